@@ -1,0 +1,138 @@
+"""Figures of meshes and shardings, drawn from the real thing: colour is a piece of the array, a circle is a device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Rectangle
+
+from utils.compat import spec_text
+from utils.layout import Piece, describe, piece_shape, pieces
+from utils.picture import COLORS, Picture
+
+
+def sharding(array: Any, title: str | None = None) -> Picture:
+    """Draw who holds what of one array of rank 0 to 3. Errors as `shardings`."""
+    spec = getattr(getattr(array, "sharding", None), "spec", None)
+    return shardings({title or ("one device" if spec is None else spec_text(spec)): array})
+
+
+def shardings(arrays: dict[str, Any]) -> Picture:
+    """Draw several arrays side by side, by title: before and after, or several layouts of one array.
+
+    Raises ValueError for rank above 3 or for no array at all, and whatever `layout.pieces` raises.
+    """
+    if not arrays:
+        raise ValueError("nothing to draw: give a title and an array, as in {'before': x}")
+    found = {title: pieces(array) for title, array in arrays.items()}
+    for array in arrays.values():
+        if len(array.shape) > 3:
+            raise ValueError(
+                f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
+            )
+    columns = min(len(arrays), 2)
+    rows = math.ceil(len(arrays) / columns)
+    size = (4.5 if columns == 2 else 6.0, 1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 3.0)
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    grid = figure.subfigures(rows, columns, squeeze=False, wspace=0.04).flat
+    for (title, array), part in zip(arrays.items(), grid, strict=False):
+        piece, devices = next(iter(found[title].items()))
+        copies = f"{len(devices)} cop{'y' if len(devices) == 1 else 'ies'} of each piece"
+        part.suptitle(f"{title}\n{piece_shape(piece)} on each device, {copies}", fontsize=10)
+        _draw_pieces(part, size, tuple(array.shape), found[title])
+    return Picture(figure, " ".join(f"{title}: {describe(array)}" for title, array in arrays.items()))
+
+
+def mesh(mesh: Any) -> Picture:
+    """Draw a mesh of one to three axes: the devices' numbers at their places, the axes' names along the sides.
+
+    Raises ValueError for more than three axes.
+    """
+    names, ids = mesh.axis_names, np.vectorize(lambda device: device.id)(mesh.devices)
+    if ids.ndim > 3:
+        raise ValueError(f"a mesh of {ids.ndim} axes does not fit on paper; draw one of up to three")
+    planes = ids.reshape((1,) * (3 - ids.ndim) + ids.shape)
+    width, height = 0.75 * planes.shape[0] * planes.shape[2] + 1, 0.75 * planes.shape[1] + 0.7
+    figure = Figure(figsize=(min(9.0, width), height), layout="constrained")
+    for i, (axes, plane) in enumerate(zip(figure.subplots(1, len(planes), squeeze=False)[0], planes, strict=True)):
+        for (row, column), device in np.ndenumerate(plane):
+            axes.add_patch(Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#333333"))
+            _circle(axes, column + 0.5, row + 0.5, 0.32, device, COLORS[device % len(COLORS)], 12)
+        _frame(axes, plane.shape)
+        axes.set_xticks(np.arange(plane.shape[1]) + 0.5, range(plane.shape[1]))
+        axes.set_yticks(np.arange(plane.shape[0]) + 0.5, range(plane.shape[0]) if ids.ndim > 1 else [""])
+        for name, label in zip(names[::-1], (axes.set_xlabel, axes.set_ylabel), strict=False):
+            label(name, fontsize=11, family="monospace")
+        if ids.ndim > 2:
+            axes.set_title(f"{names[0]} = {i}", fontsize=10, family="monospace")
+    sizes = " by ".join(f"{name!r} of {size}" for name, size in mesh.shape.items())
+    return Picture(figure, f"A mesh, {sizes}; device numbers {ids.tolist()}.")
+
+
+def _draw_pieces(part: Any, inches: tuple[float, float], shape: tuple[int, ...], held: dict[Piece, list[int]]) -> None:
+    """One panel for each stretch of the first axis of a rank-3 array; one panel for any lower rank."""
+    shape3 = (1,) * (3 - len(shape)) + shape
+    held3 = {((0, 1),) * (3 - len(shape)) + piece: devices for piece, devices in held.items()}
+    planes = sorted({piece[0] for piece in held3})
+    color = {piece: COLORS[i % len(COLORS)] for i, piece in enumerate(held3)}
+    # Drawn as wide beside its height as the array is, within what stays legible.
+    width, height = 1.0, 1.0
+    if len(shape) == 1:
+        width = 7.0
+    elif shape and 0 not in shape3:
+        width = min(max(shape3[2] / shape3[1], 0.7), 2.4)
+    columns = math.ceil(math.sqrt(len(planes))) if len(planes) > 3 else len(planes)
+    rows = math.ceil(len(planes) / columns)
+    panels = part.subplots(rows, columns, squeeze=False).flat
+    scale = min((inches[0] - 0.3) / columns / width, (inches[1] - 0.6 - 0.25 * rows * (len(shape) > 2)) / rows / height)
+    fx, fy = width / max(shape3[2], 1), height / max(shape3[1], 1)
+    for axes, plane in zip(panels, planes, strict=False):
+        _frame(axes, (height, width))
+        for piece, devices in held3.items():
+            if piece[0] != plane:
+                continue
+            (top, bottom), (left, right) = piece[1:]
+            x, y, w, h = left * fx, top * fy, (right - left) * fx, (bottom - top) * fy
+            axes.add_patch(Rectangle((x, y), w, h, facecolor=color[piece], alpha=0.35, edgecolor="none"))
+            axes.add_patch(Rectangle((x, y), w, h, fill=False, edgecolor="#222222", linewidth=1.4, zorder=2))
+            _circles(axes, (x, y, w, h), devices, color[piece], scale)
+        if max(shape3[1:]) <= 16:  # the array's elements, faintly
+            axes.vlines(np.arange(1, shape3[2]) * fx, 0, height, color="#00000022", linewidth=0.8, zorder=1)
+            axes.hlines(np.arange(1, shape3[1]) * fy, 0, width, color="#00000022", linewidth=0.8, zorder=1)
+        if len(shape) == 3:
+            axes.set_title(f"[{plane[0]}:{plane[1]}, :, :]", fontsize=9, family="monospace")
+    for axes in panels:  # what the grid has left over
+        axes.set_axis_off()
+
+
+def _circles(axes: Axes, box: tuple[float, float, float, float], devices: list[int], color: str, scale: float) -> None:
+    """Devices side by side in the piece that they hold, in as many rows as makes the circles largest."""
+    x, y, w, h = box
+    rows = max(range(1, len(devices) + 1), key=lambda r: min(h / r, w / math.ceil(len(devices) / r)))
+    columns = math.ceil(len(devices) / rows)
+    step = min(h / rows, w / columns, 0.42 / scale)  # at most 0.42 inch from circle to circle
+    for i, device in enumerate(devices):
+        row, column = divmod(i, columns)
+        cx, cy = x + w / 2 + (column - (columns - 1) / 2) * step, y + h / 2 + (row - (rows - 1) / 2) * step
+        _circle(axes, cx, cy, 0.43 * step, device, color, min(11, 0.43 * step * scale * 72 * 1.25))
+
+
+def _circle(axes: Axes, x: float, y: float, radius: float, device: int, color: str, size: float) -> None:
+    axes.add_patch(
+        Circle((x, y), radius, facecolor="white", edgecolor=color, linewidth=2 if size > 9 else 1.4, zorder=3)
+    )
+    axes.text(x, y, str(device), ha="center", va="center_baseline", fontsize=size, fontweight="bold", zorder=4)
+
+
+def _frame(axes: Axes, extent: tuple[float, float]) -> None:
+    height, width = extent
+    axes.set(
+        xlim=(-0.02 * width, 1.02 * width), ylim=(1.02 * height, -0.02 * height), aspect="equal", xticks=[], yticks=[]
+    )
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)

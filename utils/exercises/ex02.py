@@ -1,0 +1,200 @@
+"""Exercises of notebook 02, Sharding."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from utils.compat import spec_text
+from utils.exercises import Wrong, exercise, same
+from utils.mesh import make_mesh
+
+
+def _mesh():
+    return make_mesh((2, 4), ("x", "y"))
+
+
+def _judge_holder_of(answer):
+    # By hand: 8 rows over 2 mesh rows, 16 columns over 4 mesh columns, so a block is (4, 4); device = 4 * (row // 4) + column // 4.
+    for row, column, device in ((0, 0, 0), (3, 15, 3), (4, 0, 4), (5, 9, 6), (7, 15, 7)):
+        got = answer(row, column)
+        if isinstance(got, bool) or not isinstance(got, (int, np.integer)):
+            raise Wrong(f"For element [{row}, {column}] you return {got!r}; expected a whole number, a device's.")
+        if got != device:
+            swapped = 4 * (column // 8) + row // 2 if column < 16 else None
+            why = (
+                "You cut the rows four ways and the columns two: the first entry of the spec belongs to the rows, and 'x' has 2 devices."
+                if got == swapped
+                else "A block is (4, 4). Which block row and block column holds the element? The devices count along 'y' first."
+            )
+            raise Wrong(f"Element [{row}, {column}]: you say device {got}; it is on another. {why}")
+
+
+@exercise(
+    _judge_holder_of,
+    "Block row = row // 4, block column = column // 4. The mesh numbers its devices row by row, four to a row.",
+)
+def holder_of(row, column):
+    """Return the number of the device that holds element [row, column]."""
+    return 4 * (row // 4) + column // 4
+
+
+def _judge_spec_for_half(answer):
+    spec = answer()
+    if not isinstance(spec, PartitionSpec):
+        raise Wrong(f"You return a {type(spec).__name__}, {spec!r}; expected a PartitionSpec: P(...).")
+    try:
+        shape = NamedSharding(_mesh(), spec).shard_shape((8, 8))
+    except Exception as error:
+        raise Wrong(
+            f"{spec_text(spec)} does not fit an (8, 8) array on this mesh. JAX says: {str(error).splitlines()[0]}"
+        ) from error
+    if shape == (8, 4):
+        return
+    if shape == (4, 8):
+        why = (
+            "that is half, but it is the upper or the lower half. The task cuts columns, the second axis of the array; a spec's "
+            "entries stand in the order of the array's axes."
+        )
+    elif shape == (8, 2):
+        why = "a quarter: the mesh axis 'y' has 4 devices. Which axis has 2?"
+    elif shape == (8, 8):
+        why = "the whole table: a spec without a name cuts nothing."
+    else:
+        why = "not half of the columns. One mesh axis is enough: the one of 2 devices, in the second entry."
+    raise Wrong(f"{spec_text(spec)}: each device holds {shape}; {why}")
+
+
+@exercise(
+    _judge_spec_for_half,
+    "Two entries: the first for the rows, which stay whole (None), the second for the columns. Which mesh axis has two devices?",
+)
+def spec_for_half():
+    """Return a spec: half of an (8, 8) array on each device, cut along columns."""
+    return PartitionSpec(None, "x")
+
+
+def _judge_rebuild(answer):
+    table = np.arange(1.0, 33.0, dtype=np.float32).reshape(4, 8)
+    for spec in (PartitionSpec("x", "y"), PartitionSpec("y", "x"), PartitionSpec("x")):
+        array = jax.device_put(table, NamedSharding(_mesh(), spec))
+        shards = [(shard.index, np.asarray(shard.data)) for shard in array.addressable_shards]
+        got = answer(shards, (4, 8))
+        what = f"For {spec_text(spec)}, your table"
+        if isinstance(got, np.ndarray) and got.shape == (4, 8) and np.array_equal(got, 4 * table):
+            raise Wrong(
+                f"{what} is 4 times too large: with 4 copies of each piece, you add them up. A copy holds the same values; put, not add."
+            )
+        if (
+            isinstance(got, np.ndarray)
+            and got.shape == (4, 8)
+            and np.array_equal(np.sort(got.ravel()), table.ravel())
+            and (got != table).any()
+        ):
+            raise Wrong(
+                f"{what} has the right values at the wrong places. Devices do not say where a piece belongs; its index does."
+            )
+        same(np.asarray(got, np.float32) if isinstance(got, np.ndarray) else got, table, what)
+
+
+@exercise(
+    _judge_rebuild,
+    "Start with np.zeros(shape). An index is a tuple of slices, and NumPy takes it as it is: whole[index] = data.",
+)
+def rebuild(shards, shape):
+    """Return the whole NumPy array of that shape, from a list of (index, data)."""
+    whole = np.zeros(shape)
+    for index, data in shards:
+        whole[index] = data
+    return whole
+
+
+def _judge_mean_of_rows(answer):
+    sharding = NamedSharding(_mesh(), PartitionSpec("y"))
+    for n in (10, 4, 1):
+        rows = np.arange(1.0, 3.0 * n + 1, dtype=np.float32).reshape(n, 3)
+        want = rows.mean(axis=0)
+        got = answer(rows, sharding)
+        if got is not None and np.shape(got) == (3,):
+            padded = -(-n // 4) * 4
+            if padded != n and np.allclose(got, rows.sum(axis=0) / padded):
+                raise Wrong(
+                    f"With {n} rows, you divide by {padded}: the zeros that you padded with are counted as rows. Divide by the "
+                    "number of real rows (or let a mask say which rows count)."
+                )
+            if np.shape(got) == (3,) and n > 4 and np.allclose(got, rows[: n // 4 * 4].mean(axis=0)):
+                raise Wrong(
+                    f"With {n} rows, you drop the last {n % 4}. Pad up to a multiple of 4 instead, so that no row is lost."
+                )
+        same(np.asarray(got) if got is not None else None, want, f"With {n} rows, your mean")
+
+
+@exercise(
+    _judge_mean_of_rows,
+    "How many rows are missing to the next multiple of 4? -len(rows) % 4. np.pad(rows, ((0, missing), (0, 0))) appends zeros.",
+)
+def mean_of_rows(rows, sharding):
+    """Return the mean over the rows (n, 3), laid out by `sharding`, which cuts in 4."""
+    n = len(rows)
+    padded = np.pad(rows, ((0, -n % 4), (0, 0)))
+    placed = jax.device_put(padded, sharding)
+    return placed.sum(axis=0) / n
+
+
+def _judge_read_sharded(answer):
+    sharding = NamedSharding(_mesh(), PartitionSpec(("x", "y")))
+    source = np.arange(64 * 4, dtype=np.float32).reshape(64, 4)
+    asked = []
+
+    def read(rows):
+        asked.append(len(source[rows]))
+        return source[rows]
+
+    got = answer(read, sharding)
+    if asked and max(asked) > 8:
+        raise Wrong(
+            f"You read {max(asked)} rows at once; a device holds 8. The whole array stood in one place before it was cut, which is "
+            "what would run out of memory. Let JAX ask for each piece: jax.make_array_from_callback."
+        )
+    same(got, jax.device_put(source, sharding))
+
+
+@exercise(
+    _judge_read_sharded,
+    "jax.make_array_from_callback(shape, sharding, callback): the callback gets a piece's index, a tuple of slices; the first is `rows`.",
+)
+def read_sharded(read, sharding):
+    """Return the (64, 4) array laid out by `sharding`, each piece read by itself."""
+    return jax.make_array_from_callback((64, 4), sharding, lambda index: read(index[0]))
+
+
+def _judge_price_of_change(answer):
+    got = answer()
+    if isinstance(got, bool) or not isinstance(got, (int, float, np.number)):
+        raise Wrong(f"You return {got!r}; expected a number of bytes.")
+    want = 6_144
+    if got == want:
+        return
+    reasons = {
+        8_192: "that is all that a device holds afterwards. How much of it did the device hold before?",
+        16_384: "that is the whole array. A device needs only its own columns.",
+        2_048: "that is what a device holds already. The rest has to arrive.",
+        1_536: "that counts elements. A float32 takes 4 bytes.",
+        4_096: "are the rows cut two ways? 'y' has 4 devices: the device holds a quarter of its new piece, not half.",
+    }
+    nearest = reasons.get(
+        int(got), "bytes that arrive = bytes of the new piece - bytes of its overlap with the old piece."
+    )
+    raise Wrong(f"You say {got:,}, {got / want:.3g} times what arrives: {nearest}")
+
+
+@exercise(
+    _judge_price_of_change,
+    "New piece: all 64 rows, half of the 64 columns. Old piece: 16 rows, all columns. The overlap is 16 rows by 32 columns.",
+)
+def price_of_change():
+    """Return the bytes that arrive at each device: from P('y') to P(None, 'x')."""
+    new_piece = 64 * 32 * 4
+    overlap = 16 * 32 * 4
+    return new_piece - overlap

@@ -1,0 +1,69 @@
+"""Who holds what: the pieces of a sharded array, the devices that hold them, and the bytes that this takes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+from utils.table import show_table
+
+Piece = tuple[tuple[int, int], ...]  # (start, stop) along each axis of the array
+
+
+def pieces(array: Any) -> dict[Piece, list[int]]:
+    """The ids of the devices that hold each piece of the array, pieces in the array's order.
+
+    Takes an array, or anything else with a shape and a sharding (a `jax.ShapeDtypeStruct`).
+    Raises TypeError for what has no sharding, ValueError for an array that was deleted or has shards elsewhere.
+    """
+    if getattr(array, "sharding", None) is None:
+        raise TypeError(
+            f"{type(array).__name__} has no sharding; place it on devices first: jax.device_put(x, sharding)"
+        )
+    if getattr(array, "is_deleted", lambda: False)():
+        raise ValueError(
+            "this array was deleted (donated, perhaps), so no device holds a piece of it; look at the result instead"
+        )
+    if not getattr(array, "is_fully_addressable", True):
+        here, everywhere = len(array.addressable_shards), len(array.sharding.device_set)
+        raise ValueError(
+            f"this process can read only {here} of the array's {everywhere} shards. Look at the plan instead: "
+            "jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)"
+        )
+    if hasattr(array, "addressable_shards"):
+        held = [(shard.device, shard.index) for shard in array.addressable_shards]
+    else:
+        held = list(array.sharding.devices_indices_map(array.shape).items())
+    found: dict[Piece, list[int]] = defaultdict(list)
+    for device, index in held:
+        found[tuple(s.indices(n)[:2] for s, n in zip(index, array.shape, strict=True))].append(device.id)
+    return {piece: sorted(found[piece]) for piece in sorted(found)}
+
+
+def piece_shape(piece: Piece) -> tuple[int, ...]:
+    return tuple(stop - start for start, stop in piece)
+
+
+def bytes_per_device(arrays: dict[str, Any]) -> None:
+    """Print, for each layout by title: the shape that a device holds, its bytes, and the copies of each piece.
+
+    bytes = product of the shape that a device holds x bytes of one element. Errors as `pieces`.
+    """
+    rows = []
+    for title, array in arrays.items():
+        piece, devices = next(iter(pieces(array).items()))
+        shape = piece_shape(piece)
+        rows.append((title, shape, math.prod(shape) * array.dtype.itemsize, len(devices)))
+    show_table(["layout", "a device holds", "bytes", "copies"], rows)
+
+
+def describe(array: Any) -> str:
+    """The sentence that says what a drawing of the array shows."""
+    held = pieces(array)
+    parts = []
+    for piece, devices in held.items():
+        where = ", ".join(f"{start}:{stop}" for start, stop in piece)
+        several = len(devices) > 1
+        parts.append(f"device{'s' * several} {', '.join(map(str, devices))} hold{'s' * (not several)} [{where}]")
+    return f"an array of shape {tuple(array.shape)} in {len(held)} piece{'s' * (len(held) > 1)}: {'; '.join(parts)}."
