@@ -1,0 +1,61 @@
+# make lab opens the course, make test proves it. Both set up all they need in .venv.
+PYTHON ?= python3
+ENVIRONMENT = $(PYTHON) tools/environment.py
+DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
+PYTEST = -m pytest
+ARGS ?=
+LESSONS ?=
+REPOSITORY ?=
+REVISION ?=
+NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
+
+.PHONY: help lab test test-oldest test-newest check format links refresh stamp bench test-environment
+
+help:  ## list what make can do
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
+
+lab:  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
+	@$(ENVIRONMENT) .venv requirements.txt
+	@cd notebooks && ../.venv/bin/jupyter lab $(ARGS)
+
+test: check  ## prove the course on the newest JAX that this Python can have
+	@echo "Running the tests (the lessons are executed; some minutes) ..."
+	@.venv/bin/python $(PYTEST) $(ARGS)
+
+test-oldest:  ## the same lessons and unit tests on JAX 0.7.2, as in Colab
+	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
+	@echo "Running the tests on the oldest supported JAX ..."
+	@.venv-oldest/bin/python $(PYTEST) $(ARGS)
+
+test-newest:  ## the same on the newest JAX and the newest Python found
+	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
+	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
+	echo "Running the tests on the newest JAX ..."; .venv-newest/bin/python $(PYTEST) $(ARGS)
+
+check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
+	@echo "Linting ..."
+	@.venv/bin/ruff check --quiet . && .venv/bin/ruff check --quiet $(NARROW)
+	@.venv/bin/ruff format --quiet --check . --exclude '*.ipynb' && .venv/bin/ruff format --quiet --check $(NARROW)
+	@.venv/bin/codespell
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows
+	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' README.md .github/CONTRIBUTING.md notebooks
+
+format: test-environment  ## format Python and notebooks
+	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --exclude '*.ipynb' . ; .venv/bin/ruff format $(NARROW)
+
+links: test-environment  ## check the links that lead out of the repository (needs the internet)
+	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links README.md .github/CONTRIBUTING.md notebooks
+
+refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
+	@.venv/bin/python -m tools.refresh $(LESSONS)
+
+stamp: test-environment  ## write the repository's name everywhere: REPOSITORY=owner/name REVISION=v1
+	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)"
+
+bench: test-environment  ## seconds and memory of each lesson, and what the timing helper adds
+	@.venv/bin/python -m tools.bench
+
+test-environment:
+	@$(ENVIRONMENT) .venv $(DEFAULT)

@@ -1,0 +1,1 @@
+"""What maintainers run by hand, and what the tests share with it."""

@@ -1,0 +1,123 @@
+"""Create a virtual environment and install what requirement files name, once: the second time this takes no time.
+
+Runs on a bare Python: only the standard library, and every failure is one line that says what to do.
+usage: environment.py [--newest-python] VENV REQUIREMENTS...
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+OLDEST = (3, 11)
+NOT_FOUND = 3  # exit status: there is no Python newer than the one that runs
+
+
+def version_of(python: str) -> tuple[int, int] | None:
+    """The version of an interpreter that really starts (a pyenv shim may exist and not start); None otherwise."""
+    code = "import sys; print(*sys.version_info[:2])"
+    try:
+        run = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=30)
+        major, minor = map(int, run.stdout.split())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return major, minor
+
+
+def newest_python() -> str | None:
+    """The newest Python found on the PATH, among pyenv's, or among uv's; None if none is newer than 3.11."""
+    names = [f"python3.{minor}" for minor in range(20, 11, -1)]
+    found = [path for path in map(shutil.which, names) if path]
+    for pattern in ("~/.pyenv/versions/*/bin/python3", "~/.local/share/uv/python/*/bin/python3"):
+        found += glob.glob(os.path.expanduser(pattern))
+    versions = {path: version_of(path) for path in [*found, sys.executable]}
+    # JAX's wheels follow a new Python by some months, so a release that has none yet must not be chosen.
+    usable = [path for path, version in versions.items() if version and (3, 12) <= version <= (3, 14)]
+    return max(usable, key=lambda path: versions[path], default=None)
+
+
+def fail(message: str) -> None:
+    print(f"Error: {message}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+def run(command: list[str], problem: str) -> None:
+    """Run a step; if it fails, show the line in which it says why."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        output = (done.stdout + done.stderr).strip()
+        errors = (
+            [line for line in output.splitlines() if "error" in line.lower()]
+            or output.splitlines()
+            or ["no reason given"]
+        )
+        if any(
+            sign in output
+            for sign in ("NewConnectionError", "Name or service not known", "Could not resolve", "ConnectTimeout")
+        ):
+            fail(f"{problem}: the package index cannot be reached. Connect to the network and try again.")
+        fail(f"{problem}: {errors[-1].strip()}")
+
+
+def main(arguments: list[str]) -> int:
+    python = sys.executable
+    if arguments[0] == "--newest-python":
+        arguments = arguments[1:]
+        python = newest_python()
+        if python is None:
+            print("Skipped: the newest JAX needs Python 3.12 or newer, and none was found.")
+            return NOT_FOUND
+    venv, requirements = arguments[0], arguments[1:]
+    if sys.version_info < OLDEST:
+        fail(f"this is Python {sys.version.split()[0]}, and the course needs 3.11 or newer: make PYTHON=python3.12 ...")
+    if not all(importlib.util.find_spec(module) for module in ("venv", "ensurepip")):
+        fail("this Python has no venv module. On Debian and Ubuntu: apt-get install python3-venv")
+
+    wanted = {name: digest(python, name) for name in requirements}
+    stamp = os.path.join(venv, ".installed")
+    installed = read(stamp)
+    missing = [name for name in requirements if wanted[name] not in installed]
+    if not missing:
+        return 0
+    start = time.monotonic()
+    if digest(python) not in installed:
+        version = ".".join(map(str, version_of(python) or ()))
+        print(f"Creating {venv} with Python {version} ...", flush=True)
+        run([python, "-m", "venv", "--clear", venv], f"{venv} could not be created")
+        installed, missing = digest(python), requirements
+    print(
+        f"Installing what {', '.join(missing)} name{'s' * (len(missing) == 1)} (minutes, the first time only) ...",
+        flush=True,
+    )
+    pip = [os.path.join(venv, "bin", "python"), "-m", "pip", "install", "--quiet", "--retries", "2"]
+    run(pip + [part for name in requirements for part in ("-r", name)], "the packages could not be installed")
+    with open(stamp, "w") as file:
+        file.write("\n".join([installed, *(wanted[name] for name in missing)]))
+    print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
+    return 0
+
+
+def digest(python: str, name: str | None = None) -> str:
+    """What stands for an interpreter, or for a requirements file installed for it."""
+    hashed = hashlib.sha256(python.encode())
+    if name:
+        with open(name, "rb") as file:
+            hashed.update(file.read())
+    return hashed.hexdigest()
+
+
+def read(stamp: str) -> str:
+    if not os.path.exists(stamp):
+        return ""
+    with open(stamp) as file:
+        return file.read()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

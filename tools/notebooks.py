@@ -1,0 +1,90 @@
+"""Notebooks as source: read, put into canonical form, write; the setup cell and the badges that each must carry."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+SETUP = ROOT / "tools" / "setup_cell.py"
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+CELL_METADATA = {"tags", "varies", "cellView", "jupyter"}  # what a cell may carry
+
+
+def lessons(root: Path = ROOT) -> list[Path]:
+    return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def repository(text: str | None = None) -> tuple[str, str]:
+    """The one constant: 'owner/name' and the revision, as they stand in the setup cell."""
+    found = re.search(r'^REPOSITORY, REVISION = "([\w.-]+/[\w.-]+)", "([\w.-]+)"$', text or setup_source(), re.M)
+    if not found:
+        raise ValueError("the setup cell has no line REPOSITORY, REVISION = ...")
+    return found[1], found[2]
+
+
+def setup_source() -> str:
+    return SETUP.read_text(encoding="utf-8").rstrip("\n")
+
+
+def badges(path: str) -> str:
+    """The two badges, as Markdown, of the notebook at `path` in the repository."""
+    name, revision = repository()
+    blob = f"{name}/blob/{revision}/{path}"
+    return (
+        "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+        f"(https://colab.research.google.com/github/{blob})\n"
+        "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]"
+        f"(https://kaggle.com/kernels/welcome?src=https://github.com/{blob})"
+    )
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The form that is committed: no counts, no timestamps, only the metadata that the course uses."""
+    notebook = nbformat.from_dict(notebook)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in CELL_METADATA})
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            cell.outputs = [_canonical_output(output) for output in merge_streams(cell.outputs)]
+    return notebook
+
+
+def merge_streams(outputs: list) -> list:
+    """One stream's text arrives in as many parts as the kernel likes; here it becomes one output."""
+    merged: list = []
+    for output in outputs:
+        last = merged[-1] if merged else None
+        if (
+            last is not None
+            and output.output_type == "stream"
+            and last.output_type == "stream"
+            and last.name == output.name
+        ):
+            last.text += output.text
+        else:
+            merged.append(nbformat.from_dict(output))
+    return merged
+
+
+def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    if "execution_count" in output:
+        output.execution_count = None
+    return output
+
+
+def dumps(notebook: nbformat.NotebookNode) -> str:
+    return nbformat.writes(canonical(notebook)).rstrip("\n") + "\n"
+
+
+def write(notebook: nbformat.NotebookNode, path: Path) -> None:
+    path.write_text(dumps(notebook), encoding="utf-8")

@@ -1,0 +1,38 @@
+"""Run the lessons from top to bottom and write their outputs: `make refresh`, or `make refresh LESSONS="01 02"`."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+
+from nbclient import NotebookClient
+
+from tools import notebooks
+
+PICTURE = (
+    "02",
+    "layouts",
+    notebooks.ROOT / ".github" / "layouts.png",
+)  # lesson, cell, and where README finds its figure
+
+
+def main(numbers: list[str]) -> None:
+    for path in notebooks.lessons():
+        if numbers and path.name[:2] not in numbers:
+            continue
+        start = time.perf_counter()
+        notebook = notebooks.read(path)
+        NotebookClient(
+            notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+        ).execute()
+        notebooks.write(notebook, path)
+        lesson, name, picture = PICTURE
+        for cell in notebook.cells if path.name.startswith(lesson) else []:
+            if cell.id == name:
+                picture.write_bytes(base64.b64decode(cell.outputs[0].data["image/png"]))
+        print(f"{path.name}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,49 @@
+"""Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
+
+Without arguments it writes the setup cell and the badges anew from the constant in tools/setup_cell.py.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tools import notebooks
+
+BLOB = re.compile(
+    r"(colab\.research\.google\.com/github/|welcome\?src=https://github\.com/)[\w.-]+/[\w.-]+/blob/[\w.-]+/"
+)
+
+
+def stamp(root: Path, name: str, revision: str) -> None:
+    """Raises ValueError where `name` is not owner/name, or the revision holds a character that an address would not."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or not re.fullmatch(r"[\w.-]+", revision):
+        raise ValueError(f"expected owner/name and a branch, tag or commit; got {name!r} and {revision!r}")
+    cell = root / "tools" / "setup_cell.py"
+    text = cell.read_text(encoding="utf-8")
+    before, _ = notebooks.repository(text)
+    text = re.sub(r"^REPOSITORY, REVISION = .*$", f'REPOSITORY, REVISION = "{name}", "{revision}"', text, flags=re.M)
+    cell.write_text(text, encoding="utf-8")
+
+    def addresses(old: str) -> str:
+        new = BLOB.sub(rf"\g<1>{name}/blob/{revision}/", old)
+        return new.replace(f"https://github.com/{before}", f"https://github.com/{name}")
+
+    for page in (root / "README.md", root / ".github" / "CONTRIBUTING.md"):
+        page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in notebooks.lessons(root):
+        notebook = notebooks.read(path)
+        for cell in notebook.cells:
+            if cell.id == "setup":
+                cell.source = text.rstrip("\n")
+            elif cell.cell_type == "markdown":
+                cell.source = addresses(cell.source)
+        notebooks.write(notebook, path)
+
+
+if __name__ == "__main__":
+    current = notebooks.repository()
+    given = [argument or default for argument, default in zip(sys.argv[1:], current, strict=False)]
+    stamp(notebooks.ROOT, *(given or current))
+    print("Stamped {} at {}.".format(*notebooks.repository()))
