@@ -1,0 +1,230 @@
+"""What a lesson must satisfy, as functions that return faults; test_checks_can_fail.py proves that they find them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nbformat
+
+from tools import notebooks
+from utils.exercises import Exercise
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+MASKS = [  # what differs from run to run and from machine to machine
+    (re.compile(r"\d[\d.,]*(e-?\d+)? ?(ns|µs|ms|s)\b"), "<duration>"),
+    (re.compile(r"\bjax \d+(\.\d+)+"), "jax <version>"),
+    (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
+    (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
+]
+
+
+def mask(text: str) -> str:
+    text = ANSI.sub("", text)
+    for pattern, stand_in in MASKS:
+        text = pattern.sub(stand_in, text)
+    return text.rstrip()
+
+
+def texts(cell: Any) -> list[tuple[str, str]]:
+    """Each output of a cell as (kind, text): streams merged, figures by their description, errors by their message."""
+    found = []
+    for output in notebooks.merge_streams(cell.outputs):
+        if output.output_type == "stream":
+            found.append((output.name, mask(output.text)))
+        elif output.output_type == "error":
+            found.append(("error", mask(f"{output.ename}: {output.evalue}")))
+        else:
+            found.append((output.output_type, mask(output.data.get("text/plain", ""))))
+    return found
+
+
+def output_faults(committed: Any, executed: Any) -> list[str]:
+    """Where the outputs on the page are not the ones that execution gives."""
+    faults = []
+    for page, run in zip(committed.cells, executed.cells, strict=True):
+        if page.cell_type != "code":
+            continue
+        shown, got = texts(page), texts(run)
+        if "varies" in page.metadata:  # the words may differ; that there are some, of the same kinds, may not
+            shown, got = [(kind, bool(text)) for kind, text in shown], [(kind, bool(text)) for kind, text in got]
+        if shown != got:
+            faults.append(f"{page.id}: the page shows {shown}, execution gives {got}")
+    return faults
+
+
+def stderr_faults(notebook: Any) -> list[str]:
+    """Cells that write to stderr: a warning is not what a lesson teaches."""
+    faults = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream" and output.name == "stderr":
+                faults.append(f"{cell.id}: writes to stderr: {output.text[:200]!r}")
+    return faults
+
+
+def doubled(notebook: Any) -> Any:
+    """The notebook with each code cell twice in a row."""
+    twice = nbformat.from_dict(notebook)
+    twice.cells = []
+    for cell in notebook.cells:
+        twice.cells.append(nbformat.from_dict(cell))
+        if cell.cell_type == "code":
+            again = nbformat.from_dict(cell)
+            again.id = f"{cell.id}-again"
+            twice.cells.append(again)
+    return twice
+
+
+def each_once(executed: Any, second: bool) -> Any:
+    """Of an executed doubled notebook, the first (or the second) run of each cell."""
+    half = nbformat.from_dict(executed)
+    code = [cell.id for cell in executed.cells if cell.cell_type == "code" and not cell.id.endswith("-again")]
+    drop = set(code) if second else {f"{name}-again" for name in code}
+    half.cells = [cell for cell in executed.cells if cell.id not in drop]
+    return half
+
+
+def structure_faults(path: Path, root: Path = notebooks.ROOT) -> list[str]:
+    """What HOUSE asks of a notebook and a program can tell."""
+    raw = path.read_text(encoding="utf-8")
+    notebook = nbformat.reads(raw, as_version=4)
+    faults = [] if raw == notebooks.dumps(notebook) else ["not in canonical form: run make refresh"]
+    if path.stat().st_size > 600_000:
+        faults.append("larger than 600 kB")
+    cells = notebook.cells
+    ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # nbformat would mend them silently
+    if len(set(ids)) < len(ids):
+        faults.append("two cells have one id")
+    kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+    faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
+    faults += list(_order_faults(cells)) + list(_text_faults(cells, path.parent))
+    faults += stderr_faults(notebook)
+    for cell in cells:
+        if cell.cell_type == "code":
+            faults += list(_code_cell_faults(cell))
+    if sum(cell.source.count("**Predict.**") for cell in cells) < 4:
+        faults.append("fewer than four predictions")
+    if not any("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", [])):
+        faults.append("no figure")
+    if not any(re.search(r"^### The mistake", cell.source, re.M) for cell in cells):
+        faults.append("no mistake is shown")
+    return faults
+
+
+def _order_faults(cells: list) -> Iterator[str]:
+    """First cells, last cell, sections."""
+    headings = [line for cell in cells if cell.cell_type == "markdown" for line in _headings(cell.source)]
+    if sum(line.startswith("# ") for line in headings) != 1 or not cells[0].source.startswith("# "):
+        yield "not exactly one H1, at the top"
+    if [cell.id for cell in cells[:4]] != ["title", "plan", "setup", "imports"]:
+        yield "does not begin with the cells title, plan, setup, imports"
+    plan = cells[1].source
+    bullets = len(re.findall(r"^- ", plan, re.M))
+    if not 3 <= bullets <= 5 or "**You will learn to**" not in plan or "**You need**" not in plan:
+        yield "the plan is not three to five bullets of You will learn to, and You need"
+    last = cells[-1].source
+    if not last.startswith("## Recap") or "**Next:**" not in last or "**Further reading**" not in last:
+        yield "does not end with Recap, Further reading, Next"
+    if len(re.findall(r"^- \*\*", last, re.M)) < bullets:
+        yield "the recap answers fewer bullets than the plan has"
+    if not 4 <= sum(line.startswith("## ") for line in headings) - 1 <= 7:
+        yield "not four to seven sections"
+    if not 3 <= sum(line.startswith("### Exercise ") for line in headings) <= 6:
+        yield "not three to six exercises"
+
+
+def _headings(source: str) -> list[str]:
+    return re.findall(r"^#+ .*$", re.sub(r"```.*?```", "", source, flags=re.S), re.M)
+
+
+def _text_faults(cells: list, folder: Path) -> Iterator[str]:
+    for cell in cells:
+        if cell.cell_type != "markdown":
+            continue
+        for alt, target in re.findall(r"(!?\[[^\]]*\])\(([^)\s]+)\)", cell.source):
+            if alt == "![]":
+                yield f"{cell.id}: a picture without alt text"
+            if not re.match(r"https?://|#", target) and not (folder / target.split("#")[0]).exists():
+                yield f"{cell.id}: the link to {target} leads nowhere"
+        for word in re.findall(r"\b(?:simply|just|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
+            yield f"{cell.id}: says {word!r}"
+
+
+def _code_cell_faults(cell: Any) -> Iterator[str]:
+    if cell.id == "setup":
+        if cell.source != notebooks.setup_source():
+            yield "the setup cell is not the common one: run make stamp"
+    elif sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
+        yield f"{cell.id}: more than 20 lines of code"
+    if re.search(r"^\s*[!%]", cell.source, re.M):
+        yield f"{cell.id}: a shell or magic command"
+    if not str(cell.metadata.get("varies", "because")).strip():
+        yield f"{cell.id}: varies, and does not say why"
+    shows = re.search(r"^(print|show_table|draw|measure|picture)\b", cell.source.rstrip().split("\n")[-1])
+    if shows and not cell.outputs:
+        yield f"{cell.id}: its output is missing: run make refresh"
+    for output in cell.outputs:
+        if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", []):
+            yield f"{cell.id}: ends in an error: {output.ename}"
+        if "image/png" in output.get("data", {}) and not output.metadata.get("image/png", {}).get("alt", "").strip():
+            yield f"{cell.id}: a figure without alt text"
+        if re.search(r"<(Axes|Figure|matplotlib)\b", output.get("data", {}).get("text/plain", "")):
+            yield f"{cell.id}: a stray line {output.data['text/plain']!r}"
+
+
+def badge_faults(notebook: Any, path: str) -> list[str]:
+    """The first cell must hold the badges that the one constant gives for this path."""
+    if notebooks.badges(path) in notebook.cells[0].source:
+        return []
+    return [f"{path}: not the badges of {notebooks.repository()[0]}"]
+
+
+def exercises_of(module: ModuleType) -> dict[str, Exercise]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Exercise)}
+
+
+def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
+    """Stubs as shipped against the exercises of the notebook's module."""
+    faults, stubs, checked = [], {}, set()
+    alias = module.__name__.split(".")[-1]
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        name = re.search(rf"^{alias}\.(\w+)\.check\(\1\)$", cell.source, re.M)
+        if name and f"# {alias}.{name[1]}.hint()\n# {alias}.{name[1]}.solution()" not in cell.source:
+            faults.append(f"{name[1]}: hint and solution do not stand commented out below the check")
+        if name:
+            checked.add(name[1])
+        for node in ast.parse(cell.source).body if cell.id.endswith("-stub") else []:
+            if isinstance(node, ast.FunctionDef):
+                stubs[node.name] = (node, cell.source)
+    exercises = exercises_of(module)
+    if not set(stubs) == checked == set(exercises):
+        faults.append(
+            f"the notebook has stubs {sorted(stubs)} and checks {sorted(checked)}, its module {sorted(exercises)}"
+        )
+    for name, exercise in exercises.items():
+        if name not in stubs:
+            continue
+        node, source = stubs[name]
+        namespace: dict[str, Any] = {}
+        exec(source, namespace)
+        stub = namespace[name]
+        if exercise.verdict(stub).outcome != "not attempted":
+            faults.append(f"{name}: ships solved, or at least not as an empty stub")
+        if inspect.signature(stub) != inspect.signature(exercise.function):
+            faults.append(f"{name}: stub and solution have different signatures")
+        if ast.get_docstring(node) != inspect.getdoc(exercise.function) or not ast.get_docstring(node):
+            faults.append(f"{name}: stub and solution have different docstrings, or none")
+        if not exercise.text.strip():
+            faults.append(f"{name}: its hint is empty")
+        if exercise.verdict(exercise.function).outcome != "right":
+            faults.append(f"{name}: its solution is rejected: {exercise.verdict(exercise.function).message}")
+    return faults

@@ -1,0 +1,99 @@
+"""Fixtures: eight devices in this process, a served copy of the checkout, and one execution of each lesson."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbmake.nb_run import NotebookRun
+
+from tools import notebooks
+
+# The kernels below must start as a reader's would; the tests' own process has eight devices whatever the machine.
+for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE"):
+    os.environ.pop(variable, None)
+os.environ.setdefault("MPLBACKEND", "agg")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def devices() -> list:
+    from utils.devices import start_devices
+
+    return start_devices(8)
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The checkout as a git repository, and the environment in which git finds it at the course's https address."""
+    folder = tmp_path_factory.mktemp("served")
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.invalid", "-C", str(folder)]
+    listed = subprocess.run(
+        ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "utils"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        source, target = notebooks.ROOT / name, folder / name
+        if source.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+    name, revision = notebooks.repository()
+    for step in (["init", "-q", "-b", revision], ["add", "."], ["commit", "-qm", "The checkout"], ["tag", "v0.1"]):
+        subprocess.run([*git, *step], check=True, capture_output=True)
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.{folder.as_uri()}.insteadOf",
+        "GIT_CONFIG_VALUE_0": f"https://github.com/{name}",
+    }
+
+
+Execute = Callable[[Path], Any]
+
+
+def execute(path: Path) -> Any:
+    """Run a notebook with nbmake, in its own folder, in a kernel of this environment; fail with the cell's error."""
+    result = NotebookRun(path, default_timeout=300).execute()
+    if result.error is not None:
+        pytest.fail(f"{path.name}: {result.error.summary}\n{result.error.trace}", pytrace=False)
+    return result.nb
+
+
+@pytest.fixture(scope="session")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Execute:
+    """Execute a lesson in a copy of the clone's layout, once however many tests ask."""
+    clone = tmp_path_factory.mktemp("clone")
+    (clone / "notebooks").mkdir()
+    (clone / "utils").symlink_to(notebooks.ROOT / "utils")
+    done: dict[str, Any] = {}
+
+    def run(path: Path) -> Any:
+        if path.name not in done:
+            copy = clone / "notebooks" / path.name
+            copy.write_bytes(path.read_bytes())
+            done[path.name] = execute(copy)
+        return done[path.name]
+
+    return run
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
+    """Run Python code in a process and folder of its own; options are environment variables."""
+
+    def run(code: str, *, cwd: Path = tmp_path, **environment: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=cwd,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+
+    return run

@@ -1,0 +1,308 @@
+"""Each check, shown a notebook with the one fault that it is there for, must find that fault and no other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests import checks
+from tests.conftest import execute
+from tools import notebooks
+from utils.exercises import ex01
+
+LESSON = notebooks.ROOT / "notebooks" / "01_devices.ipynb"
+
+
+def lesson() -> Any:
+    return notebooks.read(LESSON)
+
+
+def cell(notebook: Any, name: str) -> Any:
+    return next(cell for cell in notebook.cells if cell.id == name)
+
+
+def small(*sources: str) -> Any:
+    """A notebook of the setup cell and these cells, without outputs."""
+    cells = [nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")]
+    cells += [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def run(notebook: Any, folder: Path) -> Any:
+    notebooks.write(notebook, folder / "small.ipynb")
+    return execute(folder / "small.ipynb")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    (tmp_path / "utils").symlink_to(notebooks.ROOT / "utils")
+    (tmp_path / "notebooks").mkdir()
+    return tmp_path / "notebooks"
+
+
+# 1. Does it run?
+
+
+def test_a_cell_that_raises_is_caught(clone):
+    with pytest.raises(pytest.fail.Exception, match="ZeroDivisionError"):
+        run(small("1 / 0"), clone)
+
+
+# 2. Is it true?
+
+
+def test_a_wrong_number_on_the_page_is_caught(clone):
+    page = small("print(2 + 2)", "import time; print(time.perf_counter(), 's')", "3 * 3")
+    executed = run(page, clone)
+    page.cells = [nbformat.from_dict(found) for found in executed.cells]
+    assert checks.output_faults(page, executed) == []
+    page.cells[1].outputs[0].text = "5\n"
+    page.cells[3].outputs[0].data["text/plain"] = "8"
+    faults = checks.output_faults(page, executed)
+    assert [fault.split(":")[0] for fault in faults] == ["cell-0", "cell-2"]
+    page.cells[1].outputs = []
+    assert checks.output_faults(page, executed)[0].startswith("cell-0: the page shows []")
+
+
+def test_a_figure_that_shows_something_else_is_caught(clone):
+    page = small("from utils import draw\nfrom utils.mesh import make_mesh\ndraw.mesh(make_mesh((2, 4), ('x', 'y')))")
+    executed = run(page, clone)
+    page.cells = [nbformat.from_dict(found) for found in executed.cells]
+    assert checks.output_faults(page, executed) == []
+    page.cells[1].outputs[0].data["text/plain"] = "Figure: A mesh, 'x' of 4 by 'y' of 2."
+    assert len(checks.output_faults(page, executed)) == 1
+
+
+def test_a_cell_that_varies_must_still_print(clone):
+    page = small("print('one way')")
+    page.cells[1].metadata["varies"] = "a reason"
+    executed = run(page, clone)
+    page.cells = [nbformat.from_dict(found) for found in executed.cells]
+    page.cells[1].outputs[0].text = "another way\n"
+    assert checks.output_faults(page, executed) == []
+    executed.cells[1].outputs = []
+    assert len(checks.output_faults(page, executed)) == 1
+
+
+def test_what_is_masked():
+    assert checks.mask("median 1.23 ms to 4 µs, 0.5 s") == "median <duration> to <duration>, <duration>"
+    assert checks.mask("8 devices · jax 0.12.0.1") == "8 devices · jax <version>"
+    assert checks.mask("16 bytes of (2, 8), 4 copies") == "16 bytes of (2, 8), 4 copies"  # a number that counts is not
+
+
+# 3. Alone.  4. Each cell twice.
+
+
+def test_a_notebook_that_needs_its_neighbours_is_caught(tmp_path, served, monkeypatch):
+    for name, value in served.items():
+        monkeypatch.setenv(name, value)
+    assert run(small("print(len(devices))"), tmp_path).cells[1].outputs[0].text == "8\n"
+    with pytest.raises(pytest.fail.Exception, match="FileNotFoundError"):
+        run(small("open('02_sharding.ipynb')"), tmp_path)
+
+
+def test_a_cell_that_fails_the_second_time_is_caught(clone):
+    page = small("x = 1", "del x")
+    run(page, clone)
+    with pytest.raises(pytest.fail.Exception, match="NameError"):
+        run(checks.doubled(page), clone)
+
+
+def test_a_cell_that_says_something_else_the_second_time_is_caught(clone):
+    page = small("counts = []", "counts.append(1)\nprint(len(counts))")
+    twice = run(checks.doubled(page), clone)
+    once, again = checks.each_once(twice, second=False), checks.each_once(twice, second=True)
+    assert [found.id for found in once.cells] == ["setup", "cell-0", "cell-1"]
+    [fault] = checks.output_faults(once, again)
+    assert fault.startswith("cell-1")
+
+
+def test_a_warning_on_stderr_is_caught(clone):
+    [fault] = checks.stderr_faults(run(small("import warnings; warnings.warn('look out')"), clone))
+    assert "look out" in fault
+
+
+# 5. Exercises.
+
+
+def exercise_faults(change: Callable[[Any], None], module: ModuleType = ex01) -> list[str]:
+    notebook = lesson()
+    change(notebook)
+    return checks.exercise_faults(notebook, module)
+
+
+def replace(name: str, old: str, new: str) -> Callable[[Any], None]:
+    def change(notebook: Any) -> None:
+        source = cell(notebook, name).source
+        assert old in source
+        cell(notebook, name).source = source.replace(old, new)
+
+    return change
+
+
+def rename(old: str, new: str) -> Callable[[Any], None]:
+    def change(notebook: Any) -> None:
+        cell(notebook, old).id = new
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (replace("ex-count-stub", "...  # your code here", "return 4"), "count_measurements: ships solved"),
+        (
+            replace("ex-count-stub", "...  # your code here", "return 0"),
+            "count_measurements: ships solved, or at least not",
+        ),
+        (
+            replace("ex-steady-stub", "(f, x, repeats)", "(f, x, n)"),
+            "steady_seconds: stub and solution have different signatures",
+        ),
+        (replace("ex-steady-stub", "Return", "Give"), "steady_seconds: stub and solution have different docstrings"),
+        (replace("ex-find-check", "# ex01.find_devices.hint()\n", ""), "find_devices: hint and solution do not stand"),
+        (replace("ex-find-check", "ex01.find_devices.check(find_devices)", "pass"), "the notebook has stubs ["),
+        (rename("ex-find-stub", "ex-find"), "the notebook has stubs ["),
+    ],
+)
+def test_an_exercise_with_a_fault_is_caught(change, fault):
+    assert exercise_faults(lambda notebook: None) == []
+    faults = exercise_faults(change)
+    assert any(found.startswith(fault) for found in faults), faults
+
+
+def test_a_solution_that_fails_and_an_empty_hint_are_caught(monkeypatch):
+    broken = ModuleType("utils.exercises.ex01")
+    vars(broken).update(checks.exercises_of(ex01))
+
+    def find_devices(platform):
+        return None
+
+    find_devices.__doc__ = ex01.find_devices.function.__doc__
+    broken.find_devices = type(ex01.find_devices)(find_devices, ex01.find_devices.judge, " ")
+    faults = exercise_faults(lambda notebook: None, broken)
+    assert any("its hint is empty" in fault for fault in faults)
+    assert any("its solution is rejected" in fault for fault in faults)
+
+
+# 6. Structure.
+
+
+def drop_alt(notebook: Any) -> None:
+    cell(notebook, "plot").outputs[0].metadata["image/png"].pop("alt")
+
+
+def output(where: str, **fields: Any) -> Callable[[Any], None]:
+    return lambda notebook: cell(notebook, where).outputs.append(nbformat.v4.new_output(**fields))
+
+
+def append(name: str, text: str) -> Callable[[Any], None]:
+    def change(notebook: Any) -> None:
+        cell(notebook, name).source += text
+
+    return change
+
+
+def everywhere(old: str, new: str) -> Callable[[Any], None]:
+    def change(notebook: Any) -> None:
+        for found in notebook.cells:
+            found.source = found.source.replace(old, new)
+
+    return change
+
+
+FAULTS = {
+    "setup changed": (append("setup", "\nprint('mine')"), "the setup cell is not the common one"),
+    "id in capitals": (rename("recap", "Recap"), "id 'Recap' is not kebab-case"),
+    "second title": (append("see", "\n\n# Another title"), "not exactly one H1"),
+    "no plan": (replace("plan", "**You need**", "You need"), "the plan is not"),
+    "two bullets": (
+        lambda n: setattr(cell(n, "plan"), "source", "**You will learn to**\n\n- a\n- b\n\n**You need**"),
+        "the plan is not",
+    ),
+    "no recap": (replace("recap", "## Recap", "## The end"), "does not end with Recap"),
+    "recap too short": (
+        replace("recap", "- **Split a program.**", "**Split a program.**"),
+        "the recap answers fewer bullets",
+    ),
+    "dead link": (
+        replace("recap", "(02_sharding.ipynb)", "(02_shading.ipynb)"),
+        "the link to 02_shading.ipynb leads nowhere",
+    ),
+    "picture without words": (append("see", "\n\n![](../README.md)"), "see: a picture without alt text"),
+    "figure without words": (drop_alt, "plot: a figure without alt text"),
+    "stderr": (output("sums", output_type="stream", name="stderr", text="careful"), "sums: writes to stderr"),
+    "error": (
+        output("sums", output_type="error", ename="KeyError", evalue="", traceback=[]),
+        "sums: ends in an error: KeyError",
+    ),
+    "stray axes": (output("sums", output_type="display_data", data={"text/plain": "<Axes: >"}), "sums: a stray line"),
+    "magic": (append("sums", "\n!pip install x"), "sums: a shell or magic command"),
+    "no reason": (lambda n: cell(n, "cores").metadata.update(varies=" "), "cores: varies, and does not say why"),
+    "missing output": (lambda n: setattr(cell(n, "cores"), "outputs", []), "cores: its output is missing"),
+    "too long": (append("sums", "\nx = 1" * 20), "sums: more than 20 lines"),
+    "no mistake": (everywhere("### The mistake", "### A thing"), "no mistake is shown"),
+    "no predictions": (everywhere("**Predict.**", "Guess."), "fewer than four predictions"),
+    "too many sections": (append("see", "\n\n## A\n\n## B\n\n## C"), "not four to seven sections"),
+    "no exercises": (everywhere("### Exercise ", "### Task "), "not three to six exercises"),
+    "no figure": (lambda n: setattr(cell(n, "plot"), "outputs", []), "no figure"),
+    "just": (append("see", "\n\nJust run it."), "see: says 'Just'"),
+    "too large": (append("see", " " + "x" * 600_000), "larger than 600 kB"),
+}
+
+
+@pytest.mark.parametrize(("change", "fault"), FAULTS.values(), ids=FAULTS)
+def test_a_structural_fault_is_caught(change, fault, tmp_path):
+    folder = tmp_path / "notebooks"
+    shutil.copytree(LESSON.parent, folder)
+    notebook = lesson()
+    change(notebook)
+    notebooks.write(notebook, folder / LESSON.name)
+    faults = checks.structure_faults(folder / LESSON.name)
+    assert [found for found in faults if fault in found], faults
+    # That fault alone, but where one implies another: a lost figure is a missing output too.
+    assert len(faults) <= 2
+
+
+def test_one_id_twice_is_caught(tmp_path):
+    shutil.copytree(LESSON.parent, tmp_path / "notebooks")
+    copy = tmp_path / "notebooks" / LESSON.name
+    copy.write_text(copy.read_text(encoding="utf-8").replace('"id": "sums"', '"id": "meet"'), encoding="utf-8")
+    with pytest.warns(Warning, match="Non-unique cell id"):
+        assert "two cells have one id" in checks.structure_faults(copy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda n: cell(n, "cores").update(execution_count=3),
+        lambda n: n.metadata.update(kaggle={"accelerator": "tpu"}),
+        lambda n: cell(n, "cores").metadata.update(collapsed=True),
+    ],
+    ids=["execution count", "metadata of a platform", "metadata of a cell"],
+)
+def test_what_is_not_canonical_is_caught(change, tmp_path):
+    folder = tmp_path / "notebooks"
+    shutil.copytree(LESSON.parent, folder)
+    notebook = lesson()
+    change(notebook)
+    (folder / LESSON.name).write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    assert checks.structure_faults(folder / LESSON.name) == ["not in canonical form: run make refresh"]
+
+
+# 7. Badges.
+
+
+def test_a_badge_of_another_place_is_caught():
+    notebook = lesson()
+    assert checks.badge_faults(notebook, "notebooks/01_devices.ipynb") == []
+    assert checks.badge_faults(notebook, "notebooks/02_sharding.ipynb")
+    name, _ = notebooks.repository()
+    cell(notebook, "title").source = cell(notebook, "title").source.replace(name, "somebody/else")
+    assert checks.badge_faults(notebook, "notebooks/01_devices.ipynb")

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+from utils import devices
+
+CLONE = "import sys; sys.path.insert(0, {root!r})\n"
+
+
+@pytest.fixture
+def fresh(python):
+    """Run code in a fresh process that can import the course's utils."""
+    from tools.notebooks import ROOT
+
+    return lambda code, **environment: python(CLONE.format(root=str(ROOT)) + code, **environment)
+
+
+START = "from utils.devices import start_devices; start_devices()\n"
+
+
+def test_prints_one_line_and_nothing_else(fresh):
+    run = fresh(START)
+    assert re.fullmatch(r"8 CPU devices \(emulated\) · jax \d+\.\d+\.\d+\S*\n", run.stdout)
+    assert run.stderr == ""
+
+
+def test_twice_does_no_harm(fresh):
+    run = fresh(START + "first = start_devices(); assert start_devices() == first and len(first) == 8")
+    assert run.returncode == 0, run.stderr
+    assert len(set(run.stdout.splitlines())) == 1
+
+
+@pytest.mark.parametrize("count", [1, 3, 64])
+def test_another_number(fresh, count):
+    code = f"from utils.devices import start_devices; import jax; found = start_devices({count})\n"
+    run = fresh(code + f"assert len(found) == len(jax.devices()) == {count}")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(f"{count} CPU device{'s' if count > 1 else ''} (emulated)")
+
+
+@pytest.mark.parametrize("count", [0, 65, -8, 2.5, "8", None])
+def test_a_number_that_cannot_be(count):
+    with pytest.raises(ValueError, match="from 1 to 64"):
+        devices.start_devices(count)
+
+
+def test_too_late_says_what_to_do(fresh):
+    run = fresh("import jax; jax.devices()\n" + START, JAX_PLATFORMS="cpu")
+    assert run.returncode == 1
+    assert "already running with 1 CPU device" in run.stderr
+    assert "Restart the kernel and run the setup cell" in run.stderr
+
+
+def test_running_with_more_uses_eight_of_them(fresh):
+    code = "import jax; jax.config.update('jax_num_cpu_devices', 16); jax.devices()\n"
+    run = fresh(code + START + "assert [d.id for d in start_devices()] == list(range(8))")
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, {"JAX_NUM_CPU_DEVICES": "2"}],
+    ids=["XLA_FLAGS", "JAX_NUM_CPU_DEVICES"],
+)
+def test_the_environment_asks_for_another_number(fresh, environment):
+    run = fresh(START + "import jax; assert len(jax.devices('cpu')) == 8", **environment)
+    assert run.returncode == 0, run.stderr
+    [(name, value)] = environment.items()
+    number = value.split("=")[-1]
+    assert run.stdout.splitlines()[1] == f"{name} asks for {number} CPU devices; the course uses 8."
+
+
+def test_libtpu_without_a_tpu_is_quiet_and_quick(fresh):
+    if not importlib.util.find_spec("libtpu"):
+        pytest.skip("libtpu is not installed here")
+    code = "import time, jax; start = time.perf_counter()\n" + START + "print(time.perf_counter() - start)"
+    run = fresh(code)
+    assert run.stderr == ""
+    assert float(run.stdout.splitlines()[-1]) < 2
+
+
+# What a machine with accelerators looks like, for code that only asks jax for its devices.
+PRETEND = """
+import jax
+from types import SimpleNamespace as Object
+def pretend(platform, count):
+    chips = [Object(platform=platform, id=i, device_kind="pretended") for i in range(count)]
+    real, updates = jax.devices, []
+    jax.devices = lambda name=None: chips if name in (None, platform) else real(name)
+    update = jax.config.update
+    jax.config.update = lambda *a: (updates.append(a), a[0] == "jax_num_cpu_devices" and update(*a))
+    return chips, updates
+from utils.devices import start_devices
+"""
+
+
+def test_eight_chips_are_used(fresh):
+    run = fresh(PRETEND + "chips, _ = pretend('tpu', 8); assert start_devices() == chips")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("8 TPU (pretended) devices · jax ")
+
+
+def test_more_chips_than_needed(fresh):
+    run = fresh(PRETEND + "chips, _ = pretend('gpu', 10); assert start_devices() == chips[:8]")
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_beside_a_single_chip_new_arrays_land_on_the_emulated_devices(fresh, platform):
+    code = f"""
+chips, updates = pretend({platform!r}, 1)
+found = start_devices()
+assert [d.platform for d in found] == ['cpu'] * 8
+assert ('jax_default_device', found[0]) in updates
+assert jax.devices() == chips  # still reachable
+"""
+    run = fresh(PRETEND + code)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("8 CPU devices (emulated)")
+
+
+def test_platforms_without_the_cpu(fresh):
+    code = """
+def devices(name=None):
+    if name == "cpu":
+        raise RuntimeError("Unknown backend cpu")
+    return [Object(platform="gpu", id=0, device_kind="pretended")]
+jax.devices = devices
+start_devices()
+"""
+    run = fresh(PRETEND + code)
+    assert run.returncode == 1
+    assert "leaves the CPU out" in run.stderr and "restart the kernel" in run.stderr
+
+
+def test_jax_missing_or_too_old(monkeypatch):
+    import builtins
+
+    import jax
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jax, "__version__", "0.6.2")
+        with pytest.raises(devices.SetupError, match=r"0\.7\.2 or newer, and this kernel has 0\.6\.2"):
+            devices.start_devices()
+    real = builtins.__import__
+
+    def without_jax(name, *args, **kwargs):
+        if name == "jax":
+            raise ModuleNotFoundError("No module named 'jax'", name="jax")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_jax)
+    with pytest.raises(devices.SetupError, match=r"pip install \"jax>=0\.7\.2\""):
+        devices.start_devices()
+
+
+def test_devices_before_setup(monkeypatch):
+    monkeypatch.setattr(devices, "_started", [])
+    with pytest.raises(devices.SetupError, match="run the setup cell"):
+        devices.started_devices()
+
+
+def test_importing_utils_does_not_import_jax(python):
+    from tools.notebooks import ROOT
+
+    run = python(CLONE.format(root=str(ROOT)) + "import utils, utils.devices; assert 'jax' not in sys.modules")
+    assert run.returncode == 0, run.stderr

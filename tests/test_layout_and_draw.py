@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+from matplotlib.patches import Circle, Rectangle
+
+from utils import draw
+from utils.compat import device_text, spec_text
+from utils.layout import bytes_per_device, describe, pieces
+from utils.mesh import make_mesh
+from utils.picture import COLORS, Picture, picture
+
+
+def put(shape, spec, sizes=(2, 4), names=("x", "y")):
+    return jax.device_put(jnp.zeros(shape), NamedSharding(make_mesh(sizes, names), spec))
+
+
+def test_pieces_by_hand():
+    # Rows 0-1 and 2-3 along x (2 devices); columns two by two along y (4 devices): device 4 i + j.
+    assert pieces(put((4, 8), P("x", "y"))) == {
+        ((2 * i, 2 * i + 2), (2 * j, 2 * j + 2)): [4 * i + j] for i in range(2) for j in range(4)
+    }
+    assert pieces(put((4, 8), P("x"))) == {((0, 2), (0, 8)): [0, 1, 2, 3], ((2, 4), (0, 8)): [4, 5, 6, 7]}
+    assert pieces(put((4, 8), P())) == {((0, 4), (0, 8)): list(range(8))}
+    assert pieces(put((8,), P(("y", "x")))) == {((k, k + 1),): [4 * (k % 2) + k // 2] for k in range(8)}
+    assert pieces(put((), P())) == {(): list(range(8))}
+
+
+def test_pieces_of_a_plan_and_of_one_device():
+    array = put((4, 8), P("x", "y"))
+    assert pieces(jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)) == pieces(array)
+    assert pieces(jnp.zeros((2, 2))) == {((0, 2), (0, 2)): [0]}
+
+
+def test_what_has_no_pieces():
+    with pytest.raises(TypeError, match="ndarray has no sharding"):
+        pieces(np.zeros(3))
+    with pytest.raises(TypeError, match="no sharding"):
+        pieces(jax.ShapeDtypeStruct((3,), jnp.float32))
+    gone = put((8,), P("x"))
+    gone.delete()
+    with pytest.raises(ValueError, match="deleted"):
+        draw.sharding(gone, title="gone")
+
+
+def test_shards_elsewhere_say_what_is_possible():
+    array = SimpleNamespace(
+        sharding=SimpleNamespace(device_set=range(8)),
+        shape=(8,),
+        is_fully_addressable=False,
+        addressable_shards=[1] * 4,
+    )
+    with pytest.raises(ValueError, match=r"only 4 of the array's 8 shards.*ShapeDtypeStruct"):
+        draw.shardings({"far away": array})
+
+
+def test_bytes_per_device(capsys):
+    bytes_per_device({"P('x')": put((4, 8), P("x")), "P()": put((4, 8), P())})
+    assert capsys.readouterr().out.splitlines() == [
+        "layout   a device holds   bytes   copies",
+        "P('x')   (2, 8)              64        4",
+        "P()      (4, 8)             128        8",
+    ]
+
+
+def test_description():
+    assert describe(put((4, 8), P("x"))) == (
+        "an array of shape (4, 8) in 2 pieces: devices 0, 1, 2, 3 hold [0:2, 0:8]; devices 4, 5, 6, 7 hold [2:4, 0:8]."
+    )
+
+
+def drawn(shown: Picture):
+    """Every panel's circles as (device, x, y), and its filled rectangles as (x, y, width, height)."""
+    found = []
+    figures = shown.figure.subfigs or [shown.figure]
+    for axes in [axes for figure in figures for axes in figure.axes]:
+        circles = [patch for patch in axes.patches if isinstance(patch, Circle)]
+        numbers = [int(text.get_text()) for text in axes.texts]
+        centres = [(number, *circle.center) for number, circle in zip(numbers, circles, strict=True)]
+        boxes = [
+            (*p.get_xy(), p.get_width(), p.get_height()) for p in axes.patches if isinstance(p, Rectangle) and p.fill
+        ]
+        found.append((centres, boxes))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shape", "spec", "panels"),
+    [((), P(), 1), ((16,), P("y"), 1), ((4, 8), P("x", "y"), 1), ((4, 8), P(), 1), ((2, 4, 8), P("x", None, "y"), 2)],
+)
+def test_every_device_is_drawn_in_its_piece(shape, spec, panels):
+    array = put(shape, spec)
+    found = drawn(draw.sharding(array))
+    assert len(found) == panels
+    assert sorted(number for centres, _ in found for number, _, _ in centres) == list(range(8))
+    assert sum(len(boxes) for _, boxes in found) == len(pieces(array))
+    for centres, boxes in found:
+        for _, x, y in centres:
+            assert sum(left < x < left + w and top < y < top + h for left, top, w, h in boxes) == 1
+
+
+def test_rows_and_columns_are_where_they_belong():
+    [(centres, _)] = drawn(draw.sharding(put((4, 8), P("x", "y"))))
+    at = {number: (x, y) for number, x, y in centres}
+    assert at[0][1] == at[3][1] < at[4][1]  # x cuts rows: 0 and 3 stand above 4
+    assert at[0][0] == at[4][0] < at[1][0]  # y cuts columns: 0 and 4 stand left of 1
+
+
+def test_side_by_side_and_titles():
+    shown = draw.shardings({"before": put((4, 8), P("x")), "after": put((4, 8), P("y"))})
+    assert [part.get_suptitle().split("\n")[0] for part in shown.figure.subfigs] == ["before", "after"]
+    assert shown.alt.startswith("before: an array of shape (4, 8)")
+    assert "after: an array" in shown.alt
+
+
+def test_a_mesh_of_each_rank():
+    for sizes in ((8,), (2, 4), (2, 2, 2)):
+        shown = draw.mesh(make_mesh(sizes, "xyz"[: len(sizes)]))
+        assert sorted(n for centres, _ in drawn(shown) for n, _, _ in centres) == list(range(8))
+    assert shown.alt == "A mesh, 'x' of 2 by 'y' of 2 by 'z' of 2; device numbers [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]."
+
+
+def test_a_permuted_mesh(devices):
+    mesh = Mesh(np.array(devices)[[0, 1, 2, 3, 6, 7, 4, 5]].reshape(2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    assert draw.mesh(mesh).alt.endswith("[[0, 1, 2, 3], [6, 7, 4, 5]].")
+
+
+def test_what_cannot_be_drawn():
+    with pytest.raises(ValueError, match=r"rank 4 does not fit.*rank 3 or less"):
+        draw.sharding(put((2, 2, 2, 2), P("x")))
+    with pytest.raises(ValueError, match="4 axes does not fit"):
+        draw.mesh(make_mesh((2, 2, 2, 1), "abcd"))
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw.shardings({})
+
+
+def test_colours_are_told_apart():
+    assert len(set(COLORS)) == 8
+
+
+def test_picture_has_a_description_and_a_background():
+    import io
+
+    from matplotlib import pyplot
+    from PIL import Image
+
+    figure, _ = pyplot.subplots()
+    shown = picture(figure, "An empty plot.")
+    assert not pyplot.get_fignums()  # closed: the notebook does not show it a second time
+    data, metadata = shown._repr_mimebundle_()
+    assert data["text/plain"] == "Figure: An empty plot."
+    assert metadata["image/png"]["alt"] == "An empty plot."
+    image = Image.open(io.BytesIO(data["image/png"])).convert("RGBA")
+    assert image.getpixel((0, 0)) == (255, 255, 255, 255)  # opaque white, in dark mode too
+    assert metadata["image/png"]["width"] == image.width // 2
+    assert shown._repr_mimebundle_()[0]["image/png"] == data["image/png"]
+    with pytest.raises(ValueError, match="description"):
+        picture(figure, " ")
+
+
+def test_spellings(devices):
+    assert spec_text(P("x", None)) == "P('x', None)"
+    assert spec_text(P(("x", "y"))) == "P(('x', 'y'))"
+    assert spec_text(P()) == "P()"
+    assert device_text(devices[3]) == "cpu:3"

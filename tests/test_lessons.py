@@ -1,0 +1,68 @@
+"""Every lesson: executed, true, alone, each cell twice, its exercises and its structure."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import checks
+from tests.conftest import Execute, execute
+from tools import notebooks
+
+LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+
+
+@LESSONS
+def test_outputs_on_the_page_are_what_execution_gives(path: Path, executed: Execute) -> None:
+    run = executed(path)
+    assert checks.output_faults(notebooks.read(path), run) == []
+    assert checks.stderr_faults(run) == []
+
+
+@LESSONS
+def test_alone_each_cell_twice_on_one_core(
+    path: Path, tmp_path: Path, served: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in served.items():
+        monkeypatch.setenv(name, value)
+    committed = notebooks.read(path)
+    copy = tmp_path / path.name
+    notebooks.write(checks.doubled(committed), copy)
+    run = _on_one_core(copy)
+    first = next(cell for cell in run.cells if cell.id == "setup")
+    assert first.outputs[0].text.count("Fetching the course's helpers, once") == 1
+    first.outputs[0].text = first.outputs[0].text.split("\n", 1)[1]  # the page shows the setup in the clone
+    assert checks.output_faults(committed, checks.each_once(run, second=False)) == []
+    assert checks.output_faults(checks.each_once(run, second=False), checks.each_once(run, second=True)) == []
+
+
+def _on_one_core(path: Path) -> Any:
+    """Execute with a single core, where the system can pin a process; the kernel inherits it."""
+    if not hasattr(os, "sched_setaffinity"):
+        return execute(path)
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        return execute(path)
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+@LESSONS
+def test_exercises(path: Path) -> None:
+    module = importlib.import_module(f"utils.exercises.ex{path.name[:2]}")
+    assert checks.exercise_faults(notebooks.read(path), module) == []
+
+
+@LESSONS
+def test_structure(path: Path) -> None:
+    assert checks.structure_faults(path) == []
+
+
+@LESSONS
+def test_badges(path: Path) -> None:
+    assert checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}") == []

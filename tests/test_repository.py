@@ -1,0 +1,141 @@
+"""The repository's name in one constant, README and its picture, the tools that maintainers run."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import checks
+from tools import environment, notebooks, stamp
+
+README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_lists_every_lesson_with_its_badges():
+    rows = [line for line in README.splitlines() if re.match(r"\| \d\d ", line)]
+    assert [row[2:4] for row in rows] == [path.name[:2] for path in notebooks.lessons()]
+    for row, path in zip(rows, notebooks.lessons(), strict=True):
+        title = notebooks.read(path).cells[0].source.splitlines()[0].split(" · ")[1]
+        assert f"[{title}](notebooks/{path.name})" in row
+        for badge in notebooks.badges(f"notebooks/{path.name}").split("\n"):
+            assert badge in row
+
+
+def test_one_name_everywhere():
+    name, revision = notebooks.repository()
+    pages = [README, (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")]
+    pages += [path.read_text(encoding="utf-8") for path in notebooks.lessons()]
+    for page in pages:
+        assert set(stamp.BLOB.findall(page)) <= {"colab.research.google.com/github/", "welcome?src=https://github.com/"}
+        for found in re.findall(r"(?:/github/|src=https://github\.com/)([\w.-]+/[\w.-]+)/blob/([\w.-]+)/", page):
+            assert found == (name, revision)
+
+
+def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch):
+    for part in ("notebooks", "tools", ".github"):
+        shutil.copytree(notebooks.ROOT / part, tmp_path / part)
+    shutil.copy(notebooks.ROOT / "README.md", tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    name, revision = notebooks.repository()
+    stamp.stamp(tmp_path, "somebody/fork", "v1.2")
+    monkeypatch.setattr(notebooks, "SETUP", tmp_path / "tools" / "setup_cell.py")
+    assert notebooks.repository() == ("somebody/fork", "v1.2")
+    for path in notebooks.lessons(tmp_path):
+        assert checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}") == []
+        assert checks.structure_faults(path) == []
+        assert f"{name}/blob" not in path.read_text(encoding="utf-8")
+    assert f"github.com/{name}" not in (tmp_path / "README.md").read_text(encoding="utf-8")
+    stamp.stamp(tmp_path, name, revision)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize(("name", "revision"), [("fork", "main"), ("a/b/c", "main"), ("a/b", "x y"), ("a/b", "")])
+def test_stamp_refuses_what_is_no_address(tmp_path, name, revision):
+    with pytest.raises(ValueError, match="expected owner/name"):
+        stamp.stamp(tmp_path, name, revision)
+
+
+def test_the_picture_in_readme_is_made_by_the_course():
+    [cell] = [
+        cell
+        for cell in notebooks.read(notebooks.ROOT / "notebooks" / "02_sharding.ipynb").cells
+        if cell.id == "layouts"
+    ]
+    picture = base64.b64decode(cell.outputs[0].data["image/png"])
+    assert (notebooks.ROOT / ".github" / "layouts.png").read_bytes() == picture
+    assert re.search(r"!\[[^\]]{20,}\]\(\.github/layouts\.png\)|alt=\"[^\"]{20,}\"", README)
+
+
+def make_environment(folder: Path, *arguments: str, python: str = sys.executable, **variables: str):
+    return subprocess.run(
+        [python, str(notebooks.ROOT / "tools" / "environment.py"), *arguments],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_environment_is_made_once(tmp_path):
+    (tmp_path / "requirements.txt").write_text("# nothing\n")
+    first = make_environment(tmp_path, "venv", "requirements.txt")
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[0].startswith("Creating venv with Python 3.")
+    assert first.stdout.splitlines()[-1].startswith("Ready after ")
+    assert make_environment(tmp_path, "venv", "requirements.txt").stdout == ""
+    (tmp_path / "more.txt").write_text("# nothing either\n")
+    more = make_environment(tmp_path, "venv", "requirements.txt", "more.txt")
+    assert more.stdout.startswith("Installing what more.txt names")
+    assert make_environment(tmp_path, "venv", "requirements.txt").stdout == ""
+
+
+def test_no_network_is_one_line(tmp_path):
+    (tmp_path / "requirements.txt").write_text("jax\n")
+    offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}
+    run = make_environment(tmp_path, "venv", "requirements.txt", **offline, PIP_RETRIES="0", PIP_FIND_LINKS="")
+    assert run.returncode == 1
+    assert len(run.stderr.splitlines()) == 1
+    assert "Connect to the network" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        (
+            "sys.version_info, sys.version = (3, 10, 2), '3.10.2 (main)'",
+            "this is Python 3.10.2, and the course needs 3.11",
+        ),
+        ("importlib.util.find_spec = lambda name: None", "no venv module. On Debian and Ubuntu: apt-get install"),
+    ],
+)
+def test_what_is_missing_is_one_line(tmp_path, patch, message):
+    path = notebooks.ROOT / "tools" / "environment.py"
+    code = f"import sys, importlib.util; sys.argv = ['x', 'venv']; {patch}\nexec(open({str(path)!r}).read())"
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert len(run.stderr.splitlines()) == 1
+    assert message in run.stderr
+
+
+def test_the_newest_python_is_one_that_starts(tmp_path, monkeypatch):
+    shim = tmp_path / "python3.14"  # pyenv leaves such shims behind
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = environment.newest_python()
+    assert found != str(shim)
+    assert found is None or environment.version_of(found) >= (3, 12)
+
+
+def test_no_newer_python_is_said_and_skipped(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(environment, "newest_python", lambda: None)
+    assert environment.main(["--newest-python", "venv", "requirements.txt"]) == environment.NOT_FOUND
+    assert capsys.readouterr().out.startswith("Skipped: ")

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from utils.mistake import mistake
+from utils.table import show_table
+
+
+def test_table_aligns_words_left_and_numbers_right(capsys):
+    show_table(["name", "n", "flag"], [("a", 1, True), ("longer", 12345, False)])
+    assert capsys.readouterr().out == "name          n   flag\na             1   True\nlonger   12,345   False\n"
+
+
+def test_table_without_rows_and_with_a_crooked_one(capsys):
+    show_table(["a", "b"], [])
+    assert capsys.readouterr().out == "a   b\n"
+    with pytest.raises(ValueError, match="a row has 1 columns, the headers 2"):
+        show_table(["a", "b"], [(1,)])
+
+
+def test_mistake_prints_type_and_message(capsys):
+    with mistake(ValueError):
+        raise ValueError("of this kind " * 20)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("ValueError: of this kind")
+    assert max(map(len, lines)) <= 110
+
+
+def test_mistake_needs_one():
+    with pytest.raises(AssertionError, match="raised nothing"), mistake():
+        pass
+    with pytest.raises(KeyError), mistake(ValueError):
+        raise KeyError("another")

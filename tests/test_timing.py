@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from utils import timing
+from utils.timing import Comparison, Timing, compare, format_seconds, measure
+
+
+class Later:
+    """A result that is ready `seconds` after somebody waits for it."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def block_until_ready(self):
+        time.sleep(self.seconds)
+        return self
+
+
+def test_first_call_apart_and_results_waited_for():
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        if len(calls) == 1:
+            time.sleep(0.2)
+        return Later(0.02)
+
+    found = measure(function, "x", repeats=5, warmup=2)
+    assert calls == ["x"] * 8  # one first, two to warm up, five that count
+    assert len(found.runs) == 5
+    assert found.first > 0.2
+    assert 0.02 <= found.median < 0.06
+
+
+def test_median_and_quartiles_by_hand():
+    found = Timing(9.0, (5.0, 1.0, 2.0, 4.0, 3.0))
+    assert found.median == 3.0
+    assert found.quartiles == (2.0, 4.0)  # NumPy's percentile([1, 2, 3, 4, 5], [25, 75])
+    assert Timing(0.0, (2.0,)).quartiles == (2.0, 2.0)
+
+
+def test_says_when_the_spread_is_too_large():
+    assert Timing(0.1, (1.0, 2.0, 3.0, 4.0, 5.0)).noisy  # interquartile range 2 beside a median of 3
+    assert "too large to conclude" in str(Timing(0.1, (1.0, 2.0, 3.0, 4.0, 5.0)))
+    assert not Timing(0.1, (1.0, 1.01, 1.02, 1.03)).noisy
+    assert "too large" not in str(Timing(0.1, (1.0, 1.01, 1.02, 1.03)))
+
+
+def test_comparison_takes_turns():
+    order = []
+    found = compare({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=3, warmup=1)
+    assert order == ["a", "b"] + ["a", "b", "b", "a"] * 2  # first calls, then four rounds, each begun by another
+    assert [len(found.timings[name].runs) for name in "ab"] == [3, 3]
+
+
+def test_comparison_is_immune_to_drift():
+    # Both slow down fourfold while they run; round by round, b takes twice as long as a.
+    drift = (1.0, 2.0, 3.0, 4.0)
+    found = Comparison({"a": Timing(0, drift), "b": Timing(0, tuple(2 * t for t in drift))})
+    assert found.fastest == "a"
+    assert found.ratio("b").median == 2.0
+    assert "b takes 2 times as long as a." in str(found)
+
+
+def test_comparison_without_a_winner():
+    found = Comparison({"a": Timing(0, (1.0, 1.2, 0.9, 1.1)), "b": Timing(0, (1.1, 1.0, 1.2, 1.0))})
+    assert "the spread is too large to conclude" in str(found)
+    assert "times as long" not in str(found)
+
+
+def test_errors_come_through_unchanged():
+    class Mine(Exception):
+        pass
+
+    def broken():
+        raise Mine("as it is")
+
+    with pytest.raises(Mine, match="as it is"):
+        measure(broken)
+    with pytest.raises(Mine, match="as it is"):
+        compare({"a": broken, "b": broken})
+
+
+def test_bad_numbers():
+    with pytest.raises(ValueError, match="repeats=0"):
+        measure(lambda: None, repeats=0)
+    with pytest.raises(ValueError, match="warmup=-1"):
+        measure(lambda: None, warmup=-1)
+    with pytest.raises(ValueError, match="at least two"):
+        compare({"a": lambda: None})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.0, "2 s"), (0.00123, "1.23 ms"), (45.6e-6, "45.6 µs"), (7e-9, "7 ns"), (0.9996, "1 s")]
+)
+def test_durations_in_words(seconds, text):
+    assert format_seconds(seconds) == text
+
+
+def test_jax_results_in_any_container():
+    import jax.numpy as jnp
+
+    assert measure(lambda: {"a": jnp.ones(3), "b": (None, 2.0)}, repeats=1).runs
+
+
+def test_module_has_no_state():
+    assert not [
+        name for name, value in vars(timing).items() if isinstance(value, (list, dict)) and not name.startswith("__")
+    ]
