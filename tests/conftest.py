@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 from nbmake.nb_run import NotebookRun
 
 from tools import notebooks
 
 # The kernels below must start as a reader's would; the tests' own process has eight devices whatever the machine.
-for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE"):
+for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE", "MPLBACKEND"):
     os.environ.pop(variable, None)
-os.environ.setdefault("MPLBACKEND", "agg")
+# Nobody's settings, and no helpers that somebody's ~/.cache holds.
+os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
+matplotlib.use("agg")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -51,6 +55,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "GIT_CONFIG_KEY_0": f"url.{folder.as_uri()}.insteadOf",
         "GIT_CONFIG_VALUE_0": f"https://github.com/{name}",
     }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fonts() -> None:
+    """matplotlib's list of fonts in the new home: its making is announced on stderr, which no lesson may write to."""
+    subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True, capture_output=True)
 
 
 Execute = Callable[[Path], Any]

@@ -7,6 +7,7 @@ import pytest
 
 from utils import devices
 
+LINE = re.compile(r"8 CPU devices \(emulated\) · jax \d+\.\d+\.\S+\n")
 CLONE = "import sys; sys.path.insert(0, {root!r})\n"
 
 
@@ -23,7 +24,7 @@ START = "from utils.devices import start_devices; start_devices()\n"
 
 def test_prints_one_line_and_nothing_else(fresh):
     run = fresh(START)
-    assert re.fullmatch(r"8 CPU devices \(emulated\) · jax \d+\.\d+\.\d+\S*\n", run.stdout)
+    assert LINE.fullmatch(run.stdout)
     assert run.stderr == ""
 
 
@@ -41,7 +42,7 @@ def test_another_number(fresh, count):
     assert run.stdout.startswith(f"{count} CPU device{'s' if count > 1 else ''} (emulated)")
 
 
-@pytest.mark.parametrize("count", [0, 65, -8, 2.5, "8", None])
+@pytest.mark.parametrize("count", [0, 65, -8, 2.5, "8", None, True])
 def test_a_number_that_cannot_be(count):
     with pytest.raises(ValueError, match="from 1 to 64"):
         devices.start_devices(count)
@@ -80,6 +81,12 @@ def test_libtpu_without_a_tpu_is_quiet_and_quick(fresh):
     run = fresh(code)
     assert run.stderr == ""
     assert float(run.stdout.splitlines()[-1]) < 2
+
+
+def test_a_gpu_without_its_plugin_is_quiet(fresh):
+    run = fresh("import jax._src.hardware_utils as hardware; hardware.has_visible_nvidia_gpu = lambda: True\n" + START)
+    assert LINE.fullmatch(run.stdout)
+    assert run.stderr == ""
 
 
 # What a machine with accelerators looks like, for code that only asks jax for its devices.

@@ -89,16 +89,31 @@ def no_padding(rows, sharding):
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex01.find_devices: [
-        (lambda platform: jax.devices(platform), "Your function raised RuntimeError: Unknown backend: 'tpu'"),
+        (
+            lambda platform: jax.devices(platform),
+            "Unknown backend: 'tpu' requested. That is how JAX says so; catch it.",
+        ),
         (lambda platform: [d for d in jax.devices() if d.platform == platform], "lists the default platform alone"),
         (lambda platform: None if platform == "tpu" else jax.devices(platform), "Return an empty list"),
     ],
     ex01.predict_landings: [
-        (lambda: [0, 0, 3, 2, "error"], "Expression 1: you say 0"),
-        (lambda: [2, 0, 0, 2, "error"], "Expression 3: you say 0"),
-        (lambda: [2, 0, 3, 3, "error"], "does not move an array that is committed"),
-        (lambda: [2, 0, 3, 2, 2], "two committed arrays on different devices"),
+        (lambda: [0, 0, 0, 5, "error"], "Expression 1: you say 0"),
+        (lambda: [2, 0, 3, 5, "error"], "to be born on device 3 is not to stay there"),
+        (lambda: [2, 0, 0, 3, "error"], "does not move an array that is committed"),
+        (lambda: [2, 0, 0, 5, 5], "inherits the commitment"),
         (lambda: 2, "expected a list of five"),
+    ],
+    ex01.moving_pays: [
+        (lambda n, link, here, there: 2 * n**2 / link + 2 * n**3 / there < 2 * n**3 / here, "float32 has 4 bytes"),
+        (lambda n, link, here, there: 4 * n**2 / link + 2 * n**3 / there < 2 * n**3 / here, "has to come back too"),
+        (lambda n, link, here, there: 8 * n**2 / link < 2 * n**3 / here, "Count the work there"),
+        (
+            lambda n, link, a, b: 8 * n**2 / link + 2.1 * n**3 / b < 2.1 * n**3 / a,
+            "A product has 2 n^3 FLOPs",
+        ),
+        (lambda n, link, here, there: 8 * n**2 / link + n**3 / there < n**3 / here, "the work here 5.2"),
+        (lambda n, link, here, there: n > 1000, "you say False, but there and back take 3.3 µs"),
+        (lambda n, link, here, there: 1, "expected True or False"),
     ],
     ex01.steady_seconds: [
         (without_waiting, "timed the dispatch"),
@@ -119,8 +134,10 @@ WRONG = {
         (lambda: "4", "expected a whole number"),
     ],
     ex02.holder_of: [
-        (lambda row, column: 4 * (column // 8) + row // 2, "'x' has 2 devices"),
-        (lambda row, column: 2 * (column // 4) + row // 4, "The devices count along 'y' first"),
+        (lambda row, column: 4 * (column // 4) + row // 2, "'x' has 2 devices"),
+        (lambda row, column: 2 * (column // 2) + row // 4, "the devices count along 'y' first"),
+        (lambda row, column: 2 * (row // 4) + column // 2, "A mesh row has 4 devices"),
+        (lambda row, column: 6, "Which block row and which block column"),
         (lambda row, column: row / 4, "expected a whole number"),
     ],
     ex02.spec_for_half: [
@@ -139,9 +156,10 @@ WRONG = {
         (mean_with_padding, "you divide by 12"),
         (drops_the_rest, "you drop the last 2"),
         (no_padding, "Your function raised"),
+        (lambda rows, sharding: rows.mean(axis=0), "You never place the rows"),
     ],
     ex02.read_sharded: [
-        (lambda read, sharding: jax.device_put(read(slice(0, 64)), sharding), "You read 64 rows at once"),
+        (lambda read, sharding: jax.device_put(read(slice(0, 64)), sharding), "You had 64 rows in one place"),
         (
             lambda read, sharding: np.concatenate([read(slice(i, i + 8)) for i in range(0, 64, 8)]),
             "expected a jax.Array",
@@ -150,11 +168,22 @@ WRONG = {
             lambda read, sharding: jnp.concatenate([jnp.asarray(read(slice(i, i + 8))) for i in range(0, 64, 8)]),
             "laid out as cpu:0; expected P(('x', 'y'))",
         ),
+        (
+            lambda read, sharding: jax.device_put(
+                np.concatenate([read(slice(i, i + 8)) for i in range(0, 64, 8)]), sharding
+            ),
+            "You had 64 rows in one place",
+        ),
+        (
+            lambda read, sharding: jax.make_array_from_callback((64, 4), sharding, lambda index: read(index)),
+            "read takes a slice of rows",
+        ),
     ],
     ex02.price_of_change: [
         (lambda: 64 * 32 * 4, "How much of it did the device hold before?"),
         (lambda: 64 * 64 * 4, "that is the whole array"),
         (lambda: 64 * 32 - 16 * 32, "A float32 takes 4 bytes"),
+        (lambda: 8 * 6_144, "the sum over eight devices"),
         (lambda: 5, "new piece - bytes of its overlap"),
     ],
 }
@@ -187,6 +216,18 @@ def test_the_printed_solution_is_the_function_that_runs(exercise, capsys):
     assert printed.rstrip() in inspect.getsource(exercise.function)
     exercise.hint()
     assert capsys.readouterr().out.startswith("Hint. ")
+
+
+ODD = [None, True, 3, -1.5, float("nan"), "x", [], [1, 2], (None,), {}, object(), P("z")]
+ODD += [np.array([1.0, None]), np.zeros(2)]
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.function.__name__)
+def test_whatever_comes_back_gets_an_answer(exercise):
+    for odd in [*ODD, (i for i in range(3)), filter(None, [])]:
+        verdict = exercise.verdict(lambda *args, odd=odd: odd)
+        assert verdict.outcome == "wrong", odd
+        assert "Not yet. " in verdict.message
 
 
 def test_the_three_outcomes(capsys):

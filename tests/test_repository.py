@@ -38,20 +38,28 @@ def test_one_name_everywhere():
             assert found == (name, revision)
 
 
-def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch):
+def test_every_notebook_is_a_lesson():
+    assert sorted((notebooks.ROOT / "notebooks").glob("*.ipynb")) == notebooks.lessons()
+
+
+@pytest.mark.parametrize("another", ["another-{owner}/{repo}", "{owner}/{repo}-2026", "a/b"])
+def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, another):
     for part in ("notebooks", "tools", ".github"):
         shutil.copytree(notebooks.ROOT / part, tmp_path / part)
     shutil.copy(notebooks.ROOT / "README.md", tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     name, revision = notebooks.repository()
-    stamp.stamp(tmp_path, "somebody/fork", "v1.2")
+    owner, repo = name.split("/")
+    another = another.format(owner=owner, repo=repo)
+    stamp.stamp(tmp_path, another, "v1.2")
     monkeypatch.setattr(notebooks, "SETUP", tmp_path / "tools" / "setup_cell.py")
-    assert notebooks.repository() == ("somebody/fork", "v1.2")
+    assert notebooks.repository() == (another, "v1.2")
     for path in notebooks.lessons(tmp_path):
         assert checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}") == []
         assert checks.structure_faults(path) == []
-        assert f"{name}/blob" not in path.read_text(encoding="utf-8")
-    assert f"github.com/{name}" not in (tmp_path / "README.md").read_text(encoding="utf-8")
+    for page in [tmp_path / "README.md", *notebooks.lessons(tmp_path)]:
+        for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", page.read_text(encoding="utf-8")):
+            assert found in ("/blob/", f"github.com/{another}/blob/v1.2")
     stamp.stamp(tmp_path, name, revision)
     assert {path: path.read_bytes() for path in before} == before
 
@@ -104,6 +112,21 @@ def test_no_network_is_one_line(tmp_path):
     assert run.returncode == 1
     assert len(run.stderr.splitlines()) == 1
     assert "Connect to the network" in run.stderr
+
+
+def test_a_package_that_does_not_exist_is_named_in_one_line(tmp_path):
+    (tmp_path / "requirements.txt").write_text("./no-such-folder\n")
+    run = make_environment(tmp_path, "venv", "requirements.txt")
+    assert run.returncode == 1
+    assert run.stderr.startswith("Error: the packages could not be installed: ERROR: ")
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_an_active_environment_does_not_count(tmp_path):
+    (tmp_path / "requirements.txt").write_text("# nothing\n")
+    assert make_environment(tmp_path, "venv", "requirements.txt").returncode == 0
+    again = make_environment(tmp_path, "venv", "requirements.txt", python=str(tmp_path / "venv" / "bin" / "python"))
+    assert (again.returncode, again.stdout) == (0, "")
 
 
 @pytest.mark.parametrize(

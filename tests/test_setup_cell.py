@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -35,12 +36,33 @@ def test_alone_it_fetches_once_and_says_so(python, served, tmp_path):
     assert (tmp_path / FOLDER / "utils" / "devices.py").is_file()
     second = python(CELL + OURS)  # without the served copy: nothing is fetched any more
     assert "Fetching" not in second.stdout
+    assert second.stdout.startswith(f"Using the helpers in {tmp_path / FOLDER} (delete it to fetch them anew)\n")
     assert LINE.search(second.stdout), second.stderr
 
 
 def test_after_a_fetch_that_broke_off(python, served, tmp_path):
     (tmp_path / FOLDER).mkdir()
     assert LINE.search(python(CELL, **served).stdout)
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.2"])
+def test_beside_the_unzipped_download(python, tmp_path, revision):
+    # GitHub's archive of tag v1.2 of owner/course unpacks to course-1.2, that of branch main to course-main.
+    folder = tmp_path / f"{NAME.split('/')[1]}-{revision.removeprefix('v')}"
+    folder.mkdir()
+    (folder / "utils").symlink_to(notebooks.ROOT / "utils")
+    run = python(CELL.replace(f'"{REVISION}"', f'"{revision}"') + OURS)
+    assert LINE.search(run.stdout), run.stderr
+    assert "Fetching" not in run.stdout
+
+
+def test_git_works_in_its_own_folder_alone(python, served, tmp_path):
+    mine = tmp_path / "mine"
+    subprocess.run(["git", "init", "-q", str(mine)], check=True)
+    inside = {"GIT_DIR": str(mine / ".git"), "GIT_WORK_TREE": str(mine), "GIT_INDEX_FILE": str(mine / ".git" / "index")}
+    run = python(CELL, **served, **inside)
+    assert LINE.search(run.stdout), run.stderr
+    assert sorted(path.name for path in mine.iterdir()) == [".git"]
 
 
 @pytest.mark.parametrize("where", ["colab", "kaggle"])

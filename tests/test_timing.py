@@ -57,18 +57,29 @@ def test_comparison_takes_turns():
 
 
 def test_comparison_is_immune_to_drift():
-    # Both slow down fourfold while they run; round by round, b takes twice as long as a.
-    drift = (1.0, 2.0, 3.0, 4.0)
+    # Both slow down fivefold while they run; round by round, b takes twice as long as a.
+    drift = (1.0, 2.0, 3.0, 4.0, 5.0)
     found = Comparison({"a": Timing(0, drift), "b": Timing(0, tuple(2 * t for t in drift))})
     assert found.fastest == "a"
     assert found.ratio("b").median == 2.0
-    assert "b takes 2 times as long as a." in str(found)
+    assert "b takes 2.0 times as long as a." in str(found)
 
 
 def test_comparison_without_a_winner():
     found = Comparison({"a": Timing(0, (1.0, 1.2, 0.9, 1.1)), "b": Timing(0, (1.1, 1.0, 1.2, 1.0))})
     assert "the spread is too large to conclude" in str(found)
     assert "times as long" not in str(found)
+
+
+@pytest.mark.parametrize("b", [(2.0,) * 4, (1.04,) * 9], ids=["too few rounds", "too close"])
+def test_comparison_that_proves_nothing(b):
+    found = Comparison({"a": Timing(0, (1.0,) * len(b)), "b": Timing(0, b)})
+    assert "b and a: the spread is too large to conclude." in str(found)
+
+
+def test_a_large_quotient_in_words():
+    found = Comparison({"a": Timing(0, (1.0,) * 5), "b": Timing(0, (1500.0,) * 5)})
+    assert "b takes 1,500.0 times as long as a." in str(found)
 
 
 def test_errors_come_through_unchanged():

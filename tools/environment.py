@@ -16,6 +16,17 @@ import sys
 import time
 
 OLDEST = (3, 11)
+NO_NETWORK = (  # what pip and the system say, in their several versions
+    "NewConnectionError",
+    "NameResolutionError",
+    "Failed to resolve",
+    "Name or service not known",
+    "Temporary failure in name resolution",
+    "nodename nor servname",
+    "ConnectTimeout",
+    "Connection refused",
+    "ProxyError",
+)
 NOT_FOUND = 3  # exit status: there is no Python newer than the one that runs
 
 
@@ -52,21 +63,15 @@ def run(command: list[str], problem: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         output = (done.stdout + done.stderr).strip()
-        errors = (
-            [line for line in output.splitlines() if "error" in line.lower()]
-            or output.splitlines()
-            or ["no reason given"]
-        )
-        if any(
-            sign in output
-            for sign in ("NewConnectionError", "Name or service not known", "Could not resolve", "ConnectTimeout")
-        ):
+        if any(sign in output for sign in NO_NETWORK):
             fail(f"{problem}: the package index cannot be reached. Connect to the network and try again.")
+        lines = output.splitlines() or ["no reason given"]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines
         fail(f"{problem}: {errors[-1].strip()}")
 
 
 def main(arguments: list[str]) -> int:
-    python = sys.executable
+    python = getattr(sys, "_base_executable", sys.executable)  # not the one of an active environment
     if arguments[0] == "--newest-python":
         arguments = arguments[1:]
         python = newest_python()
@@ -104,8 +109,13 @@ def main(arguments: list[str]) -> int:
 
 
 def digest(python: str, name: str | None = None) -> str:
-    """What stands for an interpreter, or for a requirements file installed for it."""
-    hashed = hashlib.sha256(python.encode())
+    """What stands for an interpreter, or for a requirements file installed for it.
+
+    The interpreter is the one below any environment that happens to be active, and its exact version counts.
+    """
+    code = "import os, sys; print(os.path.realpath(sys._base_executable), sys.version)"
+    base = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout
+    hashed = hashlib.sha256(base.encode())
     if name:
         with open(name, "rb") as file:
             hashed.update(file.read())

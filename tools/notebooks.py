@@ -20,9 +20,9 @@ def lessons(root: Path = ROOT) -> list[Path]:
 
 def repository(text: str | None = None) -> tuple[str, str]:
     """The one constant: 'owner/name' and the revision, as they stand in the setup cell."""
-    found = re.search(r'^REPOSITORY, REVISION = "([\w.-]+/[\w.-]+)", "([\w.-]+)"$', text or setup_source(), re.M)
+    found = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)
     if not found:
-        raise ValueError("the setup cell has no line REPOSITORY, REVISION = ...")
+        raise ValueError("the setup cell has no lines REPOSITORY = ... and REVISION = ...")
     return found[1], found[2]
 
 

@@ -2,11 +2,13 @@
 # The same in every notebook: finds the course's helpers, fetching them once if need
 # be, and starts eight devices.
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-REPOSITORY, REVISION = "one-program-many-devices/one-program-many-devices", "main"
+REPOSITORY = "one-program-many-devices/one-program-many-devices"
+REVISION = "main"
 
 
 class Stop(Exception):
@@ -16,13 +18,19 @@ class Stop(Exception):
 
 def course_folder():
     """The folder of `utils`: around this notebook, fetched earlier, or fetched now."""
-    here, name = Path.cwd(), f"{REPOSITORY.split('/')[1]}-{REVISION}"
-    homes = [here / name, Path.home() / ".cache" / name]
-    for folder in [here, *here.parents, *homes]:
-        if (folder / "utils" / "exercises" / "ex01.py").is_file():
+    here, cache = Path.cwd(), Path(os.path.expanduser("~/.cache"))
+    course = REPOSITORY.split("/")[1]
+    fetched = [here / f"{course}-{REVISION}", cache / f"{course}-{REVISION}"]
+    unzipped = here / f"{course}-{REVISION.removeprefix('v')}"  # as GitHub names it
+    uploaded = Path("/kaggle/input")
+    uploaded = [*uploaded.glob("*"), *uploaded.glob("*/*")]
+    for folder in [here, *here.parents, *fetched, unzipped, *uploaded]:
+        if os.path.isfile(folder / "utils" / "exercises" / "ex01.py"):
+            if folder in fetched:
+                print(f"Using the helpers in {folder} (delete it to fetch them anew)")
             return folder
-    url = f"https://github.com/{REPOSITORY}"
-    for folder in homes:  # the second where the first cannot be written
+    url, problem = f"https://github.com/{REPOSITORY}", None
+    for folder in fetched:  # the second where the first cannot be written
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -34,6 +42,7 @@ def course_folder():
         problem = problem or git(folder, "checkout", "FETCH_HEAD")
         if not problem:
             return folder
+        shutil.rmtree(folder / ".git", ignore_errors=True)
         break
     raise Stop(
         f"The course's helpers could not be fetched ({problem}). Switch the internet on"
@@ -45,7 +54,9 @@ def course_folder():
 def git(folder, *step):
     """Run one step of git in the folder; None, or what went wrong."""
     command = ["git", "-C", str(folder), *step, "--quiet"]
-    env = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # not another repository
+    env = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    env["GIT_TERMINAL_PROMPT"] = "0"
     try:
         subprocess.run(command, env=env, check=True, capture_output=True, timeout=120)
     except subprocess.CalledProcessError as error:

@@ -23,12 +23,13 @@ def stamp(root: Path, name: str, revision: str) -> None:
     cell = root / "tools" / "setup_cell.py"
     text = cell.read_text(encoding="utf-8")
     before, _ = notebooks.repository(text)
-    text = re.sub(r"^REPOSITORY, REVISION = .*$", f'REPOSITORY, REVISION = "{name}", "{revision}"', text, flags=re.M)
+    text = re.sub(r"^REPOSITORY = .*$", f'REPOSITORY = "{name}"', text, flags=re.M)
+    text = re.sub(r"^REVISION = .*$", f'REVISION = "{revision}"', text, flags=re.M)
     cell.write_text(text, encoding="utf-8")
 
     def addresses(old: str) -> str:
-        new = BLOB.sub(rf"\g<1>{name}/blob/{revision}/", old)
-        return new.replace(f"https://github.com/{before}", f"https://github.com/{name}")
+        new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", old)
+        return BLOB.sub(rf"\g<1>{name}/blob/{revision}/", new)
 
     for page in (root / "README.md", root / ".github" / "CONTRIBUTING.md"):
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")

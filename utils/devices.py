@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -34,11 +35,11 @@ def start_devices(count: int = 8) -> list[jax.Device]:
     Raises ValueError for a count outside 1 to 64, and SetupError where JAX is missing, too old, or already running
     with fewer devices.
     """
-    if not isinstance(count, int) or not 1 <= count <= 64:
+    if type(count) is not int or not 1 <= count <= 64:
         raise ValueError(f"the number of devices must be a whole number from 1 to 64, not {count!r}")
     jax = _import_jax()
     asked = _asked_for_elsewhere()
-    _leave_out_libtpu_without_tpu(jax)
+    _stay_on_the_cpu_where_nothing_else_is(jax)
     with contextlib.suppress(RuntimeError):  # JAX is running already; whether it has enough devices is seen below
         jax.config.update("jax_num_cpu_devices", count)
 
@@ -100,14 +101,14 @@ def _asked_for_elsewhere() -> dict[str, int]:
     return asked | ({"JAX_NUM_CPU_DEVICES": int(variable)} if variable.isdigit() else {})
 
 
-def _leave_out_libtpu_without_tpu(jax) -> None:
-    """Where libtpu is installed and no TPU is there, starting it costs a lock, a pause and a page of warnings.
+def _stay_on_the_cpu_where_nothing_else_is(jax) -> None:
+    """Say so to JAX, which otherwise looks for hardware: libtpu without a TPU costs a lock, a pause and a page of
+    warnings, a GPU without its plugin a warning.
 
-    JAX has set `jax_platforms` by now if it saw a TPU chip. Where another plugin (a GPU's) is installed, nothing is
-    ruled out: naming platforms would turn a plugin without its hardware into an error.
+    JAX has set `jax_platforms` by now if it saw a TPU chip. Where a plugin (a GPU's) is installed, nothing is ruled
+    out: naming platforms would turn a plugin without its hardware into an error.
     """
-    chip = glob.glob("/dev/accel*") + glob.glob("/dev/vfio/[0-9]*")
-    if jax.config.jax_platforms or chip or importlib.util.find_spec("jax_plugins"):
-        return
-    if importlib.util.find_spec("libtpu"):
+    chip = importlib.util.find_spec("libtpu") and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
+    plugin = importlib.util.find_spec("jax_plugins") or importlib.metadata.entry_points(group="jax_plugins")
+    if not (jax.config.jax_platforms or chip or plugin):
         jax.config.update("jax_platforms", "cpu")

@@ -73,8 +73,9 @@ class Comparison:
         for name in self.timings:
             if name != self.fastest:
                 ratio = self.ratio(name)
-                sure = ratio.quartiles[0] > 1 and not ratio.noisy
-                verdict = f"takes {ratio.median:.2g} times as long as" if sure else "and"
+                # Five rounds at least, and more than the 5 % by which two runs of one program differ anyway.
+                sure = len(ratio.runs) >= 5 and ratio.quartiles[0] > 1.05 and not ratio.noisy
+                verdict = f"takes {ratio.median:,.1f} times as long as" if sure else "and"
                 lines.append(
                     f"{name} {verdict} {self.fastest}" + ("." if sure else ": the spread is too large to conclude.")
                 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from unittest import mock
+
 import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
@@ -16,28 +19,29 @@ def _mesh():
 
 
 def _judge_holder_of(answer):
-    # By hand: 8 rows over 2 mesh rows, 16 columns over 4 mesh columns, so a block is (4, 4); device = 4 * (row // 4) + column // 4.
-    for row, column, device in ((0, 0, 0), (3, 15, 3), (4, 0, 4), (5, 9, 6), (7, 15, 7)):
+    # By hand: 8 rows over 2 mesh rows, 8 columns over 4 mesh columns: blocks of (4, 2), device = 4 (row // 4) + column // 2.
+    reasons = {  # of element [6, 4], which tells the usual slips apart
+        7: "You cut the rows four ways and the columns two. The first entry of the spec belongs to the rows, and 'x' has 2 devices.",
+        5: "The block is right, but the devices count along 'y' first: 0 1 2 3 in the first mesh row, 4 5 6 7 in the second.",
+        4: "A mesh row has 4 devices, so the second one begins with device 4.",
+    }
+    for row, column, device in ((6, 4, 6), (0, 0, 0), (3, 7, 3), (4, 0, 4), (5, 3, 5), (7, 7, 7)):
         got = answer(row, column)
         if isinstance(got, bool) or not isinstance(got, (int, np.integer)):
             raise Wrong(f"For element [{row}, {column}] you return {got!r}; expected a whole number, a device's.")
         if got != device:
-            swapped = 4 * (column // 8) + row // 2 if column < 16 else None
-            why = (
-                "You cut the rows four ways and the columns two: the first entry of the spec belongs to the rows, and 'x' has 2 devices."
-                if got == swapped
-                else "A block is (4, 4). Which block row and block column holds the element? The devices count along 'y' first."
-            )
+            why = "A block is (4, 2). Which block row and which block column hold the element?"
+            why = reasons.get(int(got), why) if (row, column) == (6, 4) else why
             raise Wrong(f"Element [{row}, {column}]: you say device {got}; it is on another. {why}")
 
 
 @exercise(
     _judge_holder_of,
-    "Block row = row // 4, block column = column // 4. The mesh numbers its devices row by row, four to a row.",
+    "Block row = row // 4, block column = column // 2. The mesh numbers its devices row by row, four to a row.",
 )
 def holder_of(row, column):
     """Return the number of the device that holds element [row, column]."""
-    return 4 * (row // 4) + column // 4
+    return 4 * (row // 4) + column // 2
 
 
 def _judge_spec_for_half(answer):
@@ -82,20 +86,17 @@ def _judge_rebuild(answer):
         shards = [(shard.index, np.asarray(shard.data)) for shard in array.addressable_shards]
         got = answer(shards, (4, 8))
         what = f"For {spec_text(spec)}, your table"
-        if isinstance(got, np.ndarray) and got.shape == (4, 8) and np.array_equal(got, 4 * table):
+        if not isinstance(got, np.ndarray) or got.dtype.kind not in "fiu":
+            raise Wrong(f"{what} is a {type(got).__name__}; expected a NumPy array of numbers.")
+        if got.shape == (4, 8) and np.array_equal(got, 4 * table):
             raise Wrong(
                 f"{what} is 4 times too large: with 4 copies of each piece, you add them up. A copy holds the same values; put, not add."
             )
-        if (
-            isinstance(got, np.ndarray)
-            and got.shape == (4, 8)
-            and np.array_equal(np.sort(got.ravel()), table.ravel())
-            and (got != table).any()
-        ):
+        if np.array_equal(np.sort(got.ravel()), table.ravel()) and got.shape == (4, 8) and (got != table).any():
             raise Wrong(
                 f"{what} has the right values at the wrong places. Devices do not say where a piece belongs; its index does."
             )
-        same(np.asarray(got, np.float32) if isinstance(got, np.ndarray) else got, table, what)
+        same(got.astype(np.float32), table, what)
 
 
 @exercise(
@@ -115,19 +116,31 @@ def _judge_mean_of_rows(answer):
     for n in (10, 4, 1):
         rows = np.arange(1.0, 3.0 * n + 1, dtype=np.float32).reshape(n, 3)
         want = rows.mean(axis=0)
-        got = answer(rows, sharding)
-        if got is not None and np.shape(got) == (3,):
+        placed = []
+
+        def device_put(x, device=None, *rest, real=jax.device_put, placed=placed, **options):
+            placed.append(device)
+            return real(x, device, *rest, **options)
+
+        with mock.patch.object(jax, "device_put", device_put):
+            got = answer(rows, sharding)
+        if not hasattr(got, "dtype") or got.dtype.kind not in "fiu":
+            raise Wrong(f"With {n} rows, you return a {type(got).__name__}; expected an array of shape (3,).")
+        if np.shape(got) == (3,):
             padded = -(-n // 4) * 4
             if padded != n and np.allclose(got, rows.sum(axis=0) / padded):
                 raise Wrong(
                     f"With {n} rows, you divide by {padded}: the zeros that you padded with are counted as rows. Divide by the "
                     "number of real rows (or let a mask say which rows count)."
                 )
-            if np.shape(got) == (3,) and n > 4 and np.allclose(got, rows[: n // 4 * 4].mean(axis=0)):
+            if n > 4 and np.allclose(got, rows[: n // 4 * 4].mean(axis=0)):
                 raise Wrong(
                     f"With {n} rows, you drop the last {n % 4}. Pad up to a multiple of 4 instead, so that no row is lost."
                 )
-        same(np.asarray(got) if got is not None else None, want, f"With {n} rows, your mean")
+        same(np.asarray(got, np.float32), want, f"With {n} rows, your mean")
+        # Last, so that a slip in the numbers is named first.
+        if sharding not in placed:
+            raise Wrong("You never place the rows with the sharding: jax.device_put(padded, sharding).")
 
 
 @exercise(
@@ -148,14 +161,23 @@ def _judge_read_sharded(answer):
     asked = []
 
     def read(rows):
+        if not isinstance(rows, slice):
+            raise TypeError(f"read takes a slice of rows, not {rows!r}")
         asked.append(len(source[rows]))
         return source[rows]
 
-    got = answer(read, sharding)
-    if asked and max(asked) > 8:
+    whole = []
+
+    def device_put(x, *rest, real=jax.device_put, **options):
+        whole.append(np.shape(x) == (64, 4))
+        return real(x, *rest, **options)
+
+    with mock.patch.object(jax, "device_put", device_put):
+        got = answer(read, sharding)
+    if any(whole) or (asked and max(asked) > 8):
         raise Wrong(
-            f"You read {max(asked)} rows at once; a device holds 8. The whole array stood in one place before it was cut, which is "
-            "what would run out of memory. Let JAX ask for each piece: jax.make_array_from_callback."
+            f"You had {64 if any(whole) else max(asked)} rows in one place; a device holds 8. A larger array would run out of "
+            "memory there. Let JAX ask for each piece: jax.make_array_from_callback."
         )
     same(got, jax.device_put(source, sharding))
 
@@ -171,7 +193,7 @@ def read_sharded(read, sharding):
 
 def _judge_price_of_change(answer):
     got = answer()
-    if isinstance(got, bool) or not isinstance(got, (int, float, np.number)):
+    if isinstance(got, bool) or not isinstance(got, Real) or got != got:
         raise Wrong(f"You return {got!r}; expected a number of bytes.")
     want = 6_144
     if got == want:
@@ -180,13 +202,14 @@ def _judge_price_of_change(answer):
         8_192: "that is all that a device holds afterwards. How much of it did the device hold before?",
         16_384: "that is the whole array. A device needs only its own columns.",
         2_048: "that is what a device holds already. The rest has to arrive.",
+        49_152: "that is the sum over eight devices. How much arrives at one?",
         1_536: "that counts elements. A float32 takes 4 bytes.",
         4_096: "are the rows cut two ways? 'y' has 4 devices: the device holds a quarter of its new piece, not half.",
     }
     nearest = reasons.get(
         int(got), "bytes that arrive = bytes of the new piece - bytes of its overlap with the old piece."
     )
-    raise Wrong(f"You say {got:,}, {got / want:.3g} times what arrives: {nearest}")
+    raise Wrong(f"You say {got:,}: {nearest}")
 
 
 @exercise(
