@@ -7,7 +7,12 @@ from typing import Any
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows under headers; a column that holds only numbers is aligned to the right, with thousands separated.
+    """Print rows under headers. Errors as `format_table`."""
+    print(format_table(headers, rows))
+
+
+def format_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay out rows under headers; a column that holds only numbers is aligned to the right, with thousands separated.
 
     Raises ValueError where a row has another number of columns than there are headers.
     """
@@ -22,5 +27,4 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         texts = [str(header), *(f"{c:,}" if number else str(c) for c in cells)]
         width = max(map(len, texts))
         columns.append([t.rjust(width) if number else t.ljust(width) for t in texts])
-    for line in zip(*columns, strict=True):
-        print("   ".join(line).rstrip())
+    return "\n".join("   ".join(line).rstrip() for line in zip(*columns, strict=True))
