@@ -158,6 +158,16 @@ def test_bf16_is_widened_on_the_cpu():
     assert found.collectives[0].operands == (("f32", (128,)),)
 
 
+def test_a_transposed_layout_in_groups_of_half_an_axis():
+    # (8, 8) from ('y', 'x') to ('x', 'y'): pieces of (2, 4) become (4, 2). By hand the device at (i, j) held rows
+    # 2j, 2j + 1 and columns 4i to 4i + 3; whatever way is taken, at least the part it lacks arrives somewhere.
+    mesh = make_mesh(*TWO)
+    target = NamedSharding(mesh, P("x", "y"))
+    found = cost(jax.jit(lambda t: t + 1, out_shardings=target), plan(mesh, (8, 8), "y", "x"))
+    assert {c.group_size for c in found} == {2}
+    assert found.bytes_sent >= 16
+
+
 def test_pmap():
     x = np.ones((8, 16), np.float32)
     found = cost(jax.pmap(lambda t: lax.psum(t, "i"), axis_name="i"), x)
@@ -279,9 +289,13 @@ def test_an_unknown_dtype_is_named():
         # Devices 0..7 in a 2 x 4 grid, transposed: 0 4 1 5 2 6 3 7 fill the mesh a = 1, b = 4, c = 2.
         ("mesh['a'=1,'b'=4,'c'=2], device_ids=([2,4]T(1,0)) {'b'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
         ("mesh['a'=2,'b'=2,'c'=2] {'a','c'}", ((0, 1, 4, 5), (2, 3, 6, 7))),
+        # y = 4 seen as 2 x 2: along the second part 0 1, 2 3; along the first 0 2, 1 3.
+        ("mesh['x'=2,'y'=4] {'y':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
+        ("mesh['x'=2,'y'=4] {'y':(1)2}", ((0, 2), (1, 3), (4, 6), (5, 7))),
+        ("mesh['x'=2,'y'=4] {'x','y':(1)2}", ((0, 2, 4, 6), (1, 3, 5, 7))),
     ],
 )
-def test_five_spellings_of_groups(text, groups):
+def test_all_spellings_of_groups(text, groups):
     assert hlo.groups(f" channel_id=1, replica_groups={text}, use_global_device_ids=true", 8) == groups
 
 

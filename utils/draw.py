@@ -34,15 +34,20 @@ def shardings(arrays: dict[str, Any]) -> Picture:
             raise ValueError(
                 f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
             )
-    columns = min(len(arrays), 2)
+    columns = len(arrays) if len(arrays) < 4 else 2
     rows = math.ceil(len(arrays) / columns)
-    size = (4.5 if columns == 2 else 6.0, 1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 3.0)
+    size = ({1: 6.0, 2: 4.5, 3: 3.1}[columns], 1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 3.0)
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     grid = figure.subfigures(rows, columns, squeeze=False, wspace=0.04).flat
     for (title, array), part in zip(arrays.items(), grid, strict=False):
         piece, devices = next(iter(found[title].items()))
-        copies = f"{len(devices)} cop{'y' if len(devices) == 1 else 'ies'} of each piece"
-        part.suptitle(f"{title}\n{piece_shape(piece)} on each device, {copies}", fontsize=10)
+        copies = f"{len(devices)} cop{'y' if len(devices) == 1 else 'ies'}"
+        summary = (
+            f"{piece_shape(piece)} each, {copies}"
+            if columns == 3
+            else f"{piece_shape(piece)} on each device, {copies} of each piece"
+        )
+        part.suptitle(f"{title}\n{summary}", fontsize=10)
         _draw_pieces(part, size, tuple(array.shape), found[title])
     return Picture(figure, " ".join(f"{title}: {describe(array)}" for title, array in arrays.items()))
 

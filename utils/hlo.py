@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -222,7 +223,8 @@ def groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
     """The devices (places in the mesh, row by row) that take part together, in any of the spellings of HLO.
 
     ``{{0,1},{2,3}}``; ``{}`` for all; ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)``: numbers in that shape, transposed,
-    reshaped; ``mesh['x'=2,'y'=4] {'y'}``: along named axes, the numbers possibly transposed by ``device_ids=``.
+    reshaped; ``mesh['x'=2,'y'=4] {'y'}``: along named axes or parts of them, ``'y':(2)2``, the numbers possibly
+    transposed by ``device_ids=``.
     Raises UnknownConstruct for any other.
     """
     found = re.search(
@@ -238,18 +240,26 @@ def groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
     if text.startswith("["):
         shape, iota = text.split("<=")
         return tuple(map(tuple, _iota(iota).reshape(_ints(shape)).tolist()))
-    axes = re.findall(r"'(\w+)'=(\d+)", text.split("]")[0])
-    names, sizes = [name for name, _ in axes], [int(size) for _, size in axes]
-    along = re.findall(r"'(\w+)'", text[text.rindex("{") :])
     ids = re.search(r"device_ids=\(([^()]*(?:\([\d,]+\))?)\)", text)
-    if len(names) != len(set(names)) or not set(along) <= set(names) or (":" in text[text.rindex("{") :]):
+    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", text.split("]")[0])}
+    along = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", text[text.rindex("{") :])
+    if not {name for name, *_ in along} <= set(sizes):
         raise UnknownConstruct(f"replica groups spelled {text!r}")
-    mesh = (_iota(ids[1]) if ids else np.arange(math.prod(sizes))).reshape(sizes)
-    mesh = mesh.transpose(
-        [i for i, name in enumerate(names) if name not in along] + [names.index(name) for name in along]
-    )
-    size = math.prod(sizes[names.index(name)] for name in along)
-    return tuple(map(tuple, mesh.reshape(-1, size).tolist()))
+    # 'y':(2)2 is the part of y of size 2 behind a part of size 2: every axis is cut at all such places.
+    wanted = {(name, int(before or 1), int(size or sizes[name])) for name, before, size in along}
+    parts = []  # (axis, size of what stands before, size)
+    for axis, size in sizes.items():
+        places = sorted(
+            {1, size, *(b for name, b, _ in wanted if name == axis), *(b * s for name, b, s in wanted if name == axis)}
+        )
+        parts += [(axis, start, stop // start) for start, stop in itertools.pairwise(places)] or [(axis, 1, 1)]
+    if not wanted <= set(parts):
+        raise UnknownConstruct(f"replica groups spelled {text!r}")
+    order = [parts.index((name, int(before or 1), int(size or sizes[name]))) for name, before, size in along]
+    shape = [size for *_, size in parts]
+    mesh = (_iota(ids[1]) if ids else np.arange(math.prod(shape))).reshape(shape)
+    mesh = mesh.transpose([i for i in range(len(parts)) if i not in order] + order)
+    return tuple(map(tuple, mesh.reshape(-1, math.prod(shape[i] for i in order)).tolist()))
 
 
 def _ints(text: str) -> list[int]:
