@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from tests.checks import exercises_of
 from utils import exercises
-from utils.exercises import Wrong, ex01, ex02, same
+from utils.exercises import Wrong, ex01, ex02, ex03, ex04, same
 from utils.mesh import make_mesh
 
 
@@ -84,6 +84,37 @@ def drops_the_rest(rows, sharding):
 
 def no_padding(rows, sharding):
     return jax.device_put(rows, sharding).mean(axis=0)
+
+
+def weights_then_cut(key, sharding):
+    return jax.device_put(jax.random.normal(key, (64, 128)), sharding)
+
+
+def weights_anywhere(key, sharding):
+    return jax.jit(lambda key: jax.random.normal(key, (64, 128)))(key)
+
+
+def constrained(*specs):
+    """The network with these specs for w1, w2 and the hidden layer; None for no constraint."""
+
+    def network(x, w1, w2, mesh):
+        def put(value, spec):
+            return value if spec is None else jax.lax.with_sharding_constraint(value, NamedSharding(mesh, spec))
+
+        return put(jax.nn.relu(x @ put(w1, specs[0])), specs[2]) @ put(w2, specs[1])
+
+    return network
+
+
+def spread(*spec):
+    return lambda t, mesh: jax.lax.with_sharding_constraint(t.sum(axis=1), NamedSharding(mesh, P(*spec)))
+
+
+TABLE = ex03.collectives_of_products.function()
+
+
+def with_row(i, row):
+    return lambda: [*TABLE[:i], row, *TABLE[i + 1 :]]
 
 
 # exercise: [(wrong answer, what the message must say)]
@@ -186,8 +217,73 @@ WRONG = {
         (lambda: 8 * 6_144, "the sum over eight devices"),
         (lambda: 5, "new piece - bytes of its overlap"),
     ],
+    ex03.price_of_sums: [
+        (lambda: (2_048, 3_072), "you put in the whole result"),
+        (lambda: (512, 2_048), "An all-reduce sends 2 (n - 1) / n times that"),
+        (lambda: (512, 1_536), "a reduce-scatter"),
+        (lambda: (128, 768), "A float32 takes 4 bytes"),
+        (lambda: (896, 3_584), "you took a group of 8"),
+        (lambda: (3_072, 512), "Column sums: you say 3,072"),
+        (lambda: 512, "expected two numbers"),
+    ],
+    ex03.collectives_of_products: [
+        (with_row(0, ["all-gather"]), "nobody cuts the contraction"),
+        (with_row(1, []), "partial sums, which must be added up"),
+        (with_row(3, []), "lacks parts of its rows"),
+        (with_row(5, ["all-reduce"]), "data parallelism"),
+        (with_row(7, []), "7 of 8 rows are right"),
+        (with_row(2, ["psum"]), "'psum' is not one of"),
+        (lambda: [["all-reduce"]] * 7, "a list of eight lists"),
+    ],
+    ex03.silent_spec: [
+        (lambda: P("batch"), "0.25 of the examples, not an eighth"),
+        (lambda: P("batch", "features"), "each dot product is in parts"),
+        (lambda: P(), "Which axis of the mesh is idle"),
+        (lambda: P("batch", "batch"), "does not fit"),
+        (lambda: ("batch", "features"), "expected a PartitionSpec"),
+    ],
+    ex03.make_weights: [
+        (weights_then_cut, "on one device and cut them afterwards"),
+        (weights_anywhere, "laid out as cpu:0; expected P('x', 'y')"),
+        (lambda key, sharding: jax.jit(lambda: jnp.zeros((64, 128)), out_shardings=sharding)(), "values; at [0, 0]"),
+        (
+            lambda key, sharding: jax.jit(lambda k: jax.random.normal(k, (128, 64)), out_shardings=sharding)(key),
+            "shape (128, 64)",
+        ),
+    ],
+    ex03.count_programs: [
+        (lambda: 7, "that is every call"),
+        (lambda: 5, "Do values count?"),
+        (lambda: 3, "Shape, dtype and sharding are all part of the key"),
+        (lambda: 4.0, "expected a whole number"),
+    ],
+    ex04.spread_row_sums: [
+        (spread(("y", "x")), "Which order of the two names"),
+        (spread("x"), "several devices hold the same"),
+        (lambda t, mesh: t.sum(axis=1), "several devices hold the same"),
+        (lambda t, mesh: t.sum(axis=0), "differs in"),
+    ],
+    ex04.lean_mlp: [
+        (constrained(None, None, None), "as many as without a constraint"),
+        (constrained(P(), None, None), "one of the two weights"),
+        (constrained(P(None, "y"), P("y", None), None), "partial sums are added up"),
+        (lambda x, w1, w2, mesh: (x @ w1) @ w2, "The result is not relu"),
+    ],
+    ex04.right_scores: [
+        (
+            lambda scores, labels: scores[jnp.arange(64), labels],
+            "does not know that row i needs only row i",
+        ),
+        (lambda scores, labels: scores[:, labels], "has shape (64, 64); expected (64,)"),
+        (lambda scores, labels: scores.max(axis=1), "differs in"),
+    ],
+    ex04.typed_product: [
+        (lambda a, b, mesh: a @ b, "so JAX asks you for the layout of the result"),
+        (lambda a, b, mesh: jnp.matmul(a, b, out_sharding=NamedSharding(mesh, P())), "expected float32[64@x,64]"),
+        (lambda a, b, mesh: np.asarray(a) @ np.asarray(b), "is a ndarray; expected a jax.Array"),
+    ],
 }
-ALL = [exercise for module in (ex01, ex02) for exercise in exercises_of(module).values()]
+ALL = [exercise for module in (ex01, ex02, ex03, ex04) for exercise in exercises_of(module).values()]
 
 
 @pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.function.__name__)

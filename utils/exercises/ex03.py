@@ -54,7 +54,7 @@ def _judge_price_of_sums(answer):
     "Each device holds (512, 128). How many partial sums is that, how many bytes, and how many devices share the same columns (or rows)?",
 )
 def price_of_sums():
-    """Return two numbers: the bytes each device sends for column sums, for row sums."""
+    """Return the bytes that each device sends: for column sums, for row sums."""
     columns, rows = 128 * 4, 512 * 4  # the bytes of a device's own sums
     return 2 * (2 - 1) * columns // 2, 2 * (4 - 1) * rows // 4
 
@@ -187,7 +187,7 @@ def _judge_make_weights(answer):
     "jax.jit(function, out_shardings=sharding) gives a program that makes its result in that layout. Call it with the key.",
 )
 def make_weights(key, sharding):
-    """Return normal (64, 128) weights of the key, made in the layout of the sharding."""
+    """Return normal (64, 128) weights of the key, made in the sharding's layout."""
     return jax.jit(lambda key: jax.random.normal(key, (64, 128)), out_shardings=sharding)(key)
 
 
