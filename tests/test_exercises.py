@@ -90,6 +90,12 @@ def weights_then_cut(key, sharding):
     return jax.device_put(jax.random.normal(key, (64, 128)), sharding)
 
 
+def weights_from_a_callback(key, sharding):
+    return jax.make_array_from_callback(
+        (64, 128), sharding, lambda index: np.asarray(jax.random.normal(key, (64, 128)))[index]
+    )
+
+
 def weights_anywhere(key, sharding):
     return jax.jit(lambda key: jax.random.normal(key, (64, 128)))(key)
 
@@ -218,7 +224,7 @@ WRONG = {
         (lambda: 5, "new piece - bytes of its overlap"),
     ],
     ex03.price_of_sums: [
-        (lambda: (2_048, 3_072), "you put in the whole result"),
+        (lambda: (2_048, 3_072), "you let a device put in the whole result"),
         (lambda: (512, 2_048), "An all-reduce sends 2 (n - 1) / n times that"),
         (lambda: (512, 1_536), "a reduce-scatter"),
         (lambda: (128, 768), "A float32 takes 4 bytes"),
@@ -227,9 +233,9 @@ WRONG = {
         (lambda: 512, "expected two numbers"),
     ],
     ex03.collectives_of_products: [
-        (with_row(0, ["all-gather"]), "nobody cuts the contraction"),
-        (with_row(1, []), "partial sums, which must be added up"),
-        (with_row(3, []), "lacks parts of its rows"),
+        (with_row(0, ["all-gather"]), "Who cuts the contraction?"),
+        (with_row(1, []), "What does a device hold after its own product?"),
+        (with_row(3, []), "What does a device lack before it can multiply?"),
         (with_row(5, ["all-reduce"]), "data parallelism"),
         (with_row(7, []), "7 of 8 rows are right"),
         (with_row(2, ["psum"]), "'psum' is not one of"),
@@ -244,6 +250,7 @@ WRONG = {
     ],
     ex03.make_weights: [
         (weights_then_cut, "on one device and cut them afterwards"),
+        (weights_from_a_callback, "you make the whole array first"),
         (weights_anywhere, "laid out as cpu:0; expected P('x', 'y')"),
         (lambda key, sharding: jax.jit(lambda: jnp.zeros((64, 128)), out_shardings=sharding)(), "values; at [0, 0]"),
         (

@@ -233,6 +233,8 @@ def groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
     if not found:
         raise UnknownConstruct(f"replica groups spelled {attributes[:120]!r}")
     text = found[1]
+    if text == "{}" and "use_global_device_ids=true" in attributes:
+        raise UnknownConstruct("replica groups that this jaxlib cannot print: the libtpu is too new for it")
     if text == "{}":
         return (tuple(range(devices)),)
     if text.startswith("{{"):

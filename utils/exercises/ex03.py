@@ -38,7 +38,10 @@ def _judge_price_of_sums(answer):
             want // 2: "that is half of an all-reduce: a reduce-scatter. The totals have to be handed out too.",
             want // 4: "that counts elements. A float32 takes 4 bytes.",
             whole: "that is the size of the whole result. A device puts in only the sums of its own block.",
-            2 * (n - 1) * whole // n: "you put in the whole result. A device has only the sums of its own block.",
+            2
+            * (n - 1)
+            * whole
+            // n: "you let a device put in the whole result. It has only the sums of its own block.",
             1024 * 512 * 4: "that is the whole array. Only the partial sums travel.",
             2 * (8 - 1) * b // 8: "you took a group of 8. The groups lie along one mesh axis.",
         }
@@ -60,25 +63,29 @@ def price_of_sums():
 
 
 _LAYOUTS = [
-    (("x", None), (None, "y"), "nobody cuts the contraction, and each device has its rows and its columns whole."),
+    (("x", None), (None, "y"), "Who cuts the contraction? Each device has its rows and its columns whole."),
     (
         (None, "x"),
         ("x", None),
-        "both cut the contraction by 'x': each device has partial sums, which must be added up.",
+        "Both cut the contraction by 'x'. What does a device hold after its own product?",
     ),
-    (("x", "y"), ("y", None), "both cut the contraction by 'y': partial sums, to be added up along 'y'."),
+    (("x", "y"), ("y", None), "Both cut the contraction by 'y'. What does a device hold after its own product?"),
     (
         ("x", "y"),
         (),
-        "the rows of a are cut by 'y' and b is whole: a device lacks parts of its rows, and gathers them.",
+        "The rows of a are cut by 'y', and b is whole. What does a device lack before it can multiply?",
     ),
-    (("x", "y"), ("x", "y"), "a lacks parts of its rows and b parts of its columns: both are gathered."),
-    (("x", None), (), "each device has its rows whole and all of b: data parallelism."),
-    ((), (None, "x"), "each device has all of a and its columns of b whole: model parallelism."),
+    (
+        ("x", "y"),
+        ("x", "y"),
+        "A device lacks parts of its rows of a and of its columns of b. Different axes cut the contraction, so partial sums do not match.",
+    ),
+    (("x", None), (), "Each device has its rows whole and all of b: data parallelism. What is missing?"),
+    ((), (None, "x"), "Each device has all of a and its columns of b whole: model parallelism. What is missing?"),
     (
         ("x", None),
         ("x", None),
-        "this is the surprise: the compiler moves pieces of b and adds up partial sums along 'y'.",
+        "This is the one that breaks the rules: the compiler brings in the idle axis 'y'. It moves pieces, then adds up.",
     ),
 ]
 
@@ -110,7 +117,7 @@ def _judge_collectives_of_products(answer):
         if sorted(set(said)) != sorted(set(want)):
             wrong.append(
                 f"Row {i}, {spec_text(PartitionSpec(*a))} by {spec_text(PartitionSpec(*b))}: you say "
-                f"{' and '.join(said) or 'nothing'}, but {why}"
+                f"{' and '.join(said) or 'nothing'}. {why}"
             )
     if wrong:
         raise Wrong(f"{8 - len(wrong)} of 8 rows are right. {wrong[0]}")
@@ -166,9 +173,16 @@ def _judge_make_weights(answer):
         whole.append(np.shape(x) == (64, 128))
         return real(x, *rest, **options)
 
+    def whole_first(*args, **options):
+        raise Wrong(
+            "jax.make_array_from_callback is for values from outside: to give it random numbers, you make the whole array first. "
+            "Compile the making, and give jit the layout of the result."
+        )
+
     for spec in (PartitionSpec("x", "y"), PartitionSpec(None, "y")):
         sharding, key = NamedSharding(_mesh(), spec), jax.random.key(7)
-        with mock.patch.object(jax, "device_put", device_put):
+        patches = {"device_put": device_put, "make_array_from_callback": whole_first}
+        with mock.patch.multiple(jax, **patches):
             got = answer(key, sharding)
         if any(whole):
             raise Wrong(

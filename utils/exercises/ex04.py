@@ -150,7 +150,7 @@ def _judge_typed_product(answer):
     want = jax.device_put(np.asarray(one) @ np.asarray(two), NamedSharding(mesh, P("x", None)))
     if isinstance(got, jax.Array) and got.shape == (64, 64) and not got.sharding.is_equivalent_to(want.sharding, 2):
         raise Wrong(
-            f"Your product has the type {jax.typeof(got)}; expected float32[64@x,64]. The out_sharding says how it lies."
+            f"Your product has the type {jax.typeof(got)}; expected float32[64@x,64]. out_sharding says so (or reshard what you have)."
         )
     same(got, want, "Your product")
 
