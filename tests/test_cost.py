@@ -108,6 +108,8 @@ PROGRAMS = {
     "product, both by inner": (TWO, product(("x", "y"), ("y", None)), [("all-reduce", "y", 1, 12_288)], 524_288 // 8),
     "product, both by replicated": (TWO, product(("x", "y"), ()), [("all-gather", "y", 1, 6_144)], 524_288 // 2),
     "product, replicated": (TWO, product((), ()), [], 524_288),
+    # 8 of 16 products on each device, 2 x 128 x 64 x 128 FLOPs each.
+    "products in a batch": (TWO, lambda mesh: (lambda p, q: p @ q, plan(mesh, (16, 128, 64), "x"), plan(mesh, (16, 64, 128), "x")), [], 16_777_216),
     # vmap(dot) of (8, 16) cut 4 x 2: 2 rows, 2 numbers, 8 bytes, one partner. (Products of vectors are not counted.)
     "vmap dot": (GRID, lambda mesh: (jax.vmap(jnp.dot), *[plan(mesh, (8, 16), "batch", "features")] * 2), [("all-reduce", "features", 1, 8)], 0),
     # (8, 64) of partial sums, 2,048 bytes over y: 2 (3/4) 2,048. 2 products of 8 x 64 x 32.
@@ -166,6 +168,16 @@ def test_a_transposed_layout_in_groups_of_half_an_axis():
     found = cost(jax.jit(lambda t: t + 1, out_shardings=target), plan(mesh, (8, 8), "y", "x"))
     assert {c.group_size for c in found} == {2}
     assert found.bytes_sent >= 16
+
+
+def test_a_convolution():
+    # 4 of 8 images on each device, 16 by 16 features, 3 x 3 kernel on 32 x 32 with a border of zeros: along each side a
+    # kernel of 3 meets 3 x 32 - 2 = 94 inputs.
+    mesh = make_mesh(*TWO)
+    found = cost(
+        lambda x, w: lax.conv(x, w, (1, 1), "SAME"), plan(mesh, (8, 16, 32, 32), "x"), plan(mesh, (16, 16, 3, 3))
+    )
+    assert found.flops == 2 * 4 * 16 * 16 * 94 * 94
 
 
 def test_pmap():
@@ -339,6 +351,7 @@ SAME = [
     "column sums",
     "product, rows by columns",
     "product, inner by inner",
+    "products in a batch",
     "two-layer MLP",
     "scan",
     "scan in scan",

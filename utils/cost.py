@@ -261,10 +261,33 @@ def _flops(computation: hlo.Computation, instruction: hlo.Instruction) -> int:
         if len(axes) + len(_numbers("lhs_batch_dims", instruction)) == max(len(left), len(right)):
             return 0
         contracted = [left[axis] for axis in axes]
-    else:  # a convolution: the kernel's elements for each output feature
-        labels = re.search(r"dim_labels=\w+_(\w+)->", instruction.attributes)[1]
-        contracted = [size for label, size in zip(labels, right, strict=True) if label != "o"]
-    return 2 * math.prod(result) * math.prod(contracted)
+        return 2 * math.prod(result) * math.prod(contracted)
+    return _convolution_flops(instruction, left, right, result)
+
+
+def _convolution_flops(instruction: hlo.Instruction, left: tuple, right: tuple, result: tuple) -> int:
+    """2 x batch x input features x output features x pairs of an output and a kernel position that meet an input.
+
+    A TPU writes products as convolutions: plain ones without a window, batched ones with the batch as a dimension of
+    the window, padded and dilated so that one kernel position meets each output. (XLA's HloCostAnalysis counts so.)
+    """
+    ins, kernel, outs = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", instruction.attributes).groups()
+    size_of = dict(zip(kernel, right, strict=True))
+    windows = dict(
+        re.findall(r"(\w+)=([\dx_-]+)", (re.search(r"window=\{([^}]*)\}", instruction.attributes) or [""])[0])
+    )
+    pairs = 1
+    for place, label in enumerate(sorted(label for label in kernel if label.isdigit())):
+        stride, dilate, spread = (
+            int(windows[key].split("x")[place]) if key in windows else 1
+            for key in ("stride", "lhs_dilate", "rhs_dilate")
+        )
+        before = int(windows["pad"].split("x")[place].split("_")[0]) if "pad" in windows else 0
+        last = (left[ins.index(label)] - 1) * dilate
+        at = np.add.outer(np.arange(result[outs.index(label)]) * stride - before, np.arange(size_of[label]) * spread)
+        pairs *= int(((at >= 0) & (at <= last) & (at % dilate == 0)).sum())
+    groups = instruction.number("batch_group_count") or 1
+    return 2 * left[ins.index("b")] // groups * size_of["i"] * size_of["o"] * pairs
 
 
 def _numbers(key: str, instruction: hlo.Instruction) -> list[int]:
