@@ -229,7 +229,7 @@ WRONG = {
         (lambda: (512, 1_536), "a reduce-scatter"),
         (lambda: (128, 768), "A float32 takes 4 bytes"),
         (lambda: (896, 3_584), "you took a group of 8"),
-        (lambda: (3_072, 512), "Column sums: you say 3,072"),
+        (lambda: (3_072, 512), "Column sums: you say 3,072, 6 times what is sent"),
         (lambda: 512, "expected two numbers"),
     ],
     ex03.collectives_of_products: [

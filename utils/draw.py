@@ -21,8 +21,10 @@ def sharding(array: Any, title: str | None = None) -> Picture:
     return shardings({title or ("one device" if spec is None else spec_text(spec)): array})
 
 
-def shardings(arrays: dict[str, Any]) -> Picture:
+def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
     """Draw several arrays side by side, by title: before and after, or several layouts of one array.
+
+    `columns`, 1 to 3, is how many stand in a row: all of up to three, else two, unless given.
 
     Raises ValueError for rank above 3 or for no array at all, and whatever `layout.pieces` raises.
     """
@@ -34,9 +36,14 @@ def shardings(arrays: dict[str, Any]) -> Picture:
             raise ValueError(
                 f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
             )
-    columns = len(arrays) if len(arrays) < 4 else 2
+    columns = columns or (len(arrays) if len(arrays) < 4 else 2)
+    if columns not in (1, 2, 3):
+        raise ValueError(f"a row has 1 to 3 drawings, not {columns}")
     rows = math.ceil(len(arrays) / columns)
-    size = ({1: 6.0, 2: 4.5, 3: 3.1}[columns], 1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 3.0)
+    size = (
+        {1: 6.0, 2: 4.5, 3: 3.1}[columns],
+        1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 3.0 if columns < 3 else 2.3,
+    )
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     grid = figure.subfigures(rows, columns, squeeze=False, wspace=0.04).flat
     for (title, array), part in zip(arrays.items(), grid, strict=False):

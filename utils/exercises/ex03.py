@@ -49,7 +49,8 @@ def _judge_price_of_sums(answer):
         general = (
             f"A device holds (512, 128). {name.capitalize()} sums add up {axis}: what does it put in, and what is n?"
         )
-        raise Wrong(f"{name.capitalize()} sums: you say {said:,}; {reasons.get(said, general)}")
+        reason = reasons.get(said, general)
+        raise Wrong(f"{name.capitalize()} sums: you say {said:,}, {said / want:.3g} times what is sent; {reason}")
 
 
 @exercise(
