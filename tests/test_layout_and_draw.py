@@ -122,8 +122,7 @@ def test_side_by_side_and_titles():
 def test_in_rows_of_three():
     shown = draw.shardings({name: put((4, 8), P("x")) for name in "abcdef"}, columns=3)
     assert [part.get_suptitle()[0] for part in shown.figure.subfigs] == list("abcdef")
-    width, height = shown.figure.get_size_inches()
-    assert width > 2 * height > 0 or height < 5  # two rows, not six
+    assert shown.figure.get_size_inches().tolist() == pytest.approx([3 * 3.1, 2 * 2.3])  # two rows, not six
 
 
 def test_a_mesh_of_each_rank():
@@ -143,8 +142,8 @@ def test_what_cannot_be_drawn():
         draw.sharding(put((2, 2, 2, 2), P("x")))
     with pytest.raises(ValueError, match="4 axes does not fit"):
         draw.mesh(make_mesh((2, 2, 2, 1), "abcd"))
-    with pytest.raises(ValueError, match="1 to 3 drawings, not 4"):
-        draw.shardings({"a": put((8,), P("x"))}, columns=4)
+    with pytest.raises(ValueError, match="1 to 3 drawings, not 0"):
+        draw.shardings({"a": put((8,), P("x"))}, columns=0)
     with pytest.raises(ValueError, match="nothing to draw"):
         draw.shardings({})
 

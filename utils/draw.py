@@ -36,7 +36,8 @@ def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
             raise ValueError(
                 f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
             )
-    columns = columns or (len(arrays) if len(arrays) < 4 else 2)
+    if columns is None:
+        columns = len(arrays) if len(arrays) < 4 else 2
     if columns not in (1, 2, 3):
         raise ValueError(f"a row has 1 to 3 drawings, not {columns}")
     rows = math.ceil(len(arrays) / columns)

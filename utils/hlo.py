@@ -123,8 +123,8 @@ CALLS = re.compile(r" (while|fusion|call|conditional|async-start|custom-call)\("
 def times(found: dict[str, Computation]) -> tuple[dict[str, int], set[str]]:
     """How often each computation runs, and which ones may not run at all: those under a conditional.
 
-    A loop's rounds are read off the loop. One that cannot be read counts as zero rounds here and is reported as
-    the name ``?loop`` in the set, with what is below it: an error only if something in there has to be counted.
+    The second also holds what runs in a loop whose rounds cannot be read: an error for the caller, but only if
+    something in there has to be counted.
     """
     count: dict[str, int] = defaultdict(int)
     unsure: set[str] = set()
