@@ -56,7 +56,7 @@ def _on_one_core(path: Path) -> Any:
 
 @LESSONS
 def test_exercises(path: Path) -> None:
-    module = importlib.import_module(f"utils.exercises.ex{path.name[:2]}")
+    module = importlib.import_module(f"utils.exercises.ex{notebooks.number(path)}")
     assert checks.exercise_faults(notebooks.read(path), module) == []
 
 

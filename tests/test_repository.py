@@ -19,8 +19,8 @@ README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_readme_lists_every_lesson_with_its_badges():
-    rows = [line for line in README.splitlines() if re.match(r"\| \d\d ", line)]
-    assert [row[2:4] for row in rows] == [path.name[:2] for path in notebooks.lessons()]
+    rows = [line for line in README.splitlines() if re.match(r"\| \d\db? ", line)]
+    assert [row.split()[1] for row in rows] == [notebooks.number(path) for path in notebooks.lessons()]
     for row, path in zip(rows, notebooks.lessons(), strict=True):
         title = notebooks.read(path).cells[0].source.splitlines()[0].split(" · ")[1]
         assert f"[{title}](notebooks/{path.name})" in row

@@ -15,7 +15,14 @@ CELL_METADATA = {"tags", "varies", "cellView", "jupyter"}  # what a cell may car
 
 
 def lessons(root: Path = ROOT) -> list[Path]:
-    return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    """In the order of the course. A lesson in two parts is 05 and 05b."""
+    found = [*(root / "notebooks").glob("[0-9][0-9]_*.ipynb"), *(root / "notebooks").glob("[0-9][0-9]b_*.ipynb")]
+    return sorted(found, key=number)
+
+
+def number(path: Path) -> str:
+    """'05' or '05b', the first part of a lesson's name."""
+    return path.name.split("_")[0]
 
 
 def repository(text: str | None = None) -> tuple[str, str]:

@@ -19,7 +19,7 @@ PICTURE = (
 
 def main(numbers: list[str]) -> None:
     for path in notebooks.lessons():
-        if numbers and path.name[:2] not in numbers:
+        if numbers and notebooks.number(path) not in numbers:
             continue
         start = time.perf_counter()
         notebook = notebooks.read(path)

@@ -1,0 +1,52 @@
+"""The digits, the network and its loss of lesson 00, for the lessons that train the same model on eight devices.
+
+A test asserts that the functions are, line by line, those of lesson 00's cells.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.datasets import load_digits
+
+
+def load():
+    """Real handwritten digits: ((1400, 64) images, labels) to train on, (397 of both) to test. No download."""
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    images = (digits.data[order] / 16).astype(np.float32)  # (1797, 64), from 0 to 1
+    labels = digits.target[order].astype(np.int32)  # (1797,), from 0 to 9
+    return (images[:1400], labels[:1400]), (images[1400:], labels[1400:])
+
+
+def init(key, sizes=(64, 256, 128, 64, 10)):
+    """Parameters of a network of len(sizes) - 1 layers: a list of {'w': (in, out), 'b': (out,)}."""
+    params = []
+    keys = jax.random.split(key, len(sizes) - 1)
+    for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
+        w = jax.random.normal(k, (n, m)) * jnp.sqrt(2 / n)
+        params.append({"w": w, "b": jnp.zeros(m)})
+    return params
+
+
+def predict(params, x):
+    """Scores (batch, 10) of images (batch, 64)."""
+    for layer in params[:-1]:
+        x = jax.nn.relu(x @ layer["w"] + layer["b"])
+    return x @ params[-1]["w"] + params[-1]["b"]
+
+
+def loss(params, x, y):
+    """Mean cross-entropy of the scores against the labels y (batch,)."""
+    log_p = jax.nn.log_softmax(predict(params, x))
+    return -(jax.nn.one_hot(y, 10) * log_p).sum(axis=1).mean()
+
+
+def batches(labels, seed, epochs, size=128):
+    """Rows of each batch: every epoch in a new order, its incomplete last batch left out."""
+    rng = np.random.default_rng(seed)
+    for _ in range(epochs):
+        order = rng.permutation(len(labels))
+        for start in range(0, len(labels) - size + 1, size):
+            yield order[start : start + size]
