@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
 from utils import draw
-from utils.compat import device_text, spec_text
+from utils.compat import device_text, spec_text, type_text, varying
 from utils.layout import bytes_per_device, describe, pieces
 from utils.mesh import make_mesh
 from utils.picture import COLORS, Picture, picture
@@ -177,3 +178,50 @@ def test_spellings(devices):
     assert spec_text(P(("x", "y"))) == "P(('x', 'y'))"
     assert spec_text(P()) == "P()"
     assert device_text(devices[3]) == "cpu:3"
+
+
+def ring_of_eight(values):
+    return jax.device_put(jnp.asarray(values), NamedSharding(make_mesh((8,), ("i",)), P("i")))
+
+
+def test_held_gives_a_number_the_colour_of_its_owner():
+    before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices hold a 1
+    after = ring_of_eight(jnp.array([6.0, 3, 1, 4, 31, 5, 9, 2]))
+    drawn = draw.held({"before": before, "a shift\nand a sum": after})
+    [axes] = drawn.figure.axes
+    faces = [to_hex(p.get_facecolor()).upper() for p in axes.patches if p.get_height() == 1 and p.get_fill()]
+    white = "#FFFFFF"
+    assert faces[:8] == [COLORS[0], white, COLORS[2], white, *COLORS[4:8]]
+    assert faces[8:] == [COLORS[7], COLORS[0], white, COLORS[2], white, *COLORS[4:7]]
+    texts = [text.get_text() for text in axes.texts]
+    assert texts[:9] == ["3", "1", "4", "1", "5", "9", "2", "6", "before"]
+    assert "a shift and a sum: device 0 holds 6; device 1 holds 3;" in drawn.alt
+    assert draw.held({"all": ring_of_eight(jnp.full(8, 2.5))}).alt == "all: every device holds 2.5."
+
+
+def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large():
+    column = draw.held({"eight each": ring_of_eight(jnp.arange(64.0))})
+    cells = [p.get_xy() for p in column.figure.axes[0].patches if p.get_height() == 1 and p.get_fill()]
+    assert len(cells) == 64
+    assert len({x for x, _ in cells[:8]}) == 1
+    for arrays, message in [
+        ({}, "nothing to draw"),
+        ({"big": ring_of_eight(jnp.zeros(128))}, r"'big' has \(16,\) on each device"),
+        ({"x": ring_of_eight(jnp.zeros(8)), "y": jnp.zeros(1)}, r"'y' lives on devices \[0\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            draw.held(arrays)
+
+
+def test_types_are_spelled_the_same_on_every_version():
+    seen = []
+
+    def look(x):
+        whole = varying(jnp.zeros(3), ("y", "x"))
+        seen.extend(map(type_text, (x, jax.lax.psum(x, "x"), jax.lax.psum(x, ("x", "y")), whole)))
+        return x
+
+    mesh = make_mesh((2, 4), ("x", "y"))
+    jax.shard_map(look, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(jnp.zeros((4, 8)))
+    assert seen[:4] == ["float32[2,2]{V:(x,y)}", "float32[2,2]{V:y}", "float32[2,2]", "float32[3]{V:(x,y)}"]
+    assert type_text(jnp.zeros((4, 8))) == "float32[4,8]"

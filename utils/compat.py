@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 
@@ -16,3 +17,26 @@ def spec_text(spec: Any) -> str:
 def device_text(device: Any) -> str:
     """Spell a device as ``cpu:3``. Before 0.10.0 its own name is ``TFRT_CPU_3``."""
     return f"{device.platform}:{device.id}"
+
+
+def varying(x: Any, axes: Any) -> Any:
+    """Inside `shard_map`: the same value, typed as one that may differ along these mesh axes (a name, or a tuple).
+
+    It is `jax.lax.pcast(x, axes, to="varying")` since 0.8.2 and `jax.lax.pvary(x, axes)` before 0.10.0.
+    """
+    import jax
+
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, axes, to="varying")
+    return jax.lax.pvary(x, axes)
+
+
+def type_text(x: Any) -> str:
+    """Spell an array's type as ``float32[4]{V:i}``: it varies along the mesh axis i. 0.7.2 leaves ``V:`` out."""
+    import jax
+
+    found = re.fullmatch(r"(.*)\{([\w,]+)\}", text := str(jax.typeof(x)))
+    if not found:
+        return text
+    axes = sorted(found[2].split(","))
+    return f"{found[1]}{{V:{axes[0] if len(axes) == 1 else '(' + ','.join(axes) + ')'}}}"

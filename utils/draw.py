@@ -86,6 +86,71 @@ def mesh(mesh: Any) -> Picture:
     return Picture(figure, f"A mesh, {sizes}; device numbers {ids.tolist()}.")
 
 
+def held(arrays: dict[str, Any]) -> Picture:
+    """Draw the numbers that each device holds, one band for each array, by title: before and after a collective.
+
+    A number has the colour of the device that holds it in the first array, if one alone does; else it is white: a new
+    number. A device's own part has rank 2 at most and 8 rows at most; a part of rank 1 stands as a column.
+
+    Raises ValueError for no array, for a larger part, and for arrays that do not live on the same devices.
+    """
+    if not arrays:
+        raise ValueError("nothing to draw: give a title and an array, as in {'before': x}")
+    bands = {title: {s.device.id: np.asarray(s.data) for s in a.addressable_shards} for title, a in arrays.items()}
+    devices = sorted(next(iter(bands.values())))
+    for title, band in bands.items():
+        if sorted(band) != devices:
+            raise ValueError(f"{title!r} lives on devices {sorted(band)}, the first array on {devices}")
+        shape = band[devices[0]].shape
+        if len(shape) > 2 or max(shape, default=1) > 8:
+            raise ValueError(f"{title!r} has {shape} on each device; up to (8, 8) is legible")
+        bands[title] = {d: part.reshape(len(part) if part.ndim else 1, -1) for d, part in band.items()}
+    heights = [band[devices[0]].shape[0] for band in bands.values()]
+    figure = Figure(figsize=(9.0, 0.28 * sum(heights) + 0.25 * len(bands) + 0.4), layout="constrained")
+    axes = figure.subplots()
+    color, top = _origins(next(iter(bands.values()))), 0.0
+    for title, band in bands.items():
+        rows, columns = band[devices[0]].shape
+        for place, device in enumerate(devices):
+            for (row, column), value in np.ndenumerate(band[device]):
+                x, y, w = place + 0.06 + column * 0.88 / columns, top + row, 0.88 / columns
+                face = color.get(value.item())
+                axes.add_patch(
+                    Rectangle((x, y), w, 1, facecolor=face or "white", alpha=0.4 if face else 1, edgecolor="none")
+                )
+                axes.add_patch(Rectangle((x, y), w, 1, fill=False, edgecolor="#666666", linewidth=0.6))
+                size = 10 if columns < 3 else 6
+                axes.text(x + w / 2, y + 0.52, f"{value:g}", ha="center", va="center", fontsize=size)
+            axes.add_patch(Rectangle((place + 0.06, top), 0.88, rows, fill=False, edgecolor="#222222", linewidth=1.4))
+        axes.text(-0.08, top + rows / 2, title, ha="right", va="center", fontsize=10)
+        top += rows + 0.9
+    for place, device in enumerate(devices):
+        tone = COLORS[place % len(COLORS)]
+        axes.text(place + 0.5, -0.35, f"device {device}", ha="center", fontsize=9, color="#222222")
+        axes.add_patch(Rectangle((place + 0.06, -0.2), 0.88, 0.12, facecolor=tone, edgecolor="none"))
+    axes.set(xlim=(-1.1, len(devices)), ylim=(top - 0.8, -1.0))
+    axes.set_axis_off()
+    said = (f"{' '.join(title.split())}: {_holdings(band)}." for title, band in bands.items())
+    return Picture(figure, " ".join(said))
+
+
+def _origins(band: dict[int, np.ndarray]) -> dict[Any, str]:
+    """The colour of each number that one device alone holds."""
+    owners: dict[Any, set[int]] = {}
+    for place, part in enumerate(band[device] for device in sorted(band)):
+        for value in part.flat:
+            owners.setdefault(value.item(), set()).add(place)
+    return {value: COLORS[min(places) % len(COLORS)] for value, places in owners.items() if len(places) == 1}
+
+
+def _holdings(band: dict[int, np.ndarray]) -> str:
+    """In words, for the description: 'device 0 holds 3; device 1 holds 1', or 'every device holds 38'."""
+    said = {d: " ".join(f"{value:g}" for value in part.flat) for d, part in band.items()}
+    if len(set(said.values())) == 1:
+        return f"every device holds {next(iter(said.values()))}"
+    return "; ".join(f"device {device} holds {said[device]}" for device in sorted(said))
+
+
 def _draw_pieces(part: Any, inches: tuple[float, float], shape: tuple[int, ...], held: dict[Piece, list[int]]) -> None:
     """One panel for each stretch of the first axis of a rank-3 array; one panel for any lower rank."""
     shape3 = (1,) * (3 - len(shape)) + shape
