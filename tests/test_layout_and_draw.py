@@ -196,7 +196,7 @@ def test_held_gives_a_number_the_colour_of_its_owner():
     texts = [text.get_text() for text in axes.texts]
     assert texts[:9] == ["3", "1", "4", "1", "5", "9", "2", "6", "before"]
     assert "a shift and a sum: device 0 holds 6; device 1 holds 3;" in drawn.alt
-    assert draw.held({"all": ring_of_eight(jnp.full(8, 2.5))}).alt == "all: every device holds 2.5."
+    assert draw.held({"all": ring_of_eight(jnp.full(8, 2.5))}).alt.startswith("all: every device holds 2.5.")
 
 
 def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large():

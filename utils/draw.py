@@ -131,7 +131,7 @@ def held(arrays: dict[str, Any]) -> Picture:
     axes.set(xlim=(-1.1, len(devices)), ylim=(top - 0.8, -1.0))
     axes.set_axis_off()
     said = (f"{' '.join(title.split())}: {_holdings(band)}." for title, band in bands.items())
-    return Picture(figure, " ".join(said))
+    return Picture(figure, f"{' '.join(said)} A number has the colour of the device that it comes from.")
 
 
 def _origins(band: dict[int, np.ndarray]) -> dict[Any, str]:

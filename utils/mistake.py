@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 
 @contextmanager
@@ -21,3 +24,23 @@ def mistake(expected: type[Exception] = Exception) -> Iterator[None]:
         print("\n".join(textwrap.fill(line, 110, break_on_hyphens=False) for line in text.splitlines()))
     else:
         raise AssertionError(f"this block was to raise {expected.__name__} and raised nothing")
+
+
+@contextmanager
+def tried() -> Iterator[SimpleNamespace]:
+    """Run old code, which may fail, warn, or pass: print in a few lines what this JAX says to it.
+
+    Gives an object whose `value` is the block's to set, and stays None where the block fails before that.
+    """
+    old = SimpleNamespace(value=None)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            yield old
+            said = "it runs" + ("" if heard else ", and says nothing")
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+    lines = [said, *(f"{warning.category.__name__}: {warning.message}" for warning in heard)]
+    for line in lines:
+        first = re.sub(r" \((/|[A-Z]:\\).*\)$", "", line.split("\n")[0])  # not where JAX is installed
+        print(textwrap.fill(first, 110, break_on_hyphens=False, initial_indent="old: ", subsequent_indent="     "))

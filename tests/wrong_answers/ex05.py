@@ -29,6 +29,19 @@ def without_the_largest(x):
     return e / jax.lax.psum(e.sum(), "i")
 
 
+def shifted_by(largest):
+    def softmax(x):
+        e = jnp.exp(x - largest(x))
+        return e / jax.lax.psum(e.sum(), "i")
+
+    return softmax
+
+
+def element_by_element(x):
+    e = jnp.exp(x - jax.lax.pmax(x.max(), "i"))
+    return e / jax.lax.psum(e, "i")
+
+
 def gathers_all(x):
     whole = jax.nn.softmax(jax.lax.all_gather(x, "i", tiled=True))
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("i") * len(x), len(x))
@@ -57,6 +70,10 @@ def smoothing(start, keep=0.5, after=lambda s: s):
     return smooth
 
 
+def delayed(s):
+    return jnp.concatenate([jnp.zeros_like(s[:1]), s[:-1]])
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex05.part_of_softmax: [
@@ -64,7 +81,13 @@ WRONG = {
         (jax.nn.softmax, "missing its psum"),
         (with_pmean, "by the mean of the eight sums"),
         (with_the_parts_largest, "All must subtract the same"),
-        (without_the_largest, "exp(200) is infinite"),
+        (without_the_largest, "With 200 added to every score your result is not a number"),
+        (
+            shifted_by(lambda x: jax.lax.pmean(x.max(), "i")),
+            "With 200 added on device 0 alone your result is not a number",
+        ),
+        (shifted_by(lambda x: jax.lax.psum(x.max(), "i")), "or every one is 0"),
+        (element_by_element, "psum of an array adds across devices, element by element"),
         (gathers_all, "Reduce on the device first"),
         (lambda x: jax.nn.softmax(jax.lax.all_gather(x, "i", tiled=True)), "shape (64,); expected (8,)"),
     ],
@@ -72,6 +95,8 @@ WRONG = {
         (lambda x, w: x @ jax.lax.all_gather(w, "i"), "without tiled=True stacks the slices"),
         (lambda x, w: x @ w, "the device lacks the other slices"),
         (lambda x, w: x @ jax.lax.psum(w, "i"), "the device lacks the other slices"),
+        (lambda x, w: x @ jax.lax.all_gather(w, "i", axis=1, tiled=True), "side by side, (8, 128)"),
+        (lambda x, w: x[:, :8] @ w, "You use 8 of the 64 columns"),
         (partial_products, "psum adds up partial products of different rows"),
         (
             lambda x, w: jax.lax.all_gather(x, "i", tiled=True) @ jax.lax.all_gather(w, "i", tiled=True),
@@ -97,6 +122,8 @@ WRONG = {
         (smoothing(lambda series: jnp.zeros(())), "Give the start the type that it will have"),
         (smoothing(lambda series: series[0]), "your carry starts at the first value"),
         (smoothing(lambda series: jnp.zeros_like(series[0]), keep=1.0), "half of the running sums"),
+        (smoothing(lambda series: jnp.zeros_like(series[0]), after=lambda s: 2 * s), "the value is to be halved, too"),
+        (smoothing(lambda series: jnp.zeros_like(series[0]), after=delayed), "to give the new s as its output"),
         (
             smoothing(lambda series: jnp.zeros_like(series[0]), after=lambda s: jax.lax.pmean(s, "i")),
             "Each has its own; no collective is needed",

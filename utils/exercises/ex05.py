@@ -57,15 +57,23 @@ def _judge_part_of_softmax(answer):
             "Your result adds up to 1, but the parts do not fit together: each device subtracts the largest score of its own "
             "part. All must subtract the same."
         )
-    same(got, want)
-    got = np.asarray(program(x + 200))
-    if not np.isfinite(got).all():
+    if near(e / e.sum(0)):
         raise Wrong(
-            "Right for small scores. With 200 added to each, your result is not a number: exp(200) is infinite in float32. "
-            "Subtract the largest score of all."
+            "Your whole result adds up to 8: psum of an array adds across devices, element by element. Add up the part first."
         )
-    if not np.allclose(got, want, rtol=1e-3):
-        raise Wrong("With 200 added to each score your result changes; a softmax does not. What do you subtract?")
+    same(got, want)
+    for more, where in ((200 * np.ones(64), "to every score"), (200.0 * (np.arange(64) < 8), "on device 0 alone")):
+        y = (x + more).astype(np.float32)
+        got = np.asarray(program(y))
+        if not np.isfinite(got).all():
+            raise Wrong(
+                f"Right for small scores. With 200 added {where} your result is not a number: what you subtract is not the largest "
+                "score of all, so some exp is infinite (exp(100) is, in float32), or every one is 0."
+            )
+        if not np.allclose(got, np.exp(y - y.max()) / np.exp(y - y.max()).sum(), rtol=1e-3):
+            raise Wrong(
+                f"Right for small scores; with 200 added {where} it is not. Do you subtract the largest of all?"
+            )
     found = cost(program, x)
     if found.bytes_sent > 28:
         raise Wrong(
@@ -98,14 +106,22 @@ def _judge_rows_of_product(answer):
             raise Wrong(
                 f"{wrong} An all_gather without tiled=True stacks the slices along a new axis, (8, 8, 16); joined they are (64, 16)."
             ) from wrong
+        if any(call.kwargs.get("axis") for call in gather.call_args_list):
+            raise Wrong(
+                f"{wrong} You joined the slices side by side, (8, 128). They are rows of w: join along axis 0."
+            ) from wrong
         raise Wrong(
-            f"{wrong} Your rows have 64 columns, and a slice of w has 8 rows: the device lacks the other slices."
+            f"{wrong} Your rows have 64 columns, and a slice of w has 8 rows: the device lacks the other slices of w."
         ) from wrong
     mixed = sum(x[:, 8 * k : 8 * k + 8].reshape(8, 4, 8)[k] @ w[8 * k : 8 * k + 8] for k in range(8))
     if np.allclose(got, np.tile(mixed, (8, 1)), atol=1e-3):
         raise Wrong(
             "All devices return the same: psum adds up partial products of different rows. A psum fits where the devices share their rows "
             "and split the contraction; here each has rows of its own."
+        )
+    if np.allclose(got, np.concatenate([x[4 * k : 4 * k + 4, :8] @ w[8 * k : 8 * k + 8] for k in range(8)]), atol=1e-3):
+        raise Wrong(
+            "You use 8 of the 64 columns. A slice of w fits only its own columns, and the sum over all slices is asked."
         )
     same(got, x @ w)
 
@@ -162,9 +178,10 @@ def _judge_mended_specs(answer):
         try:
             got = _on_eight(counted, in_specs, out_specs)(argument)
         except Exception as error:
-            text = " ".join(str(error).split())
-            said = text[text.find("was given") :] if "was given" in text else text
-            raise Wrong(f"{name}: JAX still refuses: {said[:160]} ...") from error
+            lines = [line for line in str(error).splitlines() if line]
+            clue = next((line for line in lines if "_specs is" in line or "of shape" in line), "")
+            said = lines[0][lines[0].index("was given") :] if "was given" in lines[0] else lines[0]
+            raise Wrong(f"{name}: JAX still refuses: {said} {clue}") from error
         if seen and seen[0] == argument.size:
             more = (
                 f" (and the psum of eight whole sums is {float(got):,.0f}, 8 times too large)"
@@ -209,7 +226,7 @@ def _judge_smooth(answer):
     except Wrong as wrong:
         if "carry" in str(wrong):
             raise Wrong(
-                f"{wrong} If the carry starts as a plain 0, it is the same everywhere, float32[], and after one round it varies, "
+                f"{str(wrong).rstrip(':')}. If the carry starts as a plain 0, it is the same everywhere, float32[], and after one round it varies, "
                 "float32[]{V:i}. Give the start the type that it will have."
             ) from wrong
         raise
@@ -220,6 +237,10 @@ def _judge_smooth(answer):
         )
     if np.allclose(got, _smoothed(all_series.mean(0)), atol=1e-5) or np.ptp(got, axis=0).max() == 0:
         raise Wrong("All devices return the same series. Each has its own; no collective is needed.")
+    if np.allclose(got, 2 * want, atol=1e-5):
+        raise Wrong("Your outputs are twice too large: the value is to be halved, too.")
+    if np.allclose(got[:, 1:], want[:, :-1], atol=1e-5):
+        raise Wrong("Your first output is the start: step is to give the new s as its output, not the old one.")
     if np.allclose(got, 0.5 * np.cumsum(all_series, axis=1), atol=1e-4):
         raise Wrong("Your outputs are half of the running sums: the old s is to be halved in every round, too.")
     same(got, want)

@@ -35,13 +35,21 @@ WHY = [
 ]
 
 
+def _numbers(got, shape, expected):
+    """What the reader returns as an array of this shape, or Wrong."""
+    try:
+        if isinstance(got, (bool, str)) or np.asarray(got).dtype.kind not in "iuf":
+            raise ValueError("no numbers")
+        if np.shape(got) != shape:
+            raise ValueError("another shape")
+        return np.asarray(got, float)
+    except (TypeError, ValueError, IndexError) as error:
+        raise Wrong(f"You return {got!r}; expected {expected}.") from error
+
+
 def _judge_predict_gradients(answer):
-    got = answer()
-    if not isinstance(got, (list, tuple)) or len(got) != 4 or not all(isinstance(r, (list, tuple)) for r in got):
-        raise Wrong(f"You return {got!r}; expected a list of four rows.")
+    got = _numbers(answer(), (4, 3), "a list of four rows of three numbers")
     for program, row, want, why in zip(PROGRAMS, got, GRADIENTS, WHY, strict=True):
-        if len(row) != 3 or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in row):
-            raise Wrong(f"{program}: you give {row!r}; expected three numbers.")
         for mode, said, right in zip(range(3), row, want, strict=True):
             if said != right:
                 like = " (pmap follows the rule of check_vma=False)" if mode == 2 else ""
@@ -87,8 +95,8 @@ def _judge_masked_gradient(answer):
         ) from error
     counts = np.repeat(real.reshape(8, 4).sum(axis=1), 4)
     others = {
-        "8 times too large: by default the gradient by a shared w is summed over the devices already, and you sum or average it again.": 8
-        * want,
+        "8 times too large: by default the gradient by a shared w is summed over the devices. Either you sum or average it again, or each "
+        "device's loss is already that of all (gathered).": 8 * want,
         "that of the mean of eight means. The last device has two real examples and counts as much as the others with four: add up the "
         "squares of all, and divide by the number of all.": _squares_gradient(w, x, y, real / counts / 8),
         "the sum of eight means, because the gradient by a shared w is summed over the devices. Where do you divide by the number of all real examples?": _squares_gradient(
@@ -97,6 +105,9 @@ def _judge_masked_gradient(answer):
         "that of a mean over 32: you divide by the number of rows, padding included.": want * 30 / 32,
         "that of all 32 rows: the padding is counted as if it were real.": _squares_gradient(w, x, y, np.ones(32) / 32),
         "that of the sum of the squares, not of their mean: divide by the number of real examples.": want * 30,
+        "67.5 times too large: you divide the sum of all squares by the device's own count, not by that of all.": want
+        * 30
+        * (7 / 4 + 1 / 2),
     }
     for what, other in others.items():
         if np.allclose(got, other, rtol=1e-3, atol=1e-4):
@@ -132,10 +143,23 @@ def _judge_gather_to_the_left(answer):
         raise Wrong(f"You use {', '.join(sorted({c.kind for c in found}))}; only sends, jax.lax.ppermute, are allowed.")
     sends = sum(c.times for c in found)
     pairs = {pair for c in found for pair in c.groups}
-    if not pairs <= {(i, (i - 1) % 8) for i in range(8)}:
+    left, right = ({(i, (i + step) % 8) for i in range(8)} for step in (-1, 1))
+    if pairs <= right:
         raise Wrong(
             f"Your sends go from device {min(pairs)[0]} to device {min(pairs)[1]}, to the right. The left neighbour of device i is i - 1."
         )
+    if pairs - left:
+        source, target = min(pairs - left)
+        raise Wrong(
+            f"Device {source} sends to device {target}, which is not its left neighbour, device {(source - 1) % 8}."
+        )
+    if left - pairs:
+        source, target = min(left - pairs)
+        raise Wrong(
+            f"No pair sends from device {source} to device {target}, so device {target} gets zeros. A ring has eight pairs."
+        )
+    if not rows[0, 0].any():
+        raise Wrong("Your own block is missing (zeros): put it in before the first send.")
     missing = [k for k in range(8) if not rows[0, k].any()]
     if missing:
         raise Wrong(
@@ -146,6 +170,8 @@ def _judge_gather_to_the_left(answer):
             f"On device 0, block {place.get(float(rows[0, 1, 0]), '?')} stands where block 1 belongs: you count as if blocks came from the left. "
             "Sent to the left, they arrive from the right."
         )
+    if np.array_equal(rows[1], blocks[[1, 2, 3, 4, 5, 6, 7, 0]]):
+        raise Wrong("Device 1 has the blocks in the order of their arrival, 1 2 ... 7 0. Block j belongs at place j.")
     same(rows.reshape(-1), np.tile(x, 8))
     if sends != 7 or found.bytes_sent != 7 * 16:
         raise Wrong(
@@ -170,19 +196,17 @@ def gather_to_the_left(block):
 
 def _judge_price_of_product(answer):
     for n, k, m in ((8, 1024, 512), (64, 4096, 4096)):
-        got = answer(n, k, m)
         case = f"For n = {n}, k = {k}, m = {m}"
-        numeric = isinstance(got, (list, tuple)) and len(got) == 3
-        if not numeric or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in got):
-            raise Wrong(f"{case} you return {got!r}; expected three numbers of bytes.")
+        sent, gathered, rotating = _numbers(answer(n, k, m), (3,), "three numbers of bytes")
         whole = 4 * k * m
-        sent, gathered, rotating = got
         if [4 * sent, 4 * gathered, 4 * rotating] == [whole * (n - 1) / n, whole, 2 * whole / n]:
             raise Wrong(f"{case}: a quarter of the bytes. A float32 takes 4.")
         if sent != whole * (n - 1) / n:
             why = "a device sends n - 1 pieces: the last round sends nothing." if sent == whole else ""
             why = why or "each of the n - 1 rounds sends one piece, an n-th of b."
             raise Wrong(f"{case} you say that {sent:,.0f} bytes are sent: {why}")
+        if gathered == whole * (n + 1) / n or rotating == 3 * whole / n:
+            raise Wrong(f"{case} you count the stored piece, too; what comes besides it is asked.")
         if gathered != whole:
             raise Wrong(f"{case} you say {gathered:,.0f} bytes gathered: after an all-gather a device holds all of b.")
         if rotating != 2 * whole / n:

@@ -1,0 +1,244 @@
+"""Appendix 90: each old form run on the JAX at hand, found in a file, and looked up by the message that it gives."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from tools import notebooks
+from utils.find_old import NotPython, find, report
+from utils.old_forms import ROWS, Form, numbers
+
+PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
+HEAD = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+"""
+MESHES = """
+mesh = Mesh(np.array(devices), ("i",))
+typed = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,), devices=devices)
+"""
+SPECS = 'in_specs=P("i"), out_specs=P("i")'
+OLD = {  # the text of a form in ROWS: code that uses it, as articles have it
+    "jnp.random.rand": "jnp.random.rand(3)",
+    "xmap": "from jax.experimental.maps import xmap",
+    "PositionalSharding": "from jax.sharding import PositionalSharding",
+    "experimental.shard": "from jax.experimental.shard import reshard",
+    "device_put_sharded": "jax.device_put_sharded(list(np.ones((8, 3))), devices)",
+    "device_put_replicated": "jax.device_put_replicated(jnp.ones(3), devices)",
+    "x.device()": "x.device()",
+    "x.device_buffers": "x.device_buffers",
+    "jax.tree_map": "jax.tree_map(lambda leaf: leaf, x)",
+    "setup_tpu()": "import jax.tools.colab_tpu\njax.tools.colab_tpu.setup_tpu()",
+    "jax.lib.xla_bridge": "import jax.lib\njax.lib.xla_bridge.get_backend()",
+    "pjit": "from jax.experimental.pjit import pjit\npjit(lambda v: v)(x)",
+    "experimental.shard_map": "from jax.experimental.shard_map import shard_map\n"
+    f"shard_map(lambda v: v, mesh=mesh, {SPECS})(x)",
+    "check_rep=": f"jax.shard_map(lambda v: v, mesh=mesh, check_rep=False, {SPECS})(x)",
+    "auto=": "from jax.experimental.shard_map import shard_map\n"
+    f"shard_map(lambda v: v, mesh=mesh, auto=frozenset(), {SPECS})(x)",
+    "use_mesh": "jax.sharding.use_mesh(mesh)",
+    "with mesh:": "with mesh:\n    jax.jit(lambda v: jax.lax.with_sharding_constraint(v, P('i')))(x)",
+    "axis_shapes=": "jax.make_mesh(axis_shapes=(8,), axis_names=('i',), axis_types=(AxisType.Auto,), devices=devices)",
+    "pvary": f"jax.shard_map(lambda v: v + jax.lax.pvary(1.0, 'i'), mesh=mesh, {SPECS})(x)",
+    "jit(f, backend=)": "jax.jit(lambda v: v, backend='cpu')(x)",
+    "make_mesh without axis_types": "unsaid = jax.make_mesh((8,), ('i',), devices=devices)\n"
+    "assert unsaid.axis_types == (AxisType.Auto,)",
+    "in_specs that reshard": "whole = jax.device_put(x, NamedSharding(typed, P()))\n"
+    f"jax.shard_map(lambda v: v, mesh=typed, {SPECS})(whole)",
+    "pmap in pmap": "jax.pmap(jax.pmap(lambda v: v))(jnp.ones((2, 4, 3)))",
+    "PmapSharding": "from jax.sharding import PmapSharding\nPmapSharding.default((8,))",
+    "if jax.devices('gpu'):": "device = jax.devices('gpu')[0] if jax.devices('gpu') else None",
+    "psum under jit alone": "jax.jit(lambda v: jax.lax.psum(v, axis_name='batch'))(x)",
+    "device_put in a jit": "many = jax.devices('cpu')\n"
+    "assert jax.jit(lambda v: jax.device_put(v, many[3]))(x).devices() == {many[3]}",
+    "P(...) == tuple": "assert P('i', None) == ('i', None)",
+}
+FORMS = [(number, row, form) for number, row in ROWS.items() for form in row.forms]
+CASES = pytest.mark.parametrize(("number", "row", "form"), FORMS, ids=[form.text for *_, form in FORMS])
+
+
+def try_old(code: str) -> tuple[str, str]:
+    """What becomes of old code here, and what JAX says: 'works', 'warns' or 'gone'."""
+    x, devices = jnp.arange(8.0), jax.devices("cpu")[:8]
+    names = {"jax": jax, "jnp": jnp, "np": np, "P": P, "Mesh": Mesh, "NamedSharding": NamedSharding}
+    names |= {"AxisType": AxisType, "x": x, "devices": devices}
+    exec(MESHES, names)
+    sys.modules.pop("jax.experimental.shard_map", None)  # it warns when it is imported, once
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            exec(code, names)
+        except Exception as error:
+            return "gone", f"{type(error).__name__}: {error}"
+    said = [
+        str(w.message) for w in heard if issubclass(w.category, DeprecationWarning) and "deprecated" in str(w.message)
+    ]
+    return ("warns", said[0]) if said else ("works", "")
+
+
+@CASES
+def test_the_table_says_what_this_jax_does(number, row, form):
+    state, said = try_old(OLD[form.text])
+    assert state == form.status(jax.__version__), said
+
+
+@CASES
+def test_the_message_leads_to_the_row(number, row, form):
+    state, said = try_old(OLD[form.text])
+    if state == "works" or row.silent:
+        return
+    found = []
+    [index] = [cell for cell in PAGE.cells if cell.id == "index"]
+    for line in index.source.splitlines():
+        if re.search(r"\[(\d+)\]\(#Row-\1\)", line):
+            words, target = line.strip("| ").rsplit("|", 1)
+            if any(part in said for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
+                found.append(int(re.search(r"\d+", target)[0]))
+    assert number in found, said
+
+
+@CASES
+def test_the_finder_names_the_row_and_the_line(number, row, form):
+    header = f"{HEAD}devices = jax.devices()\nx = jnp.arange(8.0)\n{MESHES}"
+    assert find(header) == []
+    first = header.count("\n") + 1
+    found = find(f"{header}{OLD[form.text]}\n")
+    assert number in {finding.row for finding in found}
+    assert all(finding.line >= first for finding in found)
+    allowed = {11} if form.text in ("check_rep=", "auto=") else set()
+    assert {finding.row for finding in found} <= {number} | allowed
+
+
+def test_the_page_has_every_row_in_order_and_links_to_it():
+    headings = re.findall(r"^### Row (\d+)$", "\n".join(cell.source for cell in PAGE.cells), re.M)
+    assert [int(number) for number in headings] == list(ROWS) == list(range(1, 23))
+    [index] = [cell for cell in PAGE.cells if cell.id == "index"]
+    assert sorted({int(n) for n in re.findall(r"\[(\d+)\]\(#Row-\1\)", index.source)}) == list(ROWS)
+    for number in ROWS:
+        assert any(cell.id == f"row-{number}" and cell.cell_type == "code" for cell in PAGE.cells)
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+def test_no_lesson_uses_an_old_form(path):
+    found = [(place, code, row) for place, code, row, _ in report(path)]
+    if notebooks.number(path) == "90":
+        assert len({row for *_, row in found}) > 15
+    else:
+        assert found == []
+
+
+NEW = """
+from jax import lax
+import jax.numpy as numbers
+from functools import partial
+other = object()
+other.tree_map(1)
+other.device(3)
+mesh = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Auto,))
+with jax.set_mesh(mesh):
+    y = jax.tree.map(lambda leaf: leaf, 1)
+step = jax.jit(jax.shard_map(lambda v: lax.psum(v, "i"), mesh=mesh, in_specs=P("i"), out_specs=P()))
+@partial(jax.shard_map, mesh=mesh, in_specs=P("i"), out_specs=P())
+def total(v):
+    return lax.psum(v, "i")
+jax.jit(total)
+try:
+    jax.devices("gpu")
+except RuntimeError:
+    pass
+jax.jit(lambda v: jax.device_put(v, NamedSharding(mesh, P("i"))))
+P("i") == P("i", None)
+"""
+
+
+def test_the_finder_leaves_new_code_alone():
+    assert find(HEAD + NEW) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "row"),
+    [
+        ("import jax.numpy as numbers\nnumbers.random.rand(3)", 1),
+        ("from jax import tree_map as mapped", 7),
+        ("from jax.lax import pvary", 14),
+        ("import jax.experimental.pjit as p", 10),
+        ("import jax\nfrom jax import lax\n@jax.jit\ndef f(v):\n    return lax.pmean(v, 'i')", 20),
+        ("import jax\ndef f(v):\n    return jax.lax.psum(v, 'i')\ng = jax.jit(f)", 20),
+        ("import jax\nd = jax.devices()\n@jax.jit\ndef f(v):\n    return jax.device_put(v, d[1])", 21),
+        ("import jax\nf = jax.pmap(lambda v: v)\ng = jax.pmap(f)", 18),
+        ("from jax.sharding import PartitionSpec\n('i',) != PartitionSpec('i')", 22),
+        ("def f(a):\n    return a.sharding.spec == ('i',)", 22),
+    ],
+)
+def test_the_finder_follows_names(code, row):
+    assert {finding.row for finding in find(code)} == {row}
+
+
+def notebook(tmp_path, *sources):
+    path = tmp_path / "mine.ipynb"
+    cells = [{"cell_type": "markdown", "source": "jax.tree_map"}]
+    cells += [{"cell_type": "code", "source": source.splitlines(keepends=True)} for source in sources]
+    path.write_text(json.dumps({"cells": cells}))
+    return path
+
+
+def test_the_finder_reads_notebooks_with_magics(tmp_path):
+    path = notebook(
+        tmp_path,
+        "%matplotlib inline\n!pip install jax\nimport jax\nfiles = !ls\njax.tree_map?",
+        "%%bash\nrm -rf jax.tree_map",
+        "%%time\njax.tree_map(id, 1)",
+        "jax.tree_leaves(1)",
+    )
+    assert [(place, row) for place, _, row, _ in report(path)] == [("cell 3, line 2", 7), ("cell 4, line 1", 7)]
+
+
+def test_what_does_not_parse_names_the_line(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("import jax\nx = (1,\n")
+    with pytest.raises(NotPython, match=r"mine\.py, line 2: not Python: "):
+        report(path)
+    with pytest.raises(NotPython, match=r"mine\.ipynb, cell 2, line 3: not Python: "):
+        report(notebook(tmp_path, "import jax", "%matplotlib inline\nx = 1\nx = = 2"))
+
+
+def test_the_command(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "utils.find_old", *map(str, arguments)]
+        return subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True)
+
+    (tmp_path / "old.py").write_text("import jax\nx = jax.tree_map(id, 1)\n")
+    (tmp_path / "new.py").write_text("import jax\n")
+    (tmp_path / "broken.py").write_text("def\n")
+    old = run(tmp_path / "old.py")
+    assert old.returncode == 1
+    assert "line 2   x = jax.tree_map(id, 1)" in old.stdout
+    assert run(tmp_path / "new.py").stdout == f"{tmp_path / 'new.py'}: 0 old forms\n"
+    assert run(tmp_path / "new.py").returncode == 0
+    for arguments, says in [([tmp_path / "broken.py"], "line 1: not Python"), ([tmp_path / "no.py"], "No such file")]:
+        bad = run(*arguments)
+        assert (bad.returncode, len(bad.stderr.splitlines())) == (2, 1)
+        assert says in bad.stderr
+    assert run().stderr.startswith("usage: python -m utils.find_old FILE")
+
+
+def test_releases_are_compared_as_numbers():
+    assert numbers("0.12.0.1") == (0, 12, 0)
+    form = Form("f", warns="0.8.2", gone="0.10.0")
+    assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
+        "works", "warns", "warns", "gone", "gone",
+    ]  # fmt: skip

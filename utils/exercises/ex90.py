@@ -1,0 +1,118 @@
+"""Exercises of appendix 90, Old code, new JAX."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from utils.exercises import Wrong, exercise, same, spell
+from utils.mesh import make_mesh
+
+MESSAGES = {  # row: what the reader may have confused it with
+    11: {10: "pjit became jit; check_rep is an argument of shard_map.", 13: "that is the argument of make_mesh."},
+    16: {4: "reshard is a tool, not the cause. Why did the same product run on an older JAX?"},
+    5: {18: "pmap is still there; the function that fed it is gone."},
+    21: {
+        15: "jit(device=) warns and still moves the work; here nothing is said.",
+        22: "that is the other silent one, of specs.",
+    },
+}
+
+
+def _judge_rows_of_messages(answer):
+    got = answer()
+    if not isinstance(got, (list, tuple)) or len(got) != 4:
+        raise Wrong(f"You return {got!r}; expected four numbers.")
+    for i, (said, (row, confused)) in enumerate(zip(got, MESSAGES.items(), strict=True), 1):
+        if not isinstance(said, (int, np.integer)) or isinstance(said, bool):
+            raise Wrong(f"Message {i}: you say {said!r}; expected the number of a row.")
+        if said != row:
+            why = confused.get(said, "look for its words in the table at the top of the page.")
+            raise Wrong(f"Message {i}: you say row {said}: {why}")
+
+
+@exercise(
+    _judge_rows_of_messages,
+    "Search the table at the top for check_rep, Contracting, device_put_replicated; the last has no message.",
+)
+def rows_of_messages():
+    """Return the numbers of four rows, in the order of the messages."""
+    return [11, 16, 5, 21]
+
+
+def _judge_normalised(answer):
+    mesh = make_mesh((8,), ("i",), axis_types=(AxisType.Auto,))
+    parts = list(np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32))
+    stacked = np.stack(parts)
+    with mock.patch.object(jax, "pmap", wraps=jax.pmap) as pmap:
+        got = answer(parts, mesh)
+    if pmap.called:
+        raise Wrong("You call jax.pmap. Today's form is jax.shard_map over the mesh, or jit of the whole array.")
+    if getattr(got, "shape", None) == (8, 4):
+        if np.allclose(got, stacked / stacked.max(axis=1, keepdims=True), rtol=1e-4):
+            raise Wrong("Each part is divided by its own largest value; the largest of all eight is asked: a pmax.")
+        if np.allclose(got, stacked / stacked.max(axis=0), rtol=1e-4):
+            raise Wrong("You divide by the largest of each column; one number, the largest of all, is asked.")
+    want = jax.device_put(stacked / stacked.max(), NamedSharding(mesh, P("i")))
+    if isinstance(got, jax.Array) and got.shape == (32,):
+        raise Wrong("Your result has shape (32,): the parts are joined end to end. The old code stacked them, (8, 4).")
+    same(got, want)
+
+
+@exercise(
+    _judge_normalised,
+    "np.stack and a NamedSharding place the parts; then either a shard_map with pmax, or x / x.max() in global view.",
+)
+def normalised(parts, mesh):
+    """Eight arrays of shape s -> (8, *s), part k on device k, over the largest."""
+    stacked = jax.device_put(np.stack(parts), NamedSharding(mesh, P("i")))
+    return jax.shard_map(
+        lambda part: part / jax.lax.pmax(part.max(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P("i")
+    )(stacked)
+
+
+def _judge_grid_of(answer):
+    devices = list(make_mesh((8,), ("i",)).devices)[::-1]
+    with mock.patch.object(jax, "make_mesh", wraps=jax.make_mesh) as made:
+        try:
+            got = answer(devices)
+        except Wrong as wrong:
+            if "axis_s" in str(wrong):
+                raise Wrong(
+                    f"{wrong} The name of that argument changed in 0.11.2: give the sizes by position."
+                ) from wrong
+            raise
+    if not isinstance(got, Mesh):
+        raise Wrong(f"You return a {type(got).__name__}, {got!r}; expected a Mesh.")
+    if not made.called:
+        raise Wrong("You do not call jax.make_mesh; it is asked for.")
+    call = made.call_args
+    if got.axis_names != ("data", "model") or got.devices.shape != (4, 2):
+        sizes = ", ".join(f"{name!r}: {size}" for name, size in got.shape.items())
+        raise Wrong(f"Your mesh is {{{sizes}}}; expected 'data' of 4 and 'model' of 2.")
+    if {"axis_shapes", "axis_sizes"} & set(call.kwargs):
+        raise Wrong(
+            "It runs here, but the name of the argument for the sizes changed in 0.11.2: give them by position."
+        )
+    if "axis_types" not in call.kwargs and len(call.args) < 3:
+        raise Wrong(
+            f"You leave axis_types out. Here that gives {got.axis_types[0]}; before 0.9.0 it gave Auto, since then Explicit. Say it."
+        )
+    if set(got.axis_types) != {AxisType.Auto}:
+        raise Wrong(f"Your axes are {', '.join(map(str, got.axis_types))}; expected Auto on both.")
+    if set(got.devices.flat) != set(devices) or "devices" not in call.kwargs:
+        raise Wrong("Hand the eight devices over, devices=devices: a machine may have others, and take those.")
+    spell(NamedSharding(got, P("data", "model")))
+
+
+@exercise(
+    _judge_grid_of,
+    "jax.make_mesh(sizes, names, axis_types=..., devices=...), the sizes and the names by position.",
+)
+def grid_of(devices):
+    """Return a 4 by 2 mesh ('data', 'model') of these eight devices, automatic axes."""
+    return jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto, AxisType.Auto), devices=devices)

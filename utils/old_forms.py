@@ -1,0 +1,74 @@
+"""Old forms of parallel JAX and what became of each: the rows of appendix 90. find_old.py finds them in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EARLIER = "earlier"  # before 0.7, the oldest supported release; the change log was not read further
+
+
+@dataclass(frozen=True)
+class Form:
+    """One old form. `warns` and `gone`: the first release that warns of it, and the first that does not have it."""
+
+    text: str
+    warns: str | None = None
+    gone: str | None = None
+
+    def status(self, release: str) -> str:
+        """'works', 'warns' or 'gone' on a release of JAX such as '0.10.2'."""
+        for state, since in (("gone", self.gone), ("warns", self.warns)):
+            if since and (since == EARLIER or numbers(since) <= numbers(release)):
+                return state
+        return "works"
+
+
+@dataclass(frozen=True)
+class Row:
+    new: str
+    forms: tuple[Form, ...]
+    silent: bool = False  # where it is 'gone' it still runs, and means something else
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """(0, 10, 2) for '0.10.2'."""
+    return tuple(int(part) for part in release.split(".")[:3] if part.isdigit())
+
+
+# The releases are those of JAX's change log and tags; the tests run each form on every supported JAX and compare.
+ROWS = {
+    1: Row("jax.random.uniform(key, (3,))", (Form("jnp.random.rand", gone=EARLIER),)),
+    2: Row("jax.jit, jax.shard_map", (Form("xmap", gone="0.4.31"),)),
+    3: Row("NamedSharding(mesh, P(...))", (Form("PositionalSharding", "0.6.0", "0.7.1"),)),
+    4: Row("jax.sharding.reshard, auto_axes", (Form("experimental.shard", gone="0.7.0"),)),
+    5: Row(
+        "device_put with a NamedSharding",
+        (Form("device_put_sharded", "0.8.1", "0.10.0"), Form("device_put_replicated", "0.8.1", "0.10.0")),
+    ),
+    6: Row(
+        "x.devices(), x.addressable_shards",
+        (Form("x.device()", gone="0.4.27"), Form("x.device_buffers", gone="0.4.27")),
+    ),
+    7: Row("jax.tree.map, jax.tree.leaves", (Form("jax.tree_map", "0.4.26", "0.6.0"),)),
+    8: Row("nothing", (Form("setup_tpu()", gone=EARLIER),)),
+    9: Row("jax.default_backend()", (Form("jax.lib.xla_bridge", EARLIER, "0.8.0"),)),
+    10: Row("jax.jit", (Form("pjit", "0.8.0"),)),
+    11: Row(
+        "jax.shard_map(check_vma=, axis_names=)",
+        (Form("experimental.shard_map", "0.8.0"), Form("check_rep=", gone=EARLIER), Form("auto=", gone="0.8.0")),
+    ),
+    12: Row("with jax.set_mesh(mesh):", (Form("use_mesh", gone="0.7.1"), Form("with mesh:", "0.10.1"))),
+    13: Row("make_mesh, sizes by position", (Form("axis_shapes=", gone="0.11.2"),)),
+    14: Row("jax.lax.pcast(x, 'i', to='varying')", (Form("pvary", "0.8.2", "0.10.0"),)),
+    15: Row("device_put the arguments", (Form("jit(f, backend=)", EARLIER),)),
+    16: Row("axis_types=(AxisType.Auto, ...)", (Form("make_mesh without axis_types", gone="0.9.0"),), silent=True),
+    17: Row("jax.sharding.reshard first", (Form("in_specs that reshard", gone="0.9.1"),)),
+    18: Row(
+        "one mesh of two axes; NamedSharding",
+        (Form("pmap in pmap", gone="0.8.0"), Form("PmapSharding", "0.8.1", "0.10.0")),
+    ),
+    19: Row("try: ... except RuntimeError:", (Form("if jax.devices('gpu'):", gone=EARLIER),)),
+    20: Row("shard_map, or the sum of the whole", (Form("psum under jit alone", gone=EARLIER),)),
+    21: Row("a jit for each stage", (Form("device_put in a jit", gone=EARLIER),), silent=True),
+    22: Row("P(...) == P(...)", (Form("P(...) == tuple", gone="0.10.0"),), silent=True),
+}
