@@ -109,7 +109,13 @@ def test_a_missing_library_is_one_line(missing: str, python: Callable[..., Any])
     code = f"""
 import sys
 sys.path.insert(0, {str(notebooks.ROOT)!r})
-sys.modules[{missing!r}] = None  # as if it were not installed
+
+class Absent:  # as if it were not installed
+    def find_spec(self, name, *args):
+        if name.split(".")[0] == {missing!r}:
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Absent())
 try:
     exec({cell.source!r})
 except Exception as error:

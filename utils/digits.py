@@ -21,7 +21,7 @@ def load():
 
 
 def init(key, sizes=(64, 256, 128, 64, 10)):
-    """Parameters from a key: for each layer {'w': (in, out), 'b': (out,)}, in a list."""
+    """Parameters from a key: a list with {'w': (in, out), 'b': (out,)} of each layer."""
     params = []
     keys = jax.random.split(key, len(sizes) - 1)
     for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
@@ -44,7 +44,7 @@ def loss(params, x, y):
 
 
 def batches(labels, seed, epochs, size=128):
-    """The rows of each batch: every epoch in a new order, an incomplete batch left out."""
+    """The rows of each batch: a new order every epoch, an incomplete batch left out."""
     rng = np.random.default_rng(seed)
     for _ in range(epochs):
         order = rng.permutation(len(labels))

@@ -30,7 +30,7 @@ def small(x):
 def late_lambda(f, n):
     g = f
     for _ in range(n):
-        g = lambda x: jax.grad(g)(x)  # noqa: E731
+        g = lambda x: jax.grad(g)(x)  # noqa: E731, B023
     return g
 
 
@@ -147,7 +147,7 @@ WRONG = {
         (lambda loss, w, x, y: jax.grad(loss)(w, x, y), "You gave the loss of one example a whole batch"),
         (by_x, "that is the gradient by x"),
     ],
-    ex00.draw: [
+    ex00.draw_two: [
         (draws(lambda key: (key, key, jax.random.split(key)[0])), "you drew both with the same key"),
         (draws(lambda key: (*jax.random.split(key), key)), "You return the key that came in"),
         (draws(split_once), "the key with which you drew the noise"),

@@ -99,7 +99,7 @@ def _judge_derivative(answer):
 
 @exercise(_judge_derivative, "jax.grad returns a function, so you can give it a name and apply jax.grad to it again.")
 def derivative(f, n):
-    """Return the function that is the n-th derivative of f, a function of one number."""
+    """Return the function that is the n-th derivative of f, which takes one number."""
     for _ in range(n):
         f = jax.grad(f)
     return f
@@ -119,25 +119,39 @@ def _judge_gradient_norms(answer):
         got = answer(loss, jnp.asarray(w), jnp.asarray(x), jnp.asarray(y))
     except Wrong as wrong:
         if "inconsistent sizes" in str(wrong):
-            raise Wrong(f"{wrong} w has 3 elements, the batch 4: w is the same for every example, so map only x and y. in_axes says so.") from wrong
+            raise Wrong(
+                f"{wrong} w has 3 elements, the batch 4: w is the same for every example, so map only x and y. in_axes says so."
+            ) from wrong
         if "scalar-output" in str(wrong):
-            raise Wrong(f"{wrong} You gave the loss of one example a whole batch. Map the gradient over the batch with jax.vmap.") from wrong
+            raise Wrong(
+                f"{wrong} You gave the loss of one example a whole batch. Map the gradient over the batch with jax.vmap."
+            ) from wrong
         raise
     shape = np.shape(got) if isinstance(got, (Real, np.ndarray, jax.Array)) else None
     if shape == ():
-        raise Wrong(f"You return one number, {got}; expected one for each of the 4 examples. Gradient first, example by example; no mean, no sum over the batch.")
+        raise Wrong(
+            f"You return one number, {got}; expected one for each of the 4 examples. Gradient first, example by example; no mean, no sum over the batch."
+        )
     if shape == (3,):
-        raise Wrong("You return 3 numbers, one for each weight; expected one for each of the 4 examples. The sum of squares runs over the weights, axis 1.")
+        raise Wrong(
+            "You return 3 numbers, one for each weight; expected one for each of the 4 examples. The sum of squares runs over the weights, axis 1."
+        )
     if shape == (4, 3):
         raise Wrong("You return (4, 3) numbers: the gradient of each example. Now the length of each row.")
     same(got, jnp.asarray(got).astype(jnp.float32) if shape == (4,) else want, "Your result")
     if np.allclose(got, want**2, rtol=1e-4):
-        raise Wrong(f"Your first value is {got[0]:g}, expected {want[0]:g}: the sum of squares. Its square root is the length.")
+        raise Wrong(
+            f"Your first value is {got[0]:g}, expected {want[0]:g}: the sum of squares. Its square root is the length."
+        )
     by_x = np.abs(2 * (x @ w - y)) * np.sqrt((w**2).sum())
     if np.allclose(got, by_x, rtol=1e-4):
-        raise Wrong(f"Your first value is {got[0]:g}, expected {want[0]:g}: that is the gradient by x. jax.grad differentiates by the first argument unless argnums says otherwise.")
+        raise Wrong(
+            f"Your first value is {got[0]:g}, expected {want[0]:g}: that is the gradient by x. jax.grad differentiates by the first argument unless argnums says otherwise."
+        )
     if not np.allclose(got, want, rtol=1e-4):
-        raise Wrong(f"Your values are {np.asarray(got).round(2).tolist()}; expected {want.round(2).tolist()}. The length is the root of the sum of squares.")
+        raise Wrong(
+            f"Your values are {np.asarray(got).round(2).tolist()}; expected {want.round(2).tolist()}. The length is the root of the sum of squares."
+        )
 
 
 @exercise(
@@ -145,7 +159,7 @@ def _judge_gradient_norms(answer):
     "jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)) gives (batch, features). jnp.linalg.norm(..., axis=1) gives the lengths.",
 )
 def gradient_norms(loss, w, x, y):
-    """Return, for each example, the length of the gradient of its loss by w: (batch,)."""
+    """Return the length of the gradient by w for each example: (batch,)."""
     gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(w, x, y)
     return jnp.linalg.norm(gradients, axis=1)
 
@@ -168,30 +182,42 @@ def _drawn(answer, key, shape):
     return got
 
 
-def _judge_draw(answer):
+def _judge_draw_two(answer):
     key, shape = jax.random.key(7), (40, 50)
     weights, noise, later = _drawn(answer, key, shape)
     if np.array_equal(weights, noise):
-        raise Wrong("Weights and noise are equal, number by number: you drew both with the same key. One key, one draw.")
+        raise Wrong(
+            "Weights and noise are equal, number by number: you drew both with the same key. One key, one draw."
+        )
     if not np.array_equal(weights, _drawn(answer, key, shape)[0]):
-        raise Wrong("Called twice with one key, you give two results, so you draw from a hidden state. All that is random must come from the key.")
+        raise Wrong(
+            "Called twice with one key, you give two results, so you draw from a hidden state. All that is random must come from the key."
+        )
     if np.array_equal(weights, _drawn(answer, jax.random.key(8), shape)[0]):
-        raise Wrong("Two different keys give the same weights: you draw with a key of your own instead of the caller's.")
+        raise Wrong(
+            "Two different keys give the same weights: you draw with a key of your own instead of the caller's."
+        )
     if np.array_equal(jax.random.key_data(later), jax.random.key_data(key)):
         raise Wrong("You return the key that came in, and it is used up. The caller would draw your numbers once more.")
     again = jax.random.normal(later, shape)
     for name, value in (("weights", weights), ("noise", noise)):
         if np.array_equal(again, value):
-            raise Wrong(f"You return the key with which you drew the {name}, so the caller's next draw gives the same numbers. Split into three.")
+            raise Wrong(
+                f"You return the key with which you drew the {name}, so the caller's next draw gives the same numbers. Split into three."
+            )
         if np.array_equal(jax.random.normal(key, shape), value):
-            raise Wrong(f"The {name} are drawn with the key that came in, from which the other keys are made as well. Split it first, then use only what comes out.")
+            raise Wrong(
+                f"The {name} are drawn with the key that came in, from which the other keys are made as well. Split it first, then use only what comes out."
+            )
         mean, spread = float(np.mean(value)), float(np.std(value))
         if not abs(mean) < 0.1 or not abs(spread - 1) < 0.1:
-            raise Wrong(f"Your {name} have the mean {mean:.2f} and the standard deviation {spread:.2f}; expected 0 and 1, as of jax.random.normal.")
+            raise Wrong(
+                f"Your {name} have the mean {mean:.2f} and the standard deviation {spread:.2f}; expected 0 and 1, as of jax.random.normal."
+            )
 
 
-@exercise(_judge_draw, "jax.random.split(key, 3) gives three keys: one for each draw, one for the caller.")
-def draw(key, shape):
+@exercise(_judge_draw_two, "jax.random.split(key, 3) gives three keys: one for each draw, one for the caller.")
+def draw_two(key, shape):
     """Return (weights, noise, key): two independent normal arrays, and a fresh key."""
     key, for_weights, for_noise = jax.random.split(key, 3)
     weights = jax.random.normal(for_weights, shape)
@@ -216,12 +242,16 @@ def _judge_nesterov(answer):
     got = answer(*trees, 0.25, 0.5)
     after = jax.tree.leaves(trees)
     if len(after) != len(before) or any(a is not b for a, b in zip(after, before, strict=True)):
-        raise Wrong("After the call, a pytree that you were given holds other arrays: you assigned into the caller's list or dictionary. Build new ones: jax.tree.map does.")
+        raise Wrong(
+            "After the call, a pytree that you were given holds other arrays: you assigned into the caller's list or dictionary. Build new ones: jax.tree.map does."
+        )
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         raise Wrong(f"You return {type(got).__name__} {got!r}; expected two pytrees, parameters and velocity.")
     for name, tree in zip(("parameters", "velocity"), got, strict=True):
         if jax.tree.structure(tree) != jax.tree.structure(trees[0]):
-            raise Wrong(f"Your {name} are no pytree of the form of the given ones. jax.tree.map(function, tree, tree, ...) keeps the form.")
+            raise Wrong(
+                f"Your {name} are no pytree of the form of the given ones. jax.tree.map(function, tree, tree, ...) keeps the form."
+            )
         for leaf, want in zip(jax.tree.leaves(tree), before, strict=False):
             if np.shape(leaf) != want.shape:
                 raise Wrong(f"A leaf of your {name} has shape {np.shape(leaf)}; expected {want.shape}.")
@@ -229,11 +259,20 @@ def _judge_nesterov(answer):
     for wrong, why in [
         ((4.0, -0.25), "Parameters and velocity are exchanged: return the parameters first."),
         ((None, 2.0), "The velocity that you return is the old one, so it never gathers speed."),
-        ((None, 1.75), "The velocity holds rate · g. In this form v gathers the gradients as they are, and the rate comes in once, in p."),
-        ((None, 2.5), "The velocity holds (1 - fade) · g, an average of gradients. Here v ← fade · v + g, the gradient in full."),
+        (
+            (None, 1.75),
+            "The velocity holds rate · g. In this form v gathers the gradients as they are, and the rate comes in once, in p.",
+        ),
+        (
+            (None, 2.5),
+            "The velocity holds (1 - fade) · g, an average of gradients. Here v ← fade · v + g, the gradient in full.",
+        ),
         ((None, -2.0), "In the velocity, g has the wrong sign: v ← fade · v + g, and p moves against it."),
         ((0.25, None), "The parameters moved by rate · g alone: plain gradient descent, without the velocity."),
-        ((0.0, None), "The parameters moved by rate · v: that is momentum as in the lesson. Looking ahead means g + fade · v, with the new v."),
+        (
+            (0.0, None),
+            "The parameters moved by rate · v: that is momentum as in the lesson. Looking ahead means g + fade · v, with the new v.",
+        ),
         ((2.25, None), "The parameters moved uphill: p ← p - rate · (...), with a minus."),
         ((-0.75, None), "The parameters themselves fade. fade belongs to the velocity; p keeps all of its value."),
         ((0.5, None), "The parameters moved by rate · fade · v; the gradient itself is missing: g + fade · v."),
@@ -243,7 +282,9 @@ def _judge_nesterov(answer):
     for name, tree, want in (("velocity", velocity, 4.0), ("parameters", params, -0.25)):
         if not _equal(tree, _tree(want)):
             leaf = np.ravel(jax.tree.leaves(tree)[0])[0]
-            raise Wrong(f"With p = 2, v = 4, g = 6, rate 0.25 and fade 0.5, your {name} come out as {leaf:g}; expected {2 * want:g}.")
+            raise Wrong(
+                f"With p = 2, v = 4, g = 6, rate 0.25 and fade 0.5, your {name} come out as {leaf:g}; expected {2 * want:g}."
+            )
 
 
 @exercise(
