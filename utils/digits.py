@@ -21,7 +21,7 @@ def load():
 
 
 def init(key, sizes=(64, 256, 128, 64, 10)):
-    """Parameters from a key: a list with {'w': (in, out), 'b': (out,)} of each layer."""
+    """Parameters from a key: a list of {'w': (in, out), 'b': (out,)}, one a layer."""
     params = []
     keys = jax.random.split(key, len(sizes) - 1)
     for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):

@@ -125,6 +125,7 @@ WRONG = {
     ex00.huber: [
         (python_if, "Python can neither choose by it"),
         (lambda x: python_if(float(x)), "turn it into a number of its own"),
+        (lambda x: np.where(np.abs(x) <= 1, 0.5 * x**2, np.abs(x) - 0.5), "Take jnp's"),
         (where(lambda x: x <= 1, half_square, lambda x: jnp.abs(x) - 0.5), "your condition holds for every negative x"),
         (where(small, half_square, lambda x: x - 0.5), "The linear part has |x|, not x"),
         (where(small, half_square, jnp.abs), "the function jumps at 1"),
@@ -155,6 +156,7 @@ WRONG = {
         (draws(lambda key: jax.random.split(jax.random.key(0), 3)), "a key of your own"),
         (draws(lambda key: (*jax.random.split(key), jax.random.split(key, 5))), "expected one key"),
         (hidden, "you draw from a hidden state"),
+        (lambda key, shape: ex00.draw_two.function(key, shape)[:2], "You return 2 things"),
         (uniform, "as of jax.random.normal"),
     ],
     ex00.nesterov: [
@@ -169,6 +171,7 @@ WRONG = {
         (old_velocity, "is the old one"),
         (exchanged, "return the parameters first"),
         (in_place, "you assigned into the caller's list or dictionary"),
+        (lambda p, v, g, rate, fade: (p - rate * (g + fade * v), v), "computes leaf by leaf"),
         (only_leaves, "keeps the form"),
     ],
 }
