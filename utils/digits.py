@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 
 def load():
-    """Real handwritten digits: ((1400, 64) images, labels) to train on, (397 of both) to test. No download."""
+    """Handwritten digits: 1400 (images, labels) to train on and 397 to test on."""
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     images = (digits.data[order] / 16).astype(np.float32)  # (1797, 64), from 0 to 1
@@ -21,7 +21,7 @@ def load():
 
 
 def init(key, sizes=(64, 256, 128, 64, 10)):
-    """Parameters of a network of len(sizes) - 1 layers: a list of {'w': (in, out), 'b': (out,)}."""
+    """Parameters from a key: a list of {'w': (in, out), 'b': (out,)}, one a layer."""
     params = []
     keys = jax.random.split(key, len(sizes) - 1)
     for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
@@ -44,7 +44,7 @@ def loss(params, x, y):
 
 
 def batches(labels, seed, epochs, size=128):
-    """Rows of each batch: every epoch in a new order, its incomplete last batch left out."""
+    """The rows of each batch: a new order every epoch, an incomplete batch left out."""
     rng = np.random.default_rng(seed)
     for _ in range(epochs):
         order = rng.permutation(len(labels))

@@ -1,0 +1,127 @@
+"""utils/digits.py holds what lesson 00 teaches, line by line, and the network learns."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import nbformat
+import numpy as np
+import pytest
+
+from tools import notebooks
+from utils import digits
+
+LESSON = notebooks.ROOT / "notebooks" / "00_jax_in_twenty_minutes.ipynb"
+
+
+def functions_of(sources: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """Every definition at the top level of the sources, by name: its syntax tree (docstring included) and its lines."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for source in sources:
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef):
+                lines = ast.get_source_segment(source, node) or ""
+                found.setdefault(node.name, []).append((ast.dump(node), lines))
+    return found
+
+
+def digits_faults(module: ModuleType, notebook: Any) -> list[str]:
+    """Where the module and the notebook's cells do not define the same functions."""
+    taught = functions_of(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    faults = []
+    for name, [mine] in functions_of([inspect.getsource(module)]).items():
+        if len(taught.get(name, [])) != 1:
+            faults.append(f"{name}: {len(taught.get(name, []))} cells define it, expected one")
+        elif taught[name] != [mine]:
+            faults.append(f"{name}: differs from the lesson's cell")
+    return faults
+
+
+def test_the_module_holds_what_the_lesson_teaches():
+    taught = functions_of([inspect.getsource(digits)])
+    assert set(taught) == {"load", "init", "predict", "loss", "batches"}
+    assert digits_faults(digits, notebooks.read(LESSON)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("* jnp.sqrt(2 / n)", "* jnp.sqrt(1 / n)", "init: differs from the lesson's cell"),
+        ("Scores (batch, 10) of images", "Scores of images", "predict: differs from the lesson's cell"),
+        ("  # (1797,), from 0 to 9", "", "load: differs from the lesson's cell"),
+        ("def batches(", "def rows(", "batches: 0 cells define it, expected one"),
+        ("def train(step, state)", "def loss(step, state)", "loss: 2 cells define it, expected one"),
+    ],
+)
+def test_a_difference_is_found(old: str, new: str, fault: str):
+    notebook = nbformat.from_dict(notebooks.read(LESSON))
+    assert sum(old in cell.source for cell in notebook.cells if cell.cell_type == "code") == 1
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = cell.source.replace(old, new)
+    assert digits_faults(digits, notebook) == [fault]
+
+
+def test_the_network_learns():
+    (train_x, train_y), (test_x, test_y) = digits.load()
+    assert train_x.shape == (1400, 64) and test_x.shape == (397, 64)
+    assert (train_x.min(), train_x.max()) == (0, 1) and set(test_y) == set(range(10))
+    params = digits.init(jax.random.key(1))
+    velocity = jax.tree.map(jnp.zeros_like, params)
+    # By hand: 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10.
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 58_442
+
+    @jax.jit
+    def step(params, velocity, x, y):
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, jax.grad(digits.loss)(params, x, y))
+        return jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity), velocity
+
+    for rows in digits.batches(train_y, seed=1, epochs=18):
+        params, velocity = jax.block_until_ready(step(params, velocity, train_x[rows], train_y[rows]))
+    right = (np.asarray(digits.predict(params, test_x)).argmax(axis=1) == test_y).sum()
+    assert right >= 0.95 * len(test_y)
+
+
+def test_the_loss_of_equal_scores_is_log_10():
+    params = jax.tree.map(jnp.zeros_like, digits.init(jax.random.key(0)))
+    got = digits.loss(params, np.ones((5, 64), np.float32), np.arange(5))
+    assert np.isclose(got, np.log(10), atol=1e-6)
+
+
+def test_batches_are_whole_and_every_epoch_has_a_new_order():
+    found = list(digits.batches(np.zeros(10), seed=0, epochs=2, size=4))
+    assert [len(rows) for rows in found] == [4, 4, 4, 4]
+    first, second = np.concatenate(found[:2]), np.concatenate(found[2:])
+    assert len(set(first)) == len(set(second)) == 8 and list(first) != list(second)
+    again = list(digits.batches(np.zeros(10), seed=0, epochs=2, size=4))
+    assert np.array_equal(found, again)
+
+
+@pytest.mark.parametrize("missing", ["flax", "optax", "sklearn"])
+def test_a_missing_library_is_one_line(missing: str, python: Callable[..., Any]):
+    [cell] = [cell for cell in notebooks.read(LESSON).cells if cell.id == "imports"]
+    code = f"""
+import sys
+sys.path.insert(0, {str(notebooks.ROOT)!r})
+
+class Absent:  # as if it were not installed
+    def find_spec(self, name, *args):
+        if name.split(".")[0] == {missing!r}:
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Absent())
+try:
+    exec({cell.source!r})
+except Exception as error:
+    print("".join(error._render_traceback_()))
+"""
+    done = python(code)
+    says = f"SetupError: This lesson also needs {missing}: "
+    assert done.stdout.startswith(says) and done.stdout.count("\n") == 1, done.stdout + done.stderr
+    assert done.stdout.endswith("-m pip install flax optax scikit-learn\n")
