@@ -146,9 +146,10 @@ def test_a_long_body_fits(github):
 
 
 def test_a_long_line_is_cut(tmp_path):
-    source = "import pytest\ndef test_it(): pytest.fail('cell: ' + 'x' * 1000, pytrace=False)"
-    [[line]] = alarm.read(report(tmp_path, source))[0].values()
+    source = "import pytest\ndef test_it(): pytest.fail('cell: ' + 'x' * 5000 + '\\nlast: y', pytrace=False)"
+    [[line, last]] = alarm.read(report(tmp_path, source))[0].values()
     assert len(line) == alarm.WIDEST and line.endswith("x…")
+    assert last == "last: y"
 
 
 def test_gh_that_fails_is_an_error(github, capsys):

@@ -48,9 +48,11 @@ def read(report: Path) -> tuple[dict[str, list[str]], str]:
 
 def first_paragraph(problem: ElementTree.Element) -> list[str]:
     """The lessons' tests put cells there, one a line; an assertion puts what was compared."""
-    message = problem.get("message", "").removeprefix("Failed: ")
+    message, text = problem.get("message", "").removeprefix("Failed: "), problem.text or ""
     if message == "collection failure":  # which says nothing; the last line of the traceback does
-        message = re.findall(r"^E +(.*)", problem.text or "", re.M)[-1]
+        message = re.findall(r"^E +(.*)", text, re.M)[-1]
+    elif text.startswith(message[:60]):  # no traceback but the message itself, which pytest 9.2 cuts in the attribute
+        message = text
     paragraph = re.split(r"\n\s*\n", message.strip())[0]
     return [line if len(line) <= WIDEST else f"{line[: WIDEST - 1]}…" for line in paragraph.splitlines()]
 
