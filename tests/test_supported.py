@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import checks
 from tools import notebooks
 
 
@@ -49,7 +50,7 @@ def faults(root: Path) -> list[str]:
 
 
 def test_every_place_follows():
-    assert faults(notebooks.ROOT) == []
+    checks.refuse(faults(notebooks.ROOT))
 
 
 @pytest.fixture
@@ -67,15 +68,23 @@ def test_a_place_that_does_not_follow_is_named(copy, name, pattern):
     another = re.sub(r"\d+(?=\D*$)", "7", found) if re.search(r"\d", found) else f"{found}==7"
     for changed in (text.replace(found, another, 1), re.sub(pattern, "", text, flags=re.M)):
         (copy / name).write_text(changed, encoding="utf-8")
-        [fault] = faults(copy)
+        [fault] = set(faults(copy)) - set(faults(notebooks.ROOT))
         assert fault.startswith(f"{name}: says ")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "count"),
-    [('oldest-jax = "', 'oldest-jax = "1.', 5), ('["3.11", ', "[", 4), (', "3.13"]', "]", 3)],
+    ("old", "new", "names"),
+    [
+        (
+            'oldest-jax = "',
+            'oldest-jax = "1.',
+            {"requirements.txt", "tests/requirements-oldest.txt", "utils/devices.py"},
+        ),
+        ('["3.11", ', "[", {"README.md", "tools/environment.py", ".github/workflows/ci.yml"}),
+        (', "3.13"]', "]", {"tools/environment.py", ".github/workflows/ci.yml", ".github/workflows/weekly.yml"}),
+    ],
 )
-def test_a_new_range_names_every_place(copy, old, new, count):
+def test_another_range_names_the_places_to_change(copy, old, new, names):
     page = copy / "pyproject.toml"
     page.write_text(page.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    assert len(faults(copy)) == count
+    assert {fault.split(":")[0] for fault in faults(copy)} >= names

@@ -65,8 +65,8 @@ def body(found: dict[str, list[str]], versions: str, log: Path) -> str:
         f"{versions and f' on {versions}'}. What to do: "
         f"[When the alarm rings]({repository}/blob/HEAD/.github/CONTRIBUTING.md#when-the-alarm-rings)."
     ]
-    for name, lines in found.items():
-        parts.append(f"`{name}`\n\n" + indented(lines))
+    for name in sorted(found, key=lambda name: (not name[0].isdigit(), name)):  # the lessons, then other tests
+        parts.append(f"`{name}`\n\n" + indented(found[name]))
     if not found:
         end = log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if log.exists() else []
         parts.append("No test failed, so something else did. The end of its log:\n\n" + indented(end or ["(no log)"]))
