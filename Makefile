@@ -22,7 +22,7 @@ test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
 	@.venv/bin/python $(PYTEST) $(ARGS)
 
-test-oldest:  ## the same lessons and unit tests on JAX 0.7.2, as in Colab
+test-oldest:  ## the same lessons and unit tests on the oldest supported JAX, as in Colab
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
 	@.venv-oldest/bin/python $(PYTEST) $(ARGS)
@@ -46,7 +46,7 @@ format: test-environment  ## format Python and notebooks
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --exclude '*.ipynb' . ; .venv/bin/ruff format $(NARROW)
 
 links: test-environment  ## check the links that lead out of the repository (needs the internet)
-	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links README.md .github/CONTRIBUTING.md notebooks
+	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links $(ARGS) README.md .github/CONTRIBUTING.md notebooks
 
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
 	@.venv/bin/python -m tools.refresh $(LESSONS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -12,8 +14,10 @@ from typing import Any
 
 import matplotlib
 import pytest
+from nbclient.exceptions import DeadKernelError
 from nbmake.nb_run import NotebookRun
 
+from tests import checks
 from tools import notebooks
 
 # The kernels below must start as a reader's would; the tests' own process has eight devices whatever the machine.
@@ -21,11 +25,26 @@ for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KE
     os.environ.pop(variable, None)
 # Nobody's settings, and no helpers that somebody's ~/.cache holds.
 os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
+# In the kernels, a deprecation that a cell or a helper causes is never silent, however often and through whatever it is
+# caused. JAX's modules count as ours: some of its warnings name its own line, and its own tests run without any.
+OURS = r"(__main__|utils|jax|jaxlib)(\.|$)"
+startup = Path(tempfile.mkdtemp(prefix="ipython-"), "profile_default", "startup", "deprecations.py")
+startup.parent.mkdir(parents=True)
+startup.write_text(
+    "\n".join(
+        f"__import__('warnings').filterwarnings('always', category={category}, module=r'{OURS}')"
+        for category in ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
+    )
+)
+os.environ["IPYTHONDIR"] = str(startup.parents[2])
+APPENDIX = "90"  # shows what is deprecated
 matplotlib.use("agg")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def devices() -> list:
+def devices(record_testsuite_property: Callable[[str, str], None]) -> list:
+    for name, version in (("jax", importlib.metadata.version("jax")), ("Python", platform.python_version())):
+        record_testsuite_property(name, version)  # for the weekly run's issue
     from utils.devices import start_devices
 
     return start_devices(8)
@@ -67,10 +86,20 @@ Execute = Callable[[Path], Any]
 
 
 def execute(path: Path) -> Any:
-    """Run a notebook with nbmake, in its own folder, in a kernel of this environment; fail with the cell's error."""
-    result = NotebookRun(path, default_timeout=300).execute()
+    """Run a notebook with nbmake, in its own folder, in a kernel of this environment; fail with cell and error."""
+    with pytest.MonkeyPatch.context() as patch:
+        if notebooks.number(path) == APPENDIX:
+            patch.delenv("IPYTHONDIR")
+        try:
+            result = NotebookRun(path, default_timeout=300).execute()
+        except DeadKernelError as error:  # which nbmake lets through, with the notebook that it was executing
+            cells = error.__traceback__.tb_next.tb_frame.f_locals["nb"].cells
+            begun = [cell.id for cell in cells if "execution" in cell.metadata]
+            pytest.fail(f"{begun[-1]}: {error}", pytrace=False)
     if result.error is not None:
-        pytest.fail(f"{path.name}: {result.error.summary}\n{result.error.trace}", pytrace=False)
+        cell = result.nb.cells[result.error.failing_cell_index]
+        messages = [text for kind, text in checks.texts(cell) if kind == "error"] or [result.error.summary]
+        pytest.fail(f"{cell.id}: {messages[0].splitlines()[0]}\n\n{result.error.trace}", pytrace=False)
     return result.nb
 
 

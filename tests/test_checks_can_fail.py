@@ -50,8 +50,13 @@ def clone(tmp_path: Path) -> Path:
 
 
 def test_a_cell_that_raises_is_caught(clone):
-    with pytest.raises(pytest.fail.Exception, match="ZeroDivisionError"):
-        run(small("1 / 0"), clone)
+    with pytest.raises(pytest.fail.Exception, match=r"^cell-1: ZeroDivisionError: division by zero\n"):
+        run(small("1", "1 / 0"), clone)
+
+
+def test_a_cell_that_kills_the_kernel_is_named(clone):
+    with pytest.raises(pytest.fail.Exception, match=r"^cell-1: Kernel died"):
+        run(small("1", "import os; os._exit(6)", "2"), clone)
 
 
 # 2. Is it true?
@@ -67,7 +72,21 @@ def test_a_wrong_number_on_the_page_is_caught(clone):
     faults = checks.output_faults(page, executed)
     assert [fault.split(":")[0] for fault in faults] == ["cell-0", "cell-2"]
     page.cells[1].outputs = []
-    assert checks.output_faults(page, executed)[0].startswith("cell-0: the page shows []")
+    assert checks.output_faults(page, executed)[0] == "cell-0: the page shows nothing, execution gives stdout '4'"
+
+
+def test_a_fault_names_the_first_line_that_differs():
+    first = checks.first_difference
+    assert first([("stdout", "a\nb\nc")], [("stdout", "a\nB\nC")]) == ("stdout 'b'", "stdout 'B'")
+    assert first([("stdout", "a")], [("stderr", "a")]) == ("stdout 'a'", "stderr 'a'")
+    assert first([("stdout", "a"), ("error", "b")], [("stdout", "a")]) == ("error 'b'", "nothing")
+    assert first([("error", "a\nb")], [("error", "a"), ("error", "b")]) == ("1 outputs", "2 outputs")
+
+
+def test_faults_are_refused_one_a_line():
+    checks.refuse([])
+    with pytest.raises(pytest.fail.Exception, match=r"^sums: wrong\nplan: too long$"):
+        checks.refuse(["sums: wrong", "plan: too long"])
 
 
 def test_a_figure_that_shows_something_else_is_caught(clone):

@@ -7,6 +7,7 @@ import pytest
 
 from utils import devices
 
+OLDEST = re.escape(devices.OLDEST_JAX)
 LINE = re.compile(r"8 CPU devices \(emulated\) · jax \d+\.\d+\.\S+\n")
 CLONE = "import sys; sys.path.insert(0, {root!r})\n"
 
@@ -150,7 +151,7 @@ def test_jax_missing_or_too_old(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(jax, "__version__", "0.6.2")
-        with pytest.raises(devices.SetupError, match=r"0\.7\.2 or newer, and this kernel has 0\.6\.2"):
+        with pytest.raises(devices.SetupError, match=rf"{OLDEST} or newer, and this kernel has 0\.6\.2"):
             devices.start_devices()
     real = builtins.__import__
 
@@ -160,7 +161,7 @@ def test_jax_missing_or_too_old(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_jax)
-    with pytest.raises(devices.SetupError, match=r"pip install \"jax>=0\.7\.2\""):
+    with pytest.raises(devices.SetupError, match=rf"pip install \"jax>={OLDEST}\""):
         devices.start_devices()
 
 

@@ -19,8 +19,7 @@ LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: 
 @LESSONS
 def test_outputs_on_the_page_are_what_execution_gives(path: Path, executed: Execute) -> None:
     run = executed(path)
-    assert checks.output_faults(notebooks.read(path), run) == []
-    assert checks.stderr_faults(run) == []
+    checks.refuse(checks.stderr_faults(run) + checks.output_faults(notebooks.read(path), run))
 
 
 @LESSONS
@@ -36,10 +35,10 @@ def test_alone_each_cell_twice_on_one_core(
     for name, says in (("setup", "Fetching the course's helpers, once"), ("setup-again", "Using the helpers in ")):
         setup = next(cell for cell in run.cells if cell.id == name)
         [output] = setup.outputs = notebooks.merge_streams(setup.outputs)
-        first, output.text = output.text.split("\n", 1)  # the page shows the setup in the clone, which says less
-        assert first.startswith(says)
-    assert checks.output_faults(committed, checks.each_once(run, second=False)) == []
-    assert checks.output_faults(checks.each_once(run, second=False), checks.each_once(run, second=True)) == []
+        line, output.text = output.text.split("\n", 1)  # the page shows the setup in the clone, which says less
+        assert line.startswith(says)
+    first, second = checks.each_once(run, second=False), checks.each_once(run, second=True)
+    checks.refuse(checks.output_faults(committed, first) + checks.output_faults(first, second))
 
 
 def _on_one_core(path: Path) -> Any:
@@ -57,14 +56,14 @@ def _on_one_core(path: Path) -> Any:
 @LESSONS
 def test_exercises(path: Path) -> None:
     module = importlib.import_module(f"utils.exercises.ex{notebooks.number(path)}")
-    assert checks.exercise_faults(notebooks.read(path), module) == []
+    checks.refuse(checks.exercise_faults(notebooks.read(path), module))
 
 
 @LESSONS
 def test_structure(path: Path) -> None:
-    assert checks.structure_faults(path) == []
+    checks.refuse(checks.structure_faults(path))
 
 
 @LESSONS
 def test_badges(path: Path) -> None:
-    assert checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}") == []
+    checks.refuse(checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}"))

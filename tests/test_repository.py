@@ -134,7 +134,7 @@ def test_an_active_environment_does_not_count(tmp_path):
     [
         (
             "sys.version_info, sys.version = (3, 10, 2), '3.10.2 (main)'",
-            "this is Python 3.10.2, and the course needs 3.11",
+            f"this is Python 3.10.2, and the course needs 3.{environment.OLDEST[1]} or newer",
         ),
         ("importlib.util.find_spec = lambda name: None", "no venv module. On Debian and Ubuntu: apt-get install"),
     ],
@@ -149,7 +149,7 @@ def test_what_is_missing_is_one_line(tmp_path, patch, message):
 
 
 def test_the_newest_python_is_one_that_starts(tmp_path, monkeypatch):
-    shim = tmp_path / "python3.14"  # pyenv leaves such shims behind
+    shim = tmp_path / f"python3.{environment.NEWEST[1]}"  # pyenv leaves such shims behind
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

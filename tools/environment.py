@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-OLDEST = (3, 11)
+OLDEST, NEWEST = (3, 11), (3, 13)  # of the Pythons in pyproject.toml, which this Python may be too old to read
 NO_NETWORK = (  # what pip and the system say, in their several versions
     "NewConnectionError",
     "NameResolutionError",
@@ -42,14 +42,14 @@ def version_of(python: str) -> tuple[int, int] | None:
 
 
 def newest_python() -> str | None:
-    """The newest Python found on the PATH, among pyenv's, or among uv's; None if none is newer than 3.11."""
-    names = [f"python3.{minor}" for minor in range(20, 11, -1)]
+    """The newest Python found on the PATH, among pyenv's, or among uv's; None if none is newer than the oldest."""
+    names = [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1], -1)]
     found = [path for path in map(shutil.which, names) if path]
     for pattern in ("~/.pyenv/versions/*/bin/python3", "~/.local/share/uv/python/*/bin/python3"):
         found += glob.glob(os.path.expanduser(pattern))
     versions = {path: version_of(path) for path in [*found, sys.executable]}
     # JAX's wheels follow a new Python by some months, so a release that has none yet must not be chosen.
-    usable = [path for path, version in versions.items() if version and (3, 12) <= version <= (3, 14)]
+    usable = [path for path, version in versions.items() if version and OLDEST < version <= NEWEST]
     return max(usable, key=lambda path: versions[path], default=None)
 
 
@@ -76,11 +76,12 @@ def main(arguments: list[str]) -> int:
         arguments = arguments[1:]
         python = newest_python()
         if python is None:
-            print("Skipped: the newest JAX needs Python 3.12 or newer, and none was found.")
+            print(f"Skipped: the newest JAX needs Python 3.{OLDEST[1] + 1} to 3.{NEWEST[1]}, and none was found.")
             return NOT_FOUND
     venv, requirements = arguments[0], arguments[1:]
     if sys.version_info < OLDEST:
-        fail(f"this is Python {sys.version.split()[0]}, and the course needs 3.11 or newer: make PYTHON=python3.12 ...")
+        needed = f"the course needs 3.{OLDEST[1]} or newer: make PYTHON=python3.{NEWEST[1]} ..."
+        fail(f"this is Python {sys.version.split()[0]}, and {needed}")
     if not all(importlib.util.find_spec(module) for module in ("venv", "ensurepip")):
         fail("this Python has no venv module. On Debian and Ubuntu: apt-get install python3-venv")
 

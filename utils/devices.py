@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jax
 
-OLDEST_JAX = (0, 7, 2)
+OLDEST_JAX = "0.7.2"  # as in pyproject.toml
 _started: list[jax.Device] = []
 
 
@@ -84,11 +84,13 @@ def _import_jax():
         if error.name != "jax":
             raise  # JAX is there and broken: its own message says how
         raise SetupError(
-            f'this kernel has no JAX. Install it with: {sys.executable} -m pip install "jax>=0.7.2"'
+            f'this kernel has no JAX. Install it with: {sys.executable} -m pip install "jax>={OLDEST_JAX}"'
         ) from error
-    if tuple(int(n) for n in re.findall(r"\d+", jax.__version__)[:3]) < OLDEST_JAX:
+    found, oldest = ([int(n) for n in re.findall(r"\d+", version)[:3]] for version in (jax.__version__, OLDEST_JAX))
+    if found < oldest:
         raise SetupError(
-            f"this course needs JAX 0.7.2 or newer, and this kernel has {jax.__version__}. Upgrade it, then restart."
+            f"this course needs JAX {OLDEST_JAX} or newer, and this kernel has {jax.__version__}. Upgrade it, then "
+            "restart."
         )
     return jax
 

@@ -1,0 +1,158 @@
+"""What the weekly run says on GitHub: pytest's own report goes in, and a stand-in for `gh` notes what comes out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import alarm, notebooks
+
+GH = """#!{python}
+import json, pathlib, sys
+here = pathlib.Path({folder!r})
+with open(here / "calls", "a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+if sys.argv[2] == "list":
+    print((here / "open.json").read_text())
+else:
+    (here / "body").write_text(sys.stdin.read(), encoding="utf-8")
+    print("https://github.com/a/b/issues/7")
+"""
+FAILING = """
+import pytest
+from tests import checks
+
+@pytest.fixture(scope="session", autouse=True)
+def versions(record_testsuite_property):
+    record_testsuite_property("jax", "0.12.0")
+    record_testsuite_property("Python", "3.13.1")
+
+@pytest.mark.parametrize("path", ["01_devices", "05b_gradients_and_rings", "06_fine"])
+def test_outputs(path):
+    checks.refuse([] if "fine" in path else ["sums: the page shows stdout '8', execution gives stdout '9'"])
+
+@pytest.mark.parametrize("path", ["01_devices"])
+def test_twice(path):
+    checks.refuse(["sums: the page shows stdout '8', execution gives stdout '9'", "meet: writes to stderr: '@all'"])
+
+@pytest.mark.parametrize("path", ["01_devices"])
+def test_execution(path):
+    pytest.fail("loop: ValueError: no such axis\\n\\nFile ..., line 7\\nthe trace", pytrace=False)
+
+@pytest.fixture
+def broken():
+    raise OSError("disk full")
+
+def test_that_needs_it(broken):
+    pass
+
+def test_count():
+    assert 2 + 2 == 5, "one thing\\n\\nanother"
+
+def test_skipped():
+    pytest.skip("not here")
+"""
+
+
+@pytest.fixture
+def github(tmp_path, monkeypatch):
+    """A GitHub with these issues open; what was called is in `calls`, what was written in `body`."""
+    (tmp_path / "gh").write_text(GH.format(python=sys.executable, folder=str(tmp_path)))
+    (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "open.json").write_text("[]")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    for name, value in {"SERVER_URL": "https://github.com", "REPOSITORY": "a/b", "RUN_ID": "42"}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    return tmp_path
+
+
+def calls(github: Path) -> list[list[str]]:
+    return [json.loads(line) for line in (github / "calls").read_text().splitlines()]
+
+
+def report(folder: Path, source: str) -> Path:
+    """pytest's report on a file of tests."""
+    (folder / "test_it.py").write_text(source)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junitxml=report.xml", "test_it.py"]
+    subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(notebooks.ROOT)}, capture_output=True)
+    return folder / "report.xml"
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory) -> Path:
+    return report(tmp_path_factory.mktemp("failed"), FAILING)
+
+
+def test_failures_by_lesson_each_once(failed):
+    found, versions = alarm.read(failed)
+    assert versions == "jax 0.12.0, Python 3.13.1"
+    sums = "sums: the page shows stdout '8', execution gives stdout '9'"
+    assert found.pop("01_devices") == [sums, "meet: writes to stderr: '@all'", "loop: ValueError: no such axis"]
+    assert found.pop("05b_gradients_and_rings") == [sums]
+    [fixture], assertion = found.pop("test_it: test_that_needs_it"), found.pop("test_it: test_count")
+    assert "OSError: disk full" in fixture
+    assert assertion == ["AssertionError: one thing"]
+    assert found == {}
+
+
+def test_a_file_that_cannot_be_imported(tmp_path):
+    found, _ = alarm.read(report(tmp_path, "from json import no_such_name"))
+    [[message]] = found.values()
+    assert message.startswith("ImportError: cannot import name 'no_such_name' from 'json'")
+
+
+@pytest.mark.parametrize("kind", alarm.TITLES)
+def test_opens_an_issue_where_none_is_open(github, failed, kind):
+    title = alarm.TITLES[kind]
+    others = [{"number": 1, "title": other} for other in [f"Re: {title}", *alarm.TITLES.values()] if other != title]
+    (github / "open.json").write_text(json.dumps(others))
+    alarm.main(kind, str(failed), "no log")
+    [listing, creation] = calls(github)
+    assert listing[:2] == ["issue", "list"] and "--state=open" in listing and "--repo=a/b" in listing
+    assert creation == ["issue", "create", f"--title={title}", "--body-file=-", "--repo=a/b"]
+    body = (github / "body").read_text(encoding="utf-8")
+    assert "`01_devices`\n\n    sums: the page shows stdout '8', execution gives stdout '9'\n" in body
+    assert "https://github.com/a/b/actions/runs/42" in body
+    assert "(no log)" not in body
+
+
+def test_updates_the_open_issue(github, failed):
+    (github / "open.json").write_text(json.dumps([{"number": 7, "title": alarm.TITLES["nightly"]}]))
+    alarm.main("nightly", str(failed), "no log")
+    assert calls(github)[1] == ["issue", "edit", "7", "--body-file=-", "--repo=a/b"]
+    assert "    loop: ValueError: no such axis\n" in (github / "body").read_text(encoding="utf-8")
+
+
+def test_without_a_failed_test_the_log_says_why(github):
+    (github / "log").write_text("\n".join(f"line {i}" for i in range(100)) + "\nError: pip failed\n", encoding="utf-8")
+    alarm.main("newest", str(github / "no report"), str(github / "log"))
+    body = (github / "body").read_text(encoding="utf-8")
+    assert body.endswith("    line 99\n    Error: pip failed\n")
+    assert "line 50\n" not in body
+
+
+def test_a_long_body_fits(github):
+    found = {f"0{i}_lesson": [f"cell-{n}: ä" + "." * 280 for n in range(100)] for i in range(10)}
+    text = alarm.body(found, "jax 0.12.0", github / "no log")
+    assert len(text) == alarm.LIMIT == 65_536
+    assert text.startswith("[The last weekly run](https://github.com/a/b/actions/runs/42) failed on jax 0.12.0.")
+    assert text.endswith(alarm.CUT)
+    alarm.post("title", text)
+    assert (github / "body").read_text(encoding="utf-8") == text
+
+
+def test_a_long_line_is_cut(tmp_path):
+    source = "import pytest\ndef test_it(): pytest.fail('cell: ' + 'x' * 5000 + '\\nlast: y', pytrace=False)"
+    [[line, last]] = alarm.read(report(tmp_path, source))[0].values()
+    assert len(line) == alarm.WIDEST and line.endswith("x…")
+    assert last == "last: y"
+
+
+def test_gh_that_fails_is_an_error(github, capsys):
+    (github / "gh").write_text("#!/bin/sh\nexit 4\n")
+    with pytest.raises(SystemExit, match="gh issue list failed"):
+        alarm.post("title", "text")

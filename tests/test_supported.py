@@ -1,0 +1,90 @@
+"""The supported range of JAX and Python stands in pyproject.toml, under [tool.course]; every other place follows it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests import checks
+from tools import notebooks
+
+
+def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
+    """File, pattern, and all that the pattern must find in the file, for this oldest JAX and these Pythons."""
+    first, last = pythons[0], pythons[-1]
+    minors = first.removeprefix("3."), last.removeprefix("3.")
+    jobs = {
+        *(("test", python) for python in pythons),
+        ("test-oldest", first),
+        ("test-oldest", last),
+        ("test-newest", last),
+    }
+    return [
+        ("requirements.txt", r"^jax>=(.+)$", {jax}),
+        ("tests/requirements-oldest.txt", r"^(jax\w*)==(.+)$", {("jax", jax), ("jaxlib", jax)}),
+        ("tests/requirements-newest.txt", r"^jax(.*)$", {""}),
+        ("utils/devices.py", r'^OLDEST_JAX = "(.+)"', {jax}),
+        ("utils/compat.py", r"\((\S+) to the newest\)", {jax}),
+        ("README.md", r"\b0\.\d+\.\d+\b", {jax}),
+        ("README.md", r"python3 (\S+) or newer", {first}),
+        ("pyproject.toml", r'target-version = "py3(\d+)"', {minors[0]}),
+        ("tools/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
+        (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
+        (".github/workflows/weekly.yml", r'python-version: "(.+)"', {last}),
+    ]
+
+
+def faults(root: Path) -> list[str]:
+    """The places that say something else than pyproject.toml, or nothing where they said something."""
+    course = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
+    found = []
+    for name, pattern, wanted in places(course["oldest-jax"], course["pythons"]):
+        says = set(re.findall(pattern, (root / name).read_text(encoding="utf-8"), re.M))
+        if says != wanted:
+            found.append(f"{name}: says {says or 'nothing'}, and [tool.course] in pyproject.toml makes it {wanted}")
+    return found
+
+
+def test_every_place_follows():
+    checks.refuse(faults(notebooks.ROOT))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for name, *_ in places("", [""]):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebooks.ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "pattern"), [place[:2] for place in places("", [""])])
+def test_a_place_that_does_not_follow_is_named(copy, name, pattern):
+    text = (copy / name).read_text(encoding="utf-8")
+    found = re.search(pattern, text, re.M)[0]
+    another = re.sub(r"\d+(?=\D*$)", "7", found) if re.search(r"\d", found) else f"{found}==7"
+    for changed in (text.replace(found, another, 1), re.sub(pattern, "", text, flags=re.M)):
+        (copy / name).write_text(changed, encoding="utf-8")
+        [fault] = set(faults(copy)) - set(faults(notebooks.ROOT))
+        assert fault.startswith(f"{name}: says ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        (
+            'oldest-jax = "',
+            'oldest-jax = "1.',
+            {"requirements.txt", "tests/requirements-oldest.txt", "utils/devices.py"},
+        ),
+        ('["3.11", ', "[", {"README.md", "tools/environment.py", ".github/workflows/ci.yml"}),
+        (', "3.13"]', "]", {"tools/environment.py", ".github/workflows/ci.yml", ".github/workflows/weekly.yml"}),
+    ],
+)
+def test_another_range_names_the_places_to_change(copy, old, new, names):
+    page = copy / "pyproject.toml"
+    page.write_text(page.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    assert {fault.split(":")[0] for fault in faults(copy)} >= names
