@@ -162,6 +162,17 @@ except RuntimeError:
     pass
 jax.jit(lambda v: jax.device_put(v, NamedSharding(mesh, P("i"))))
 P("i") == P("i", None)
+class Pump:
+    def device(self): ...
+Pump().device()
+explicit = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,))
+laid = jax.sharding.reshard(y, NamedSharding(explicit, P("i")))
+jax.shard_map(abs, mesh=explicit, in_specs=P("i"), out_specs=P("i"))(laid)
+@jax.jit
+def outer(v):
+    def body(carry, x):
+        return carry + lax.psum(x, "i"), None
+    return jax.shard_map(lambda v: lax.scan(body, 0.0, v)[0], mesh=mesh, in_specs=P("i"), out_specs=P())(v)
 """
 
 
@@ -181,6 +192,14 @@ def test_the_finder_leaves_new_code_alone():
         ("import jax\nd = jax.devices()\n@jax.jit\ndef f(v):\n    return jax.device_put(v, d[1])", 21),
         ("import jax\nf = jax.pmap(lambda v: v)\ng = jax.pmap(f)", 18),
         ("from jax.sharding import PartitionSpec\n('i',) != PartitionSpec('i')", 22),
+        ("import jax\nclass T:\n    def run(self):\n        with self.mesh:\n            pass", 12),
+        ("import jax\ndef f(mesh):\n    with mesh:\n        pass", 12),
+        ("import jax\nd0, d1 = jax.devices()[:2]\nf = jax.jit(lambda v: jax.device_put(v, device=d1))", 21),
+        ("import jax\njax.devices(backend='gpu')", 19),
+        ("import jax\njax.tree_multimap(abs, 1)", 7),
+        ("from jax.experimental import PartitionSpec", 2),
+        ("from jax.experimental.pjit import pjit\npjit(abs, in_axis_resources=None)", 10),
+        ("import jax.numpy as jnp\nprint(jnp.ones(3).device())", 6),
         ("def f(a):\n    return a.sharding.spec == ('i',)", 22),
     ],
 )

@@ -17,6 +17,7 @@ from utils.old_forms import ROWS
 NAMES = {
     "jax.numpy.random": 1,
     "jax.experimental.maps": 2,
+    "jax.experimental.PartitionSpec": 2,
     "jax.sharding.PositionalSharding": 3,
     "jax.experimental.pjit": 10,
     "jax.experimental.shard_map": 11,
@@ -26,17 +27,20 @@ NAMES = {
     "jax.sharding.PmapSharding": 18,
     "jax.device_put_sharded": 5,
     "jax.device_put_replicated": 5,
-    **{f"jax.tree_{name}": 7 for name in ("map", "leaves", "flatten", "unflatten", "structure", "reduce")},
+    **{f"jax.tree_{name}": 7 for name in ("map", "multimap", "leaves", "flatten", "unflatten", "structure", "reduce")},
     "jax.tools.colab_tpu": 8,
     "jax.lib.xla_bridge": 9,
 }
+PJITS = {"jax.jit", "jax.experimental.pjit.pjit"}
 SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
 KEYWORDS = {
     **{(name, keyword): 11 for name in SHARD_MAPS for keyword in ("check_rep", "auto")},
     ("jax.make_mesh", "axis_shapes"): 13,
+    **{(name, f"{way}_axis_resources"): 10 for name in PJITS for way in ("in", "out")},
     ("jax.jit", "backend"): 15,
     ("jax.jit", "device"): 15,
 }
+RESHARDS = {"jax.reshard", "jax.sharding.reshard"}
 MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh"}
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
@@ -79,6 +83,11 @@ class _Program:
                     self.modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 self.values[node.targets[0].id] = node.value
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+                whole = node.value.value if isinstance(node.value, ast.Subscript) else node.value
+                for i, name in enumerate(node.targets[0].elts):
+                    if isinstance(name, ast.Name):
+                        self.values[name.id] = ast.Subscript(whole, ast.Constant(i))
 
     def dotted(self, node: ast.AST) -> str:
         """'jax.numpy.random' for `jnp.random`; '' for what is no imported name."""
@@ -119,27 +128,36 @@ class _Program:
         if name == "jax.make_mesh" and not keywords & {"axis_types", None} and len(args) < 3:
             yield 16
         meshes = [keyword.value for keyword in node.keywords if keyword.arg == "mesh"]
-        if name == "jax.shard_map" and "in_specs" in keywords and any(map(self._is_explicit_mesh, meshes)):
+        cuts = name == "jax.shard_map" and "in_specs" in keywords and any(map(self._is_explicit_mesh, meshes))
+        if cuts and not self._mentions(self.tree, RESHARDS):
             yield 17
         if name == "jax.pmap" and args and self._is_pmap(args[0]):
             yield 18
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "device" and not (name or args or keywords):
+        method = node.func.attr if isinstance(node.func, ast.Attribute) and not (args or keywords) else ""
+        if method == "device" and self._is_from_jax(node.func.value):
             yield 6
-        if name == "jax.devices" and args and not self._inside(node, ast.Try):
-            platform = args[0]
-            if isinstance(platform, ast.Constant) and platform.value != "cpu":
-                yield 19
-        if name == "jax.device_put" and len(args) > 1 and self._is_device(args[1]) and self._under(node, "jit"):
+        targets = args[1:2] + [keyword.value for keyword in node.keywords if keyword.arg == "device"]
+        platforms = args[:1] + [keyword.value for keyword in node.keywords if keyword.arg == "backend"]
+        if name == "jax.devices" and not self._inside(node, ast.Try):
+            yield from (19 for p in platforms if isinstance(p, ast.Constant) and p.value != "cpu")
+        if name == "jax.device_put" and any(map(self._is_device, targets)) and self._under(node, "jit"):
             yield 21
-        if name in COLLECTIVES and self._under(node, "jit") and not self._under(node, "shard_map", "pmap", "vmap"):
+        if name in COLLECTIVES and self._under(node, "jit") and not self._may_have_axis(node):
             yield 20
 
     def _value(self, node: ast.AST) -> ast.AST:
         """What a name was assigned; any other expression as it is."""
         return self.values.get(node.id, node) if isinstance(node, ast.Name) else node
 
-    def _is_mesh(self, node: ast.AST) -> bool:
+    def _is_from_jax(self, node: ast.AST) -> bool:
         value = self._value(node)
+        return isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax.")
+
+    def _is_mesh(self, node: ast.AST) -> bool:
+        """A mesh by its value; or, where that is not in sight, as a parameter or an attribute is not, by its name."""
+        value = self._value(node)
+        if isinstance(value, (ast.Name, ast.Attribute)):
+            return "jax" in self.modules.values() and getattr(value, "id", getattr(value, "attr", "")) == "mesh"
         return isinstance(value, ast.Call) and self.dotted(value.func) in MESHES
 
     def _is_spec(self, node: ast.AST) -> bool:
@@ -166,6 +184,18 @@ class _Program:
         if self.dotted(value.func) == "jax.make_mesh" and not any(k.arg == "axis_types" for k in value.keywords):
             return True
         return any(self.dotted(inner) == "jax.sharding.AxisType.Explicit" for inner in ast.walk(value))
+
+    def _mentions(self, tree: ast.AST, names: set[str]) -> bool:
+        return any(self.dotted(node) in names for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute)))
+
+    def _may_have_axis(self, node: ast.AST) -> bool:
+        """Does a function around this one, or one that is applied to it, speak of named axes?"""
+        if self._under(node, "shard_map", "pmap", "vmap"):
+            return True
+        while node := self.parents.get(node):
+            if isinstance(node, ast.FunctionDef) and self._mentions(node, SHARD_MAPS | {"jax.pmap"}):
+                return True
+        return False
 
     def _inside(self, node: ast.AST, kind: type[ast.AST]) -> bool:
         while node := self.parents.get(node):

@@ -20,15 +20,15 @@ def mistake(expected: type[Exception] = Exception) -> Iterator[None]:
     try:
         yield
     except expected as error:
-        text = f"{type(error).__name__}: {error}"
+        text = re.sub(r" at \S*ipykernel_\S+", "", f"{type(error).__name__}: {error}")  # a cell has no file to go to
         print("\n".join(textwrap.fill(line, 110, break_on_hyphens=False) for line in text.splitlines()))
     else:
         raise AssertionError(f"this block was to raise {expected.__name__} and raised nothing")
 
 
 @contextmanager
-def tried() -> Iterator[SimpleNamespace]:
-    """Run old code, which may fail, warn, or pass: print in a few lines what this JAX says to it.
+def tried(label: str = "old") -> Iterator[SimpleNamespace]:
+    """Run old code, which may fail, warn, or pass: print in a few lines, after the label, what this JAX says to it.
 
     Gives an object whose `value` is the block's to set, and stays None where the block fails before that.
     """
@@ -43,4 +43,7 @@ def tried() -> Iterator[SimpleNamespace]:
     lines = [said, *(f"{warning.category.__name__}: {warning.message}" for warning in heard)]
     for line in lines:
         first = re.sub(r" \((/|[A-Z]:\\).*\)$", "", line.split("\n")[0])  # not where JAX is installed
-        print(textwrap.fill(first, 110, break_on_hyphens=False, initial_indent="old: ", subsequent_indent="     "))
+        start = f"{label}: "
+        print(
+            textwrap.fill(first, 110, break_on_hyphens=False, initial_indent=start, subsequent_indent=" " * len(start))
+        )

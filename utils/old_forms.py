@@ -38,7 +38,7 @@ def numbers(release: str) -> tuple[int, ...]:
 # The releases are those of JAX's change log and tags; the tests run each form on every supported JAX and compare.
 ROWS = {
     1: Row("jax.random.uniform(key, (3,))", (Form("jnp.random.rand", gone=EARLIER),)),
-    2: Row("jax.jit, jax.shard_map", (Form("xmap", gone="0.4.31"),)),
+    2: Row("jax.shard_map; Mesh is in jax.sharding", (Form("xmap", gone="0.4.31"),)),
     3: Row("NamedSharding(mesh, P(...))", (Form("PositionalSharding", "0.6.0", "0.7.1"),)),
     4: Row("jax.sharding.reshard, auto_axes", (Form("experimental.shard", gone="0.7.0"),)),
     5: Row(
@@ -52,7 +52,7 @@ ROWS = {
     7: Row("jax.tree.map, jax.tree.leaves", (Form("jax.tree_map", "0.4.26", "0.6.0"),)),
     8: Row("nothing", (Form("setup_tpu()", gone=EARLIER),)),
     9: Row("jax.default_backend()", (Form("jax.lib.xla_bridge", EARLIER, "0.8.0"),)),
-    10: Row("jax.jit", (Form("pjit", "0.8.0"),)),
+    10: Row("jax.jit; with_sharding_constraint is in jax.lax", (Form("pjit", "0.8.0"),)),
     11: Row(
         "jax.shard_map(check_vma=, axis_names=)",
         (Form("experimental.shard_map", "0.8.0"), Form("check_rep=", gone=EARLIER), Form("auto=", gone="0.8.0")),
@@ -62,7 +62,7 @@ ROWS = {
     14: Row("jax.lax.pcast(x, 'i', to='varying')", (Form("pvary", "0.8.2", "0.10.0"),)),
     15: Row("device_put the arguments", (Form("jit(f, backend=)", EARLIER),)),
     16: Row("axis_types=(AxisType.Auto, ...)", (Form("make_mesh without axis_types", gone="0.9.0"),), silent=True),
-    17: Row("jax.sharding.reshard first", (Form("in_specs that reshard", gone="0.9.1"),)),
+    17: Row("jax.sharding.reshard first, unless it lies so", (Form("in_specs that reshard", gone="0.9.1"),)),
     18: Row(
         "one mesh of two axes; NamedSharding",
         (Form("pmap in pmap", gone="0.8.0"), Form("PmapSharding", "0.8.1", "0.10.0")),

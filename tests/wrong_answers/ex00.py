@@ -79,6 +79,23 @@ def hidden(key, shape):
     return np.random.normal(size=shape), np.random.normal(size=shape), jax.random.split(key)[0]
 
 
+def split_again(key, shape):
+    key, one = jax.random.split(key)
+    _, two = jax.random.split(key)
+    return jax.random.normal(one, shape), jax.random.normal(two, shape), key
+
+
+def mirrored(key, shape):
+    weights, _, later = ex00.draw_two.function(key, shape)
+    return weights, -weights, later
+
+
+def three_by_hand(f, n):
+    one = jax.grad(f)
+    two = jax.grad(one)
+    return [f, one, two, jax.grad(two)][min(n, 3)] if n < 5 else lambda x: 0 * x
+
+
 def uniform(key, shape):
     key, one, two = jax.random.split(key, 3)
     return jax.random.uniform(one, shape), jax.random.uniform(two, shape), key
@@ -129,11 +146,13 @@ WRONG = {
         (where(lambda x: x <= 1, half_square, lambda x: jnp.abs(x) - 0.5), "your condition holds for every negative x"),
         (where(small, half_square, lambda x: x - 0.5), "The linear part has |x|, not x"),
         (where(small, half_square, jnp.abs), "the function jumps at 1"),
+        (lambda x: jax.lax.cond(abs(x) <= 1, 0.5 * x**2, abs(x) - 0.5, x), "two functions, and then their argument"),
         (where(small, lambda x: jnp.abs(x) - 0.5, half_square), "Are the two ways exchanged?"),
     ],
     ex00.derivative: [
         (lambda f, n: jax.grad(f), "It is the same for every n"),
         (lambda f, n: lambda x: jax.grad(f)(x) ** n, "a power of the first derivative"),
+        (three_by_hand, "Begin with f, and apply jax.grad n times"),
         (grads_of(1), "That is the derivative of order 1. Count the rounds"),
         (grads_of(-1), "That is the derivative of order 0. Count the rounds"),
         (late_lambda, "by then the name holds the lambda itself"),
@@ -147,6 +166,14 @@ WRONG = {
         (lambda loss, w, x, y: jax.vmap(jax.grad(loss))(w, x, y), "w is the same for every example"),
         (lambda loss, w, x, y: jax.grad(loss)(w, x, y), "You gave the loss of one example a whole batch"),
         (by_x, "that is the gradient by x"),
+        (
+            lambda loss, w, x, y: jnp.sqrt((one_by_one(loss, w, x, y) ** 2).mean(axis=1)),
+            "the mean of the squares instead of their sum",
+        ),
+        (
+            lambda loss, w, x, y: jnp.linalg.norm(2 * (x @ w - y)[:, None] * x, axis=1),
+            "you do not use the `loss` that you are given",
+        ),
     ],
     ex00.draw_two: [
         (draws(lambda key: (key, key, jax.random.split(key)[0])), "you drew both with the same key"),
@@ -158,6 +185,9 @@ WRONG = {
         (hidden, "you draw from a hidden state"),
         (lambda key, shape: ex00.draw_two.function(key, shape)[:2], "You return 2 things"),
         (uniform, "as of jax.random.normal"),
+        (split_again, "The key that you return has been split already"),
+        (lambda key, shape: (*ex00.draw_two.function(key, shape)[:2], jax.random.key(0)), "the same key for later"),
+        (mirrored, "Your noise is made of your weights"),
     ],
     ex00.nesterov: [
         (moved(faded, lambda p, g, v, rate, fade: p - rate * v), "that is momentum as in the lesson"),

@@ -37,6 +37,8 @@ WRONG = {
         (over(lambda v: v.max(axis=1, keepdims=True)), "by its own largest value"),
         (over(lambda v: v.max(axis=0)), "the largest of each column"),
         (with_pmap, "You call jax.pmap"),
+        (over(lambda v: v.max(axis=1).sum()), "that is a psum"),
+        (over(lambda v: abs(v).max()), "the largest absolute value"),
         (over(lambda v: v.max(), join=np.concatenate), "joined end to end"),
         (lambda parts, mesh: np.stack(parts) / np.max(parts), "expected a jax.Array"),
         (
@@ -56,6 +58,6 @@ WRONG = {
         ),
         (lambda d: jax.make_mesh((2, 4), ("data", "model"), axis_types=AUTO, devices=d), "expected 'data' of 4"),
         (lambda d: jax.make_mesh((4, 2), ("data", "model"), axis_types=AUTO), "Hand the eight devices over"),
-        (lambda d: Mesh(np.array(d).reshape(4, 2), ("data", "model")), "You do not call jax.make_mesh"),
+        (lambda d: Mesh(np.array(d).reshape(4, 2), ("data", "model")), "The check did not see you call jax.make_mesh"),
     ],
 }

@@ -30,6 +30,10 @@ def _judge_huber(answer):
         try:
             return _number(jax.jit(program)(x), f"huber({x})")
         except Wrong as wrong:
+            if "callable" in str(wrong) or "missing 1 required positional argument" in str(wrong):
+                raise Wrong(
+                    f"{wrong} jax.lax.cond takes the condition, two functions, and then their argument."
+                ) from wrong
             if "Tracer" not in str(wrong) and "Concretization" not in str(wrong):
                 raise
             if "TracerArrayConversion" in str(wrong):
@@ -65,13 +69,13 @@ def huber(x):
     return jnp.where(jnp.abs(x) <= 1, 0.5 * x**2, jnp.abs(x) - 0.5)
 
 
-# The fifth power at 2, by hand: 32, 5 · 16, 20 · 8, 60 · 4.
-_ORDERS = [32.0, 80.0, 160.0, 240.0]
+# The fifth power at 2, by hand: 32, 5 · 16, 20 · 8, 60 · 4, 120 · 2, 120.
+_ORDERS = [32.0, 80.0, 160.0, 240.0, 240.0, 120.0]
 
 
 def _judge_derivative(answer):
     got = []
-    for n in range(4):
+    for n in range(len(_ORDERS)):
         function = answer(lambda x: x**5, n)
         if not callable(function):
             raise Wrong(f"derivative(f, {n}) is {function!r}; expected a function, as jax.grad returns one.")
@@ -88,10 +92,10 @@ def _judge_derivative(answer):
         got.append(_number(value, f"derivative(f, {n})(2.0)"))
     if np.allclose(got, _ORDERS, rtol=1e-4):
         return
-    n = next(n for n in range(4) if not np.isclose(got[n], _ORDERS[n], rtol=1e-4))
+    n = next(n for n in range(len(_ORDERS)) if not np.isclose(got[n], _ORDERS[n], rtol=1e-4))
     if np.allclose(got, got[0]):
         why = "It is the same for every n: how often do you differentiate?"
-    elif np.allclose(got[2:], np.square(80.0) * np.array([1.0, 80.0]), rtol=1e-4):
+    elif np.allclose(got[2:], 80.0 ** np.arange(2, len(_ORDERS)), rtol=1e-4):
         why = "That is a power of the first derivative. The second derivative is the derivative of the first: compose."
     elif any(np.isclose(got[n], value, rtol=1e-4) for value in _ORDERS):
         order = int(np.argmin(np.abs(np.array(_ORDERS) - got[n])))
@@ -153,9 +157,20 @@ def _judge_gradient_norms(answer):
         raise Wrong(
             f"Your first value is {got[0]:g}, expected {want[0]:g}: that is the gradient by x. jax.grad differentiates by the first argument unless argnums says otherwise."
         )
+    if np.allclose(got, want / np.sqrt(3), rtol=1e-4):
+        raise Wrong(
+            f"Your first value is {got[0]:g}, expected {want[0]:g}: the mean of the squares instead of their sum."
+        )
     if not np.allclose(got, want, rtol=1e-4):
         raise Wrong(
             f"Your first value is {got[0]:g}, expected {want[0]:g}. The length is the root of the sum of squares."
+        )
+    # d/dw of sinh(x w - y) / 8 is cosh(x w - y) x / 8.
+    small = np.abs(np.cosh((x @ w - y) / 8) / 8) * np.sqrt((x**2).sum(axis=1))
+    got = answer(lambda w, x, y: jnp.sinh((x @ w - y) / 8), jnp.asarray(w), jnp.asarray(x), jnp.asarray(y))
+    if np.shape(got) != (4,) or not np.allclose(got, small, rtol=1e-3):
+        raise Wrong(
+            "Right for the squared error, and wrong for another loss: you do not use the `loss` that you are given."
         )
 
 
@@ -205,6 +220,20 @@ def _judge_draw_two(answer):
         )
     if np.array_equal(jax.random.key_data(later), jax.random.key_data(key)):
         raise Wrong("You return the key that came in, and it is used up. The caller would draw your numbers once more.")
+    other = _drawn(answer, jax.random.key(8), shape)[2]
+    if np.array_equal(jax.random.key_data(later), jax.random.key_data(other)):
+        raise Wrong("Two different keys give the same key for later: make it from the one that came in.")
+    if abs(np.corrcoef(np.ravel(weights), np.ravel(noise))[0, 1]) > 0.1:
+        raise Wrong(
+            "Your noise is made of your weights: know the one and you know the other. Draw each with a key of its own."
+        )
+    children = [child for count in (2, 3, 4) for child in jax.random.split(later, count)]
+    for name, value in (("weights", weights), ("noise", noise)):
+        if any(np.array_equal(jax.random.normal(child, shape), value) for child in children):
+            raise Wrong(
+                f"The key that you return has been split already: when the caller splits it, the key of your {name} comes out again. "
+                "Return one that nothing was made from."
+            )
     again = jax.random.normal(later, shape)
     for name, value in (("weights", weights), ("noise", noise)):
         if np.array_equal(again, value):
@@ -296,7 +325,7 @@ def _judge_nesterov(answer):
         if not _equal(tree, _tree(want)):
             leaf = np.ravel(jax.tree.leaves(tree)[0])[0]
             raise Wrong(
-                f"With p = 2, v = 4, g = 6, rate 0.25 and fade 0.5, your {name} come out as {leaf:g}; expected {2 * want:g}."
+                f"With p = 2, v = 4, g = 6, rate 0.25 and fade 0.5, your {name} comes out as {leaf:g}; expected {2 * want:g}."
             )
 
 

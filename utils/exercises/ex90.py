@@ -14,10 +14,14 @@ from utils.mesh import make_mesh
 
 MESSAGES = {  # row: what the reader may have confused it with
     11: {10: "pjit became jit; check_rep is an argument of shard_map.", 13: "that is the argument of make_mesh."},
-    16: {4: "reshard is a tool, not the cause. Why did the same product run on an older JAX?"},
+    16: {
+        4: "reshard is a tool, not the cause. Why did the same product run on an older JAX?",
+        17: "that message speaks of in_specs. This one comes from a product, on axes that nobody called explicit.",
+    },
     5: {18: "pmap is still there; the function that fed it is gone."},
     21: {
         15: "jit(device=) warns and still moves the work; here nothing is said.",
+        20: "that one has a message.",
         22: "that is the other silent one, of specs.",
     },
 }
@@ -25,6 +29,7 @@ MESSAGES = {  # row: what the reader may have confused it with
 
 def _judge_rows_of_messages(answer):
     got = answer()
+    got = list(got) if isinstance(got, np.ndarray) and got.ndim == 1 else got
     if not isinstance(got, (list, tuple)) or len(got) != 4:
         raise Wrong(f"You return {got!r}; expected four numbers.")
     for i, (said, (row, confused)) in enumerate(zip(got, MESSAGES.items(), strict=True), 1):
@@ -57,9 +62,15 @@ def _judge_normalised(answer):
             raise Wrong("Each part is divided by its own largest value; the largest of all eight is asked: a pmax.")
         if np.allclose(got, stacked / stacked.max(axis=0), rtol=1e-4):
             raise Wrong("You divide by the largest of each column; one number, the largest of all, is asked.")
+        if np.allclose(got, stacked / stacked.max(axis=1).sum(), rtol=1e-4):
+            raise Wrong("You divide by the sum of the eight maxima: that is a psum. A pmax is asked.")
+        if np.allclose(got, stacked / np.abs(stacked).max(), rtol=1e-4):
+            raise Wrong("You divide by the largest absolute value; the old code took the largest value.")
     want = jax.device_put(stacked / stacked.max(), NamedSharding(mesh, P("i")))
     if isinstance(got, jax.Array) and got.shape == (32,):
-        raise Wrong("Your result has shape (32,): the parts are joined end to end. The old code stacked them, (8, 4).")
+        raise Wrong(
+            "Your result has shape (32,): the parts are joined end to end (or you took `part[0]` inside). The old code stacked them, (8, 4)."
+        )
     same(got, want)
 
 
@@ -81,6 +92,8 @@ def _judge_grid_of(answer):
         try:
             got = answer(devices)
         except Wrong as wrong:
+            if "unexpected keyword argument 'devices'" in str(wrong):
+                raise Wrong(f"{wrong}. That is the course's make_mesh; jax.make_mesh is asked for.") from wrong
             if "axis_s" in str(wrong):
                 raise Wrong(
                     f"{wrong} The name of that argument changed in 0.11.2: give the sizes by position."
@@ -89,7 +102,7 @@ def _judge_grid_of(answer):
     if not isinstance(got, Mesh):
         raise Wrong(f"You return a {type(got).__name__}, {got!r}; expected a Mesh.")
     if not made.called:
-        raise Wrong("You do not call jax.make_mesh; it is asked for.")
+        raise Wrong("The check did not see you call jax.make_mesh. Write it so, with the dot, not under another name.")
     call = made.call_args
     if got.axis_names != ("data", "model") or got.devices.shape != (4, 2):
         sizes = ", ".join(f"{name!r}: {size}" for name, size in got.shape.items())
