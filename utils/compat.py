@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -16,3 +17,14 @@ def spec_text(spec: Any) -> str:
 def device_text(device: Any) -> str:
     """Spell a device as ``cpu:3``. Before 0.10.0 its own name is ``TFRT_CPU_3``."""
     return f"{device.platform}:{device.id}"
+
+
+def double_precision() -> AbstractContextManager:
+    """Within the block JAX has float64. Before 0.8 the context stood in `jax.experimental`."""
+    import jax
+
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64
+
+    return enable_x64()
