@@ -212,7 +212,7 @@ def _judge_drop_units(answer):
     "jax.random.fold_in(key, number) makes a new key; jax.lax.axis_index('data') is the device's number.",
 )
 def drop_units(key, units):
-    """Inside shard_map: zero about half of the units, others on each device, and double the rest."""
+    """In shard_map: drop half of the units, others on each device; double the rest."""
     key = jax.random.fold_in(key, jax.lax.axis_index("data"))
     return jnp.where(jax.random.bernoulli(key, 0.5, units.shape), 2 * units, 0)
 
@@ -270,7 +270,7 @@ def _judge_padded_accuracy(answer):
     "Two numbers per device: how many of its real examples are right, and how many it has. psum both, then divide.",
 )
 def padded_accuracy(right, weights):
-    """Inside shard_map: the share of right answers among all real examples (weight 1)."""
+    """In shard_map: the share of right answers among all the real examples."""
     return jax.lax.psum((right * weights).sum(), "data") / jax.lax.psum(weights.sum(), "data")
 
 
@@ -314,7 +314,7 @@ def _judge_bytes_per_step(answer):
     "Parameters: n times m weights and m biases for each layer. The gradient has one float32 for each. Then the all-reduce of lesson 03.",
 )
 def bytes_per_step(sizes, n):
-    """Return the bytes that each of n devices sends per step, to average the gradient."""
+    """Return the bytes that each of n devices sends per step, to average a gradient."""
     parameters = sum(a * b + b for a, b in pairwise(sizes))
     return 2 * (n - 1) / n * 4 * parameters
 
