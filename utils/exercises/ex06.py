@@ -49,11 +49,13 @@ def _judge_port(answer, step):
     more = (mesh,) if step in (2, 3) else ()
     called = []
 
-    def spy(name):
+    def spy(name, **usual):
         real = getattr(jax, name)
-        return mock.patch.object(jax, name, lambda *a, **k: called.append(name) or real(*a, **k))
+        return mock.patch.object(jax, name, lambda *a, **k: called.append(name) or real(*a, **{**usual, **k}))
 
-    with spy("pmap"), spy("shard_map"):
+    # pmap takes the default platform's devices, which beside a single GPU are not the course's.
+    platform = mesh.devices.flat[0].platform
+    with spy("pmap", backend=platform), spy("shard_map"):
         try:
             got = answer(*args, *more)
         except Wrong as wrong:
@@ -85,7 +87,8 @@ def _judge_port(answer, step):
             f"Your w is right; your mean is {np.asarray(got[1]).round(4)}, expected {(0.9 * mean + 0.1 * means.mean(axis=0)).round(4)}."
         )
     # jax.jit keeps what it traced before: the text of the program tells what the calls may not.
-    program = str(jax.make_jaxpr(lambda *a: answer(*a, *more))(*args))
+    with spy("pmap", backend=platform), spy("shard_map"):
+        program = str(jax.make_jaxpr(lambda *a: answer(*a, *more))(*args))
     if step == 1 and "pmap" not in called and "pmap" not in program:
         raise Wrong("The values are right, but no pmap made them. This step keeps pmap, and drops the copies.")
     if step > 1 and ("pmap" in called or "xla_pmap" in program):
