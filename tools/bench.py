@@ -3,7 +3,9 @@ each other: `make bench`."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -143,18 +145,19 @@ def reading() -> None:
     show_table(["layers", "MB", "seconds", "ms per MB"], rows)
 
 
-def training(steps: int = 10) -> None:
+def training(steps: int = 10, repeats: int = 30) -> None:
     """Steps per second of lesson 06's four ways, in turns: the functions of its cells, on batches laid out before."""
     import jax
 
     [path] = [path for path in notebooks.lessons() if notebooks.number(path) == "06"]
     cells = {cell.id: cell.source for cell in notebooks.read(path).cells}
     lesson = {"devices": start_devices(8), "train": lambda *args: (None, None), "check": lambda *args: None}
-    for name in ("imports", "step", "classic", "port-1", "port-2", "port-3", "port-4"):
-        exec(cells[name], lesson)  # what trains and checks in these cells is left out, above
+    with contextlib.redirect_stdout(io.StringIO()):  # what trains and checks in these cells is left out, above
+        for name in ("imports", "pmap-dot", "step", "classic", "port-1", "port-2", "port-3", "port-4"):
+            exec(cells[name], lesson)
     start, placed, rows = lesson["start"], lesson["placed"], lesson["ROWS"][0]
     batch = lesson["images"][rows], lesson["labels"][rows]
-    split = jax.pmap(lambda *arrays: arrays)(*lesson["split"](*batch))
+    split = lesson["pmap"](lambda *arrays: arrays)(*lesson["split"](*batch))
     ways = {
         "single device": (lesson["step"], start, jax.device_put(batch)),
         "pmap": (lesson["classic"], lesson["replicate"](start), split),
@@ -175,8 +178,8 @@ def training(steps: int = 10) -> None:
 
         return run
 
-    found = compare({name: several(*way) for name, way in ways.items()}, repeats=30)
-    eight = compare({name: several(*way) for name, way in ways.items() if name != "single device"}, repeats=30)
+    found = compare({name: several(*way) for name, way in ways.items()}, repeats=repeats)
+    eight = compare({name: several(*way) for name, way in ways.items() if name != "single device"}, repeats=repeats)
     rows = []
     for name, timing in found.timings.items():
         beside = f"{eight.ratio(name).median:.2f}" if name in eight.timings else ""
@@ -184,8 +187,9 @@ def training(steps: int = 10) -> None:
     print("Training the digits, batch of 128 (goal: those on eight devices within 10 % of each other):")
     show_table(["way", "steps per second", "time, fastest = 1", "fastest on eight = 1"], rows)
     print(
-        "Emulated devices share the cores, so the single device wins. pmap with copies squeezes and restores the stacked "
-        "axis\nof 33 arrays in each step; jit adds up the weights' gradients transposed, and turns them back."
+        "Emulated devices share the cores, so the single device wins. pmap with copies squeezes the stacked axis of 33\n"
+        "arrays and restores it, in each step. jit adds up the weights' gradients transposed; with weights stored as\n"
+        "(out, in) it is shard_map that does, and the two change places."
     )
 
 
