@@ -187,9 +187,9 @@ def training(steps: int = 10, repeats: int = 30) -> None:
     print("Training the digits, batch of 128 (goal: those on eight devices within 10 % of each other):")
     show_table(["way", "steps per second", "time, fastest = 1", "fastest on eight = 1"], rows)
     print(
-        "Emulated devices share the cores, so the single device wins. pmap with copies squeezes the stacked axis of 33\n"
-        "arrays and restores it, in each step. jit adds up the weights' gradients transposed; with weights stored as\n"
-        "(out, in) it is shard_map that does, and the two change places."
+        "Emulated devices share the cores, so the single device wins. pmap with copies squeezes the stacked axis\n"
+        "of 33 arrays and restores it, in each step. jit adds up the weights' gradients transposed; with weights\n"
+        "stored as (out, in) it is shard_map that does, and the two change places."
     )
 
 
