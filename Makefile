@@ -54,7 +54,7 @@ refresh: test-environment  ## execute the lessons and write their outputs; LESSO
 stamp: test-environment  ## write the repository's name everywhere: REPOSITORY=owner/name REVISION=v1
 	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)"
 
-bench: test-environment  ## seconds and memory of each lesson, and what the timing helper adds
+bench: test-environment  ## seconds and memory of each lesson, and of lesson 06's ways to train
 	@.venv/bin/python -m tools.bench
 
 test-environment:

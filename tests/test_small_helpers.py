@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import jax.numpy as jnp
 import pytest
+from nbformat.v4 import new_output
 
+from tools import notebooks
+from utils.compat import double_precision
 from utils.mistake import mistake
 from utils.table import show_table
 
@@ -31,3 +35,23 @@ def test_mistake_needs_one():
         pass
     with pytest.raises(KeyError), mistake(ValueError):
         raise KeyError("another")
+
+
+def test_double_precision_inside_the_block_alone():
+    with double_precision():
+        assert jnp.ones(2).dtype == "float64"
+    assert jnp.ones(2).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    ("parts", "left"),
+    [
+        (["\r 10%|#  |", "\r 90%|## |", "\r           \r"], []),  # a progress bar that leaves nothing
+        (["\r 90%|## |", "\r           \rdone\n"], ["done\n"]),
+        (["first\n", "abc", "\rd"], ["first\ndbc"]),  # what is not overwritten stays
+        (["  two\n", "lines  \n"], ["  two\nlines  \n"]),
+    ],
+)
+def test_carriage_returns_overwrite_as_on_a_terminal(parts, left):
+    outputs = [new_output("stream", name="stdout", text=part) for part in parts]
+    assert [output.text for output in notebooks.merge_streams(outputs)] == left

@@ -67,7 +67,10 @@ def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def merge_streams(outputs: list) -> list:
-    """One stream's text arrives in as many parts as the kernel likes; here it becomes one output."""
+    """One stream's text arrives in as many parts as the kernel likes; here it becomes one output.
+
+    What a carriage return overwrote (a progress bar) is gone, as on a terminal; a stream that leaves nothing, too.
+    """
     merged: list = []
     for output in outputs:
         last = merged[-1] if merged else None
@@ -80,7 +83,18 @@ def merge_streams(outputs: list) -> list:
             last.text += output.text
         else:
             merged.append(nbformat.from_dict(output))
-    return merged
+    for output in merged:
+        if output.output_type == "stream" and "\r" in output.text:
+            output.text = "\n".join(map(_overwritten, output.text.split("\n")))
+    return [output for output in merged if output.output_type != "stream" or output.text.strip()]
+
+
+def _overwritten(line: str) -> str:
+    """What a terminal shows of a line with carriage returns: each part is written over the one before."""
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown.rstrip()
 
 
 def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -40,3 +41,14 @@ def type_text(x: Any) -> str:
         return text
     axes = sorted(found[2].split(","))
     return f"{found[1]}{{V:{axes[0] if len(axes) == 1 else '(' + ','.join(axes) + ')'}}}"
+
+
+def double_precision() -> AbstractContextManager:
+    """Within the block JAX has float64. Before 0.8 the context stood in `jax.experimental`."""
+    import jax
+
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64
+
+    return enable_x64()
