@@ -29,6 +29,21 @@ def by_shard_map(step, **options):
     return port
 
 
+def stacked(w, mean, x, y):
+    copies = (jnp.stack([v] * 8) for v in (w, mean))
+    step = jax.pmap(old_step, axis_name="data", out_axes=None)
+    return step(*copies, x.reshape(8, -1, 4), y.reshape(8, -1))
+
+
+def kept_first(w, mean, x, y):
+    w, mean = by_pmap(in_axes=(None, None, 0, 0))(w, mean, x, y)
+    return w[0], mean[0]
+
+
+def uncut(w, mean, x, y, mesh):
+    return jax.shard_map(old_step, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(w, mean, x, y)
+
+
 def error(w, x, y):
     return ((x @ w - y) ** 2).mean()
 
@@ -66,6 +81,11 @@ def folded(key, units):
     return keep(jax.random.fold_in(key, jax.lax.axis_index("data")), units, scale=1)
 
 
+def one_mask(key, units):
+    key = jax.random.fold_in(key, jax.lax.axis_index("data"))
+    return jnp.where(jax.random.bernoulli(key, 0.5, units.shape[1:]), 2 * units, 0)
+
+
 def number_as_key(key, units):
     return keep(jax.random.key(jax.lax.axis_index("data")), units)
 
@@ -97,6 +117,9 @@ WRONG = {
         (by_pmap(own_mean, **ring), "your mean is that of device 0's examples alone"),
         (by_pmap(summed, **ring), "8 times as far"),
         (plain, "no pmap made them"),
+        (stacked, "still has eight copies"),
+        (kept_first, "still has eight copies"),
+        (by_shard_map(old_step, check_vma=False), "no pmap made them"),
         (lambda w, mean, x, y: w, "expected two arrays"),
     ],
     ex06.port_2: [
@@ -105,6 +128,7 @@ WRONG = {
         (by_shard_map(loss_averaged), "under the default check"),
         (by_pmap(**ring), "and pmap made them"),
         (by_shard_map(summed, check_vma=False), "8 times as far"),
+        (uncut, "every device worked on all 64 examples"),
         (lambda w, mean, x, y, mesh: plain(w, mean, x, y), "no shard_map made them"),
     ],
     ex06.port_3: [
@@ -123,7 +147,8 @@ WRONG = {
     ex06.drop_units: [
         (keep, "Several devices drop the same units"),
         (split_key, "Several devices drop the same units"),
-        (folded, "expected 2, so that the sum stays"),
+        (one_mask, "Examples of one device drop the same units"),
+        (folded, "expected 2 times, so that the sum stays"),
         (number_as_key, "Two keys drop the same units"),
         (lambda key, units: 2 * units, "You keep 1.00 of the units"),
         (lambda key, units: units.sum(), "expected the units of one device, (4, 64)"),
@@ -135,6 +160,7 @@ WRONG = {
             "A mean of the devices' means",
         ),
         (lambda right, weights: pmean(right.mean()), "the padding is counted, as examples and as right ones"),
+        (lambda right, weights: psum(right.sum()) / psum(weights.sum()), "Multiply by the weights first"),
         (lambda right, weights: psum((right * weights).sum()) / 16, "counted as wrong answers"),
         (lambda right, weights: (right * weights).sum() / weights.sum(), "Device 7 says nan"),
         (
@@ -163,6 +189,7 @@ WRONG = {
         (lambda flops, wire, n: (n - 1) / n * 4 / wire * flops / 6, "half of an all-reduce"),
         (lambda flops, wire, n: 2 * (n - 1) / n / wire * flops / 6, "A float32 has 4"),
         (lambda flops, wire, n: 2 * (n - 1) / n * 4 / wire * flops / 6 * n, "that is the whole batch"),
+        (lambda flops, wire, n: 2 * (n - 1) / n * 32 / wire * flops / 6, "you count bits"),
         (lambda flops, wire, n: 6 / flops / (2 * (n - 1) / n * 4 / wire), "that is the inverse"),
     ],
 }

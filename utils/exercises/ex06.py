@@ -47,11 +47,11 @@ def _judge_port(answer, step):
         else (*jax.device_put((w, mean), whole), *jax.device_put((x, y), by_rows))
     )
     more = (mesh,) if step in (2, 3) else ()
-    called = []
+    called: list[tuple[str, dict]] = []  # which of the two were called, with which keywords
 
     def spy(name, **usual):
         real = getattr(jax, name)
-        return mock.patch.object(jax, name, lambda *a, **k: called.append(name) or real(*a, **{**usual, **k}))
+        return mock.patch.object(jax, name, lambda *a, **k: called.append((name, k)) or real(*a, **{**usual, **k}))
 
     # pmap takes the default platform's devices, which beside a single GPU are not the course's.
     platform = mesh.devices.flat[0].platform
@@ -73,7 +73,15 @@ def _judge_port(answer, step):
     moved, averaged = (w - np.asarray(got[0])) / 0.1, (np.asarray(got[1]) - 0.9 * mean) / 0.1
     for wrong, reason in (
         (errors.sum(axis=0), "8 times as far as it should: the gradient is a sum over the devices, taken for a mean."),
-        (errors.sum(axis=0) * 8, "64 times as far as it should: an already summed gradient was summed again."),
+        (
+            errors.sum(axis=0) * 8,
+            "64 times as far as it should: an already summed gradient was summed again, or a sum over the examples was taken for "
+            "their mean.",
+        ),
+        (
+            errors.mean(axis=0) / 8,
+            "an eighth as far as it should: nothing was summed over devices here, and you divide by 8.",
+        ),
         (errors[0], "by the gradient of device 0's examples alone. Nobody averaged over the devices."),
     ):
         if np.allclose(moved, wrong, rtol=1e-3, atol=1e-3):
@@ -88,14 +96,26 @@ def _judge_port(answer, step):
         )
     # jax.jit keeps what it traced before: the text of the program tells what the calls may not.
     with spy("pmap", backend=platform), spy("shard_map"):
-        program = str(jax.make_jaxpr(lambda *a: answer(*a, *more))(*args))
-    if step == 1 and "pmap" not in called and "pmap" not in program:
+        traced = jax.make_jaxpr(lambda *a: answer(*a, *more))(*args)
+    program, names = str(traced), {name for name, _ in called}
+    if step == 1 and "pmap" not in names and ("shard_map" in names or "map" not in program):
         raise Wrong("The values are right, but no pmap made them. This step keeps pmap, and drops the copies.")
-    if step > 1 and ("pmap" in called or "xla_pmap" in program):
+    outermost = [v for e in traced.jaxpr.eqns for v in (*e.invars, *e.outvars)]
+    if step == 1 and any(v.aval.shape == (8, 4) for v in outermost):
+        raise Wrong(
+            "The values are right, and w or mean still has eight copies: stacked before, or coming out and thrown away after. "
+            "in_axes=None and out_axes=None do without."
+        )
+    if step > 1 and ("pmap" in names or "xla_pmap" in program):
         raise Wrong("The values are right, and pmap made them. This step has none.")
     if step in (2, 3):
         if "shard_map" not in program:
             raise Wrong("The values are right, but no shard_map made them.")
+        cuts = [
+            str(keywords["in_specs"]) for name, keywords in called if name == "shard_map" and "in_specs" in keywords
+        ]
+        if cuts and not any("data" in specs for specs in cuts):
+            raise Wrong("The values are right, and every device worked on all 64 examples. Which spec cuts x and y?")
         if step == 2 and "check_vma=False" not in program:
             raise Wrong(
                 "The values are right, under the default check. This step is pmap's own meaning: check_vma=False."
@@ -109,6 +129,8 @@ def _judge_port(answer, step):
 
 
 def _why_raised(text, step):
+    if "unbound axis name" in text and step < 4:
+        return " The average runs over an axis called 'data'. Which argument names it?"
     if "unbound axis name" in text:
         return " Under jit there are no devices in the program, so there is no axis to average over."
     if "statically infer" in text or "require replication" in text:
@@ -180,7 +202,8 @@ def _judge_drop_units(answer):
             raise Wrong(f"You return {_what(value)}; expected the units of one device, (4, 64), some of them 0.")
         return value
 
-    units = jax.device_put(jnp.ones((32, 64)), NamedSharding(_mesh(), P("data")))
+    whole = 1 + np.arange(32 * 64, dtype=np.float32).reshape(32, 64) / 1024
+    units = jax.device_put(whole, NamedSharding(_mesh(), P("data")))
     program = jax.jit(
         jax.shard_map(
             lambda key, units: check(answer(key, units)),
@@ -193,20 +216,26 @@ def _judge_drop_units(answer):
     got, again, other = (np.asarray(program(jax.random.key(seed), units)) for seed in (0, 0, 1))
     if not np.array_equal(got, again):
         raise Wrong("The same key gave other units. All randomness must come from the key.")
-    kept, values = (got != 0).mean(), np.unique(got)
+    kept = (got != 0).mean()
     if not 0.4 < kept < 0.6:
         raise Wrong(f"You keep {kept:.2f} of the units; expected about half.")
-    if len({block.tobytes() for block in got.reshape(8, 4, 64)}) < 8:
+    masks = (got != 0).reshape(8, 4, 64)
+    if len({block.tobytes() for block in masks}) < 8:
         raise Wrong(
             "Several devices drop the same units: they draw from the same key. What differs from device to device?"
+        )
+    if len({row.tobytes() for row in masks.reshape(32, 64)}) < 32:
+        raise Wrong(
+            "Examples of one device drop the same units. The mask has the shape of the units, a row for each example."
         )
     if np.array_equal(got, other):
         raise Wrong(
             "Two keys drop the same units: every step would. The device's number has to go into the key, not replace it."
         )
-    if not np.allclose(values, [0, 2]):
+    factor = got[got != 0] / whole[got != 0]
+    if not np.allclose(factor, 2):
         raise Wrong(
-            f"What you keep has the value {values[-1]:.3g} where it was 1; expected 2, so that the sum stays what it was on average."
+            f"What you keep is {factor[-1]:.3g} times what it was; expected 2 times, so that the sum stays what it was on average."
         )
 
 
@@ -252,6 +281,7 @@ def _judge_padded_accuracy(answer):
         11 / 16: "that is 11 / 16: the padding is counted, as examples and as right ones.",
         8 / 16: "that is 8 / 16: the padding is counted as wrong answers. Divide by the number of real examples.",
         8 * 8 / 13: "that is larger than 1: one of the two sums runs over the devices, the other does not.",
+        11 / 13: "that is 11 / 13: the padding's right answers are counted, too. Multiply by the weights first.",
         7 / 12: "that is 7 / 12: the example that has no partner is dropped.",
     }
     for value, why in reasons.items():
@@ -278,7 +308,7 @@ def padded_accuracy(right, weights):
 
 
 def _number(got):
-    return isinstance(got, Real) and not isinstance(got, bool) and got == got
+    return isinstance(got, (Real, np.ndarray, jax.Array)) and np.shape(got) == () and not isinstance(got, bool)
 
 
 def _parameters(sizes):
@@ -288,8 +318,9 @@ def _parameters(sizes):
 def _judge_bytes_per_step(answer):
     for sizes, n in (((64, 256, 128, 64, 10), 8), ((64, 32, 10), 4)):
         got = answer(sizes, n)
-        if not _number(got):
+        if not _number(got) or np.isnan(got):
             raise Wrong(f"You return {got!r}; expected a number of bytes.")
+        got = float(got)
         count = _parameters(sizes)
         want = 2 * (n - 1) / n * 4 * count
         weights = sum(a * b for a, b in pairwise(sizes))
@@ -323,10 +354,11 @@ def bytes_per_step(sizes, n):
 
 
 def _judge_smallest_batch(answer):
-    for flops, wire, n in ((1e15, 1e12, 8), (2e14, 1e11, 4)):
+    for flops, wire, n in ((1e15, 1e12, 6), (2e14, 1e11, 4)):
         got = answer(flops, wire, n)
-        if not _number(got):
+        if not _number(got) or np.isnan(got):
             raise Wrong(f"You return {got!r}; expected a number of examples.")
+        got = float(got)
         want = 2 * (n - 1) / n * 4 / wire * flops / 6  # the number of parameters is in both times, and cancels
         reasons = {
             want
@@ -336,6 +368,7 @@ def _judge_smallest_batch(answer):
             want * n / (n - 1): "the factor (n - 1) / n is missing: no device sends to itself.",
             want / 2: "you price half of an all-reduce, or 2 bytes for a number. 2 (n - 1) / n, and 4 bytes.",
             want / 4: "you count numbers, and the wire carries bytes. A float32 has 4.",
+            want * 8: "you count bits, and the wire's rate is in bytes.",
             want * n: "that is the whole batch. The examples of one device are asked.",
             1 / want: "that is the inverse: at a small batch computing is short, and sending is not.",
         }
