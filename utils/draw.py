@@ -240,7 +240,7 @@ def timeline(trace: Any, title: str | None = None) -> Picture:
                 (row - 0.4, 0.8),
                 facecolor=color,
                 hatch=hatch,
-                edgecolor="#555555",
+                edgecolor="#555555" if hatch else color,
                 linewidth=0.3,
                 label=kind if row == 0 else None,
             )
