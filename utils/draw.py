@@ -214,3 +214,46 @@ def _frame(axes: Axes, extent: tuple[float, float]) -> None:
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
+
+
+_LOOKS = {"compute": (COLORS[0], ""), "communication": (COLORS[1], "xxx"), "waiting": ("#eeeeee", "////")}
+
+
+def timeline(trace: Any, title: str | None = None) -> Picture:
+    """Draw a `utils.trace.Trace`: one row a device, a bar for each operation, told apart by colour and by hatching.
+
+    Raises ValueError where the trace holds no operation.
+    """
+    if not trace.events:
+        raise ValueError("nothing to draw: no device did anything while the trace was recorded")
+    figure = Figure(figsize=(9.0, 0.32 * len(trace.devices) + 1.1), layout="constrained")
+    axes = figure.subplots()
+    start, end = min(e.start for e in trace.events), max(e.end for e in trace.events)
+    unit, scale = ("ms", 1e-3) if end - start > 2000 else ("µs", 1.0)
+    found = [kind for kind in _LOOKS if any(e.kind == kind for e in trace.events)]
+    for kind in found:
+        color, hatch = _LOOKS[kind]
+        for row, device in enumerate(trace.devices):
+            bars = [e for e in trace.events if (e.kind, e.device) == (kind, device)]
+            axes.broken_barh(
+                [((e.start - start) * scale, (e.end - e.start) * scale) for e in bars],
+                (row - 0.4, 0.8),
+                facecolor=color,
+                hatch=hatch,
+                edgecolor="#555555" if hatch else color,
+                linewidth=0.3,
+                label=kind if row == 0 else None,
+            )
+    axes.set_yticks(range(len(trace.devices)), [f"device {device}" for device in trace.devices])
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{unit} since the first operation")
+    axes.set_title(title or "", loc="left", fontsize=10)
+    handles = [Rectangle((0, 0), 1, 1, facecolor=f, hatch=h, edgecolor="#555555") for f, h in map(_LOOKS.get, found)]
+    figure.legend(handles, found, loc="outside upper right", ncols=3, frameon=False, fontsize=9)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    devices = (
+        f"devices {', '.join(map(str, trace.devices))}" if len(trace.devices) > 1 else f"device {trace.devices[0]}"
+    )
+    said = f"a timeline with a row for each of {devices}, with bars of {', '.join(found)}."
+    return Picture(figure, f"{title}: {said}" if title else said[0].upper() + said[1:])

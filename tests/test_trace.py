@@ -1,0 +1,161 @@
+"""The table of a trace: of pretended planes, whose every number is known, and of eight devices."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from types import SimpleNamespace as Pretended
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from utils import draw, trace
+from utils.mesh import make_mesh
+
+
+def event(name, start, duration, **stats):
+    return Pretended(name=name, start_ns=start, duration_ns=duration, stats=list(stats.items()))
+
+
+def operation(name, start, duration, device, run=7):
+    return event(name, start, duration, hlo_op=name, device_ordinal=device, run_id=run)
+
+
+def plane(name, **lines):
+    return Pretended(name=name, lines=[Pretended(name=key, events=events) for key, events in lines.items()])
+
+
+def emulated():
+    """Two devices on two threads; device 1 starts later and works longer. Nanoseconds."""
+    host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
+    zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
+    one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]
+    return trace.from_planes([plane("/host:metadata"), plane("/host:CPU", python=host, a=zero, b=one)])
+
+
+def test_the_table_of_two_devices():
+    found = emulated()
+    assert [(e.device, e.name, e.kind, e.start, e.end, e.run) for e in found.events] == [
+        (0, "dot.1", "compute", 0.0, 2.0, 0),
+        (1, "dot.1", "compute", 1.0, 7.0, 0),
+        (0, "all-reduce.2", "communication", 2.0, 9.0, 0),
+        (1, "all-reduce.2", "communication", 7.0, 9.0, 0),
+    ]
+    assert found.host == {"np.asarray(jax.Array)": 2, "Rendezvous": 1}
+    assert found.count("dot") == {0: 1, 1: 1} and found.count(kind="waiting") == {0: 0, 1: 0}
+
+
+def test_waiting_ends_when_the_last_one_arrives():
+    found = emulated()
+    assert trace.arrivals(found) == [[0, 1]]
+    split = [(e.device, e.kind, e.start, e.end) for e in trace.split_waiting(found).events if e.kind != "compute"]
+    assert split == [(0, "waiting", 2.0, 7.0), (0, "communication", 7.0, 9.0), (1, "communication", 7.0, 9.0)]
+
+
+def test_each_turn_of_a_loop_is_a_collective_of_its_own():
+    turns = [
+        [operation("psum.1", start, 1000, device) for start in starts]
+        for device, starts in enumerate([(0, 5000), (500, 4000)])
+    ]
+    found = trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
+    assert trace.arrivals(found) == [[0, 1], [1, 0]]
+
+
+def test_a_loop_does_not_count_beside_its_body():
+    line = [operation("while.1", 0, 5000, 0), operation("add.1", 100, 2000, 0), operation("add.1", 2500, 2000, 0)]
+    assert trace.from_planes([plane("/host:CPU", a=line)]).count() == {0: 2}
+
+
+def test_calls_are_numbered_and_zoomed():
+    found = trace.from_planes(
+        [plane("/host:CPU", a=[operation("a", 0, 10, 0, run=-5), operation("a", 20, 10, 0, run=-9)])]
+    )
+    assert found.runs == [0, 1]
+    assert [e.start for e in found.zoom(1).events] == [0.02]
+    with pytest.raises(ValueError, match="not 2"):
+        found.zoom(2)
+
+
+def test_planes_of_accelerators():
+    """Pretended, as the profiler names them: a plane a device; a TPU has one line of operations, a GPU has streams."""
+    text = "%all-reduce.3 = f32[8]{0} all-reduce(%x)"
+    tpu = {
+        "Steps": [event("0", 0, 99)],
+        "XLA Modules": [event("jit_f", 0, 99, run_id=3)],
+        "XLA Ops": [event("%fusion.1 = f32[8] fusion(%p)", 0, 5, run_id=3), event(text, 5, 9, run_id=3)],
+    }
+    gpu = {
+        "Stream #7(Compute)": [event("ncclDevKernel_AllReduce", 0, 5, hlo_op="all-reduce.1"), event("MemcpyH2D", 9, 1)]
+    }
+    for name, lines, want in [
+        ("/device:TPU:0", tpu, [("fusion.1", "compute"), ("all-reduce.3", "communication")]),
+        ("/device:GPU:0", gpu, [("all-reduce.1", "communication")]),
+    ]:
+        other = name.replace(":0", ":1")
+        found = trace.from_planes(
+            [plane(name, **lines), plane(other, **lines), plane("/device:CUSTOM:Megascale Trace")]
+        )
+        assert found.devices == [0, 1] and not found.host
+        assert [(e.name, e.kind) for e in found.events if e.device == 1] == want
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, "communication")
+        for name in ("all-reduce.2", "psum_invariant.7", "all-gather-start", "ppermute", "all-to-all")
+    ]
+    + [
+        (name, "compute")
+        for name in ("reduce_sum.9", "reduce-window", "gather_fusion", "scatter.1", "wrapped_tanh", "copy")
+    ],
+)
+def test_kinds(name, kind):
+    assert trace.kind_of(name) == kind
+
+
+def test_a_real_trace_of_eight_devices(devices, tmp_path, capfd):
+    mesh = make_mesh((8,), ("i",))
+
+    def work(x, turns):
+        h = jax.lax.fori_loop(0, turns[0], lambda i, h: jnp.tanh(h @ h), x)
+        return jax.lax.psum(h.sum(), "i")
+
+    program = jax.jit(jax.shard_map(work, mesh=mesh, in_specs=(P("i"), P("i")), out_specs=P()))
+    turns = jnp.array([2, 3, 4, 5, 6, 7, 8, 9])
+    x, turns = (jax.device_put(v, NamedSharding(mesh, P("i"))) for v in (jnp.ones((128, 16)), turns))
+    program(x, turns).block_until_ready()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with trace.quiet(), jax.profiler.trace(tmp_path):
+            for _ in range(2):
+                program(x, turns).block_until_ready()
+        found = trace.read(tmp_path)
+    assert capfd.readouterr().err == ""
+    assert found.runs == [0, 1]
+    assert found.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
+    assert found.count(kind="communication") == dict.fromkeys(range(8), 2)
+    assert [sorted(met) for met in trace.arrivals(found)] == [list(range(8))] * 2
+    assert found.host["backend_compile_and_load"] == 0
+    picture = draw.timeline(trace.split_waiting(found), "two calls")
+    assert picture.alt.startswith(
+        "two calls: a timeline with a row for each of devices 0, 1, 2, 3, 4, 5, 6, 7, with bars"
+    )
+
+
+def test_nothing_to_read_and_nothing_to_draw(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no trace"):
+        trace.read(tmp_path)
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw.timeline(trace.from_planes([]))
+
+
+@pytest.mark.parametrize(("version", "first"), [((0, 7, 2), ""), ((0, 10, 2), "no tensorflow.python.profiler\n")])
+def test_quiet_lets_other_lines_through(version, first, monkeypatch, capfd):
+    monkeypatch.setattr(jax, "__version_info__", version)
+    with trace.quiet():
+        os.write(2, b"no tensorflow.python.profiler\nsomething else\n")
+    assert capfd.readouterr().err == first + "something else\n"

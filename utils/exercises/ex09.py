@@ -1,0 +1,213 @@
+"""Exercises of notebook 09, Read a profile."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+from utils.exercises import Wrong, exercise
+
+# Fabricated, in microseconds: (device, name, start, end). In TALL the longest collective, the first to start and the last
+# to start are three devices, and none of them is the straggler.
+TALL = [
+    (0, "dot.1", 0, 20),
+    (0, "all-reduce.2", 30, 100),
+    (1, "dot.1", 20, 90),
+    (1, "all-reduce.2", 90, 100),
+    (2, "dot.1", 60, 80),
+    (2, "tanh.3", 80, 95),
+    (2, "all-reduce.2", 95, 100),
+    (3, "dot.1", 5, 25),
+    (3, "all-reduce.2", 25, 100),
+]
+# The straggler's work comes in two bars, neither of which is the longest.
+PIECES = [
+    (0, "dot.1", 2, 52),
+    (0, "all-reduce.2", 52, 90),
+    (1, "dot.1", 4, 44),
+    (1, "tanh.3", 44, 84),
+    (1, "all-reduce.2", 84, 90),
+    (2, "dot.1", 0, 10),
+    (2, "all-reduce.2", 10, 90),
+]
+
+
+def _judge_is_communication(answer):
+    # What each name means in lessons 03 and 05, and in the compiled programs of this one.
+    names = {
+        "all-reduce.2": (True, "that is the collective itself"),
+        "psum_invariant.7": (True, "JAX names the all-reduce after the function that asked for it: psum"),
+        "all-gather-start.1": (True, "the first half of an all-gather that runs beside other work"),
+        "reduce-scatter.4": (True, "that is the collective itself"),
+        "collective-permute.9": (True, "one neighbour's value, as in lesson 05"),
+        "ppermute.5": (True, "JAX names the collective-permute after the function that asked for it"),
+        "all-to-all.1": (True, "that is the collective itself"),
+        "reduce_sum.9": (
+            False,
+            "a device adds up its own numbers: a sum needs no neighbour unless it is an all-reduce",
+        ),
+        "reduce-window": (False, "a device adds up its own numbers"),
+        "gather.3": (False, "a device picks entries of its own array, as in x[index]; an all-gather is another thing"),
+        "scatter_add.1": (False, "a device writes into its own array; a reduce-scatter is another thing"),
+        "dot_general.3": (False, "a matrix product of the device's own parts"),
+        "call.2": (False, "it has 'all' in its name by chance"),
+    }
+    for name, (want, why) in names.items():
+        got = answer(name)
+        if not isinstance(got, bool):
+            raise Wrong(f"For {name!r} you return {got!r}; expected True or False.")
+        if got != want:
+            kind = "communication" if want else "compute"
+            raise Wrong(f"{name!r}: you return {got}, and it is {kind}: {why}.")
+
+
+@exercise(
+    _judge_is_communication,
+    "A list of the words that name a collective: all-reduce, psum, all-gather, ... and any(word in name for word in ...).",
+)
+def is_communication(name):
+    """Return whether an operation of this name waits for other devices."""
+    words = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "permute", "psum")
+    return any(word in name for word in words)
+
+
+def _sums(events, communication):
+    """Microseconds of each device in its collectives, or in all else."""
+    total = {}
+    for device, name, start, end in events:
+        total[device] = total.get(device, 0) + (end - start) * (("all-reduce" in name) == communication)
+    return total
+
+
+def _judge_straggler(answer):
+    for events in (TALL, PIECES):
+        # By hand: device 1 computes 70 of 20, 70, 35, 20, and 80 of 50, 80, 10.
+        want = 1
+        got = answer(list(events))
+        if not isinstance(got, Integral) or isinstance(got, bool):
+            raise Wrong(f"You return {got!r}; expected the number of a device.")
+        if got == want:
+            continue
+        longest_wait = _sums(events, True)
+        computed = _sums(events, False)
+        if got not in computed:
+            raise Wrong(f"You return {got}; the devices of this trace are {sorted(computed)}.")
+        starts = {d: min(s for device, _, s, _ in events if device == d) for d in computed}
+        longest = max((e for e in events if "all-reduce" not in e[1]), key=lambda e: e[3] - e[2])
+        if longest_wait[got] == max(longest_wait.values()):
+            why = "Its all-reduce has the longest bar: it arrived first and waits for the others. The straggler waits little or not at all"
+        elif starts[got] == min(starts.values()):
+            why = "It is the first to start. That says who was scheduled first, not who works longest"
+        elif starts[got] == max(starts.values()):
+            why = "It started last, so it also arrives last, but it has little to do: nobody scheduled it earlier"
+        elif got == longest[0]:
+            why = "It has the longest single bar of computing. Another device computes longer, in two bars: add them up"
+        else:
+            why = "Add up its bars, without the all-reduce"
+        raise Wrong(f"You return {got}, which computes for {computed[got]} µs. {why}.")
+
+
+@exercise(
+    _judge_straggler,
+    "Add up end - start of each device, leaving out the all-reduce; then max(total, key=total.get).",
+)
+def straggler(events):
+    """Return the device that computes longest. Events: (device, name, start, end)."""
+    total = {}
+    for device, name, start, end in events:
+        if "all-reduce" not in name:
+            total[device] = total.get(device, 0) + end - start
+    return max(total, key=total.get)
+
+
+def _judge_waiting_share(answer):
+    # By hand: all are there at 90, the step lasts from 0 to 100. Device 0 arrives at 50, 1 at 90, 2 at 70.
+    events = [
+        (0, "dot.1", 0, 50),
+        (0, "all-reduce.2", 50, 100),
+        (1, "dot.1", 10, 90),
+        (1, "all-reduce.2", 90, 100),
+        (2, "dot.1", 30, 70),
+        (2, "all-reduce.2", 70, 100),
+    ]
+    want = {0: 0.4, 1: 0.0, 2: 0.2}
+    got = answer(list(events))
+    if not isinstance(got, dict) or set(got) != set(want):
+        raise Wrong(f"You return {got!r}; expected a dictionary with a share for each of the devices 0, 1, 2.")
+    for device, share in got.items():
+        if not isinstance(share, Real) or isinstance(share, bool):
+            raise Wrong(f"For device {device} you return {share!r}; expected a number from 0 to 1.")
+
+    def close(other):
+        return all(math.isclose(got[d], other[d], abs_tol=1e-3) for d in want)
+
+    if close(want):
+        return
+    if close({0: 0.5, 1: 0.1, 2: 0.3}):
+        why = "you count the whole all-reduce. From 90 on all three are there, and what follows is communication"
+    elif close({0: 40, 1: 0, 2: 20}):
+        why = "these are microseconds, or percent. Divide by the 100 µs that the step lasts"
+    elif close({0: 0.0, 1: 0.4, 2: 0.2}):
+        why = "you measure from the first arrival. A device waits from its own arrival until the last one"
+    elif close({0: 0.4, 1: 0.0, 2: 2 / 7}):
+        why = "each device is divided by its own time. The step lasts 100 µs for all, also for the one that starts late"
+    elif close({0: 0.4, 1: 0.1, 2: 0.5}):
+        why = "you count the time before the first operation too; here only the wait at the collective is asked"
+    else:
+        why = "the last device arrives at 90; a device waits from its own arrival until then, of the 100 µs of the step"
+    raise Wrong(f"You return {dict(sorted(got.items()))}; {why}.")
+
+
+@exercise(
+    _judge_waiting_share,
+    "The start of its all-reduce is a device's arrival. The last arrival, less its own, over the step's length.",
+)
+def waiting_share(events):
+    """Return {device: share of the step spent waiting for the last one to arrive}."""
+    arrival = {d: start for d, name, start, end in events if "all-reduce" in name}
+    begin, finish = min(e[2] for e in events), max(e[3] for e in events)
+    last = max(arrival.values())
+    return {d: (last - own) / (finish - begin) for d, own in arrival.items()}
+
+
+def _judge_compilations(answer):
+    a, b = (32, 8), (13, 8)
+    # By hand: (32, 8) float32 True; (13, 8) float32 True; (32, 8) float32 False; (32, 8) int32 False.
+    calls = [
+        (a, "float32", 0.1, True),
+        (a, "float32", 0.1, True),
+        (b, "float32", 0.2, True),
+        (a, "float32", 0.3, True),
+        (a, "float32", 0.3, False),
+        (a, "int32", 0.3, False),
+        (b, "float32", 0.4, True),
+        (b, "float32", 0.5, True),
+    ]
+    got = answer(list(calls))
+    if not isinstance(got, Integral) or isinstance(got, bool):
+        raise Wrong(f"You return {got!r}; expected a whole number.")
+    if got == 4:
+        return
+    why = {
+        8: "every call counts as a compilation. A program that was compiled is kept and used again",
+        7: "a rate that changes counts. It is traced, so its value is not part of the key",
+        6: "a program that comes back counts again, as if only the call before were remembered. Every program is kept",
+        3: "one part of the key is missing: the shape, the dtype and the static argument all count",
+        2: "only the shapes count. The dtype and the static argument are part of the key, too",
+        1: "one program is to serve all shapes. Each shape is compiled for itself",
+    }
+    raise Wrong(
+        f"Of these 8 calls you say {got} compile: {why.get(int(got), 'count the different keys, each one once')}."
+    )
+
+
+@exercise(
+    _judge_compilations,
+    "A set holds each thing once. What of a call is in the key: shape, dtype, the static argument; not the rate.",
+)
+def compilations(calls):
+    """Return how many calls compile. A call: (shape, dtype, rate, training).
+
+    The rate is a traced argument, training a static one.
+    """
+    return len({(shape, dtype, training) for shape, dtype, rate, training in calls})
