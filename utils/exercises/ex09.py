@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
+import numpy as np
+
 from utils.exercises import Wrong, exercise
 
 # Fabricated, in microseconds: (device, name, start, end). In TALL the longest collective, the first to start and the last
@@ -20,15 +22,16 @@ TALL = [
     (3, "dot.1", 5, 25),
     (3, "all-reduce.2", 25, 100),
 ]
-# The straggler's work comes in two bars, neither of which is the longest.
+# Most work comes in two bars, neither of which is the longest; and device 2 is idle between its two.
 PIECES = [
-    (0, "dot.1", 2, 52),
-    (0, "all-reduce.2", 52, 90),
-    (1, "dot.1", 4, 44),
-    (1, "tanh.3", 44, 84),
-    (1, "all-reduce.2", 84, 90),
+    (1, "dot.1", 2, 52),
+    (1, "all-reduce.2", 52, 90),
+    (0, "dot.1", 4, 44),
+    (0, "tanh.3", 44, 84),
+    (0, "all-reduce.2", 84, 90),
     (2, "dot.1", 0, 10),
-    (2, "all-reduce.2", 10, 90),
+    (2, "tanh.3", 14, 24),
+    (2, "all-reduce.2", 24, 90),
 ]
 
 
@@ -51,10 +54,13 @@ def _judge_is_communication(answer):
         "scatter_add.1": (False, "a device writes into its own array; a reduce-scatter is another thing"),
         "dot_general.3": (False, "a matrix product of the device's own parts"),
         "call.2": (False, "it has 'all' in its name by chance"),
+        "all_gather.3": (True, "JAX writes it with an underscore, the compiler with a hyphen"),
+        "reduce_scatter.7": (True, "a reduce-scatter, as JAX writes it"),
+        "pmax.7": (True, "JAX names the all-reduce after the function that asked for it: pmax"),
     }
     for name, (want, why) in names.items():
         got = answer(name)
-        if not isinstance(got, bool):
+        if not isinstance(got, (bool, np.bool_)):
             raise Wrong(f"For {name!r} you return {got!r}; expected True or False.")
         if got != want:
             kind = "communication" if want else "compute"
@@ -67,8 +73,8 @@ def _judge_is_communication(answer):
 )
 def is_communication(name):
     """Return whether an operation of this name waits for other devices."""
-    words = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "permute", "psum")
-    return any(word in name for word in words)
+    words = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "permute", "psum", "pmax", "pmin")
+    return any(word in name.replace("_", "-") for word in words)
 
 
 def _sums(events, communication):
@@ -79,10 +85,9 @@ def _sums(events, communication):
     return total
 
 
-def _judge_straggler(answer):
-    for events in (TALL, PIECES):
-        # By hand: device 1 computes 70 of 20, 70, 35, 20, and 80 of 50, 80, 10.
-        want = 1
+def _judge_most_work(answer):
+    # By hand: device 1 computes 70 of 20, 70, 35, 20; and device 0 computes 80 of 80, 50, 20.
+    for events, want in ((TALL, 1), (PIECES, 0)):
         got = answer(list(events))
         if not isinstance(got, Integral) or isinstance(got, bool):
             raise Wrong(f"You return {got!r}; expected the number of a device.")
@@ -95,11 +100,11 @@ def _judge_straggler(answer):
         starts = {d: min(s for device, _, s, _ in events if device == d) for d in computed}
         longest = max((e for e in events if "all-reduce" not in e[1]), key=lambda e: e[3] - e[2])
         if longest_wait[got] == max(longest_wait.values()):
-            why = "Its all-reduce has the longest bar: it arrived first and waits for the others. The straggler waits little or not at all"
+            why = "Its all-reduce has the longest bar: it arrived first and waits for the others. Who has most work waits little or not at all"
         elif starts[got] == min(starts.values()):
             why = "It is the first to start. That says who was scheduled first, not who works longest"
         elif starts[got] == max(starts.values()):
-            why = "It started last, so it also arrives last, but it has little to do: nobody scheduled it earlier"
+            why = "It started late, and so it arrives late; that is a question for its host, not for its work"
         elif got == longest[0]:
             why = "It has the longest single bar of computing. Another device computes longer, in two bars: add them up"
         else:
@@ -108,10 +113,10 @@ def _judge_straggler(answer):
 
 
 @exercise(
-    _judge_straggler,
+    _judge_most_work,
     "Add up end - start of each device, leaving out the all-reduce; then max(total, key=total.get).",
 )
-def straggler(events):
+def most_work(events):
     """Return the device that computes longest. Events: (device, name, start, end)."""
     total = {}
     for device, name, start, end in events:
@@ -121,19 +126,20 @@ def straggler(events):
 
 
 def _judge_waiting_share(answer):
-    # By hand: all are there at 90, the step lasts from 0 to 100. Device 0 arrives at 50, 1 at 90, 2 at 70.
+    # By hand: all are there at 130, the step lasts from 40 to 140. Device 0 arrives at 90, 1 at 130, 2 at 110.
     events = [
-        (0, "dot.1", 0, 50),
-        (0, "all-reduce.2", 50, 100),
-        (1, "dot.1", 10, 90),
-        (1, "all-reduce.2", 90, 100),
-        (2, "dot.1", 30, 70),
-        (2, "all-reduce.2", 70, 100),
+        (0, "dot.1", 40, 90),
+        (0, "all-reduce.2", 90, 140),
+        (1, "dot.1", 50, 130),
+        (1, "all-reduce.2", 130, 140),
+        (2, "dot.1", 70, 110),
+        (2, "all-reduce.2", 110, 140),
     ]
     want = {0: 0.4, 1: 0.0, 2: 0.2}
     got = answer(list(events))
     if not isinstance(got, dict) or set(got) != set(want):
         raise Wrong(f"You return {got!r}; expected a dictionary with a share for each of the devices 0, 1, 2.")
+    got = {d: share.item() if getattr(share, "shape", None) == () else share for d, share in got.items()}
     for device, share in got.items():
         if not isinstance(share, Real) or isinstance(share, bool):
             raise Wrong(f"For device {device} you return {share!r}; expected a number from 0 to 1.")
@@ -144,7 +150,11 @@ def _judge_waiting_share(answer):
     if close(want):
         return
     if close({0: 0.5, 1: 0.1, 2: 0.3}):
-        why = "you count the whole all-reduce. From 90 on all three are there, and what follows is communication"
+        why = "you count the whole all-reduce. From 130 on all three are there, and what follows is communication"
+    elif close({0: 0.8, 1: 0.0, 2: 2 / 3}):
+        why = "you divide by the all-reduce; the share of the whole step is asked"
+    elif close({0: 40 / 140, 1: 0.0, 2: 20 / 140}):
+        why = "you divide by the last end, 140. The step begins at 40"
     elif close({0: 40, 1: 0, 2: 20}):
         why = "these are microseconds, or percent. Divide by the 100 µs that the step lasts"
     elif close({0: 0.0, 1: 0.4, 2: 0.2}):
@@ -154,7 +164,9 @@ def _judge_waiting_share(answer):
     elif close({0: 0.4, 1: 0.1, 2: 0.5}):
         why = "you count the time before the first operation too; here only the wait at the collective is asked"
     else:
-        why = "the last device arrives at 90; a device waits from its own arrival until then, of the 100 µs of the step"
+        why = (
+            "the last device arrives at 130; a device waits from its own arrival until then, of the 100 µs of the step"
+        )
     raise Wrong(f"You return {dict(sorted(got.items()))}; {why}.")
 
 
@@ -183,17 +195,20 @@ def _judge_compilations(answer):
         (b, "float32", 0.4, True),
         (b, "float32", 0.5, True),
     ]
-    got = answer(list(calls))
+    got, short = answer(list(calls)), answer(list(calls[:2]))
     if not isinstance(got, Integral) or isinstance(got, bool):
         raise Wrong(f"You return {got!r}; expected a whole number.")
-    if got == 4:
+    if got == 4 and short == 1:
         return
+    if got == 4:
+        raise Wrong(f"Right for eight calls; of the first two of them alone you say {short} compile, and it is 1.")
     why = {
         8: "every call counts as a compilation. A program that was compiled is kept and used again",
         7: "a rate that changes counts. It is traced, so its value is not part of the key",
+        5: "the rate counts and training does not, or the like: it is the other way round",
         6: "a program that comes back counts again, as if only the call before were remembered. Every program is kept",
         3: "one part of the key is missing: the shape, the dtype and the static argument all count",
-        2: "only the shapes count. The dtype and the static argument are part of the key, too",
+        2: "only one part of the key counts. Shape, dtype and the static argument are all in it",
         1: "one program is to serve all shapes. Each shape is compiled for itself",
     }
     raise Wrong(
