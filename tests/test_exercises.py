@@ -15,13 +15,13 @@ from jax.sharding import PartitionSpec as P
 from tests.checks import exercises_of
 from tools import notebooks
 from utils import exercises
-from utils.exercises import Wrong, ex02, same
+from utils.exercises import Wrong, ex02, number, numbers, same
 from utils.mesh import make_mesh
 
 WRONG, ALL = {}, []
-for number in map(notebooks.number, notebooks.lessons()):
-    WRONG |= importlib.import_module(f"tests.wrong_answers.ex{number}").WRONG
-    ALL += exercises_of(importlib.import_module(f"utils.exercises.ex{number}")).values()
+for lesson in map(notebooks.number, notebooks.lessons()):
+    WRONG |= importlib.import_module(f"tests.wrong_answers.ex{lesson}").WRONG
+    ALL += exercises_of(importlib.import_module(f"utils.exercises.ex{lesson}")).values()
 
 
 @pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.function.__name__)
@@ -99,6 +99,51 @@ def test_same_names_what_differs(devices):
             same(got, want)
         assert message in str(wrong.value)
     same(want, want)
+
+
+def test_one_number_in_each_of_its_forms():
+    for three in (3, 3.0, np.float32(3), np.int64(3), np.array(3), jnp.float32(3), jnp.bfloat16(3)):
+        assert number(three) == 3.0 and type(number(three)) is float
+
+
+def test_what_is_no_number_is_told_so():
+    for odd, message in [
+        (None, "You return None; expected one number, of bytes. Does the function end with `return`"),
+        (True, "You return True; expected one number, of bytes."),
+        ("3", "You return '3'; expected one number, of bytes. That is a text; leave out the quotes."),
+        (len, "That is a function; call it."),
+        ((1, 2), "You return (1, 2); expected one number"),
+        (
+            np.zeros(1),
+            "You return an array of shape (1,); expected one number, of bytes. That is an array",
+        ),
+        (jnp.zeros((4, 8)), "You return an array of shape (4, 8); expected one number"),
+        (np.array(None), "expected one number"),
+        (np.array(True), "expected one number"),
+        (jax.random.key(0), "expected one number"),
+        (10**400, "expected one number"),
+        (2j, "You return 2j; expected one number"),
+        (list(range(1000)), "You return [0, 1, 2, 3, 4, 5, ...]; expected"),
+        (float("nan"), "You return nan, which is not a number; expected one number, of bytes."),
+        (np.float32("inf"), "You return inf; expected one number, of bytes. Something was divided by 0"),
+        (0, "You return 0; expected one number, of bytes, and a size, a rate or a time is above 0."),
+        (-2.5, "You return -2.5; expected one number, of bytes, and a size"),
+    ]:
+        with pytest.raises(Wrong) as wrong:
+            number(odd, "one number, of bytes", positive=True)
+        assert message in str(wrong.value)
+
+
+def test_a_whole_number_and_several_numbers():
+    assert number(np.int32(3), whole=True) == 3 and number(-3, whole=True) == -3
+    with pytest.raises(Wrong, match=r"^Message 2: you say 4.0; expected the number of a row.$"):
+        number(4.0, "the number of a row", said="Message 2: you say", whole=True)
+    for pair in ((1, 2.5), [1, 2.5], np.array([1, 2.5]), jnp.array([1, 2.5]), [jnp.float32(1), 2.5]):
+        assert numbers(pair, (2,), "two numbers").tolist() == [1, 2.5]
+    assert numbers([(1, 2), np.array([3, 4])], (2, 2), "rows").tolist() == [[1, 2], [3, 4]]
+    for odd in (3, "12", [1], [1, 2, 3], [1, None], [1, "2"], [[1], [2]], {1, 2}, np.zeros((2, 2)), None):
+        with pytest.raises(Wrong, match=r"expected two numbers\.$"):
+            numbers(odd, (2,), "two numbers")
 
 
 def test_a_bug_in_a_judge_is_not_the_readers_fault():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import math
+import reprlib
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -88,6 +91,81 @@ def same(got: Any, want: Any, what: str = "Your result") -> None:
         )
 
 
+def number(
+    got: Any,
+    expected: str = "one number",
+    *,
+    said: str = "You return",
+    whole: bool = False,
+    positive: bool = False,
+) -> float:
+    """The number that a reader's answer stands for, a float (an int where it must be `whole`); anything else is Wrong.
+
+    Accepted: Python's and NumPy's numbers, and an array of shape (), of NumPy or JAX. `whole`: of an integer type.
+    Wrong, in words of its own: None, a bool, a text, a function, an array of another shape, nan, an infinite number,
+    and, where it must be `positive`, 0 or less. The message begins with `said`, shows the value, and ends with
+    `expected`, as in "You return None; expected one number, of bytes. Does the function end with `return`?"
+    """
+    value = _scalar(got)
+    if value is None or (whole and not isinstance(value, Integral)):
+        why = next((f" {words}" for kind, words in _NO_NUMBER if kind(got)), "")
+        raise Wrong(f"{said} {_shown(got)}; expected {expected}.{why}")
+    if math.isnan(value):
+        raise Wrong(f"{said} nan, which is not a number; expected {expected}. Something was 0 / 0, or inf - inf.")
+    if math.isinf(value):
+        raise Wrong(f"{said} {value}; expected {expected}. Something was divided by 0, or grew too large.")
+    if positive and value <= 0:
+        raise Wrong(f"{said} {value:g}; expected {expected}, and a size, a rate or a time is above 0.")
+    return int(value) if whole else float(value)
+
+
+def numbers(got: Any, shape: tuple[int, ...], expected: str, said: str = "You return") -> np.ndarray:
+    """As `number`, for a list, a tuple or an array of exactly this shape, each value a number; as floats."""
+
+    def read(value: Any, shape: tuple[int, ...]) -> Any:
+        if not shape:
+            return number(value)
+        if not isinstance(value, (list, tuple)) and not np.shape(value):
+            raise Wrong("not a list")
+        values = list(value)
+        if len(values) != shape[0]:
+            raise Wrong("not of this length")
+        return [read(value, shape[1:]) for value in values]
+
+    try:
+        return np.array(read(got, shape), float)
+    except (Wrong, TypeError, ValueError) as error:
+        raise Wrong(f"{said} {_shown(got)}; expected {expected}.") from error
+
+
+def on_eight(f: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
+    """The program in which each of eight devices, along the axis 'i', runs f on its own parts."""
+    import jax
+
+    from utils.mesh import make_mesh
+
+    return jax.jit(jax.shard_map(f, mesh=make_mesh((8,), ("i",)), in_specs=in_specs, out_specs=out_specs))
+
+
+def part(answer: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Any]:
+    """The reader's per-device program; what it returns must be an array of this shape."""
+    import jax
+
+    def program(*parts: Any) -> Any:
+        got = answer(*parts)
+        if got is None:
+            raise Wrong("Your function returns None. Does it end with `return`?")
+        if not isinstance(got, jax.Array):
+            raise Wrong(f"Your function returns a {type(got).__name__}, {got!r}; expected an array of shape {shape}.")
+        if got.shape != shape:
+            raise Wrong(
+                f"On each device your function returns an array of shape {got.shape}; expected {shape}, the device's part."
+            )
+        return got
+
+    return program
+
+
 def spell(sharding: Any) -> str:
     """A sharding in few words, the same on every supported JAX."""
     from utils.compat import device_text, spec_text
@@ -96,6 +174,35 @@ def spell(sharding: Any) -> str:
         sizes = " x ".join(map(str, sharding.mesh.devices.shape))
         return f"{spec_text(sharding.spec)} on a {sizes} mesh {sharding.mesh.axis_names}"
     return ", ".join(sorted(map(device_text, sharding.device_set)))
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+_NO_NUMBER: list[tuple[Callable[[Any], bool], str]] = [  # what is handed over for a number, and what to do about it
+    (lambda got: got is None, "Does the function end with `return`, on every way through it?"),
+    (lambda got: isinstance(got, str), "That is a text; leave out the quotes."),
+    (lambda got: callable(got), "That is a function; call it."),
+    (lambda got: getattr(got, "shape", ()) == (1,), "That is an array with an axis; take its one value, [0]."),
+]
+
+
+def _scalar(got: Any) -> Any:
+    """The Python number that this is, or None."""
+    try:
+        value = got.item() if getattr(got, "shape", None) == () else got
+        if isinstance(value, Real) and not isinstance(value, bool):
+            float(value)
+            return value
+    except Exception:  # a key of JAX, a value that is being traced, a whole number beyond all floats
+        pass
+    return None
+
+
+def _shown(got: Any) -> str:
+    """An answer in a few words."""
+    if getattr(got, "shape", None):
+        return f"an array of shape {tuple(got.shape)}"
+    return _SHORT.repr(got)
 
 
 def _is_stub(answer: Callable[..., Any]) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from numbers import Real
 
-from utils.exercises import Wrong, exercise
+from utils.exercises import Wrong, exercise, number, numbers
 
 Slips = dict[str, list[tuple[float, str]]]  # for each factor: plausible wrong values, and the words that name the slip
 
@@ -40,14 +39,6 @@ def named_slips(said: float, formula: Callable[..., float], right: dict[str, flo
     return ""
 
 
-def _number(got: object, what: str) -> float:
-    if getattr(got, "shape", None) == ():  # an array of one number, of NumPy or JAX
-        got = got.item()
-    if isinstance(got, bool) or not isinstance(got, Real) or got != got:
-        raise Wrong(f"You return {got!r}; expected {what}.")
-    return float(got)
-
-
 def _judge(said: float, case: str, unit: str, formula: Callable, right: dict, slips: Slips, advice: str) -> None:
     """Nothing where the number is right to 0.1 %; else Wrong with the slip that explains it."""
     want = formula(**right)
@@ -55,8 +46,6 @@ def _judge(said: float, case: str, unit: str, formula: Callable, right: dict, sl
         return
     amount = f"{said:,.0f}" if abs(said) >= 1e4 else f"{said:.5g}"
     said_so = f"{case}you say {amount} {unit}" if case else f"You say {amount} {unit}"
-    if said <= 0:
-        raise Wrong(f"{said_so}; a size, a rate or a time is above 0.")
     words = named_slips(said, formula, right, slips)
     off = said / want
     times = f"{off:.4g} times too large" if off > 1 else f"{1 / off:.4g} times too small"
@@ -64,7 +53,7 @@ def _judge(said: float, case: str, unit: str, formula: Callable, right: dict, sl
 
 
 def _judge_bytes_of_gradient(answer):
-    said = _number(answer(), "one number, of bytes")
+    said = number(answer(), "one number, of bytes", positive=True)
     _judge(
         said,
         "",
@@ -104,12 +93,11 @@ def bytes_of_gradient():
 
 
 def _judge_microseconds_of_gather(answer):
-    got = answer()
-    got = got.tolist() if hasattr(got, "tolist") else got
-    if not isinstance(got, (list, tuple)) or len(got) != 2:
-        raise Wrong(f"You return {got!r}; expected two numbers: µs on the ring, µs on the torus.")
-    said = [_number(value, "two numbers: µs on the ring, µs on the torus") for value in got]
-
+    said = numbers(answer(), (2,), "two numbers: µs on the ring, µs on the torus")
+    said = [
+        number(value, "a time in µs", said=f"{name}: you say", positive=True)
+        for name, value in zip(("Ring", "Torus"), said, strict=True)
+    ]
     if math.isclose(said[0], 9) and math.isclose(said[1], 18):
         raise Wrong("You have the two in the other order: the ring first, then the torus.")
 
@@ -174,7 +162,7 @@ def microseconds_of_gather():
 
 def _judge_crossover_bytes(answer):
     for n, alpha, beta in ((8, 1e-6, 50e9), (64, 2e-6, 100e9)):
-        said = _number(answer(n, alpha, beta), "one number of bytes")
+        said = number(answer(n, alpha, beta), "one number, of bytes", positive=True)
         _judge(
             said,
             f"For n = {n}, alpha = {alpha:g} s, beta = {beta:g} bytes/s ",
@@ -215,7 +203,7 @@ def crossover_bytes(n, alpha, beta):
 
 
 def _judge_link_rate(answer):
-    said = _number(answer(), "one number, of bytes per second")
+    said = number(answer(), "one number, of bytes per second", positive=True)
     _judge(
         said,
         "",
@@ -248,7 +236,7 @@ def link_rate():
 
 def _judge_smallest_d(answer):
     for n, flops, rate in ((8, 197e12, 100e9), (16, 989.5e12, 450e9)):
-        said = _number(answer(n, flops, rate), "one number, a size")
+        said = number(answer(n, flops, rate), "one number, a size", positive=True)
         _judge(
             said,
             f"For n = {n}, {flops:g} FLOP/s and {rate:g} bytes/s ",

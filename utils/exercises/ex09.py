@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 
 import numpy as np
 
-from utils.exercises import Wrong, exercise
+from utils.exercises import Wrong, exercise, number
 
 # Fabricated, in microseconds: (device, name, start, end). In TALL the longest collective, the first to start and the last
 # to start are three devices, and none of them is the straggler.
@@ -88,9 +87,7 @@ def _sums(events, communication):
 def _judge_most_work(answer):
     # By hand: device 1 computes 70 of 20, 70, 35, 20; and device 0 computes 80 of 80, 50, 20.
     for events, want in ((TALL, 1), (PIECES, 0)):
-        got = answer(list(events))
-        if not isinstance(got, Integral) or isinstance(got, bool):
-            raise Wrong(f"You return {got!r}; expected the number of a device.")
+        got = number(answer(list(events)), "the number of a device", whole=True)
         if got == want:
             continue
         longest_wait = _sums(events, True)
@@ -139,10 +136,8 @@ def _judge_waiting_share(answer):
     got = answer(list(events))
     if not isinstance(got, dict) or set(got) != set(want):
         raise Wrong(f"You return {got!r}; expected a dictionary with a share for each of the devices 0, 1, 2.")
-    got = {d: share.item() if getattr(share, "shape", None) == () else share for d, share in got.items()}
-    for device, share in got.items():
-        if not isinstance(share, Real) or isinstance(share, bool):
-            raise Wrong(f"For device {device} you return {share!r}; expected a number from 0 to 1.")
+    said = "For device {} you return"
+    got = {d: number(share, "a number from 0 to 1", said=said.format(d)) for d, share in got.items()}
 
     def close(other):
         return all(math.isclose(got[d], other[d], abs_tol=1e-3) for d in want)
@@ -195,9 +190,7 @@ def _judge_compilations(answer):
         (b, "float32", 0.4, True),
         (b, "float32", 0.5, True),
     ]
-    got, short = answer(list(calls)), answer(list(calls[:2]))
-    if not isinstance(got, Integral) or isinstance(got, bool):
-        raise Wrong(f"You return {got!r}; expected a whole number.")
+    got, short = (number(answer(list(part)), "a whole number", whole=True) for part in (calls, calls[:2]))
     if got == 4 and short == 1:
         return
     if got == 4:
