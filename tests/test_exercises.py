@@ -12,16 +12,20 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from tests.checks import exercises_of
+from tests.checks import exercises_of, predictions_of
 from tools import notebooks
 from utils import exercises
-from utils.exercises import Wrong, ex02, number, numbers, same
+from utils.exercises import Prediction, Wrong, ex02, number, numbers, same
 from utils.mesh import make_mesh
 
-WRONG, ALL = {}, []
+WRONG, GUESSES, ALL, PREDICTIONS = {}, {}, [], {}
 for lesson in map(notebooks.number, notebooks.lessons()):
-    WRONG |= importlib.import_module(f"tests.wrong_answers.ex{lesson}").WRONG
-    ALL += exercises_of(importlib.import_module(f"utils.exercises.ex{lesson}")).values()
+    tables = importlib.import_module(f"tests.wrong_answers.ex{lesson}")
+    WRONG |= tables.WRONG
+    GUESSES |= getattr(tables, "GUESSES", {})
+    module = importlib.import_module(f"utils.exercises.ex{lesson}")
+    ALL += exercises_of(module).values()
+    PREDICTIONS |= {f"{lesson}-{name}": prediction for name, prediction in predictions_of(module).items()}
 
 
 @pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.function.__name__)
@@ -99,6 +103,55 @@ def test_same_names_what_differs(devices):
             same(got, want)
         assert message in str(wrong.value)
     same(want, want)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=PREDICTIONS)
+def test_wrong_guesses_are_told_what_they_forgot(prediction):
+    truth, wrong = GUESSES[prediction]
+    assert len(wrong) >= 2
+    for guess, message in wrong:
+        readings = prediction.readings(guess, truth)
+        assert message in " ".join(line for line in readings if not line.endswith("right."))
+    right = tuple(truth.values()) if isinstance(truth, dict) else truth
+    readings = prediction.readings(right, truth)
+    assert len(readings) == (len(truth) if isinstance(truth, dict) else 1)
+    assert all(line.endswith(": right.") for line in readings)
+
+
+@pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=PREDICTIONS)
+def test_whatever_is_guessed_gets_a_reading(prediction, capsys):
+    truth, _ = GUESSES[prediction]
+    several = len(truth) if isinstance(truth, dict) else 0
+    for odd in [*ODD, 0, 10**400, jnp.ones(3)]:
+        for guess in (odd, (odd,) * several) if several else (odd,):
+            prediction.compare(guess, truth)
+            assert bool(capsys.readouterr().out) == (odd is not None), odd
+
+
+def test_readings_of_a_guess(capsys):
+    """By hand: a ring of 8 sends 7/8 of the array."""
+    sent = Prediction(
+        "bytes", {8 / 7: "its own part; kept", 1 / 4: "numbers: 4 bytes each", 0.5: "half", 1 / 2.0001: "2"}
+    )
+    for guess, said in [
+        (None, ""),
+        (7168, "Your guess, 7,168 bytes: right.\n"),
+        (np.float32(7168.001), "Your guess, 7,168 bytes: right.\n"),
+        (8192, "Your guess, 8,192 bytes, is 1.143 times too large: its own part; kept.\n"),
+        (2048, "Your guess, 2,048 bytes, is 3.5 times too small: its own part, and numbers.\n"),
+        (123, "Your guess, 123 bytes, is 58.28 times too small.\n"),
+        (0, "Your guess, 0 bytes, is too small.\n"),
+        ((7168, 1), "Your guess is (7168, 1); expected one number, of bytes.\n"),
+    ]:
+        sent.compare(guess, 7168)
+        assert capsys.readouterr().out == said
+    Prediction("", {}, {"a": {2: "twice"}, "b": {3: "thrice"}}).compare((2, 3, 1), {"a": 1, "b": 0, "c": 1})
+    assert capsys.readouterr().out.splitlines() == [
+        "a: your guess, 2, is 2 times too large: twice.",
+        "b: your guess, 3, is too large: thrice.",
+        "c: your guess, 1: right.",
+    ]
+    assert Prediction("FLOPs", {}, within=0.1).readings(2000, 1970) == ["Your guess, 2,000 FLOPs: right."]
 
 
 def test_one_number_in_each_of_its_forms():

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
+import re
 import reprlib
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+
+Slips = dict[str, list[tuple[float, str]]]  # for each factor: plausible wrong values, and the words that name the slip
 
 
 class Wrong(Exception):
@@ -64,6 +68,103 @@ class Exercise:
 def exercise(judge: Callable[[Callable[..., Any]], None], hint: str) -> Callable[[Callable[..., Any]], Exercise]:
     """Make an exercise of the solution that stands below it."""
     return lambda function: Exercise(function, judge, hint)
+
+
+@dataclass(frozen=True, eq=False)  # by identity, as the key of a table
+class Prediction:
+    """A number that the reader commits to in the cell that counts it; `compare` says which factor was forgotten.
+
+    In exNN.py:     torus_steps = Prediction("steps", {6 / 4: "an axis of n devices takes n - 1 steps, not n"})
+    In the lesson:  guess = None  # your number of steps           the first line of the cell that answers
+                    ...
+                    ex07.torus_steps.compare(guess, len(found))    below what it prints, above the picture it ends with
+
+    `slips`: by what factor a wrong guess is off, guess / truth (where the truth is 0, the guess itself), and the words
+    that name the slip. Two slips at once are found, too. The truth is what the cell counted: it is not written here.
+    `within`: how far off, relatively, is still right; of an estimate, 0.1 or so.
+
+    Several numbers at once: the truth is a dictionary, the guess a tuple in its order, None in the place of one that
+    the reader leaves out; `own` has the slips that are told of one label alone.
+
+    tests/wrong_answers/exNN.py has the plausible wrong guesses: GUESSES = {ex07.torus_steps: (4, [(6, "n - 1")])}.
+    """
+
+    unit: str
+    slips: dict[float, str]
+    own: dict[str, dict[float, str]] = field(default_factory=dict)
+    within: float = 1e-3
+
+    def compare(self, guess: Any, truth: float | dict[str, float]) -> None:
+        """Print what is to be said about the guess; nothing where it is None."""
+        for line in self.readings(guess, truth):
+            print(textwrap.fill(line, 110, break_on_hyphens=False))
+
+    def readings(self, guess: Any, truth: float | dict[str, float]) -> list[str]:
+        """The lines that `compare` prints, one for each number that the reader guessed."""
+        if guess is None:
+            return []
+        if not isinstance(truth, dict):
+            return [f"Your guess{self._reading(guess, float(truth))}"]
+        if not isinstance(guess, (list, tuple)) or len(guess) != len(truth):
+            return [f"Your guess is {_shown(guess)}; expected {len(truth)} numbers: {', '.join(truth)}."]
+        pairs = zip(guess, truth.items(), strict=True)
+        return [
+            f"{of}: your guess{self._reading(one, float(value), of)}" for one, (of, value) in pairs if one is not None
+        ]
+
+    def _reading(self, guess: Any, truth: float, label: str = "") -> str:
+        try:
+            said = number(guess, f"one number, of {self.unit}" if self.unit else "one number", said=" is")
+        except Wrong as wrong:
+            return str(wrong)
+        shown = f", {amount(said)} {self.unit.removesuffix('s') if said == 1 else self.unit}".rstrip()
+        if math.isclose(said, truth, rel_tol=self.within, abs_tol=1e-9):
+            return f"{shown}: right."
+        slips: Slips = {}
+        for factor, words in {**self.slips, **self.own.get(label, {})}.items():
+            slips.setdefault(words, []).append((factor, words))
+        words = named_slips(
+            said,
+            lambda **factors: (truth or 1) * math.prod(factors.values()),
+            dict.fromkeys(slips, 1.0),
+            slips,
+            self.within,
+        )
+        return f"{shown}, is {off_by(said, truth)}{words and ': '}{words}."
+
+
+def named_slips(
+    said: float, formula: Callable[..., float], right: dict[str, float], slips: Slips, within: float = 1e-3
+) -> str:
+    """Which factors explain the wrong number? The words of the single slips that give it, else of a pair, else ''.
+
+    `formula` is called with the factors of `right`, one or two of them replaced by a plausible wrong value. Of a pair,
+    each slip is told in short, up to its first colon or semicolon.
+    """
+    options = [(name, value, words) for name, values in slips.items() for value, words in values]
+    for count in (1, 2):
+        found = []
+        for chosen in itertools.combinations(options, count):
+            changed = {name: value for name, value, _ in chosen}
+            got = formula(**{**right, **changed})
+            if len(changed) == count and math.isclose(said, got, rel_tol=within):
+                told = [words if count == 1 else re.split(r"[:;] ", words)[0] for _, _, words in chosen]
+                found.append(", and ".join(told))
+        if found:
+            return "; or: ".join(found[: 3 - count])
+    return ""
+
+
+def off_by(said: float, want: float) -> str:
+    """By how much a number is wrong, such as '2 times too large'."""
+    high, low = max(said, want), min(said, want)
+    times = f"{high / low:.4g} times " if low > 0 else ""
+    return f"{times}too {'large' if said > want else 'small'}"
+
+
+def amount(value: float) -> str:
+    """A number as one says it: 28,672 or 3.5."""
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.5g}"
 
 
 def same(got: Any, want: Any, what: str = "Your result") -> None:
