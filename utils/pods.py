@@ -122,8 +122,8 @@ def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool
     With `here=False`, and where nothing can be compiled, the plan of this label is taken from the record. What was
     compiled in this process under the same label is not compiled again.
 
-    Raises JaxRuntimeError, in the compiler's words, for a program that does not fit into the memory of a chip, and
-    LookupError for a label that is not in the record.
+    Raises JaxRuntimeError, in the compiler's words, for a program that does not fit into the memory of a chip,
+    LookupError for a label that is not in the record, and RuntimeError where this JAX cannot read the program.
     """
     if not (here and _can_compile()):
         found = _recorded().get(label)
@@ -155,6 +155,9 @@ def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
     try:
         return summary(cost(compile_it(*arguments)))
     except jax.errors.JaxRuntimeError as error:
+        if str(error).startswith("INTERNAL"):  # the program is compiled, and its text cannot be had
+            pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
+            raise RuntimeError(f"{pair}. A newer JAX may; the record has the lesson's own programs.") from error
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
         # Its first sentence, without the many lines that list what takes the place.
