@@ -9,7 +9,7 @@ REPOSITORY ?=
 REVISION ?=
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help lab test test-oldest test-newest check format links refresh stamp bench test-environment
+.PHONY: help lab room test test-oldest test-newest check format links refresh stamp bench test-environment
 
 help:  ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -17,6 +17,9 @@ help:  ## list what make can do
 lab:  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
 	@$(ENVIRONMENT) .venv requirements.txt
 	@cd notebooks && ../.venv/bin/jupyter lab $(ARGS)
+
+room:  ## say in seconds whether this machine is ready for the course, and what to do if not
+	@$(PYTHON) -m utils.room
 
 test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
