@@ -11,8 +11,16 @@ from pathlib import Path
 
 from tools import notebooks
 
-BLOB = re.compile(
-    r"(colab\.research\.google\.com/github/|welcome\?src=https://github\.com/)[\w.-]+/[\w.-]+/blob/[\w.-]+/"
+PAGES = (  # besides the notebooks, what holds the repository's address
+    "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "teach/workshop.md",
+    ".github/CONTRIBUTING.md",
+)
+BADGE = re.compile(  # where a badge leads: to a place that opens notebooks, and there to this name and revision
+    r"(?P<place>colab\.research\.google\.com/github/|welcome\?src=https://github\.com/|mybinder\.org/v2/gh/|codespaces\.new/)"
+    r"(?P<name>[\w.-]+/[\w.-]+)(?P<between>/blob/|/tree/|/)(?P<revision>[\w.-]+)(?=[/?])"
 )
 
 
@@ -29,9 +37,9 @@ def stamp(root: Path, name: str, revision: str) -> None:
 
     def addresses(old: str) -> str:
         new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", old)
-        return BLOB.sub(rf"\g<1>{name}/blob/{revision}/", new)
+        return BADGE.sub(rf"\g<place>{name}\g<between>{revision}", new)
 
-    for page in (root / "README.md", root / ".github" / "CONTRIBUTING.md"):
+    for page in (root / page for page in PAGES):
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
     for path in notebooks.lessons(root):
         notebook = notebooks.read(path)
