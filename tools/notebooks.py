@@ -37,9 +37,9 @@ def setup_source() -> str:
     return SETUP.read_text(encoding="utf-8").rstrip("\n")
 
 
-def badges(path: str) -> str:
-    """The four badges, as Markdown, of the notebook at `path` in the repository."""
-    name, revision = repository()
+def badges(path: str, setup: str | None = None) -> str:
+    """The four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
+    name, revision = repository(setup)
     blob = f"{name}/blob/{revision}/{path}"
     return (
         "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
