@@ -38,6 +38,10 @@ test-newest:  ## the same on the newest JAX and the newest Python found
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
 	echo "Running the tests on the newest JAX ..."; .venv-newest/bin/python $(PYTEST) $(ARGS)
 
+slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
+	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
+	@.venv-slides/bin/python -m tools.slides $(LESSONS)
+
 check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
 	@echo "Linting ..."
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff check --quiet $(NARROW)
