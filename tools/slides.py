@@ -1,8 +1,8 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
-What stands where, a cell's `slideshow` metadata says (see CONTRIBUTING, Slides). What a slide shows of a cell is decided
-here: questions, code, outputs and pictures; the prose between them goes to the speaker's notes. Everything is put on
-disk, reveal.js as well, so that slides need no network.
+A cell's `slideshow` metadata says where it stands (see CONTRIBUTING, Slides). What a slide shows of it is decided here:
+questions, code, outputs and pictures; the prose between them goes to the speaker's notes. Everything is put on disk,
+reveal.js as well, so that slides need no network.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
 
 
 def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool) -> Iterator[nbformat.NotebookNode]:
-    """What is shown of a text, and what is noted: each heading begins a slide, and so does each question without one."""
+    """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
     group: list[str] = []  # of the slide that is being filled
     notes: list[str] = []
     fresh, task = False, False  # right behind a heading; in an exercise
@@ -152,7 +152,7 @@ def main(numbers: list[str]) -> None:
     if not made:
         raise SystemExit(f"Error: there is no lesson {' '.join(numbers)}")
     print(f"{len(made)} in {OUT.name}/, to open in a browser: {', '.join(made)}")
-    print("Arrow keys go on and back, S opens the speaker's view, O the overview. Copy the whole folder to take it along.")
+    print("Arrow keys go on and back, S opens the speaker's view, O the overview. To take it along, copy the folder.")
 
 
 if __name__ == "__main__":
