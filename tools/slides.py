@@ -53,7 +53,8 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
             yield _code(cell, kind, source=cell.source)
             kind = "subslide" if "slide-turn" in tags else "fragment"
         if cell.outputs:
-            yield _code(cell, kind, outputs=cell.outputs)
+            alone = [tag for tag in tags if tag.startswith("slide-")]  # by which slides.css gives it more room
+            yield _code(cell, kind, outputs=cell.outputs, tags=alone)
     elif kind == "notes":
         yield _text(cell, "notes", [cell.source])
     else:
@@ -62,9 +63,10 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
 
 def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool) -> Iterator[nbformat.NotebookNode]:
     """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
+    found = blocks(cell.source)
     group: list[str] = []  # of the slide that is being filled
     notes: list[str] = []
-    fresh, task = False, False  # right behind a heading; in an exercise
+    expected, task = "", False  # what is shown behind a heading: a paragraph, then its list; in an exercise, all
 
     def finish() -> Iterator[nbformat.NotebookNode]:
         nonlocal kind
@@ -76,26 +78,30 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool) -> Iterator
         group.clear()
         notes.clear()
 
-    for block in blocks(cell.source):
-        heading, question = re.match(r"#+ ", block), block.startswith(PREDICT)
+    for i, block in enumerate(found):
+        asks = i and found[i + 1 : i + 2] and found[i + 1].startswith(PREDICT)  # what stands right before a question
         asked = any(shown.startswith(PREDICT) for shown in group)
-        if heading or (question and (asked or (not group and notes))):
+        if re.match(r"#+ ", block):
             yield from finish()
-        if heading:
             group.append(block)
-            fresh, task = True, block.startswith("### Exercise")
-        elif question or re.match(r"[|>]|```", block):  # a table, a quotation, a listing
+            expected, task = "paragraph", block.startswith("### Exercise")
+        elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing, a formula
+            if block.startswith(PREDICT) and (asked or not group):
+                yield from finish()
             (notes if block.startswith("|") and block.count("\n") >= LONGEST else group).append(block)
+            expected = ""
         elif not block.startswith("[!["):  # badges are for pages
-            item = re.match(r"(- |\d+\. )", block)
-            (group if whole or task or fresh else notes).append(block)
-            fresh = fresh and not item  # the list behind the first paragraph belongs to it
-            fresh = fresh and not (item is None and any(_prose(shown) for shown in group[:-1]))
+            item = bool(re.match(r"(- |\d+\. )", block))
+            if whole or task or expected == "paragraph" or (expected == "list" and item):
+                group.append(block)
+            elif asks:
+                if asked or not group:
+                    yield from finish()
+                group.append(block)
+            else:
+                notes.append(block)
+            expected = "list" if expected == "paragraph" and not item else ""
     yield from finish()
-
-
-def _prose(block: str) -> bool:
-    return not re.match(r"#+ |[|>]|```", block)
 
 
 def blocks(source: str) -> list[str]:
@@ -110,11 +116,10 @@ def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str]) -> nbformat.
     return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
 
 
-def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None):
+def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: list = ()):
     hidden = {} if source else {"transient": {"remove_source": True}}  # nbconvert's word for: no input
-    return nbformat.v4.new_code_cell(
-        source, outputs=outputs or [], metadata={"slideshow": {"slide_type": kind}, **hidden}
-    )
+    metadata = {"slideshow": {"slide_type": kind}, "tags": list(tags), **hidden}
+    return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
 
 
 def convert(notebook: nbformat.NotebookNode, title: str) -> str:
