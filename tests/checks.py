@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from tools import notebooks
-from utils.exercises import Exercise
+from utils.exercises import Exercise, Prediction
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 MASKS = [  # what differs from run to run and from machine to machine
@@ -204,6 +204,57 @@ def badge_faults(notebook: Any, path: str) -> list[str]:
 
 def exercises_of(module: ModuleType) -> dict[str, Exercise]:
     return {name: value for name, value in vars(module).items() if isinstance(value, Exercise)}
+
+
+def predictions_of(module: ModuleType) -> dict[str, Prediction]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Prediction)}
+
+
+def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
+    """Each prediction of the notebook's module is compared in one cell, which begins with the empty guess, and back."""
+    faults, compared = [], []
+    alias = module.__name__.split(".")[-1]
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        names = re.findall(rf"^{alias}\.(\w+)\.compare\(guess, ", cell.source, re.M)
+        compared += names
+        if len(names) != len(re.findall(r"^guess = ", cell.source, re.M)) or len(names) > 1:
+            faults.append(f"{cell.id}: a guess and its comparison do not stand in one cell, one of each")
+        elif names and not re.match(r"guess = None  # \w|guess = None  # \(", cell.source):
+            faults.append(f"{cell.id}: does not begin with `guess = None  # what is asked`")
+    if sorted(compared) != sorted(predictions_of(module)):
+        faults.append(f"compared {sorted(compared)}, the module has {sorted(predictions_of(module))}")
+    return faults
+
+
+def guessed(notebook: Any, module: ModuleType, guesses: dict[Prediction, tuple]) -> Any:
+    """The notebook as a reader leaves it who guesses everything right: what the tables of wrong guesses say is true."""
+    filled = nbformat.from_dict(notebook)
+    for cell, prediction in _compared(filled, module):
+        truth = guesses[prediction][0]
+        right = tuple(truth.values()) if isinstance(truth, dict) else truth
+        cell.source = re.sub(r"^guess = None", f"guess = {right!r}", cell.source)
+    return filled
+
+
+def reading_faults(executed: Any, module: ModuleType, guesses: dict[Prediction, tuple]) -> list[str]:
+    """Where such a reader is not told, of each number, that it is right: by what the cell counted, it is another."""
+    faults = []
+    for cell, prediction in _compared(executed, module):
+        truth = guesses[prediction][0]
+        lines = [line for _, text in texts(cell) for line in text.splitlines() if "our guess" in line]
+        if len(lines) != (len(truth) if isinstance(truth, dict) else 1):
+            faults.append(f"{cell.id}: says {len(lines)} things about the guess")
+        faults += [f"{cell.id}: {line}" for line in lines if not line.endswith(": right.")]
+    return faults
+
+
+def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Prediction]]:
+    """The cells that compare a guess, each with its prediction."""
+    call = re.compile(rf"^{module.__name__.split('.')[-1]}\.(\w+)\.compare\(guess, ", re.M)
+    found = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
+    return [(cell, predictions_of(module)[name[1]]) for cell, name in found if name]
 
 
 def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from tests import checks
 from tests.conftest import execute
 from tools import notebooks
-from utils.exercises import ex01
+from utils.exercises import Prediction, ex01
 
 LESSON = notebooks.ROOT / "notebooks" / "01_devices.ipynb"
 
@@ -209,6 +209,34 @@ def test_a_solution_that_fails_and_an_empty_hint_are_caught(monkeypatch):
     faults = exercise_faults(lambda notebook: None, broken)
     assert any("its hint is empty" in fault for fault in faults)
     assert any("its solution is rejected" in fault for fault in faults)
+
+
+def test_a_prediction_with_a_fault_is_caught(clone):
+    """By hand: the cell counts 4."""
+    four = Prediction("steps", {2: "both ways"})
+    module = ModuleType("utils.exercises.ex01")
+    module.four = four
+
+    def notebook(guess="guess = None  # steps", name="four", counted=4):
+        made = small("", f"{guess}\nex01.{name}.compare(guess, {counted})")
+        made.cells[
+            1
+        ].source = f"from utils.exercises import Prediction, ex01\nex01.four = Prediction({four.unit!r}, {four.slips})"
+        return made
+
+    assert checks.prediction_faults(notebook(), module) == []
+    for fault, said in [
+        (notebook(guess="guess = 3  # steps"), "cell-1: does not begin with"),
+        (notebook(guess="guess = None"), "cell-1: does not begin with"),
+        (notebook(guess=""), "cell-1: a guess and its comparison do not stand in one cell"),
+        (notebook(name="five"), "compared ['five'], the module has ['four']"),
+        (small("1"), "compared [], the module has ['four']"),
+    ]:
+        assert said in " ".join(checks.prediction_faults(fault, module))
+    guesses = {four: (4, [(8, "both ways")])}
+    for counted, faults in [(4, []), (2, ["cell-1: Your guess, 4 steps, is 2 times too large: both ways."])]:
+        done = run(checks.guessed(notebook(counted=counted), module, guesses), clone)
+        assert checks.reading_faults(done, module, guesses) == faults
 
 
 # 6. Structure.

@@ -60,6 +60,20 @@ def test_exercises(path: Path) -> None:
 
 
 @LESSONS
+def test_predictions(path: Path, executed: Execute, tmp_path: Path) -> None:
+    """The right guesses, worked out by hand, are right by what the cells count."""
+    module = importlib.import_module(f"utils.exercises.ex{notebooks.number(path)}")
+    committed = notebooks.read(path)
+    checks.refuse(checks.prediction_faults(committed, module))
+    if not checks.predictions_of(module):
+        return
+    guesses = importlib.import_module(f"tests.wrong_answers.ex{notebooks.number(path)}").GUESSES
+    copy = tmp_path / f"{path.stem}_guessed.ipynb"
+    notebooks.write(checks.guessed(committed, module, guesses), copy)
+    checks.refuse(checks.reading_faults(executed(copy), module, guesses))
+
+
+@LESSONS
 def test_structure(path: Path) -> None:
     checks.refuse(checks.structure_faults(path))
 

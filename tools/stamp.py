@@ -51,7 +51,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
         rows = re.sub(row, rf"\g<1> {colab} {kaggle}<br>{binder} {codespaces} |", rows, flags=re.M)
         notebook = notebooks.read(path)
         title = notebook.cells[0]
-        title.source = re.sub(r"\n*(^\[!\[Open in .*\n?)*\Z", f"\n\n{badges}", title.source, flags=re.M)
+        title.source = re.sub(r"\n*(^\[!\[Open in .*\n?)*\Z", f"\n\n{badges}", title.source, count=1, flags=re.M)
         for cell in notebook.cells:
             if cell.id == "setup":
                 cell.source = text.rstrip("\n")

@@ -102,3 +102,115 @@ WRONG = {
         (lambda n, c, w: 27580, "For n = 16"),
     ],
 }
+
+# prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
+GUESSES = {
+    ex07.slots: (
+        {"cells": 8, "steps": 3},
+        [
+            ((64, None), "a reduce-scatter gives away"),
+            ((56, None), "so many were given away"),
+            ((1, None), "each of the eight devices is left with one"),
+            ((None, 4), "the diagonal, 8 cells, is there before the first step"),
+            ((None, 3.5), "the diagonal, 8 cells"),
+            ((None, 5), "it begins with 8 cells"),
+        ],
+    ),
+    ex07.ring_exchange: (
+        3.5,
+        [
+            (7 / 8, "so much is sent directly"),
+            (7, "your own stays, and one drops out"),
+            (49 / 8, "one has arrived and drops out"),
+            (36 / 8, "the bundles have 7, 6, ... 1 blocks"),
+            (28, "you count blocks"),
+            (14336, "you count bytes"),
+        ],
+    ),
+    ex07.torus: (
+        {"steps": 4, "bytes, times the ring's": 1},
+        [
+            ((6, 1), "an axis of n devices takes n - 1 steps, not n: 3 and 1"),
+            ((3, 1), "that is the axis of four"),
+            ((8, 1), "the steps of the two axes are added"),
+            ((7, 1), "that is the ring"),
+            ((2, 1), "the one of four takes 3 steps"),
+            ((4, 4 / 7), "in the last one a device sends four blocks"),
+            ((4, 2), "none comes twice"),
+            ((4, 0.5), "seven blocks have to come, whichever way"),
+            (4, "expected 2 numbers: steps, bytes, times the ring's"),
+        ],
+    ),
+    ex07.asked_of_jax: (
+        {"all-gather": 28_672, "reduce-scatter": 3_584, "all-to-all": 3_584, "all-reduce": 7_168},
+        [
+            ((8 * 4096, None, None, None), "all-gather: your guess, 32,768 bytes, is 1.143 times too large: (n - 1)/n"),
+            ((3584, None, None, None), "b is what a device puts in"),
+            ((4096, None, None, None), "that is one block"),
+            ((None, 4096, None, None), "its own a device keeps"),
+            ((None, 28_672, None, None), "b is cut into eight: a step sends an n-th"),
+            ((None, 7168, None, None), "a reduce-scatter is half of one"),
+            ((None, 896, None, None), "a float32 takes 4 bytes"),
+            ((None, None, 14_336, None), "that is our ring, with its hops"),
+            ((None, None, 4096, None), "(n - 1)/n is missing"),
+            ((None, None, None, 3584), "the sums have to be handed out, too"),
+            ((None, None, None, 8192), "(n - 1)/n is missing"),
+            ((None, None, None, 4096), "(n - 1)/n is missing, and that is one half"),
+            ((None, None, None, 57_344), "that is the whole array in each step"),
+            ((None, None, None, "7168"), "your guess is '7168'; expected one number, of bytes. That is a text"),
+        ],
+    ),
+    ex07.of_the_bound: (
+        {
+            "our ring": 1,
+            "psum_scatter": 1,
+            "psum, then a slice": 2,
+            "jit: t.sum(axis=0)": 2,
+            "psum_scatter, bfloat16": 2,
+        },
+        [
+            ((2, 1, 2, 2, 2), "our ring: your guess, 2 times the bound, is 2 times too large"),
+            ((1, 2, 2, 2, 2), "psum_scatter is a reduce-scatter"),
+            ((1, 1, 1, 2, 2), "cutting it afterwards saves nothing"),
+            ((1, 1, 8, 2, 2), "an all-reduce is two halves"),
+            ((1, 1, 2, 1, 2), "the CPU's compiler forms no reduce-scatter"),
+            ((1, 1, 2, 2, 1), "the CPU's compiler widens bfloat16"),
+            ((1, 1, 2, 2, 0.5), "half the bytes is the bound already"),
+        ],
+    ),
+    ex07.too_many_axes: (
+        7168,
+        [
+            (4096, "that is a group of two"),
+            (8192, "(n - 1)/n is missing"),
+            (10_240, "not an all-reduce along each"),
+            (6144, "that is a group of four, along 'y' alone"),
+            (3584, "half of an all-reduce"),
+            (57_344, "that is the whole array in each step"),
+            (1792, "you count numbers"),
+        ],
+    ),
+    ex07.ridge: (
+        1970,
+        [
+            (200, "that is a byte of the chip's memory"),
+            (20_000, "197,000 by 100"),
+            (20, "197,000 by 100"),
+            (3940, "both ways round the ring is two links"),
+            (985, "a ring uses two of the four links"),
+            (246, "bytes, not bits"),
+        ],
+    ),
+    ex07.travels: (
+        {"sums_travel": 57_344, "x_travels": 28_672, "w_travels": 114_688},
+        [
+            ((65_536, None, None), "(n - 1)/n is missing"),
+            ((114_688, None, None), "the 2 belongs to an all-reduce"),
+            ((None, 14_336, None), "you took 2 bytes, a bfloat16"),
+            ((None, 7168, None), "a float32 takes 4 bytes"),
+            ((None, 16_384, None), "(n - 1)/n is missing, and you took 2 bytes, a bfloat16."),
+            ((None, None, 917_504), "a step sends an n-th"),
+            ((None, None, 16_384), "you count one step of seven"),
+        ],
+    ),
+}

@@ -110,3 +110,85 @@ WRONG = {
         (lambda calls: 1, "Each shape is compiled for itself"),
     ],
 }
+
+# prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
+GUESSES = {
+    ex09.psums: (
+        5,
+        [
+            (1, "five calls: each is an event of its own"),
+            (40, "that is all devices together"),
+            (8, "one psum is one event on each device"),
+            (10, "the sum of a device's own rows is no communication"),
+            (35, "an all-reduce is one event"),
+            (70, "an all-reduce is one event"),
+        ],
+    ),
+    ex09.cold: (
+        {"first call": 1, "second call": 0},
+        [
+            ((8, 0), "one program serves all eight devices"),
+            ((0, 0), "`new` is a new function"),
+            ((2, 0), "it is compiled once"),
+            ((1, 1), "the second call finds it"),
+            ((1, 8), "the program is kept"),
+        ],
+    ),
+    ex09.paired: (
+        {"longest device": 68, "shortest device": 68, "sum": 544},
+        [
+            ((64, None, None), "the 64 together with the 4"),
+            ((124, None, None), "64 goes with 4"),
+            ((None, 4, None), "the 4 together with the 64"),
+            ((None, 12, None), "4 goes with 64"),
+            ((None, 20, None), "that was before"),
+            ((34, None, None), "two documents of 34 words on average"),
+            ((None, None, 136), "4 times 1, 2, ... 16"),
+            ((None, None, 68), "that is one device's"),
+            ((None, None, 272), "sixteen documents"),
+        ],
+    ),
+    ex09.hidden: (
+        {"host to devices": 5, "device to host": 5, "collectives on a device": 0},
+        [
+            ((0, 5, 0), "JAX puts a NumPy array on the devices in every call"),
+            ((1, 5, 0), "JAX puts a NumPy array on the devices in every call"),
+            ((10, 5, 0), "the weights are on the devices already"),
+            ((40, 5, 0), "one put, or one fetch, is one event"),
+            ((5, 0, 0), "float(loss) fetches a number in every step"),
+            ((5, 1, 0), "float(loss) fetches a number in every step"),
+            ((5, 10, 0), "the new weights stay"),
+            ((5, 5, 5), "an array without a layout is not cut"),
+            ((5, 5, 10), "an array without a layout is not cut"),
+        ],
+    ),
+    ex09.mended: (
+        {"host to devices": 1, "device to host": 1, "collectives on a device": 5},
+        [
+            ((5, 1, 5), "the batch is placed once"),
+            ((0, 1, 5), "the batch has to get there, once"),
+            ((8, 1, 5), "one device_put is one event"),
+            ((1, 5, 5), "the five losses come together"),
+            ((1, 0, 5), "the losses have to get here"),
+            ((1, 1, 0), "the batch is cut now"),
+            ((1, 1, 1), "in every step"),
+            ((1, 1, 10), "in one all-reduce"),
+            ((1, 1, 40), "on each device, one in each step"),
+        ],
+    ),
+    ex09.loops: (
+        {"rate static": 6, "rate traced": 1, "every third batch 8 rows": 2, "batch grows by 8 rows": 6},
+        [
+            ((1, 1, 2, 6), "each of the six values is a program of its own"),
+            ((0, 1, 2, 6), "the trace begins with the first call"),
+            ((6, 6, 2, 6), "the value of a traced argument is not part of the key"),
+            ((6, 0, 2, 6), "the first call compiles"),
+            ((6, 1, 1, 6), "two shapes are two programs"),
+            ((6, 1, 4, 6), "found the second time"),
+            ((6, 1, 3, 6), "found the second time"),
+            ((6, 1, 6, 6), "the two shapes are what counts"),
+            ((6, 1, 2, 1), "each shape is a program of its own"),
+            ((6, 1, 2, 5), "each shape is a program of its own"),
+        ],
+    ),
+}

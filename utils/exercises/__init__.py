@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import math
+import re
+import reprlib
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+
+Slips = dict[str, list[tuple[float, str]]]  # for each factor: plausible wrong values, and the words that name the slip
 
 
 class Wrong(Exception):
@@ -63,6 +70,103 @@ def exercise(judge: Callable[[Callable[..., Any]], None], hint: str) -> Callable
     return lambda function: Exercise(function, judge, hint)
 
 
+@dataclass(frozen=True, eq=False)  # by identity, as the key of a table
+class Prediction:
+    """A number that the reader commits to in the cell that counts it; `compare` says which factor was forgotten.
+
+    In exNN.py:     torus_steps = Prediction("steps", {6 / 4: "an axis of n devices takes n - 1 steps, not n"})
+    In the lesson:  guess = None  # your number of steps           the first line of the cell that answers
+                    ...
+                    ex07.torus_steps.compare(guess, len(found))    below what it prints, above the picture it ends with
+
+    `slips`: by what factor a wrong guess is off, guess / truth (where the truth is 0, the guess itself), and the words
+    that name the slip. Two slips at once are found, too. The truth is what the cell counted: it is not written here.
+    `within`: how far off, relatively, is still right; of an estimate, 0.1 or so.
+
+    Several numbers at once: the truth is a dictionary, the guess a tuple in its order, None in the place of one that
+    the reader leaves out; `own` has the slips that are told of one label alone.
+
+    tests/wrong_answers/exNN.py has the plausible wrong guesses: GUESSES = {ex07.torus_steps: (4, [(6, "n - 1")])}.
+    """
+
+    unit: str
+    slips: dict[float, str]
+    own: dict[str, dict[float, str]] = field(default_factory=dict)
+    within: float = 1e-3
+
+    def compare(self, guess: Any, truth: float | dict[str, float]) -> None:
+        """Print what is to be said about the guess; nothing where it is None."""
+        for line in self.readings(guess, truth):
+            print(textwrap.fill(line, 110, break_on_hyphens=False))
+
+    def readings(self, guess: Any, truth: float | dict[str, float]) -> list[str]:
+        """The lines that `compare` prints, one for each number that the reader guessed."""
+        if guess is None:
+            return []
+        if not isinstance(truth, dict):
+            return [f"Your guess{self._reading(guess, float(truth))}"]
+        if not isinstance(guess, (list, tuple)) or len(guess) != len(truth):
+            return [f"Your guess is {_shown(guess)}; expected {len(truth)} numbers: {', '.join(truth)}."]
+        pairs = zip(guess, truth.items(), strict=True)
+        return [
+            f"{of}: your guess{self._reading(one, float(value), of)}" for one, (of, value) in pairs if one is not None
+        ]
+
+    def _reading(self, guess: Any, truth: float, label: str = "") -> str:
+        try:
+            said = number(guess, f"one number, of {self.unit}" if self.unit else "one number", said=" is")
+        except Wrong as wrong:
+            return str(wrong)
+        shown = f", {amount(said)} {self.unit.removesuffix('s') if said == 1 else self.unit}".rstrip()
+        if math.isclose(said, truth, rel_tol=self.within, abs_tol=1e-9):
+            return f"{shown}: right."
+        slips: Slips = {}
+        for factor, words in {**self.slips, **self.own.get(label, {})}.items():
+            slips.setdefault(words, []).append((factor, words))
+        words = named_slips(
+            said,
+            lambda **factors: (truth or 1) * math.prod(factors.values()),
+            dict.fromkeys(slips, 1.0),
+            slips,
+            self.within,
+        )
+        return f"{shown}, is {off_by(said, truth)}{words and ': '}{words}."
+
+
+def named_slips(
+    said: float, formula: Callable[..., float], right: dict[str, float], slips: Slips, within: float = 1e-3
+) -> str:
+    """Which factors explain the wrong number? The words of the single slips that give it, else of a pair, else ''.
+
+    `formula` is called with the factors of `right`, one or two of them replaced by a plausible wrong value. Of a pair,
+    each slip is told in short, up to its first colon or semicolon.
+    """
+    options = [(name, value, words) for name, values in slips.items() for value, words in values]
+    for count in (1, 2):
+        found = []
+        for chosen in itertools.combinations(options, count):
+            changed = {name: value for name, value, _ in chosen}
+            got = formula(**{**right, **changed})
+            if len(changed) == count and math.isclose(said, got, rel_tol=within):
+                told = [words if count == 1 else re.split(r"[:;] ", words)[0] for _, _, words in chosen]
+                found.append(", and ".join(told))
+        if found:
+            return "; or: ".join(found[: 3 - count])
+    return ""
+
+
+def off_by(said: float, want: float) -> str:
+    """By how much a number is wrong, such as '2 times too large'."""
+    high, low = max(said, want), min(said, want)
+    times = f"{high / low:.4g} times " if low > 0 else ""
+    return f"{times}too {'large' if said > want else 'small'}"
+
+
+def amount(value: float) -> str:
+    """A number as one says it: 28,672 or 3.5."""
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.5g}"
+
+
 def same(got: Any, want: Any, what: str = "Your result") -> None:
     """Raise Wrong where two arrays differ, naming the first of: type, shape, dtype, sharding, a value.
 
@@ -88,6 +192,81 @@ def same(got: Any, want: Any, what: str = "Your result") -> None:
         )
 
 
+def number(
+    got: Any,
+    expected: str = "one number",
+    *,
+    said: str = "You return",
+    whole: bool = False,
+    positive: bool = False,
+) -> float:
+    """The number that a reader's answer stands for, a float (an int where it must be `whole`); anything else is Wrong.
+
+    Accepted: Python's and NumPy's numbers, and an array of shape (), of NumPy or JAX. `whole`: of an integer type.
+    Wrong, in words of its own: None, a bool, a text, a function, an array of another shape, nan, an infinite number,
+    and, where it must be `positive`, 0 or less. The message begins with `said`, shows the value, and ends with
+    `expected`, as in "You return None; expected one number, of bytes. Does the function end with `return`?"
+    """
+    value = _scalar(got)
+    if value is None or (whole and not isinstance(value, Integral)):
+        why = next((f" {words}" for kind, words in _NO_NUMBER if kind(got)), "")
+        raise Wrong(f"{said} {_shown(got)}; expected {expected}.{why}")
+    if math.isnan(value):
+        raise Wrong(f"{said} nan, which is not a number; expected {expected}. Something was 0 / 0, or inf - inf.")
+    if math.isinf(value):
+        raise Wrong(f"{said} {value}; expected {expected}. Something was divided by 0, or grew too large.")
+    if positive and value <= 0:
+        raise Wrong(f"{said} {value:g}; expected {expected}, and a size, a rate or a time is above 0.")
+    return int(value) if whole else float(value)
+
+
+def numbers(got: Any, shape: tuple[int, ...], expected: str, said: str = "You return") -> np.ndarray:
+    """As `number`, for a list, a tuple or an array of exactly this shape, each value a number; as floats."""
+
+    def read(value: Any, shape: tuple[int, ...]) -> Any:
+        if not shape:
+            return number(value)
+        if not isinstance(value, (list, tuple)) and not np.shape(value):
+            raise Wrong("not a list")
+        values = list(value)
+        if len(values) != shape[0]:
+            raise Wrong("not of this length")
+        return [read(value, shape[1:]) for value in values]
+
+    try:
+        return np.array(read(got, shape), float)
+    except (Wrong, TypeError, ValueError) as error:
+        raise Wrong(f"{said} {_shown(got)}; expected {expected}.") from error
+
+
+def on_eight(f: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
+    """The program in which each of eight devices, along the axis 'i', runs f on its own parts."""
+    import jax
+
+    from utils.mesh import make_mesh
+
+    return jax.jit(jax.shard_map(f, mesh=make_mesh((8,), ("i",)), in_specs=in_specs, out_specs=out_specs))
+
+
+def part(answer: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Any]:
+    """The reader's per-device program; what it returns must be an array of this shape."""
+    import jax
+
+    def program(*parts: Any) -> Any:
+        got = answer(*parts)
+        if got is None:
+            raise Wrong("Your function returns None. Does it end with `return`?")
+        if not isinstance(got, jax.Array):
+            raise Wrong(f"Your function returns a {type(got).__name__}, {got!r}; expected an array of shape {shape}.")
+        if got.shape != shape:
+            raise Wrong(
+                f"On each device your function returns an array of shape {got.shape}; expected {shape}, the device's part."
+            )
+        return got
+
+    return program
+
+
 def spell(sharding: Any) -> str:
     """A sharding in few words, the same on every supported JAX."""
     from utils.compat import device_text, spec_text
@@ -96,6 +275,35 @@ def spell(sharding: Any) -> str:
         sizes = " x ".join(map(str, sharding.mesh.devices.shape))
         return f"{spec_text(sharding.spec)} on a {sizes} mesh {sharding.mesh.axis_names}"
     return ", ".join(sorted(map(device_text, sharding.device_set)))
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+_NO_NUMBER: list[tuple[Callable[[Any], bool], str]] = [  # what is handed over for a number, and what to do about it
+    (lambda got: got is None, "Does the function end with `return`, on every way through it?"),
+    (lambda got: isinstance(got, str), "That is a text; leave out the quotes."),
+    (lambda got: callable(got), "That is a function; call it."),
+    (lambda got: getattr(got, "shape", ()) == (1,), "That is an array with an axis; take its one value, [0]."),
+]
+
+
+def _scalar(got: Any) -> Any:
+    """The Python number that this is, or None."""
+    try:
+        value = got.item() if getattr(got, "shape", None) == () else got
+        if isinstance(value, Real) and not isinstance(value, bool):
+            float(value)
+            return value
+    except Exception:  # a key of JAX, a value that is being traced, a whole number beyond all floats
+        pass
+    return None
+
+
+def _shown(got: Any) -> str:
+    """An answer in a few words."""
+    if getattr(got, "shape", None):
+        return f"an array of shape {tuple(got.shape)}"
+    return _SHORT.repr(got)
 
 
 def _is_stub(answer: Callable[..., Any]) -> bool:

@@ -8,15 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from utils.exercises import Wrong, exercise, same
-
-
-def _number(value, what):
-    """A float from whatever stands for one number, or Wrong."""
-    if isinstance(value, bool) or not isinstance(value, (Real, np.ndarray, jax.Array)) or np.shape(value):
-        kind = f"an array of shape {np.shape(value)}" if np.shape(value) else repr(value)
-        raise Wrong(f"{what} is {kind}; expected one number.")
-    return float(value)
+from utils.exercises import Wrong, exercise, number, same
 
 
 def _judge_huber(answer):
@@ -28,7 +20,7 @@ def _judge_huber(answer):
 
     def compiled(x):
         try:
-            return _number(jax.jit(program)(x), f"huber({x})")
+            return number(jax.jit(program)(x), said=f"huber({x}) is")
         except Wrong as wrong:
             if "callable" in str(wrong) or "missing 1 required positional argument" in str(wrong):
                 raise Wrong(
@@ -89,7 +81,7 @@ def _judge_derivative(answer):
         except Exception as error:
             line = (str(error).splitlines() or [""])[0]
             raise Wrong(f"derivative(f, {n})(2.0) raised {type(error).__name__}: {line}") from error
-        got.append(_number(value, f"derivative(f, {n})(2.0)"))
+        got.append(number(value, said=f"derivative(f, {n})(2.0) is"))
     if np.allclose(got, _ORDERS, rtol=1e-4):
         return
     n = next(n for n in range(len(_ORDERS)) if not np.isclose(got[n], _ORDERS[n], rtol=1e-4))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from numbers import Real
 from types import SimpleNamespace
 from unittest import mock
 
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from utils.devices import started_devices
-from utils.exercises import Wrong, exercise, same
+from utils.exercises import Wrong, exercise, number, same
 
 
 @contextmanager
@@ -138,9 +137,7 @@ def _judge_steady_seconds(answer):
             time.sleep(0.4)  # compiles
         return _Later(0.3 if len(calls) == 4 else 0.02)  # once, the machine does something else
 
-    got = answer(slow, 1.0, 9)
-    if not isinstance(got, Real) or isinstance(got, bool) or got != got:
-        raise Wrong(f"You return {got!r}; expected a number of seconds.")
+    got = number(answer(slow, 1.0, 9), "one number, of seconds")
     if len(calls) < 10:
         raise Wrong(f"You called the function {len(calls)} times; expected one call to compile it, then 9 that count.")
     if got < 0.015:
@@ -274,9 +271,7 @@ def two_stages(x, spectrum, norm, first, second):
 
 
 def _judge_count_measurements(answer):
-    got, want = answer(), 4  # f(a), the (128, 256) slice, the int32 copy, g(a)
-    if isinstance(got, bool) or not isinstance(got, int):
-        raise Wrong(f"You return {got!r}; expected a whole number.")
+    got, want = number(answer(), "a whole number", whole=True), 4  # f(a), the (128, 256) slice, the int32 copy, g(a)
     if got != want:
         reasons = {
             6: "that is every call. What is remembered is not measured again.",

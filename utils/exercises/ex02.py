@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from unittest import mock
 
 import jax
@@ -10,7 +9,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from utils.compat import spec_text
-from utils.exercises import Wrong, exercise, same
+from utils.exercises import Wrong, exercise, number, same
 from utils.mesh import make_mesh
 
 
@@ -26,12 +25,11 @@ def _judge_holder_of(answer):
         4: "A mesh row has 4 devices, so the second one begins with device 4.",
     }
     for row, column, device in ((6, 4, 6), (0, 0, 0), (3, 7, 3), (4, 0, 4), (5, 3, 5), (7, 7, 7)):
-        got = answer(row, column)
-        if isinstance(got, bool) or not isinstance(got, (int, np.integer)):
-            raise Wrong(f"For element [{row}, {column}] you return {got!r}; expected a whole number, a device's.")
+        said = f"For element [{row}, {column}] you return"
+        got = number(answer(row, column), "a whole number, a device's", said=said, whole=True)
         if got != device:
             why = "A block is (4, 2). Which block row and which block column hold the element?"
-            why = reasons.get(int(got), why) if (row, column) == (6, 4) else why
+            why = reasons.get(got, why) if (row, column) == (6, 4) else why
             raise Wrong(f"Element [{row}, {column}]: you say device {got}; it is on another. {why}")
 
 
@@ -192,9 +190,7 @@ def read_sharded(read, sharding):
 
 
 def _judge_price_of_change(answer):
-    got = answer()
-    if isinstance(got, bool) or not isinstance(got, Real) or got != got:
-        raise Wrong(f"You return {got!r}; expected a number of bytes.")
+    got = number(answer(), "one number, of bytes")
     want = 6_144
     if got == want:
         return
@@ -209,7 +205,7 @@ def _judge_price_of_change(answer):
     nearest = reasons.get(
         int(got), "bytes that arrive = bytes of the new piece - bytes of its overlap with the old piece."
     )
-    raise Wrong(f"You say {got:,}: {nearest}")
+    raise Wrong(f"You say {got:,.0f}: {nearest}")
 
 
 @exercise(

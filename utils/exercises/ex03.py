@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from unittest import mock
 
 import jax
@@ -12,7 +11,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from utils.compat import spec_text
 from utils.cost import cost
-from utils.exercises import Wrong, exercise, same, spell
+from utils.exercises import Wrong, exercise, number, numbers, same, spell
 from utils.mesh import make_mesh
 
 
@@ -20,14 +19,8 @@ def _mesh():
     return make_mesh((2, 4), ("x", "y"))
 
 
-def _number(got):
-    return isinstance(got, Real) and not isinstance(got, bool) and got == got
-
-
 def _judge_price_of_sums(answer):
-    got = answer()
-    if not isinstance(got, (list, tuple)) or len(got) != 2 or not all(map(_number, got)):
-        raise Wrong(f"You return {got!r}; expected two numbers: for the column sums, for the row sums.")
+    got = numbers(answer(), (2,), "two numbers: for the column sums, for the row sums")
     # By hand: a device holds (512, 128). Column sums: 128 numbers, 512 bytes, n = 2. Row sums: 512 numbers, 2,048 bytes, n = 4.
     for name, said, n, b, whole in (("column", got[0], 2, 512, 2_048), ("row", got[1], 4, 2_048, 4_096)):
         want = 2 * (n - 1) * b // n
@@ -50,7 +43,7 @@ def _judge_price_of_sums(answer):
             f"A device holds (512, 128). {name.capitalize()} sums add up {axis}: what does it put in, and what is n?"
         )
         reason = reasons.get(said, general)
-        raise Wrong(f"{name.capitalize()} sums: you say {said:,}, {said / want:.3g} times what is sent; {reason}")
+        raise Wrong(f"{name.capitalize()} sums: you say {said:,.0f}, {said / want:.3g} times what is sent; {reason}")
 
 
 @exercise(
@@ -207,9 +200,7 @@ def make_weights(key, sharding):
 
 
 def _judge_count_programs(answer):
-    got = answer()
-    if isinstance(got, bool) or not isinstance(got, int):
-        raise Wrong(f"You return {got!r}; expected a whole number.")
+    got = number(answer(), "a whole number", whole=True)
     if got != 4:
         reasons = {
             7: "that is every call. A program is kept and used again.",

@@ -10,37 +10,14 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from utils.cost import cost
-from utils.exercises import Wrong, exercise, same, spell
-from utils.mesh import make_mesh
-
-
-def _on_eight(f, in_specs, out_specs):
-    return jax.jit(jax.shard_map(f, mesh=make_mesh((8,), ("i",)), in_specs=in_specs, out_specs=out_specs))
-
-
-def _part(answer, shape):
-    """The reader's per-device program; what it returns must be an array of this shape."""
-
-    def program(*parts):
-        got = answer(*parts)
-        if got is None:
-            raise Wrong("Your function returns None. Does it end with `return`?")
-        if not isinstance(got, jax.Array):
-            raise Wrong(f"Your function returns a {type(got).__name__}, {got!r}; expected an array of shape {shape}.")
-        if got.shape != shape:
-            raise Wrong(
-                f"On each device your function returns an array of shape {got.shape}; expected {shape}, the device's part."
-            )
-        return got
-
-    return program
+from utils.exercises import Wrong, exercise, on_eight, part, same, spell
 
 
 def _judge_part_of_softmax(answer):
     rng = np.random.default_rng(0)
     x = rng.normal(size=64).astype(np.float32)
     want = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
-    program = _on_eight(_part(answer, (8,)), P("i"), P("i"))
+    program = on_eight(part(answer, (8,)), P("i"), P("i"))
     got = np.asarray(program(x))
     e = np.exp(x - x.max()).reshape(8, 8)
     shifted = np.exp(x.reshape(8, 8) - x.reshape(8, 8).max(1, keepdims=True))
@@ -95,7 +72,7 @@ def part_of_softmax(x):
 def _judge_rows_of_product(answer):
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=shape).astype(np.float32) for shape in ((32, 64), (64, 16)))
-    program = _on_eight(_part(answer, (4, 16)), (P("i"), P("i")), P("i"))
+    program = on_eight(part(answer, (4, 16)), (P("i"), P("i")), P("i"))
     try:
         with mock.patch.object(jax.lax, "all_gather", wraps=jax.lax.all_gather) as gather:
             got = np.asarray(program(x, w))
@@ -176,7 +153,7 @@ def _judge_mended_specs(answer):
             return program(part)
 
         try:
-            got = _on_eight(counted, in_specs, out_specs)(argument)
+            got = on_eight(counted, in_specs, out_specs)(argument)
         except Exception as error:
             lines = [line for line in str(error).splitlines() if line]
             clue = next((line for line in lines if "_specs is" in line or "of shape" in line), "")
@@ -220,7 +197,7 @@ def _smoothed(series, start=0.0):
 
 def _judge_smooth(answer):
     all_series = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
-    program = _on_eight(_part(answer, (16,)), P("i"), P("i"))
+    program = on_eight(part(answer, (16,)), P("i"), P("i"))
     try:
         got = np.asarray(program(all_series.ravel())).reshape(8, 16)
     except Wrong as wrong:

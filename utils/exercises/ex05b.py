@@ -8,8 +8,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from utils.cost import cost
-from utils.exercises import Wrong, exercise, same
-from utils.exercises.ex05 import _on_eight, _part
+from utils.exercises import Wrong, exercise, numbers, on_eight, part, same
 
 PROGRAMS = "grad(local)", "grad(psum of local)", "psum(grad(local))", "pmean(grad(local))"
 MODES = "by default", "under check_vma=False", "under pmap"
@@ -35,20 +34,8 @@ WHY = [
 ]
 
 
-def _numbers(got, shape, expected):
-    """What the reader returns as an array of this shape, or Wrong."""
-    try:
-        if isinstance(got, (bool, str)) or np.asarray(got).dtype.kind not in "iuf":
-            raise ValueError("no numbers")
-        if np.shape(got) != shape:
-            raise ValueError("another shape")
-        return np.asarray(got, float)
-    except (TypeError, ValueError, IndexError) as error:
-        raise Wrong(f"You return {got!r}; expected {expected}.") from error
-
-
 def _judge_predict_gradients(answer):
-    got = _numbers(answer(), (4, 3), "a list of four rows of three numbers")
+    got = numbers(answer(), (4, 3), "a list of four rows of three numbers")
     for program, row, want, why in zip(PROGRAMS, got, GRADIENTS, WHY, strict=True):
         for mode, said, right in zip(range(3), row, want, strict=True):
             if said != right:
@@ -82,7 +69,7 @@ def _judge_masked_gradient(answer):
     real = np.ones(32)
     real[30:], x[30:], y[30:] = 0, 0.5, 3  # padding that shows if it is counted
     arguments = [value.astype(np.float32) for value in (w, x, y, real)]
-    program = _on_eight(_part(answer, (4,)), (P(), P("i"), P("i"), P("i")), P())
+    program = on_eight(part(answer, (4,)), (P(), P("i"), P("i"), P("i")), P())
     want = _squares_gradient(w, x, y, real / 30)
     try:
         got = np.asarray(program(*arguments))
@@ -135,7 +122,7 @@ def masked_gradient(w, x, y, real):
 
 def _judge_gather_to_the_left(answer):
     x = np.arange(32.0, dtype=np.float32) + 1
-    program = _on_eight(_part(answer, (32,)), P("i"), P("i"))
+    program = on_eight(part(answer, (32,)), P("i"), P("i"))
     rows = np.asarray(program(x)).reshape(8, 8, 4)
     blocks, found = x.reshape(8, 4), cost(program, x)
     place = {float(block[0]): k for k, block in enumerate(blocks)}
@@ -197,7 +184,7 @@ def gather_to_the_left(block):
 def _judge_price_of_product(answer):
     for n, k, m in ((8, 1024, 512), (64, 4096, 4096)):
         case = f"For n = {n}, k = {k}, m = {m}"
-        sent, gathered, rotating = _numbers(answer(n, k, m), (3,), "three numbers of bytes")
+        sent, gathered, rotating = numbers(answer(n, k, m), (3,), "three numbers of bytes")
         whole = 4 * k * m
         if [4 * sent, 4 * gathered, 4 * rotating] == [whole * (n - 1) / n, whole, 2 * whole / n]:
             raise Wrong(f"{case}: a quarter of the bytes. A float32 takes 4.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from numbers import Real
 from unittest import mock
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils.exercises import Wrong, exercise, spell
+from utils.exercises import Wrong, exercise, number, spell
 from utils.mesh import make_mesh
 
 
@@ -307,20 +306,13 @@ def padded_accuracy(right, weights):
     return jax.lax.psum((right * weights).sum(), "data") / jax.lax.psum(weights.sum(), "data")
 
 
-def _number(got):
-    return isinstance(got, (Real, np.ndarray, jax.Array)) and np.shape(got) == () and not isinstance(got, bool)
-
-
 def _parameters(sizes):
     return sum(n * m + m for n, m in pairwise(sizes))
 
 
 def _judge_bytes_per_step(answer):
     for sizes, n in (((64, 256, 128, 64, 10), 8), ((64, 32, 10), 4)):
-        got = answer(sizes, n)
-        if not _number(got) or np.isnan(got):
-            raise Wrong(f"You return {got!r}; expected a number of bytes.")
-        got = float(got)
+        got = number(answer(sizes, n), "one number, of bytes")
         count = _parameters(sizes)
         want = 2 * (n - 1) / n * 4 * count
         weights = sum(a * b for a, b in pairwise(sizes))
@@ -355,10 +347,7 @@ def bytes_per_step(sizes, n):
 
 def _judge_smallest_batch(answer):
     for flops, wire, n in ((1e15, 1e12, 6), (2e14, 1e11, 4)):
-        got = answer(flops, wire, n)
-        if not _number(got) or np.isnan(got):
-            raise Wrong(f"You return {got!r}; expected a number of examples.")
-        got = float(got)
+        got = number(answer(flops, wire, n), "one number, of examples")
         want = 2 * (n - 1) / n * 4 / wire * flops / 6  # the number of parameters is in both times, and cancels
         reasons = {
             want

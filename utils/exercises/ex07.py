@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
-from numbers import Real
 
-from utils.exercises import Wrong, exercise
-
-Slips = dict[str, list[tuple[float, str]]]  # for each factor: plausible wrong values, and the words that name the slip
+from utils.exercises import Prediction, Slips, Wrong, amount, exercise, named_slips, number, numbers, off_by
 
 MULTIPLY_ADD = "the 2 of a multiply and an add: a product of (B, D) by (D, F) has 2 B D F FLOPs"
 WIDTH = [(4, "you took 4 bytes, a float32; a bfloat16 has 2"), (1, "you count numbers; a bfloat16 takes 2 bytes")]
 PASSES = (1, "the 2 of an all-reduce is missing: the sums go around once to be added up, and once to be handed out")
+PARTS = {8 / 7: "(n - 1)/n is missing: of eight parts seven are sent, its own a device keeps"}
+NUMBERS = {1 / 4: "you count numbers; a float32 takes 4 bytes"}
 UNITS = [
     (1e-3, "your number is in thousands of the unit asked"),
     (1e-6, "your number is in millions of the unit asked"),
@@ -22,30 +20,128 @@ UNITS = [
 ]
 
 
-def named_slips(said: float, formula: Callable[..., float], right: dict[str, float], slips: Slips) -> str:
-    """Which factors explain the wrong number? The words of all single slips that give it, else of all pairs, else ''.
-
-    `formula` is called with the factors of `right`, one or two of them replaced by a plausible wrong value.
-    """
-    options = [(name, value, words) for name, values in slips.items() for value, words in values]
-    for count in (1, 2):
-        found = []
-        for chosen in itertools.combinations(options, count):
-            changed = {name: value for name, value, _ in chosen}
-            got = formula(**{**right, **changed})
-            if len(changed) == count and math.isclose(said, got, rel_tol=1e-3):
-                found.append("; and ".join(words for _, _, words in chosen))
-        if found:
-            return "; or: ".join(found[:3])
-    return ""
-
-
-def _number(got: object, what: str) -> float:
-    if getattr(got, "shape", None) == ():  # an array of one number, of NumPy or JAX
-        got = got.item()
-    if isinstance(got, bool) or not isinstance(got, Real) or got != got:
-        raise Wrong(f"You return {got!r}; expected {what}.")
-    return float(got)
+slots = Prediction(
+    "",
+    {},
+    {
+        "cells": {
+            8: "so many an all-gather ends with; a reduce-scatter gives away, and what was given is empty",
+            7: "so many were given away, 7 steps x 8 devices; the others are left",
+            1 / 8: "each of the eight devices is left with one",
+        },
+        "steps": {
+            4 / 3: "the diagonal, 8 cells, is there before the first step",
+            3.5 / 3: "the diagonal, 8 cells, is there before the first step",
+            5 / 3: "a step fills a cell on each of the eight devices, and it begins with 8 cells",
+        },
+    },
+)
+ring_exchange = Prediction(
+    "times b",
+    {
+        0.25: "so much is sent directly; on the ring each device on the way sends a block once more",
+        2: "not all eight blocks go in each of 7 steps: your own stays, and one drops out at each device",
+        49 / 28: "not 7 blocks in each of 7 steps: one has arrived and drops out at each device",
+        36 / 28: "your own block stays: the bundles have 7, 6, ... 1 blocks",
+        8: "you count blocks; one has b/8 bytes",
+        4096: "you count bytes; b is 4,096 of them",
+    },
+)
+torus = Prediction(
+    "",
+    {},
+    {
+        "steps": {
+            6 / 4: "an axis of n devices takes n - 1 steps, not n: 3 and 1",
+            3 / 4: "that is the axis of four; the axis of two takes one more",
+            2: "an axis of n devices takes n - 1 steps, not n, and the steps of the two axes are added: 3 + 1",
+            7 / 4: "that is the ring; along an axis only its own devices pass blocks on",
+            2 / 4: "there are two axes, but the one of four takes 3 steps",
+        },
+        "bytes, times the ring's": {
+            4 / 7: "there are fewer steps, but in the last one a device sends four blocks: 1 + 1 + 1 + 4 = 7",
+            8 / 7: "a device has one block of eight; seven have to come, whichever way",
+            2: "seven blocks have to come, whichever way, and none comes twice",
+            1 / 2: "seven blocks have to come, whichever way",
+        },
+    },
+)
+asked_of_jax = Prediction(
+    "bytes",
+    {**PARTS, **NUMBERS},
+    {
+        "all-gather": {
+            1 / 8: "b is what a device puts in, and it ends with n b: (n - 1) b come from elsewhere",
+            1 / 7: "that is one block; seven come from elsewhere",
+        },
+        "reduce-scatter": {
+            8: "b is cut into eight: a step sends an n-th of it",
+            2: "that is an all-reduce; a reduce-scatter is half of one",
+        },
+        "all-to-all": {
+            4: "that is our ring, with its hops; JAX's is counted as if each block took one hop",
+            8: "b is cut into eight, one block for each device",
+        },
+        "all-reduce": {
+            1 / 2: "that is one half; the sums have to be handed out, too",
+            8: "that is the whole array in each step; a step sends an n-th of it",
+        },
+    },
+)
+of_the_bound = Prediction(
+    "times the bound",
+    {},
+    {
+        "our ring": {2: "it is the half of our all-reduce that reaches the bound; see the table above"},
+        "psum_scatter": {2: "psum_scatter is a reduce-scatter, half of an all-reduce"},
+        "psum, then a slice": {
+            1 / 2: "psum brings the whole sum to every device; cutting it afterwards saves nothing",
+            4: "an all-reduce is two halves, each of which sends (n - 1)/n",
+        },
+        "jit: t.sum(axis=0)": {
+            1 / 2: "the CPU's compiler forms no reduce-scatter; it all-reduces, and cuts",
+        },
+        "psum_scatter, bfloat16": {
+            1 / 2: "the CPU's compiler widens bfloat16 to float32 before it sends",
+            1 / 4: "half the bytes is the bound already",
+        },
+    },
+)
+too_many_axes = Prediction(
+    "bytes",
+    {
+        **PARTS,
+        **NUMBERS,
+        4 / 7: "that is a group of two; over both axes it has eight, so 2 (n - 1)/n is 7/4 instead of 1",
+        10 / 7: "the two axes are one group of eight, not an all-reduce along each",
+        6 / 7: "that is a group of four, along 'y' alone; over both axes it has eight",
+        1 / 2: "that is half of an all-reduce; the mean has to be handed out, too",
+        8: "that is the whole array in each step; a step sends an n-th of it",
+    },
+)
+ridge = Prediction(
+    "FLOPs",
+    {
+        1 / 10: "that is a byte of the chip's memory; one that leaves the chip is ten times as dear",
+        10: "divide 1e12s by 1e9s: 197,000 by 100",
+        1 / 100: "divide 1e12s by 1e9s: 197,000 by 100",
+        2: "both ways round the ring is two links, 2 x 50 GB/s",
+        1 / 2: "a ring uses two of the four links, one to each side",
+        1 / 8: "the links' 50 GB/s are bytes, not bits",
+    },
+    within=0.1,
+)
+travels = Prediction(
+    "bytes",
+    {
+        **PARTS,
+        **NUMBERS,
+        1 / 2: "you took 2 bytes, a bfloat16; here it is a float32, with 4",
+        2: "the 2 belongs to an all-reduce; a gather or a reduce-scatter goes around once",
+        8: "you send the whole in each step; a step sends an n-th",
+        1 / 7: "you count one step of seven",
+    },
+)
 
 
 def _judge(said: float, case: str, unit: str, formula: Callable, right: dict, slips: Slips, advice: str) -> None:
@@ -53,18 +149,13 @@ def _judge(said: float, case: str, unit: str, formula: Callable, right: dict, sl
     want = formula(**right)
     if math.isclose(said, want, rel_tol=1e-3):
         return
-    amount = f"{said:,.0f}" if abs(said) >= 1e4 else f"{said:.5g}"
-    said_so = f"{case}you say {amount} {unit}" if case else f"You say {amount} {unit}"
-    if said <= 0:
-        raise Wrong(f"{said_so}; a size, a rate or a time is above 0.")
-    words = named_slips(said, formula, right, slips)
-    off = said / want
-    times = f"{off:.4g} times too large" if off > 1 else f"{1 / off:.4g} times too small"
-    raise Wrong(f"{said_so}, {times}: {words or advice}.")
+    said_so = f"{case}you say" if case else "You say"
+    words = named_slips(said, formula, right, slips) or advice
+    raise Wrong(f"{said_so} {amount(said)} {unit}, {off_by(said, want)}: {words}.")
 
 
 def _judge_bytes_of_gradient(answer):
-    said = _number(answer(), "one number, of bytes")
+    said = number(answer(), "one number, of bytes", positive=True)
     _judge(
         said,
         "",
@@ -104,12 +195,11 @@ def bytes_of_gradient():
 
 
 def _judge_microseconds_of_gather(answer):
-    got = answer()
-    got = got.tolist() if hasattr(got, "tolist") else got
-    if not isinstance(got, (list, tuple)) or len(got) != 2:
-        raise Wrong(f"You return {got!r}; expected two numbers: µs on the ring, µs on the torus.")
-    said = [_number(value, "two numbers: µs on the ring, µs on the torus") for value in got]
-
+    said = numbers(answer(), (2,), "two numbers: µs on the ring, µs on the torus")
+    said = [
+        number(value, "a time in µs", said=f"{name}: you say", positive=True)
+        for name, value in zip(("Ring", "Torus"), said, strict=True)
+    ]
     if math.isclose(said[0], 9) and math.isclose(said[1], 18):
         raise Wrong("You have the two in the other order: the ring first, then the torus.")
 
@@ -174,7 +264,7 @@ def microseconds_of_gather():
 
 def _judge_crossover_bytes(answer):
     for n, alpha, beta in ((8, 1e-6, 50e9), (64, 2e-6, 100e9)):
-        said = _number(answer(n, alpha, beta), "one number of bytes")
+        said = number(answer(n, alpha, beta), "one number, of bytes", positive=True)
         _judge(
             said,
             f"For n = {n}, alpha = {alpha:g} s, beta = {beta:g} bytes/s ",
@@ -215,7 +305,7 @@ def crossover_bytes(n, alpha, beta):
 
 
 def _judge_link_rate(answer):
-    said = _number(answer(), "one number, of bytes per second")
+    said = number(answer(), "one number, of bytes per second", positive=True)
     _judge(
         said,
         "",
@@ -248,7 +338,7 @@ def link_rate():
 
 def _judge_smallest_d(answer):
     for n, flops, rate in ((8, 197e12, 100e9), (16, 989.5e12, 450e9)):
-        said = _number(answer(n, flops, rate), "one number, a size")
+        said = number(answer(n, flops, rate), "one number, a size", positive=True)
         _judge(
             said,
             f"For n = {n}, {flops:g} FLOP/s and {rate:g} bytes/s ",

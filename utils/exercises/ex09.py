@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 
 import numpy as np
 
-from utils.exercises import Wrong, exercise
+from utils.exercises import Prediction, Wrong, exercise, number
 
 # Fabricated, in microseconds: (device, name, start, end). In TALL the longest collective, the first to start and the last
 # to start are three devices, and none of them is the straggler.
@@ -33,6 +32,114 @@ PIECES = [
     (2, "tanh.3", 14, 24),
     (2, "all-reduce.2", 24, 90),
 ]
+
+# What the lesson asks before its cells count it.
+psums = Prediction(
+    "events",
+    {
+        1 / 5: "one psum, and five calls: each is an event of its own",
+        8: "that is all devices together; each device has an eighth",
+        8 / 5: "one psum is one event on each device, however many take part",
+        2: "the sum of a device's own rows is no communication; the psum alone is",
+        7: "an all-reduce is one event, whatever steps it is made of",
+        14: "an all-reduce is one event, whatever steps it is made of",
+    },
+)
+cold = Prediction(
+    "compilations",
+    {8: "one program serves all eight devices, and is compiled once"},
+    {
+        "first call": {
+            0: "jit compiles at a function's first call, and `new` is a new function, although it does what `program` did",
+            2: "it is compiled once, and then run",
+        },
+        "second call": {1: "the program is kept, and the second call finds it", 8: "the program is kept"},
+    },
+)
+paired = Prediction(
+    "words",
+    {},
+    {
+        "longest device": {
+            64 / 68: "a device has two documents: the 64 together with the 4",
+            124 / 68: "the two longest are no longer together: 64 goes with 4",
+            120 / 68: "the two longest are no longer together: 64 goes with 4",
+            1 / 2: "a device has two documents of 34 words on average",
+        },
+        "shortest device": {
+            4 / 68: "a device has two documents: the 4 together with the 64",
+            12 / 68: "the two shortest are no longer together: 4 goes with 64",
+            20 / 68: "that was before; the mend takes from the longest and gives to the shortest",
+            1 / 2: "a device has two documents of 34 words on average",
+        },
+        "sum": {
+            1 / 4: "the lengths are 4 times 1, 2, ... 16",
+            1 / 8: "that is one device's",
+            1 / 2: "there are sixteen documents of 34 words on average",
+        },
+    },
+)
+EVERY = "JAX puts a NumPy array on the devices in every call, for it stays on the host"
+FETCHED = "float(loss) fetches a number in every step"
+hidden = Prediction(
+    "",
+    {8: "one put, or one fetch, is one event, however many devices it concerns"},
+    {
+        "host to devices": {
+            0: EVERY,
+            1 / 5: EVERY,
+            2: "the weights are on the devices already; the batch alone is put",
+        },
+        "device to host": {
+            0: FETCHED,
+            1 / 5: FETCHED,
+            2: "the new weights stay on the devices; the loss alone is fetched",
+        },
+        "collectives on a device": {
+            wrong: "an array without a layout is not cut; each device has the whole batch, and needs nobody"
+            for wrong in (1, 5, 10)
+        },
+    },
+)
+mended = Prediction(
+    "",
+    {},
+    {
+        "host to devices": {
+            5: "the batch is placed once, before the loop",
+            0: "the batch has to get there, once",
+            8: "one device_put is one event, also where it puts eight parts",
+        },
+        "device to host": {
+            5: "block_until_ready waits, and copies nothing; the five losses come together, at the end",
+            0: "the losses have to get here, at the end",
+        },
+        "collectives on a device": {
+            0: "the batch is cut now, so the gradient is a sum over the devices",
+            1 / 5: "there is a gradient to add up in every step",
+            2: "the compiler sends the loss along with the gradient, in one all-reduce",
+            8: "on each device, one in each step",
+        },
+    },
+)
+STATIC = "a static value is built into the program, so each of the six values is a program of its own"
+KEPT = "the program for 8 rows is kept, too, and found the second time"
+SHAPES = "each shape is a program of its own, and here are six"
+loops = Prediction(
+    "compilations",
+    {},
+    {
+        "rate static": {1 / 6: STATIC, 2 / 6: STATIC, 0: "the trace begins with the first call"},
+        "rate traced": {6: "the value of a traced argument is not part of the key", 0: "the first call compiles"},
+        "every third batch 8 rows": {
+            1 / 2: "two shapes are two programs",
+            2: KEPT,
+            3 / 2: KEPT,
+            3: "the rate is traced, and a program is kept: the two shapes are what counts",
+        },
+        "batch grows by 8 rows": {1 / 6: SHAPES, 2 / 6: SHAPES, 5 / 6: SHAPES},
+    },
+)
 
 
 def _judge_is_communication(answer):
@@ -88,9 +195,7 @@ def _sums(events, communication):
 def _judge_most_work(answer):
     # By hand: device 1 computes 70 of 20, 70, 35, 20; and device 0 computes 80 of 80, 50, 20.
     for events, want in ((TALL, 1), (PIECES, 0)):
-        got = answer(list(events))
-        if not isinstance(got, Integral) or isinstance(got, bool):
-            raise Wrong(f"You return {got!r}; expected the number of a device.")
+        got = number(answer(list(events)), "the number of a device", whole=True)
         if got == want:
             continue
         longest_wait = _sums(events, True)
@@ -139,10 +244,8 @@ def _judge_waiting_share(answer):
     got = answer(list(events))
     if not isinstance(got, dict) or set(got) != set(want):
         raise Wrong(f"You return {got!r}; expected a dictionary with a share for each of the devices 0, 1, 2.")
-    got = {d: share.item() if getattr(share, "shape", None) == () else share for d, share in got.items()}
-    for device, share in got.items():
-        if not isinstance(share, Real) or isinstance(share, bool):
-            raise Wrong(f"For device {device} you return {share!r}; expected a number from 0 to 1.")
+    said = "For device {} you return"
+    got = {d: number(share, "a number from 0 to 1", said=said.format(d)) for d, share in got.items()}
 
     def close(other):
         return all(math.isclose(got[d], other[d], abs_tol=1e-3) for d in want)
@@ -195,9 +298,7 @@ def _judge_compilations(answer):
         (b, "float32", 0.4, True),
         (b, "float32", 0.5, True),
     ]
-    got, short = answer(list(calls)), answer(list(calls[:2]))
-    if not isinstance(got, Integral) or isinstance(got, bool):
-        raise Wrong(f"You return {got!r}; expected a whole number.")
+    got, short = (number(answer(list(part)), "a whole number", whole=True) for part in (calls, calls[:2]))
     if got == 4 and short == 1:
         return
     if got == 4:

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils.exercises import Wrong, exercise, same, spell
+from utils.exercises import Wrong, exercise, number, same, spell
 from utils.mesh import make_mesh
 
 MESSAGES = {  # row: what the reader may have confused it with
@@ -33,8 +33,7 @@ def _judge_rows_of_messages(answer):
     if not isinstance(got, (list, tuple)) or len(got) != 4:
         raise Wrong(f"You return {got!r}; expected four numbers.")
     for i, (said, (row, confused)) in enumerate(zip(got, MESSAGES.items(), strict=True), 1):
-        if not isinstance(said, (int, np.integer)) or isinstance(said, bool):
-            raise Wrong(f"Message {i}: you say {said!r}; expected the number of a row.")
+        said = number(said, "the number of a row", said=f"Message {i}: you say", whole=True)
         if said != row:
             why = confused.get(said, "look for its words in the table at the top of the page.")
             raise Wrong(f"Message {i}: you say row {said}: {why}")
