@@ -27,7 +27,7 @@ def pretend(monkeypatch):
     """A machine on which all is well, except for what the test says."""
 
     def machine(found: room.Trial | None = None, memory=8.0, disk=50.0, silent=None):
-        monkeypatch.setattr(room, "try_jax", lambda python: found or trial())
+        monkeypatch.setattr(room, "attempt", lambda: found or trial())
         monkeypatch.setattr(room, "free_memory", lambda: memory)
         monkeypatch.setattr(room, "free_disk", lambda: disk)
         monkeypatch.setattr(room, "unreachable", lambda: silent or {})
@@ -183,6 +183,19 @@ def test_eight_devices_really_add_up():
     found = room.try_jax(sys.executable)
     assert (found.status, found.after("sum"), found.after("setup")) == (0, "28.0", None), found
     assert [line.state for line in room.jax_lines(found)] == ["OK"] * 2
+
+
+def test_a_kernel_whose_devices_run_is_asked_itself(monkeypatch):
+    monkeypatch.setattr(room, "try_jax", None)  # a second process could not have a TPU that this one holds
+    found = room.attempt()
+    assert (found.python, found.after("sum")) == (sys.executable, "28.0")
+    assert [line.state for line in room.jax_lines(found)] == ["OK"] * 2
+
+
+def test_without_running_devices_a_process_tries(monkeypatch):
+    monkeypatch.setattr(room.devices, "_started", [])
+    monkeypatch.setattr(room, "try_jax", lambda python: python)
+    assert room.attempt() == room.course_python()
 
 
 def test_a_trial_that_hangs_is_ended(monkeypatch):

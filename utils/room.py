@@ -1,13 +1,15 @@
 """Is this machine ready for the course? `make room`, `python -m utils.room`, or in a notebook `check_room()`.
 
 Runs on a bare Python, before anything is installed, and on one that is too old: only the standard library. JAX is tried
-in a process of its own with a time limit, so a crash or a hang is reported and not suffered.
+in a process of its own with a time limit, so a crash or a hang is reported and not suffered. (In a kernel whose setup
+cell has run, its own devices are asked.)
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import os
 import platform
 import re
@@ -21,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils import devices
 from utils.devices import OLDEST_JAX
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +85,7 @@ class Trial:
 def check_room() -> bool:
     """Print a line for each thing that the course needs, with what to do where it is missing. True if ready."""
     with ThreadPoolExecutor() as pool:  # JAX's seconds and the network's at the same time
-        trying, reaching = pool.submit(try_jax, course_python()), pool.submit(unreachable)
+        trying, reaching = pool.submit(attempt), pool.submit(unreachable)
         trial, silent = trying.result(), reaching.result()
     lines = [machine_line(), python_line(trial), *jax_lines(trial)]
     installed = all(line.state == OK for line in lines)
@@ -132,8 +135,22 @@ def course_python() -> str:
     return sys.executable if importlib.util.find_spec("jax") or not made.exists() else str(made)
 
 
+def attempt() -> Trial:
+    """Here, where the devices run already: a TPU belongs to one process, and another could not have it. Else apart."""
+    if not devices._started:
+        return try_jax(course_python())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        exec(TRIAL, {})
+    return Trial(sys.executable, printed.getvalue(), 0)
+
+
 def try_jax(python: str, patience: float = PATIENCE) -> Trial:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }  # leave a GPU's rest
     with tempfile.TemporaryDirectory() as folder:  # no file of the current folder gets in the way of an import
         try:
             run = subprocess.run(
