@@ -10,7 +10,7 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab room slides test test-oldest test-newest check format links refresh stamp bench test-environment
+.PHONY: help setup lab room slides test test-oldest test-newest check format links refresh record stamp bench test-environment
 
 help:  ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,7 +36,7 @@ test-oldest:  ## the same lessons and unit tests on the oldest supported JAX, as
 test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; .venv-newest/bin/python $(PYTEST) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
@@ -66,6 +66,10 @@ refresh: test-environment  ## execute the lessons and write their outputs; LESSO
 
 stamp: test-environment  ## write the repository's name everywhere: REPOSITORY=owner/name REVISION=v1
 	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)"
+
+record:  ## compile lesson 08's programs for TPUs and record what the compiler says (needs libtpu; 4 minutes)
+	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
+	@.venv-newest/bin/python -m tools.record
 
 bench: test-environment  ## seconds and memory of each lesson, and of lesson 06's ways to train
 	@.venv/bin/python -m tools.bench

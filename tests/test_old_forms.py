@@ -16,7 +16,9 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tools import notebooks
+from utils.compat import device_text
 from utils.find_old import NotPython, find, report
+from utils.mistake import tried
 from utils.old_forms import ROWS, Form, numbers
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
@@ -61,7 +63,7 @@ OLD = {  # the text of a form in ROWS: code that uses it, as articles have it
     f"jax.shard_map(lambda v: v, mesh=typed, {SPECS})(whole)",
     "pmap in pmap": "jax.pmap(jax.pmap(lambda v: v))(jnp.ones((2, 4, 3)))",
     "PmapSharding": "from jax.sharding import PmapSharding\nPmapSharding.default((8,))",
-    "if jax.devices('gpu'):": "device = jax.devices('gpu')[0] if jax.devices('gpu') else None",
+    "jax.devices('gpu') without one": "device = jax.devices('gpu')[0] if jax.devices('gpu') else None",
     "psum under jit alone": "jax.jit(lambda v: jax.lax.psum(v, axis_name='batch'))(x)",
     "device_put in a jit": "many = jax.devices('cpu')\n"
     "assert jax.jit(lambda v: jax.device_put(v, many[3]))(x).devices() == {many[3]}",
@@ -71,8 +73,20 @@ FORMS = [(number, row, form) for number, row in ROWS.items() for form in row.for
 CASES = pytest.mark.parametrize(("number", "row", "form"), FORMS, ids=[form.text for *_, form in FORMS])
 
 
+def no_gpu() -> str:
+    """A name for GPUs of which this machine has none: 'gpu' itself, unless there is one; then another maker's."""
+    for name in ("gpu", "rocm", "cuda"):
+        try:
+            jax.devices(name)
+        except RuntimeError:
+            return name
+    raise AssertionError("this machine has every GPU there is")
+
+
 def try_old(code: str) -> tuple[str, str]:
     """What becomes of old code here, and what JAX says: 'works', 'warns' or 'gone'."""
+    if "'gpu'" in code:
+        code = code.replace("'gpu'", repr(no_gpu()))
     x, devices = jnp.arange(8.0), jax.devices("cpu")[:8]
     names = {"jax": jax, "jnp": jnp, "np": np, "P": P, "Mesh": Mesh, "NamedSharding": NamedSharding}
     names |= {"AxisType": AxisType, "x": x, "devices": devices}
@@ -109,6 +123,20 @@ def test_the_message_leads_to_the_row(number, row, form):
             if any(part in said for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
                 found.append(int(re.search(r"\d+", target)[0]))
     assert number in found, said
+
+
+def test_the_row_on_missing_gpus_holds_where_there_is_one(monkeypatch, capsys):
+    """Pretend a GPU of NVIDIA's: by 'gpu' or 'cuda' it is found, so the old form runs; by 'rocm' it is not."""
+    real = jax.devices
+    gpu = real("cpu")[7:8]
+    monkeypatch.setattr(jax, "devices", lambda name=None: gpu if name in ("gpu", "cuda") else real(name))
+    [(number, row, form)] = [case for case in FORMS if "gpu" in case[2].text]
+    assert no_gpu() == "rocm"
+    test_the_table_says_what_this_jax_does(number, row, form)
+    test_the_message_leads_to_the_row(number, row, form)
+    [cell] = [cell for cell in PAGE.cells if cell.id == f"row-{number}"]
+    exec(cell.source, {"jax": jax, "tried": tried, "device_text": device_text})
+    assert capsys.readouterr().out == "old: it runs, and says nothing\nnew: cpu:0\n"
 
 
 @CASES

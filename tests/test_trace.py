@@ -124,6 +124,7 @@ from utils.devices import start_devices
 start_devices(8)
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -147,23 +148,69 @@ with trace.quiet(), jax.profiler.trace(sys.argv[1]):
     for _ in range(2):
         program(x, turns).block_until_ready()
 trace.read(sys.argv[1])  # quietly, too
+
+warnings.simplefilter("default")
+late = jax.jit(lambda x: jnp.tanh(x).sum())  # compiled in the trace
+with trace.quiet(), jax.profiler.trace(sys.argv[2]):
+    float(late(jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("i")))))
 """
 
 
 def test_a_real_trace_of_eight_devices(tmp_path):
     # In a process of its own: where libtpu is loaded, as by the counter's tests, 0.10.2 dies as the profiler starts.
-    command = [sys.executable, "-c", RECORD, str(tmp_path)]
+    command = [sys.executable, "-c", RECORD, str(tmp_path / "warm"), str(tmp_path / "cold")]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
-    found = trace.read(tmp_path)
-    assert found.runs == [0, 1]
+    found = trace.read(tmp_path / "warm")
+    assert found.runs == [0, 1] and not found.host_events
     assert found.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
     assert found.count(kind="communication") == dict.fromkeys(range(8), 2)
     assert [sorted(met) for met in trace.arrivals(found)] == [list(range(8))] * 2
     assert found.host["backend_compile_and_load"] == 0
     picture = draw.timeline(trace.split_waiting(found), "two calls")
-    assert picture.alt.startswith(
-        "two calls: a timeline with a row for each of devices 0, 1, 2, 3, 4, 5, 6, 7, with bars"
+    assert picture.alt.startswith("two calls: a timeline of 8 devices, a row each, with bars of")
+
+    cold = trace.read(tmp_path / "cold")
+    assert [e.kind for e in cold.host_events] == ["to the devices", "compiling", "to the host"]
+    put, compiling, fetch = cold.host_events
+    first, last = cold.events[0].start, max(e.end for e in cold.events)
+    assert put.end <= compiling.start < compiling.end <= first == 0.0 < last <= fetch.end
+
+
+def with_host():
+    """As `emulated`, and a host that compiles before, from -30 to -10 µs, and fetches a number after, from 12 to 15."""
+    host = [event("np.asarray(jax.Array)", 13_000, 3000), event("backend_compile_and_load", -29_000, 20_000)]
+    zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
+    one = [operation("dot.1", 5000, 3000, 1, run=7), operation("all-reduce.2", 8000, 2000, 1)]
+    return trace.from_planes([plane("/host:CPU", python=host, a=zero, b=one), plane("/device:GPU:0", x=host)])
+
+
+def test_what_the_host_does_has_times_too():
+    found = with_host()
+    assert found.host_events == (
+        trace.HostEvent("compiling", -30.0, -10.0),
+        trace.HostEvent("to the host", 12.0, 15.0),
+    )
+    assert found.host == {"np.asarray(jax.Array)": 1, "backend_compile_and_load": 1}
+    assert trace.split_waiting(found).host_events == found.host_events
+    assert found.zoom(0).host_events == ()  # the call lasts from 0 to 9
+    alone = trace.from_planes([plane("/host:CPU", python=[event("DevicePutWithSharding", 5000, 1000)])])
+    assert alone.host_events == (trace.HostEvent("to the devices", 0.0, 1.0),)
+
+
+def test_a_timeline_in_words():
+    """By hand: the drawing begins at -30; until 0 no device has a bar, and after 9 none until 15."""
+    said = draw.timeline(trace.split_waiting(with_host()), "a step").alt
+    assert said == (
+        "a step: a timeline of 2 devices, a row each, with bars of compute, communication, waiting. "
+        "On the host: compiling 1 x, to the host 1 x. "
+        "The longest time in which no device has a bar: 30 µs, from 0 µs on, in which the host compiles."
+    )
+    calls = [operation("dot", 0, 5_000_000, 0, run=1), operation("dot", 8_000_000, 1_000_000, 0, run=2)]
+    said = draw.timeline(trace.from_planes([plane("/host:CPU", a=calls)])).alt
+    assert said == (
+        "A timeline of device 0, with bars of compute. "
+        "The longest time in which no device has a bar: 3.0 ms, from 5.0 ms on."
     )
 
 

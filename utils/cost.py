@@ -47,6 +47,7 @@ class Collective:
     results: tuple[Shape, ...]
     groups: tuple[tuple[int, ...], ...]  # places in the mesh; for a permute, (source, target) pairs
     times: int
+    asynchronous: bool = False  # begun in one place and waited for in another, with work in between
 
     @property
     def group_size(self) -> int:
@@ -75,6 +76,7 @@ class Memory:
     outputs: int
     temporaries: int
     donated: int  # of the outputs, how many bytes reuse an argument's place
+    peak: int = 0  # the most at any moment: what is needed at different times shares its place
 
     @property
     def total(self) -> int:
@@ -165,7 +167,11 @@ def cost(program: Any, *args: Any, **kwargs: Any) -> Cost:
         program = program.compile()
     stats = program.memory_analysis()
     memory = stats and Memory(
-        stats.argument_size_in_bytes, stats.output_size_in_bytes, stats.temp_size_in_bytes, stats.alias_size_in_bytes
+        stats.argument_size_in_bytes,
+        stats.output_size_in_bytes,
+        stats.temp_size_in_bytes,
+        stats.alias_size_in_bytes,
+        stats.peak_memory_in_bytes,
     )
     meshes = [
         leaf.sharding.mesh
@@ -216,10 +222,18 @@ def _repeats(computation: hlo.Computation) -> bool:
     A TPU writes an asynchronous collective again in the fusions that overlap it with work, and where it is waited for.
     (Its channel does not tell: all collectives of a shard_map share one.)
     """
-    targets = " ".join(right for right in computation.lines.values() if "custom_call_target=" in right)
+    targets = _custom_calls(computation)
     if "AsyncCollectiveStart" in targets:
         return False
     return "AsyncCollectiveDone" in targets or computation.name.startswith("async_collective_fusion")
+
+
+def _asynchronous(computation: hlo.Computation, instruction: hlo.Instruction) -> bool:
+    return instruction.opcode.endswith("-start") or "AsyncCollectiveStart" in _custom_calls(computation)
+
+
+def _custom_calls(computation: hlo.Computation) -> str:
+    return " ".join(right for right in computation.lines.values() if "custom_call_target=" in right)
 
 
 def _collective(found, computation, instruction, times, devices) -> Collective:
@@ -246,7 +260,7 @@ def _collective(found, computation, instruction, times, devices) -> Collective:
         groups = hlo.groups(instruction.attributes, devices)
         if len(set(map(len, groups))) > 1:
             raise UnknownConstruct(f"{kind} in groups of different sizes: {groups}")
-    return Collective(kind, operands, results, groups, times)
+    return Collective(kind, operands, results, groups, times, _asynchronous(computation, instruction))
 
 
 def _flops(computation: hlo.Computation, instruction: hlo.Instruction) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -217,43 +218,78 @@ def _frame(axes: Axes, extent: tuple[float, float]) -> None:
 
 
 _LOOKS = {"compute": (COLORS[0], ""), "communication": (COLORS[1], "xxx"), "waiting": ("#eeeeee", "////")}
+_HOST_LOOKS = {
+    "compiling": (COLORS[3], "...."),
+    "to the devices": (COLORS[2], ""),
+    "to the host": (COLORS[5], "\\\\\\\\"),
+}
 
 
 def timeline(trace: Any, title: str | None = None) -> Picture:
-    """Draw a `utils.trace.Trace`: one row a device, a bar for each operation, told apart by colour and by hatching.
+    """Draw a `utils.trace.Trace`: a row for each device, a bar for each operation, by kind in colour and hatching;
+    above them a row for the host, where it moved data or compiled.
 
     Raises ValueError where the trace holds no operation.
     """
     if not trace.events:
         raise ValueError("nothing to draw: no device did anything while the trace was recorded")
-    figure = Figure(figsize=(9.0, 0.32 * len(trace.devices) + 1.1), layout="constrained")
-    axes = figure.subplots()
-    start, end = min(e.start for e in trace.events), max(e.end for e in trace.events)
+    looks = _LOOKS | _HOST_LOOKS
+    bars = [(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
+    bars += [(e.kind, -1, e.start, e.end) for e in trace.host_events]
+    found = [kind for kind in looks if any(bar[0] == kind for bar in bars)]
+    rows = range(-1 if trace.host_events else 0, len(trace.devices))
+    start, end = min(bar[2] for bar in bars), max(bar[3] for bar in bars)
     unit, scale = ("ms", 1e-3) if end - start > 2000 else ("µs", 1.0)
-    found = [kind for kind in _LOOKS if any(e.kind == kind for e in trace.events)]
+    figure = Figure(figsize=(9.0, 0.32 * len(rows) + 1.1), layout="constrained")
+    axes = figure.subplots()
     for kind in found:
-        color, hatch = _LOOKS[kind]
-        for row, device in enumerate(trace.devices):
-            bars = [e for e in trace.events if (e.kind, e.device) == (kind, device)]
+        color, hatch = looks[kind]
+        for row in rows:
             axes.broken_barh(
-                [((e.start - start) * scale, (e.end - e.start) * scale) for e in bars],
+                [((b - start) * scale, (e - b) * scale) for k, r, b, e in bars if (k, r) == (kind, row)],
                 (row - 0.4, 0.8),
                 facecolor=color,
                 hatch=hatch,
                 edgecolor="#555555" if hatch else color,
-                linewidth=0.3,
-                label=kind if row == 0 else None,
+                linewidth=0.3 if hatch else 0.8,  # which is how wide the shortest bar is
             )
-    axes.set_yticks(range(len(trace.devices)), [f"device {device}" for device in trace.devices])
+    axes.set_yticks(rows, ["host" if row < 0 else f"device {trace.devices[row]}" for row in rows])
     axes.invert_yaxis()
-    axes.set_xlabel(f"{unit} since the first operation")
+    axes.set_xlabel(f"{unit} since the first {'event' if trace.host_events else 'operation'}")
     axes.set_title(title or "", loc="left", fontsize=10)
-    handles = [Rectangle((0, 0), 1, 1, facecolor=f, hatch=h, edgecolor="#555555") for f, h in map(_LOOKS.get, found)]
-    figure.legend(handles, found, loc="outside upper right", ncols=3, frameon=False, fontsize=9)
+    handles = [Rectangle((0, 0), 1, 1, facecolor=f, hatch=h, edgecolor="#555555") for f, h in map(looks.get, found)]
+    figure.legend(handles, found, loc="outside upper right", ncols=len(found), frameon=False, fontsize=9)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    devices = (
-        f"devices {', '.join(map(str, trace.devices))}" if len(trace.devices) > 1 else f"device {trace.devices[0]}"
-    )
-    said = f"a timeline with a row for each of {devices}, with bars of {', '.join(found)}."
+    said = _timeline_in_words(trace, start)
     return Picture(figure, f"{title}: {said}" if title else said[0].upper() + said[1:])
+
+
+def _timeline_in_words(trace: Any, zero: float) -> str:
+    """For the description: what is drawn, and where the longest stretch is in which no device has a bar."""
+
+    kinds = [kind for kind in _LOOKS if any(e.kind == kind for e in trace.events)]
+    rows = f"{len(trace.devices)} devices, a row each" if len(trace.devices) > 1 else f"device {trace.devices[0]}"
+    said = f"a timeline of {rows}, with bars of {', '.join(kinds)}."
+    if trace.host_events:
+        times = Counter(event.kind for event in trace.host_events)
+        said += f" On the host: {', '.join(f'{kind} {times[kind]} x' for kind in _HOST_LOOKS if times[kind])}."
+    length, at = _longest_gap(trace, zero)
+    said += f" The longest time in which no device has a bar: {_duration(length)}, from {_duration(at - zero)} on"
+    inside = [e.kind for e in trace.host_events if at <= e.start and e.end <= at + length]
+    return said + (", in which the host compiles." if "compiling" in inside else ".")
+
+
+def _longest_gap(trace: Any, zero: float) -> tuple[float, float]:
+    """Of the time that is drawn: the length, and the begin. From `zero` to the last event's end."""
+    gaps: list[tuple[float, float]] = []
+    reached = zero
+    for event in sorted(trace.events, key=lambda event: event.start):
+        gaps.append((event.start - reached, reached))
+        reached = max(reached, event.end)
+    gaps.append((max([reached, *(e.end for e in trace.host_events)]) - reached, reached))
+    return max(gaps)
+
+
+def _duration(microseconds: float) -> str:
+    return f"{microseconds / 1e3:.1f} ms" if microseconds >= 1e3 else f"{microseconds:.0f} µs"

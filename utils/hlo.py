@@ -189,9 +189,15 @@ def _root(found: dict[str, Computation], fusion: Instruction) -> Instruction:
     return inside[inside.root]
 
 
-def _constant(inside: Computation, instruction: Instruction) -> int:
+def _origin(inside: Computation, instruction: Instruction) -> Instruction:
+    """What is copied: a TPU's compiler moves a loop's counter to another memory and back."""
     while instruction.opcode in ("copy", "bitcast", "convert"):
         instruction = inside.operand(instruction, 0)
+    return instruction
+
+
+def _constant(inside: Computation, instruction: Instruction) -> int:
+    instruction = _origin(inside, instruction)
     if instruction.opcode != "constant":
         raise ValueError("not a constant")
     return int(re.search(r"constant\((-?\d+)\)", inside.lines[instruction.name])[1])
@@ -199,9 +205,8 @@ def _constant(inside: Computation, instruction: Instruction) -> int:
 
 def _step(found: dict[str, Computation], body: Computation, add: Instruction, index: int) -> int:
     """The constant that the body adds to the counter."""
-    while add.opcode in ("copy", "bitcast"):
-        add = body.operand(add, 0)
-    operands = [body[name] for name in add.operands]
+    add = _origin(body, add)
+    operands = [_origin(body, body[name]) for name in add.operands]
     if add.opcode == "fusion":
         inside = found[add.called("calls")]
         within = inside[inside.root]

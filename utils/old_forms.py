@@ -67,7 +67,7 @@ ROWS = {
         "one mesh of two axes; NamedSharding",
         (Form("pmap in pmap", gone="0.8.0"), Form("PmapSharding", "0.8.1", "0.10.0")),
     ),
-    19: Row("try: ... except RuntimeError:", (Form("if jax.devices('gpu'):", gone=EARLIER),)),
+    19: Row("try: ... except RuntimeError:", (Form("jax.devices('gpu') without one", gone=EARLIER),)),
     20: Row("shard_map, or the sum of the whole", (Form("psum under jit alone", gone=EARLIER),)),
     21: Row("a jit for each stage", (Form("device_put in a jit", gone=EARLIER),), silent=True),
     22: Row("P(...) == P(...)", (Form("P(...) == tuple", gone="0.10.0"),), silent=True),

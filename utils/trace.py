@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,21 @@ _COMMUNICATION = re.compile(
     r"all.?reduce|all.?gather|reduce.?scatter|psum|pmean|pmax|pmin|ppermute|collective|all.?to.?all|\bsend\b|\brecv\b",
     re.I,
 )
+# What the host does that devices wait for: by the event's name, its kind.
+HOST_KINDS = {
+    "DevicePutWithSharding": "to the devices",
+    "np.asarray(jax.Array)": "to the host",
+    "backend_compile_and_load": "compiling",
+}
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """One transfer or compilation on the host. Times as of `Event`: before the first operation they are below 0."""
+
+    kind: str  # one of HOST_KINDS
+    start: float
+    end: float
 
 
 @dataclass(frozen=True)
@@ -34,10 +49,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Trace:
-    """`events` on the devices, by start; `host`: how often each thing happened on the host, by its name."""
+    """`events` on the devices, by start; `host`: how often each thing happened on the host, by its name;
+    `host_events`: the transfers and compilations among them, by start.
+    """
 
     events: tuple[Event, ...]
     host: Counter[str]
+    host_events: tuple[HostEvent, ...] = ()
 
     @property
     def devices(self) -> list[int]:
@@ -52,7 +70,10 @@ class Trace:
         """The events of one program call. Raises ValueError for a call that the trace does not hold."""
         if run not in self.runs:
             raise ValueError(f"the trace holds the calls {self.runs}, not {run}")
-        return Trace(tuple(event for event in self.events if event.run == run), self.host)
+        events = tuple(event for event in self.events if event.run == run)
+        start, end = min(e.start for e in events), max(e.end for e in events)
+        overlap = tuple(e for e in self.host_events if e.start < end and e.end > start)
+        return replace(self, events=events, host_events=overlap)
 
     def count(self, words: str = "", kind: str | None = None) -> dict[int, int]:
         """For each device, how many of its operations have `words` in their name and are of this kind."""
@@ -83,7 +104,7 @@ def split_waiting(trace: Trace) -> Trace:
             for kind, start, end in (("waiting", e.start, all_here), ("communication", all_here, e.end)):
                 if end > start:
                     events.append(Event(e.device, e.name, kind, start, end, e.run))
-    return Trace(tuple(sorted(events, key=lambda event: event.start)), trace.host)
+    return replace(trace, events=tuple(sorted(events, key=lambda event: event.start)))
 
 
 def _meetings(trace: Trace) -> list[list[Event]]:
@@ -119,7 +140,7 @@ def from_planes(planes: Iterable[Any]) -> Trace:
     """Make the table of planes, as `ProfileData` gives them. Emulated devices share the host's plane, and each
     operation names its device; an accelerator has a plane of its own, such as /device:TPU:0.
     """
-    found, host = [], Counter()
+    found, host, on_host = [], Counter(), []
     for plane in planes:
         own = re.fullmatch(r"/device:(?:TPU|GPU):(\d+)", plane.name.split(" ")[0])
         lines = list(plane.lines)
@@ -129,22 +150,26 @@ def from_planes(planes: Iterable[Any]) -> Trace:
             operations = []
             for event in line.events:
                 stats = {key: value for key, value in event.stats if key}
+                begin, finish = event.start_ns, event.start_ns + event.duration_ns
                 device = int(own[1]) if own else stats.get("device_ordinal")
                 if device is None or not (stats.get("hlo_op") or line.name == "XLA Ops"):
                     host[event.name] += not own and not event.name.startswith("end: ")
+                    if not own and event.name in HOST_KINDS:
+                        on_host.append((begin, finish, HOST_KINDS[event.name]))
                     continue
                 name = str(stats.get("hlo_op") or event.name).split(" = ")[0].lstrip("%")
-                times = (event.start_ns, event.start_ns + event.duration_ns)
-                operations.append((*times, device, name, stats.get("run_id")))
+                operations.append((begin, finish, device, name, stats.get("run_id")))
             found += _innermost(operations)
     found.sort()
-    zero = found[0][0] if found else 0
+    on_host.sort()
+    zero = found[0][0] if found else on_host[0][0] if on_host else 0
     runs = {run: i for i, run in enumerate(dict.fromkeys(run for *_, run in found))}
     events = (
         Event(device, name, kind_of(name), (start - zero) / 1e3, (end - zero) / 1e3, runs[run])
         for start, end, device, name, run in found
     )
-    return Trace(tuple(events), +host)
+    host_events = (HostEvent(kind, (start - zero) / 1e3, (end - zero) / 1e3) for start, end, kind in on_host)
+    return Trace(tuple(events), +host, tuple(host_events))
 
 
 def _innermost(operations: list[tuple]) -> Iterator[tuple]:

@@ -86,6 +86,21 @@ def one_mask(key, units):
     return jnp.where(jax.random.bernoulli(key, 0.5, units.shape[1:]), 2 * units, 0)
 
 
+def own_key(key, units):
+    return keep(jax.random.fold_in(key, jax.lax.axis_index("data")), units)
+
+
+def by_row(number):
+    """Drop with a key for each row, whose number is made of the rows here and of those before."""
+
+    def drop(key, units):
+        rows = units.shape[0]
+        numbers = number(jnp.arange(rows), rows, jax.lax.axis_index("data"))
+        return jax.vmap(keep)(jax.vmap(lambda n: jax.random.fold_in(key, n))(numbers), units)
+
+    return drop
+
+
 def number_as_key(key, units):
     return keep(jax.random.key(jax.lax.axis_index("data")), units)
 
@@ -152,6 +167,10 @@ WRONG = {
         (number_as_key, "Two keys drop the same units"),
         (lambda key, units: 2 * units, "You keep 1.00 of the units"),
         (lambda key, units: units.sum(), "expected the units of one device, (4, 64)"),
+        (own_key, "On 4 devices, example 4 of the batch loses other units than on 8"),
+        (by_row(lambda row, rows, device: row), "Several devices drop the same units"),
+        (by_row(lambda row, rows, device: 4 * device + row), "On 4 devices, example 8 of the batch loses other units"),
+        (by_row(lambda row, rows, device: 100 * device + row), "What number does an example keep"),
     ],
     ex06.padded_accuracy: [
         (lambda right, weights: pmean((right * weights).sum() / weights.sum()), "A mean of the devices' means"),

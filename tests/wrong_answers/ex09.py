@@ -176,19 +176,35 @@ GUESSES = {
             ((1, 1, 40), "on each device, one in each step"),
         ],
     ),
-    ex09.loops: (
-        {"rate static": 6, "rate traced": 1, "every third batch 8 rows": 2, "batch grows by 8 rows": 6},
+    ex09.warm: (
+        6,
         [
-            ((1, 1, 2, 6), "each of the six values is a program of its own"),
-            ((0, 1, 2, 6), "the trace begins with the first call"),
-            ((6, 6, 2, 6), "the value of a traced argument is not part of the key"),
-            ((6, 0, 2, 6), "the first call compiles"),
-            ((6, 1, 1, 6), "two shapes are two programs"),
-            ((6, 1, 4, 6), "found the second time"),
-            ((6, 1, 3, 6), "found the second time"),
-            ((6, 1, 6, 6), "the two shapes are what counts"),
-            ((6, 1, 2, 1), "each shape is a program of its own"),
-            ((6, 1, 2, 5), "each shape is a program of its own"),
+            (0, "look at what jit is told about the third argument"),
+            (1, "differs in each step, too"),
+            (2, "differs in each step, too"),
+            (12, "the warm-up is not in the trace"),
+        ],
+    ),
+    ex09.suspects: (
+        {"one batch for all steps": 6, "one rate for all steps": 1},
+        [
+            ((1, 1), "each of the six values is a program of its own"),
+            ((0, 1), "the cache is empty at first"),
+            ((6, 6), "the batches are traced, and only their shape counts"),
+            ((6, 0), "the cache is empty at first"),
+        ],
+    ),
+    ex09.loops: (
+        {"rate traced": 1, "every third batch 8 rows": 2, "batch grows by 8 rows": 6},
+        [
+            ((6, 2, 6), "the value of a traced argument is not part of the key"),
+            ((0, 2, 6), "the first call compiles"),
+            ((1, 1, 6), "two shapes are two programs"),
+            ((1, 4, 6), "found the second time"),
+            ((1, 3, 6), "found the second time"),
+            ((1, 6, 6), "the two shapes are what counts"),
+            ((1, 2, 1), "each shape is a program of its own"),
+            ((1, 2, 5), "each shape is a program of its own"),
         ],
     ),
 }

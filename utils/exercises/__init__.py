@@ -149,9 +149,9 @@ def named_slips(
             got = formula(**{**right, **changed})
             if len(changed) == count and math.isclose(said, got, rel_tol=within):
                 told = [words if count == 1 else re.split(r"[:;] ", words)[0] for _, _, words in chosen]
-                found.append(", and ".join(told))
+                found.append(", and ".join(dict.fromkeys(told)))
         if found:
-            return "; or: ".join(found[: 3 - count])
+            return "; or: ".join(found[:2])
     return ""
 
 

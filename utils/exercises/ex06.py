@@ -196,23 +196,28 @@ def _what(value):
 
 
 def _judge_drop_units(answer):
-    def check(value):
-        if not isinstance(value, jax.Array) or value.shape != (4, 64):
-            raise Wrong(f"You return {_what(value)}; expected the units of one device, (4, 64), some of them 0.")
-        return value
-
     whole = 1 + np.arange(32 * 64, dtype=np.float32).reshape(32, 64) / 1024
-    units = jax.device_put(whole, NamedSharding(_mesh(), P("data")))
-    program = jax.jit(
-        jax.shard_map(
+
+    def dropped(seed, n=8):
+        def check(value):
+            if not isinstance(value, jax.Array) or value.shape != (32 // n, 64):
+                raise Wrong(
+                    f"You return {_what(value)}; expected the units of one device, {(32 // n, 64)}, some of them 0."
+                )
+            return value
+
+        mesh = make_mesh((n,), ("data",))
+        program = jax.shard_map(
             lambda key, units: check(answer(key, units)),
-            mesh=_mesh(),
+            mesh=mesh,
             in_specs=(P(), P("data")),
             out_specs=P("data"),
             check_vma=False,
         )
-    )
-    got, again, other = (np.asarray(program(jax.random.key(seed), units)) for seed in (0, 0, 1))
+        units = jax.device_put(whole, NamedSharding(mesh, P("data")))
+        return np.asarray(jax.jit(program)(jax.random.key(seed), units))
+
+    got, again, other = dropped(0), dropped(0), dropped(1)
     if not np.array_equal(got, again):
         raise Wrong("The same key gave other units. All randomness must come from the key.")
     kept = (got != 0).mean()
@@ -236,16 +241,27 @@ def _judge_drop_units(answer):
         raise Wrong(
             f"What you keep is {factor[-1]:.3g} times what it was; expected 2 times, so that the sum stays what it was on average."
         )
+    for n in (4, 2):
+        moved = np.flatnonzero(((dropped(0, n) != 0) != (got != 0)).any(axis=1))
+        if moved.size:
+            raise Wrong(
+                f"On {n} devices, example {moved[0]} of the batch loses other units than on 8: your mask depends on which device has the "
+                "example, and on its row there. What number does an example keep, however the batch is dealt out?"
+            )
 
 
 @exercise(
     _judge_drop_units,
-    "jax.random.fold_in(key, number) makes a new key; jax.lax.axis_index('data') is the device's number.",
+    "The number of an example in the whole batch: rows here times jax.lax.axis_index('data'), and its row here. Fold that into the key, for each "
+    "row: jax.vmap does it for all of them.",
 )
 def drop_units(key, units):
-    """In shard_map: drop half of the units, others on each device; double the rest."""
-    key = jax.random.fold_in(key, jax.lax.axis_index("data"))
-    return jnp.where(jax.random.bernoulli(key, 0.5, units.shape), 2 * units, 0)
+    """In shard_map: drop half, double the rest; the same on any number of devices."""
+    rows, width = units.shape
+    numbers = rows * jax.lax.axis_index("data") + jnp.arange(rows)  # in the whole batch
+    keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
+    kept = jax.vmap(lambda key: jax.random.bernoulli(key, 0.5, (width,)))(keys)
+    return jnp.where(kept, 2 * units, 0)
 
 
 def _judge_padded_accuracy(answer):

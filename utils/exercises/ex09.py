@@ -122,14 +122,35 @@ mended = Prediction(
         },
     },
 )
+warm = Prediction(
+    "compilations",
+    {
+        0: "the six steps that warm up are other calls: look at what jit is told about the third argument",
+        1 / 6: "what differs from the warm-up differs in each step, too",
+        1 / 3: "what differs from the warm-up differs in each step, too",
+        2: "the warm-up is not in the trace",
+    },
+)
 STATIC = "a static value is built into the program, so each of the six values is a program of its own"
 KEPT = "the program for 8 rows is kept, too, and found the second time"
 SHAPES = "each shape is a program of its own, and here are six"
+SAME_RATE = "with one static value there is one program; the batches are traced, and only their shape counts"
+suspects = Prediction(
+    "compilations",
+    {},
+    {
+        "one batch for all steps": {
+            1 / 6: STATIC,
+            2 / 6: STATIC,
+            0: "the cache is empty at first",
+        },
+        "one rate for all steps": {6: SAME_RATE, 2: SAME_RATE, 0: "the cache is empty at first"},
+    },
+)
 loops = Prediction(
     "compilations",
     {},
     {
-        "rate static": {1 / 6: STATIC, 2 / 6: STATIC, 0: "the trace begins with the first call"},
         "rate traced": {6: "the value of a traced argument is not part of the key", 0: "the first call compiles"},
         "every third batch 8 rows": {
             1 / 2: "two shapes are two programs",

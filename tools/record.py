@@ -1,0 +1,58 @@
+"""Write the record of lesson 08, utils/pods.json: all that its cells compile for TPUs (`make record`; needs libtpu).
+
+Takes about four minutes on two cores. The tests compile the same anew and compare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import json
+from collections.abc import Collection
+from typing import Any
+from unittest import mock
+
+from tools import notebooks
+from utils import pods
+
+LESSON = "08"
+
+
+def compiled(labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+    """By label, what the compiler plans for the lesson's programs on this machine: for these labels, or for all.
+
+    Raises RuntimeError where nothing can be compiled.
+    """
+    from utils.devices import start_devices
+
+    [path] = [path for path in notebooks.lessons() if notebooks.number(path) == LESSON]
+    space: dict[str, Any] = {"__name__": "lesson"}
+    ask = pods.plan
+
+    def plan(label: str, *arguments: Any, here: bool = True) -> pods.Plan:
+        return ask(label, *arguments, here=labels is None or label in labels)
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), mock.patch.object(pods, "plan", plan):
+        start_devices(8)
+        for cell in notebooks.read(path).cells:
+            if cell.cell_type == "code" and cell.id != "setup":
+                exec(cell.source, space)
+    found = pods.compiled_here()
+    if not found:
+        raise RuntimeError(f"nothing was compiled: {said.getvalue()[:500]}")
+    return found
+
+
+def main() -> None:
+    made = {package: importlib.metadata.version(package) for package in ("jax", "libtpu")}
+    plans = compiled()
+    lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(found)}" for label, found in plans.items())
+    text = f'{{"made with": {json.dumps(made)},\n"plans": {{\n{lines}\n}}}}\n'
+    pods.RECORD.write_text(text, encoding="utf-8")
+    print(f"Recorded {len(plans)} plans.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Compile for TPUs that are not there, in peace; and a record of what was compiled, for machines that cannot.
+
+The TPU's compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which is
+never installed behind anybody's back. Where it is missing, or does not get on with this JAX, a lesson reads the same
+numbers from `pods.json` beside this file. `tools/record.py` writes that file, and the tests compile all of it anew.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jax.sharding import AbstractMesh, Mesh
+
+    from utils.cost import Cost
+
+RECORD = Path(__file__).with_suffix(".json")
+OLDEST = "0.10"  # JAX. With Colab's pair, 0.7.2 and libtpu 0.0.21, the kernel dies (signal 11).
+ENVIRONMENT = {
+    "TPU_WORKER_HOSTNAMES": "localhost",  # this one and the next keep libtpu quiet where there is no TPU
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",  # it does not limit what can be described
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # else one process at a time, and an error about a lock file for the others
+}
+# Does a compile survive, and can its replica groups be read? Asked in a process of its own, which may die of it.
+TRIAL = """
+import jax, numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+chips = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2").devices
+cut = NamedSharding(Mesh(np.array(chips), ("i",)), P("i"))
+text = jax.jit(lambda x: x.sum(0)).lower(jax.ShapeDtypeStruct((8, 128), "float32", sharding=cut)).compile().as_text()
+assert "all-reduce" in text and "replica_groups={}" not in text
+print("it compiles")
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the compiler plans for each chip: bytes, FLOPs and how often; or, in `error`, why it refuses."""
+
+    sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # by collective: times, bytes that a chip sends
+    asynchronous: dict[str, int] = field(default_factory=dict)  # of these times, how many run beside other work
+    flops: int = 0  # in products, loops counted in full
+    arguments: int = 0  # bytes
+    peak: int = 0  # bytes, the most at any moment
+    error: str = ""
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(size for _, size in self.sent.values())
+
+
+_here: list[bool] = []  # can this process compile? Empty before `start`.
+_plans: dict[str, Plan] = {}  # what was asked for in this process, by label
+
+
+def start() -> None:
+    """Find out whether this machine can compile for TPUs, and print one line that says so, or why not and what then.
+
+    It is tried in a process of its own first: an unlucky pair of JAX and libtpu dies without a word.
+    """
+    reason = _why_not()
+    _here[:] = [not reason]
+    if reason:
+        print(f"{reason} What follows comes from the course's record.")
+    else:
+        print(f"libtpu {importlib.metadata.version('libtpu')}: ready to compile for TPUs.")
+
+
+def _why_not() -> str:
+    import jax
+
+    if not importlib.util.find_spec("libtpu"):
+        able = sys.platform == "linux" and os.uname().machine == "x86_64"
+        mend = "pip install libtpu (0.6 GB, Google's terms), then restart" if able else "it exists for Linux on x86-64"
+        return f"No libtpu here: {mend}."
+    if _numbers(jax.__version__) < _numbers(OLDEST):
+        return f"JAX {jax.__version__} is too old to compile for TPUs here: {OLDEST} or newer does."
+    os.environ.update({name: value for name, value in ENVIRONMENT.items() if name not in os.environ})
+    quiet = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    try:
+        found = subprocess.run([sys.executable, "-c", TRIAL], env=quiet, capture_output=True, text=True, timeout=120)
+        works = found.stdout == "it compiles\n"
+        how = f"with signal {-found.returncode}" if found.returncode < 0 else (found.stderr.splitlines() or [""])[-1]
+    except subprocess.TimeoutExpired:
+        works, how = False, "it did not end"
+    if works:
+        return ""
+    pair = f"libtpu {importlib.metadata.version('libtpu')} and JAX {jax.__version__}"
+    return f"{pair} do not get on: a trial compile failed ({how}). Try pip install --upgrade jax libtpu, then restart."
+
+
+def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | AbstractMesh:
+    """A mesh, of automatic axes, over all chips of a described TPU topology such as ``v5e:4x4``.
+
+    Where nothing can be compiled it is a mesh without devices: its sizes are enough to lay arrays out on paper.
+    """
+    from jax.sharding import AbstractMesh, AxisType
+
+    if _can_compile():
+        from jax.experimental import topologies
+
+        found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+        return topologies.make_mesh(found, tuple(sizes), tuple(names))
+    return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(names))
+
+
+def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool = True) -> Plan:
+    """What the compiler plans for a program: `compile_it(*arguments)` lowers and compiles it.
+
+    With `here=False`, and where nothing can be compiled, the plan of this label is taken from the record. What was
+    compiled in this process under the same label is not compiled again.
+
+    Raises JaxRuntimeError, in the compiler's words, for a program that does not fit into the memory of a chip,
+    LookupError for a label that is not in the record, and RuntimeError where this JAX cannot read the program.
+    """
+    if not (here and _can_compile()):
+        found = _recorded().get(label)
+        if found is None:
+            raise LookupError(f"the record has no {label!r}; to compile programs of your own you need libtpu.")
+    else:
+        found = _plans.get(label) or _plans.setdefault(label, _compiled(compile_it, *arguments))
+    if found.error:
+        import jax
+
+        raise jax.errors.JaxRuntimeError(found.error)
+    return found
+
+
+def _recorded() -> dict[str, Plan]:
+    plans = json.loads(RECORD.read_text(encoding="utf-8"))["plans"]
+    return {label: Plan(**{**fields, "sent": _pairs(fields["sent"])}) for label, fields in plans.items()}
+
+
+def _pairs(sent: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
+    return {kind: (times, size) for kind, (times, size) in sent.items()}
+
+
+def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
+    import jax
+
+    from utils.cost import cost
+
+    try:
+        return summary(cost(compile_it(*arguments)))
+    except jax.errors.JaxRuntimeError as error:
+        if str(error).startswith("INTERNAL"):  # the program is compiled, and its text cannot be had
+            pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
+            raise RuntimeError(f"{pair}. A newer JAX may; the record has the lesson's own programs.") from error
+        if not str(error).startswith("RESOURCE_EXHAUSTED"):
+            raise
+        # Its first sentence, without the many lines that list what takes the place.
+        return Plan(error=re.split(r" HLO module:|\n", str(error))[0].strip())
+
+
+def summary(found: Cost) -> Plan:
+    """The same program in fewer numbers, by kind of collective."""
+    times, sizes, beside = Counter(), Counter(), Counter()
+    for collective in found:
+        times[collective.kind] += collective.times
+        sizes[collective.kind] += collective.bytes_sent
+        beside[collective.kind] += collective.times * collective.asynchronous
+    memory = found.memory
+    return Plan(
+        {kind: (times[kind], sizes[kind]) for kind in sorted(times)},
+        {kind: beside[kind] for kind in sorted(beside) if beside[kind]},
+        found.flops,
+        memory.arguments if memory else 0,
+        memory.peak if memory else 0,
+    )
+
+
+def compiled_here() -> dict[str, dict]:
+    """By label, what was compiled in this process, in a form that JSON can hold."""
+    return {label: asdict(found) for label, found in _plans.items()}
+
+
+def _can_compile() -> bool:
+    if not _here:
+        raise RuntimeError("call pods.start() first: it finds out whether this machine can compile for TPUs")
+    return _here[0]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
