@@ -7,16 +7,22 @@ ARGS ?=
 LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
+PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help lab test test-oldest test-newest check format links refresh record stamp bench test-environment
+.PHONY: help setup lab room slides test test-oldest test-newest check format links refresh record stamp bench test-environment
 
 help:  ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-lab:  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
+setup:  ## install what make lab needs, and open nothing
 	@$(ENVIRONMENT) .venv requirements.txt
+
+lab: setup  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
 	@cd notebooks && ../.venv/bin/jupyter lab $(ARGS)
+
+room:  ## say in seconds whether this machine is ready for the course, and what to do if not
+	@$(PYTHON) -m utils.room
 
 test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
@@ -32,6 +38,10 @@ test-newest:  ## the same on the newest JAX and the newest Python found
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
 	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(ARGS)
 
+slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
+	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
+	@.venv-slides/bin/python -m tools.slides $(LESSONS)
+
 check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
 	@echo "Linting ..."
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff check --quiet $(NARROW)
@@ -39,14 +49,17 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/codespell
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/cell-does-not-run.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows
-	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' README.md .github/CONTRIBUTING.md notebooks
+	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' $(PAGES) notebooks
 
 format: test-environment  ## format Python and notebooks
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --exclude '*.ipynb' . ; .venv/bin/ruff format $(NARROW)
 
 links: test-environment  ## check the links that lead out of the repository (needs the internet)
-	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links $(ARGS) README.md .github/CONTRIBUTING.md notebooks
+	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links $(ARGS) $(PAGES) notebooks
 
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
 	@.venv/bin/python -m tools.refresh $(LESSONS)

@@ -166,7 +166,7 @@ LIGHT = [label for label in RECORDED if not label.endswith((", v5e", ", v5p"))]
 
 @COMPILES
 def test_the_record_is_what_the_compiler_says():
-    labels = None if ALL else [*LIGHT, "data, v5e", "both, v5e"]
+    labels = None if ALL else [*LIGHT, "data, v5e", "FSDP, v5e"]
     code = f"import json; from tools import record; print(json.dumps(record.compiled({labels!r})))"
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr[-2000:]

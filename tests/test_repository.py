@@ -30,12 +30,24 @@ def test_readme_lists_every_lesson_with_its_badges():
 
 def test_one_name_everywhere():
     name, revision = notebooks.repository()
-    pages = [README, (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")]
-    pages += [path.read_text(encoding="utf-8") for path in notebooks.lessons()]
+    pages = [notebooks.ROOT / page for page in stamp.PAGES] + notebooks.lessons()
     for page in pages:
-        assert set(stamp.BLOB.findall(page)) <= {"colab.research.google.com/github/", "welcome?src=https://github.com/"}
-        for found in re.findall(r"(?:/github/|src=https://github\.com/)([\w.-]+/[\w.-]+)/blob/([\w.-]+)/", page):
-            assert found == (name, revision)
+        for found in stamp.BADGE.finditer(page.read_text(encoding="utf-8")):
+            assert (found["name"], found["revision"]) == (name, revision), page.name
+    citation = (notebooks.ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^repository-code: (.+)$", citation, re.M) == [f"https://github.com/{name}"]
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+def test_a_badge_leads_to_the_lesson(path):
+    places = [found["place"] for found in stamp.BADGE.finditer(notebooks.badges(f"notebooks/{path.name}"))]
+    assert places == [
+        "colab.research.google.com/github/",
+        "welcome?src=https://github.com/",
+        "mybinder.org/v2/gh/",
+        "codespaces.new/",
+    ]
+    assert notebooks.badges(f"notebooks/{path.name}").count(f"/notebooks/{path.name})") == 3  # Codespaces opens no file
 
 
 def test_every_notebook_is_a_lesson():
@@ -46,7 +58,9 @@ def test_every_notebook_is_a_lesson():
 def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, another):
     for part in ("notebooks", "tools", ".github"):
         shutil.copytree(notebooks.ROOT / part, tmp_path / part)
-    shutil.copy(notebooks.ROOT / "README.md", tmp_path)
+    for page in stamp.PAGES:
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        shutil.copy(notebooks.ROOT / page, tmp_path / page)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     name, revision = notebooks.repository()
     owner, repo = name.split("/")
@@ -57,11 +71,30 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     for path in notebooks.lessons(tmp_path):
         assert checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}") == []
         assert checks.structure_faults(path) == []
-    for page in [tmp_path / "README.md", *notebooks.lessons(tmp_path)]:
-        for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", page.read_text(encoding="utf-8")):
+    for page in [*(tmp_path / page for page in stamp.PAGES), *notebooks.lessons(tmp_path)]:
+        text = page.read_text(encoding="utf-8")
+        for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", text):
             assert found in ("/blob/", f"github.com/{another}/blob/v1.2")
+        assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old one, anywhere
     stamp.stamp(tmp_path, name, revision)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_stamp_fills_in_what_a_new_lesson_lacks(tmp_path):
+    for part in ("notebooks", "tools", "README.md", *stamp.PAGES[1:]):
+        source, target = notebooks.ROOT / part, tmp_path / part
+        target.parent.mkdir(exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    path = tmp_path / "notebooks" / "02_sharding.ipynb"
+    notebook = notebooks.read(path)
+    notebook.cells[0].source = notebook.cells[0].source.split("\n\n[![")[0]
+    notebooks.write(notebook, path)
+    rows = re.sub(r"(?m)^(\| 02 (?:\|[^|\n]*){3}\|).*$", r"\1 |", README)
+    assert rows != README
+    (tmp_path / "README.md").write_text(rows, encoding="utf-8")
+    stamp.stamp(tmp_path, *notebooks.repository())
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == README
+    assert path.read_bytes() == (notebooks.ROOT / "notebooks" / path.name).read_bytes()
 
 
 @pytest.mark.parametrize(("name", "revision"), [("fork", "main"), ("a/b/c", "main"), ("a/b", "x y"), ("a/b", "")])

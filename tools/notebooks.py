@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = ROOT / "tools" / "setup_cell.py"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-CELL_METADATA = {"tags", "varies", "cellView", "jupyter"}  # what a cell may carry
+CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # what a cell may carry
 
 
 def lessons(root: Path = ROOT) -> list[Path]:
@@ -37,15 +37,19 @@ def setup_source() -> str:
     return SETUP.read_text(encoding="utf-8").rstrip("\n")
 
 
-def badges(path: str) -> str:
-    """The two badges, as Markdown, of the notebook at `path` in the repository."""
-    name, revision = repository()
+def badges(path: str, setup: str | None = None) -> str:
+    """The four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
+    name, revision = repository(setup)
     blob = f"{name}/blob/{revision}/{path}"
     return (
         "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
         f"(https://colab.research.google.com/github/{blob})\n"
         "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]"
-        f"(https://kaggle.com/kernels/welcome?src=https://github.com/{blob})"
+        f"(https://kaggle.com/kernels/welcome?src=https://github.com/{blob})\n"
+        "[![Open in Binder](https://mybinder.org/badge_logo.svg)]"
+        f"(https://mybinder.org/v2/gh/{name}/{revision}?urlpath=lab/tree/{path})\n"
+        "[![Open in Codespaces](https://img.shields.io/badge/Open%20in-Codespaces-24292f?logo=github)]"
+        f"(https://codespaces.new/{name}/tree/{revision}?quickstart=1)"
     )
 
 

@@ -1,6 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
-Without arguments it writes the setup cell and the badges anew from the constant in tools/setup_cell.py.
+Without arguments it writes the setup cell and the badges anew from the constant in tools/setup_cell.py: in the title
+cell of each lesson, and in the last column of its row in README.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ from pathlib import Path
 
 from tools import notebooks
 
-BLOB = re.compile(
-    r"(colab\.research\.google\.com/github/|welcome\?src=https://github\.com/)[\w.-]+/[\w.-]+/blob/[\w.-]+/"
+PAGES = (  # besides the notebooks, what holds the repository's address
+    "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "teach/workshop.md",
+    ".github/CONTRIBUTING.md",
+)
+BADGE = re.compile(  # where a badge leads: to a place that opens notebooks, and there to this name and revision
+    r"(?P<place>colab\.research\.google\.com/github/|welcome\?src=https://github\.com/|mybinder\.org/v2/gh/|codespaces\.new/)"
+    r"(?P<name>[\w.-]+/[\w.-]+)(?P<between>/blob/|/tree/|/)(?P<revision>[\w.-]+)(?=[/?])"
 )
 
 
@@ -29,18 +38,27 @@ def stamp(root: Path, name: str, revision: str) -> None:
 
     def addresses(old: str) -> str:
         new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", old)
-        return BLOB.sub(rf"\g<1>{name}/blob/{revision}/", new)
+        return BADGE.sub(rf"\g<place>{name}\g<between>{revision}", new)
 
-    for page in (root / "README.md", root / ".github" / "CONTRIBUTING.md"):
+    for page in (root / page for page in PAGES):
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
+    readme = root / "README.md"
+    rows = readme.read_text(encoding="utf-8")
     for path in notebooks.lessons(root):
+        badges = notebooks.badges(f"notebooks/{path.name}", text)
+        colab, kaggle, binder, codespaces = badges.split("\n")
+        row = rf"^(\| {notebooks.number(path)} (?:\|[^|\n]*){{3}}\|).*$"  # number, title, what you build, minutes
+        rows = re.sub(row, rf"\g<1> {colab} {kaggle}<br>{binder} {codespaces} |", rows, flags=re.M)
         notebook = notebooks.read(path)
+        title = notebook.cells[0]
+        title.source = re.sub(r"\n*(^\[!\[Open in .*\n?)*\Z", f"\n\n{badges}", title.source, count=1, flags=re.M)
         for cell in notebook.cells:
             if cell.id == "setup":
                 cell.source = text.rstrip("\n")
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
         notebooks.write(notebook, path)
+    readme.write_text(rows, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,121 @@
+"""Slides in a real browser: they load without a network, arrow keys lead from first to last, and everything fits."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+ROOT = Path(__file__).resolve().parent.parent.parent
+LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]*_*.ipynb"))
+WIDTH, HEIGHT = 1280, 720
+
+STATE = """() => {
+  const slide = Reveal.getCurrentSlide();
+  const seen = e => !e.closest('aside') && e.getClientRects().length && getComputedStyle(e).visibility !== 'hidden';
+  const all = [...slide.querySelectorAll('*')].filter(seen).map(e => e.getBoundingClientRect());
+  const at = Reveal.getIndices();
+  return {
+    slide: [at.h, at.v || 0], fragment: at.f, last: Reveal.isLastSlide(),
+    bottom: Math.max(...all.map(r => r.bottom)), right: Math.max(...all.map(r => r.right)),
+    question: slide.textContent.includes('Predict.') && !!slide.querySelector('blockquote'),
+    answers: [...slide.querySelectorAll('.jp-OutputArea')].filter(seen).length,
+    cut: [...slide.querySelectorAll('pre')].filter(seen).some(e => e.scrollWidth > e.clientWidth + 1),
+    left: slide.querySelectorAll('.fragment:not(.visible)').length,
+    name: (slide.querySelector('[id]') || {}).id,
+  };
+}"""
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Make the slides, and serve them on this machine."""
+    made = subprocess.run(["make", "slides"], cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=ROOT / "slides")
+    handler.log_message = lambda *_: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    assert found, f"none of {', '.join(names)} is installed"
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(address, chromium):
+    """Open a lesson's slides; what the console complained of and what was asked for comes along."""
+    page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    complaints, asked = [], []
+    page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+
+    def open_lesson(stem: str):
+        page.goto(f"{address}/{stem}.html")
+        page.wait_for_function("window.Reveal && Reveal.isReady()")
+        return page, complaints, asked
+
+    yield open_lesson
+    page.close()
+
+
+@pytest.mark.parametrize("stem", LESSONS)
+def test_a_lesson_from_first_to_last(opened, address, stem):
+    page, complaints, asked = opened(stem)
+    total = page.evaluate("Reveal.getTotalSlides()")
+    visited, faults = [], []
+    state = page.evaluate(STATE)
+    for _ in range(600):
+        if not visited or visited[-1] != state["slide"]:
+            visited.append(state["slide"])
+            if state["question"] and state["answers"]:
+                faults.append(f"{state['name']}: the answer stands beside the question")
+        if state["bottom"] > HEIGHT or state["right"] > WIDTH or state["cut"]:
+            faults.append(f"{state['name']}: ends at {state['right']:.0f}, {state['bottom']:.0f}")
+        if state["last"] and not state["left"]:
+            break
+        page.keyboard.press("ArrowRight")
+        state = page.evaluate(STATE)
+    assert faults == []
+    assert len(visited) == total > 20
+    assert complaints == []
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []
+
+
+def test_back_to_the_first(opened):
+    page, *_ = opened(LESSONS[0])
+    for _ in range(9):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate(STATE)["slide"] != [0, 0]
+    for _ in range(9):
+        page.keyboard.press("ArrowLeft")
+    assert page.evaluate(STATE)["slide"] == [0, 0]
+
+
+def test_an_answer_comes_with_the_next_key(opened):
+    """On the first question of lesson 01: the question alone, then the code, then what it prints."""
+    page, *_ = opened("01_devices")
+    counted = []
+    while not page.evaluate(STATE)["question"]:
+        page.keyboard.press("ArrowRight")
+    for _ in range(3):
+        visible = page.evaluate("[...Reveal.getCurrentSlide().querySelectorAll('.fragment.visible')].length")
+        counted.append((visible, page.evaluate(STATE)["answers"]))
+        page.keyboard.press("ArrowRight")
+    assert counted == [(0, 0), (1, 0), (2, 1)]

@@ -1,0 +1,68 @@
+"""What Binder and Codespaces read, and the licences, the citation and the changelog that go along."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tools import notebooks
+
+ROOT = notebooks.ROOT
+CONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+
+
+def test_binder_installs_what_make_lab_installs():
+    [line] = (ROOT / ".binder" / "requirements.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert line.startswith("-r ")
+    assert (ROOT / ".binder" / line.removeprefix("-r ")).resolve() == ROOT / "requirements.txt"
+
+
+def test_codespaces_uses_the_project_s_own_environment():
+    target = CONTAINER["postCreateCommand"].removeprefix("make ")
+    rule = re.search(rf"^{target}:.*\n\t@\$\(ENVIRONMENT\) (\S+) (\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert rule and rule[2] == "requirements.txt"
+    interpreter = CONTAINER["customizations"]["vscode"]["settings"]["python.defaultInterpreterPath"]
+    assert interpreter == f"${{containerWorkspaceFolder}}/{rule[1]}/bin/python"
+    assert "ms-toolsai.jupyter" in CONTAINER["customizations"]["vscode"]["extensions"]
+
+
+def test_codespaces_image_is_pinned_and_what_it_opens_is_there():
+    assert re.fullmatch(r"mcr\.microsoft\.com/devcontainers/python:\d+-3\.\d+-\w+", CONTAINER["image"])
+    for name in CONTAINER["customizations"]["codespaces"]["openFiles"]:
+        assert (ROOT / name).is_file(), name
+
+
+def test_the_form_names_a_command_and_a_cell_that_exist():
+    form = (ROOT / ".github" / "ISSUE_TEMPLATE" / "cell-does-not-run.yml").read_text(encoding="utf-8")
+    assert "`make room`" in form and re.search(r"^room:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    [imported] = re.findall(r"`from utils\.room import (\w+)`", form)
+    from utils import room
+
+    assert callable(getattr(room, imported)) and f"`{imported}()`" in form
+
+
+def test_the_changelog_names_every_lesson():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b\d\db?\b", re.sub(r"\d{4}|\d+ November", "", text)))
+    assert {notebooks.number(path) for path in notebooks.lessons()} <= named
+    assert re.search(r"^## \[Unreleased\]$", text, re.M)
+    sections = set(re.findall(r"^### (.+)$", text, re.M))
+    assert sections <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "holds"),
+    [
+        ("LICENSE", "MIT License", "THE SOFTWARE IS PROVIDED"),
+        ("LICENSE-TEXT", "Attribution 4.0 International", "Section 8 -- Interpretation."),
+    ],
+)
+def test_two_licences_and_who_says_so(name, first, holds):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text.startswith(first) and holds in text
+    for page in ("README.md", ".github/CONTRIBUTING.md"):
+        assert re.search(rf"\]\([./]*{name}\)", (ROOT / page).read_text(encoding="utf-8")), page
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^license:\n  - MIT\n  - CC-BY-4\.0$", citation, re.M)

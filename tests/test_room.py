@@ -1,0 +1,266 @@
+"""The room check: each fault pretended, each with what to do; the trial of JAX on real processes that fail."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+from tools import notebooks
+from utils import room
+from utils.devices import OLDEST_JAX
+
+GOOD = "python 3 12 4\nmissing\njax 0.10.2\n8 CPU devices (emulated) · jax 0.10.2\nsum 28.0\n"
+
+
+def trial(printed: str = GOOD, status: int | None = 0, last: str = "no message") -> room.Trial:
+    return room.Trial("/here/python", printed, status, last)
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """A machine on which all is well, except for what the test says."""
+
+    def machine(found: room.Trial | None = None, memory=8.0, disk=50.0, silent=None):
+        monkeypatch.setattr(room, "attempt", lambda: found or trial())
+        monkeypatch.setattr(room, "free_memory", lambda: memory)
+        monkeypatch.setattr(room, "free_disk", lambda: disk)
+        monkeypatch.setattr(room, "unreachable", lambda: silent or {})
+
+    return machine
+
+
+def test_all_is_well(pretend, capsys):
+    pretend()
+    assert room.check_room()
+    lines = capsys.readouterr().out.splitlines()
+    things = ["machine", "Python", "JAX", "devices", "memory", "disk", "network"]
+    assert [line.split()[:2] for line in lines[:-1]] == [[thing, "OK"] for thing in things]
+    assert lines[-1] == "Ready."
+
+
+NO_JAX = "python 3 12 4\nmissing optax flax\n"
+FAULTS = {  # what is pretended, the thing that is marked STOP, what is found, what to do
+    "Python too old": (
+        {"found": trial("python 3 8 10\nmissing\n", 1, "ModuleNotFoundError: No module named 'jax'")},
+        "Python",
+        r"3\.8\.10, and the course needs 3\.11 or newer",
+        r"Install Python 3\.11 or newer .* make PYTHON=python3\.11 lab, or open the lesson in Colab",
+    ),
+    "no JAX": (
+        {"found": trial(NO_JAX, 1, "ModuleNotFoundError: No module named 'jax'")},
+        "JAX",
+        "not installed in /here/python",
+        "Type make lab in the course's folder",
+    ),
+    "JAX broken": (
+        {"found": trial(NO_JAX, 1, "ImportError: libstdc++.so.6: version not found")},
+        "JAX",
+        r"cannot be imported: it ended with status 1: ImportError: libstdc",
+        "/here/python -m pip install --force-reinstall jax jaxlib",
+    ),
+    "import never ends": (
+        {"found": trial(NO_JAX, None)},
+        "JAX",
+        r"no answer within \d+ seconds",
+        "Install it anew",
+    ),
+    "JAX too old": (
+        {"found": trial("python 3 12 4\nmissing\njax 0.6.2\n", 3)},
+        "JAX",
+        rf"0\.6\.2, and the course needs {re.escape(OLDEST_JAX)} or newer",
+        rf'pip install --upgrade "jax>={re.escape(OLDEST_JAX)}"; then restart the kernel',
+    ),
+    "a library is missing": (
+        {"found": trial(GOOD.replace("missing", "missing optax sklearn"))},
+        "libraries",
+        "missing: optax sklearn",
+        "make lab",
+    ),
+    "devices refused": (
+        {
+            "found": trial(
+                "python 3 12 4\nmissing\njax 0.10.2\nsetup JAX_PLATFORMS=gpu leaves the CPU out. Unset it.\n", 3
+            )
+        },
+        "devices",
+        "eight devices do not start",
+        r"JAX_PLATFORMS=gpu leaves the CPU out\. Unset it",
+    ),
+    "devices crash": (
+        {"found": trial("python 3 12 4\nmissing\njax 0.10.2\n", -11, "Segmentation fault")},
+        "devices",
+        "it ended with signal 11: Segmentation fault",
+        "Close other programs and try again",
+    ),
+    "devices hang": (
+        {"found": trial("python 3 12 4\nmissing\njax 0.10.2\n8 CPU devices (emulated) · jax 0.10.2\n", None)},
+        "devices",
+        r"no answer within \d+ seconds",
+        "open the lesson in Colab",
+    ),
+    "devices add up wrong": (
+        {"found": trial(GOOD.replace("28", "27"))},
+        "devices",
+        "do not work together",
+        "try again",
+    ),
+    "little memory": ({"memory": 0.6}, "memory", r"0\.6 GB free, and lesson 06 takes 1 GB", "Close other programs"),
+    "little disk": ({"disk": 0.1}, "disk", r"0\.1 GB free, and lesson 09 writes traces", "pip cache purge"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_named_with_what_to_do(pretend, capsys, fault):
+    pretended, what, found, do = FAULTS[fault]
+    pretend(**pretended)
+    assert not room.check_room()
+    printed = capsys.readouterr().out
+    assert re.search(rf"^{what} +STOP +.*{found}.*\n +.*{do}", printed, re.M), printed
+    assert re.search(r"^Not ready: \d things? to mend, marked STOP\.$", printed, re.M)
+
+
+def test_nothing_to_fetch_makes_no_network_a_note(pretend, capsys):
+    silent = {"the course's repository": "timed out", "the package index": "refused"}
+    pretend(silent=silent)
+    assert room.check_room()
+    assert re.search(
+        r"^network +NOTE +.*repository does not answer \(timed out\).*\n +.*HTTPS_PROXY", capsys.readouterr().out, re.M
+    )
+    pretend(found=trial(NO_JAX, 1, "No module named 'jax'"), silent=silent)
+    assert not room.check_room()
+    printed = capsys.readouterr().out
+    assert re.search(r"^network +STOP ", printed, re.M)
+    assert printed.endswith("Not ready: 2 things to mend, marked STOP.\n")
+
+
+def test_more_disk_is_needed_where_something_has_to_be_installed(pretend, capsys):
+    pretend(found=trial(NO_JAX, 1, "No module named 'jax'"), disk=1.0)
+    room.check_room()
+    assert re.search(r"^disk +STOP +1\.0 GB free, and the installation takes", capsys.readouterr().out, re.M)
+    pretend(disk=1.0)
+    assert room.check_room()
+
+
+def test_memory_for_one_lesson_is_a_note_and_an_unknown_one_too():
+    assert [room.memory_line(free).state for free in (None, 0.5, 1.5, 2.5)] == ["NOTE", "STOP", "NOTE", "OK"]
+
+
+def test_settings_of_this_machine_are_named(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--no_such_flag")
+    [_, line] = room.jax_lines(trial("python 3 12 4\nmissing\njax 0.10.2\n", -6, "Unknown flag in XLA_FLAGS"))
+    assert "unset XLA_FLAGS (now --no_such_flag)" in line.do
+
+
+@pytest.mark.parametrize(
+    ("where", "says"), [("Colab", "Run in a cell: !"), ("Kaggle", "Run in a cell: !"), ("", "make lab")]
+)
+def test_what_to_do_fits_the_place(monkeypatch, where, says):
+    monkeypatch.setattr(room, "hosted", lambda: where)
+    [line] = room.jax_lines(trial(NO_JAX, 1, "No module named 'jax'"))
+    assert line.do.startswith(says) or says in line.do
+    network = room.network_line({"the course's repository": "timed out"}, installed=True)
+    assert ("Session options > Internet" in network.do) == (where == "Kaggle")
+
+
+def test_hosts_are_recognised(monkeypatch):
+    assert room.hosted() == ""
+    monkeypatch.setenv("KAGGLE_KERNEL_RUN_TYPE", "Interactive")
+    assert room.hosted() == "Kaggle"
+    monkeypatch.setitem(sys.modules, "google.colab", os)
+    assert room.hosted() == "Colab"
+
+
+# The trial on real processes.
+
+
+def test_eight_devices_really_add_up():
+    found = room.try_jax(sys.executable)
+    assert (found.status, found.after("sum"), found.after("setup")) == (0, "28.0", None), found
+    assert [line.state for line in room.jax_lines(found)] == ["OK"] * 2
+
+
+def test_a_kernel_whose_devices_run_is_asked_itself(monkeypatch):
+    monkeypatch.setattr(room, "try_jax", None)  # a second process could not have a TPU that this one holds
+    found = room.attempt()
+    assert (found.python, found.after("sum")) == (sys.executable, "28.0")
+    assert [line.state for line in room.jax_lines(found)] == ["OK"] * 2
+
+
+def test_without_running_devices_a_process_tries(monkeypatch):
+    monkeypatch.setattr(room.devices, "_started", [])
+    monkeypatch.setattr(room, "try_jax", lambda python: python)
+    assert room.attempt() == room.course_python()
+
+
+def test_a_trial_that_hangs_is_ended(monkeypatch):
+    monkeypatch.setattr(room, "TRIAL", "print('jax 0.10.2', flush=True); import time; time.sleep(60)")
+    found = room.try_jax(sys.executable, patience=2)
+    assert (found.status, found.after("jax")) == (None, "0.10.2")
+
+
+def test_a_trial_that_crashes_is_survived(monkeypatch):
+    monkeypatch.setattr(room, "TRIAL", "print('jax 0.10.2', flush=True); import os; os.abort()")
+    assert room.try_jax(sys.executable).status == -6
+
+
+def test_a_python_without_jax_says_so(tmp_path):
+    bare = tmp_path / "python"  # without site-packages
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
+    bare.chmod(0o755)
+    [line] = room.jax_lines(room.try_jax(str(bare)))
+    assert (line.state, line.found) == ("STOP", f"not installed in {bare}")
+
+
+def test_an_old_python_can_read_it():
+    for name in ("__init__", "devices", "room"):
+        source = (notebooks.ROOT / "utils" / f"{name}.py").read_text(encoding="utf-8")
+        ast.parse(source, feature_version=(3, 8))
+    with pytest.raises(SyntaxError):  # so that feature_version is no idle word
+        ast.parse("match 1:\n    case 1: pass", feature_version=(3, 8))
+
+
+# The network.
+
+
+def test_what_does_not_answer_is_named(monkeypatch):
+    def answer(request, timeout):
+        if "github" in request.full_url:
+            raise URLError("Name or service not known")
+        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # it answers, if only to say no
+
+    monkeypatch.setattr(room.urllib.request, "urlopen", answer)
+    assert room.unreachable() == {"the course's repository": "Name or service not known"}
+
+
+def test_a_repository_that_is_not_there_is_told_from_no_network(monkeypatch):
+    def answer(request, timeout):
+        raise HTTPError(request.full_url, 404, "Not Found", None, None)
+
+    monkeypatch.setattr(room.urllib.request, "urlopen", answer)
+    assert set(room.unreachable().values()) == {"there is no such page"}
+
+
+def test_the_addresses_are_the_course_s_and_pip_s(monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple/")
+    name, _ = notebooks.repository()
+    assert list(room.addresses().values()) == [f"https://github.com/{name}", "https://mirror.example/simple/jax/"]
+
+
+def test_it_looks_for_what_requirements_name():
+    text = (notebooks.ROOT / "requirements.txt").read_text(encoding="utf-8").replace("scikit-learn", "sklearn")
+    named = set(re.findall(r"^([\w-]+)>=", text, re.M))
+    assert set(room.LIBRARIES) == named - {"jax", "jupyterlab"}  # a hosted notebook needs no JupyterLab
+
+
+def test_the_command_ends_with_a_status():
+    code = "import runpy, utils.devices; utils.devices.OLDEST_JAX = '99.0'\n"
+    code += "runpy.run_module('utils.room', run_name='__main__')"
+    run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert re.search(r"^JAX +STOP .* needs 99\.0 or newer", run.stdout, re.M)

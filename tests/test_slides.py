@@ -1,0 +1,262 @@
+"""Slides: every lesson is marked, no answer stands beside its question, and a page needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tests import checks
+from tools import notebooks, slides
+
+LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+HIDDEN = re.compile(r"setup|imports|ex-.*-(stub|check)")
+
+
+def marked(cell: Any, kind: str, *tags: str) -> Any:
+    cell.metadata = {"slideshow": {"slide_type": kind}, **({"tags": list(tags)} if tags else {})}
+    return cell
+
+
+def small(*cells: Any) -> Any:
+    notebook = new_notebook(cells=list(cells))
+    for i, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{i}"
+    return notebook
+
+
+def text(source: str, kind: str, *tags: str) -> Any:
+    return marked(new_markdown_cell(source), kind, *tags)
+
+
+def code(source: str, kind: str, *tags: str, prints: str = "") -> Any:
+    cell = marked(new_code_cell(source), kind, *tags)
+    cell.outputs = [new_output("stream", name="stdout", text=prints)] if prints else []
+    return cell
+
+
+def shown(notebook: Any) -> list[tuple[str, str]]:
+    """The slides as (type, source), an output as (type, 'output of' and the cell)."""
+    found = []
+    for cell in slides.arrange(notebook).cells:
+        output = cell.cell_type == "code" and cell.outputs
+        found.append((slides.slide_type(cell), f"output of {cell.id.rsplit('-', 1)[0]}" if output else cell.source))
+    return found
+
+
+def slide_faults(notebook: Any) -> list[str]:
+    """Cells without a mark, a first cell that is no slide, what must not be on the wall, answers shown too early."""
+    faults = [f"{cell.id}: no slide type" for cell in notebook.cells if slides.slide_type(cell) not in slides.TYPES]
+    if faults:
+        return faults
+    if slides.slide_type(notebook.cells[0]) != "slide":
+        faults.append("the first cell is no slide")
+    for cell in notebook.cells:
+        if HIDDEN.fullmatch(cell.id) and slides.slide_type(cell) != "skip":
+            faults.append(f"{cell.id}: is on a slide")
+    arranged = slides.arrange(notebook).cells
+    asked = 0
+    for cell in arranged:
+        kind = slides.slide_type(cell)
+        questions = cell.source.count(slides.PREDICT) if cell.cell_type == "markdown" else 0
+        asked += questions
+        if kind == "notes" and questions:
+            faults.append(f"{cell.id}: a question in the notes")
+        if questions and (kind not in ("slide", "subslide") or questions > 1):
+            faults.append(f"{cell.id}: a question that does not begin a slide of its own")
+        if questions and not slides.blocks(cell.source)[-1].startswith(slides.PREDICT):
+            faults.append(f"{cell.id}: something is shown below a question")
+        if cell.cell_type == "code" and cell.outputs and kind == "-":
+            faults.append(f"{cell.id}: an output that comes together with what stands above it")
+        if re.search(r"your code here|\.(check|hint|solution)\(", cell.source):
+            faults.append(f"{cell.id}: an exercise's stub, check or solution")
+    if asked != sum(cell.source.count(slides.PREDICT) for cell in notebook.cells):
+        faults.append("a question is lost")
+    return faults
+
+
+@LESSONS
+def test_every_cell_is_marked_and_no_answer_stands_beside_its_question(path):
+    checks.refuse(slide_faults(notebooks.read(path)))
+
+
+@LESSONS
+def test_every_question_is_answered_before_the_next(path):
+    """By an output, a figure or the text of a later cell; appendix 90 answers some in its table."""
+    cells = slides.arrange(notebooks.read(path)).cells
+    asked = [i for i, cell in enumerate(cells) if slides.PREDICT in cell.source]
+    assert len(asked) >= 4
+    for i, following in zip(asked, [*asked[1:], len(cells)], strict=True):
+        between = cells[i + 1 : following]
+        assert any(cell.cell_type == "code" or slides.slide_type(cell) == "notes" for cell in between), cells[i].id
+
+
+GOOD = [
+    text("# Title", "slide"),
+    text(f"## Ask\n\n{slides.PREDICT} What?", "slide"),
+    code("print(2)", "fragment", prints="2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("cells", "fault"),
+    [
+        ([*GOOD, new_markdown_cell("Read.")], "cell-3: no slide type"),
+        ([text("# Title", "notes"), *GOOD[1:]], "the first cell is no slide"),
+        ([*GOOD, text(f"{slides.PREDICT} And?", "fragment")], "cell-3: a question that does not begin a slide"),
+        ([*GOOD, text(f"{slides.PREDICT} And?", "notes")], "cell-3: a question in the notes"),
+        ([*GOOD, text(f"{slides.PREDICT} And?", "skip")], "a question is lost"),
+        (
+            [*GOOD, text(f"{slides.PREDICT} And?\n\n| 3 | 4 |", "subslide")],
+            "cell-3: something is shown below a question",
+        ),
+        ([*GOOD[:2], code("plot()", "-", "slide-output", prints="2")], "cell-2: an output that comes together"),
+        ([*GOOD, code("def f():\n    ...  # your code here", "subslide")], "cell-3: an exercise's stub"),
+    ],
+)
+def test_a_faulty_mark_is_found(cells, fault):
+    assert slide_faults(small(*GOOD)) == []
+    assert slide_faults(small(*cells))[0].startswith(fault)
+
+
+def test_a_stub_that_is_shown_is_found():
+    notebook = small(*GOOD, code("def f(): ...", "subslide"))
+    notebook.cells[3].id = "ex-f-stub"
+    assert slide_faults(notebook) == ["ex-f-stub: is on a slide"]
+
+
+def test_code_comes_before_its_output():
+    assert shown(small(code("1 + 1", "subslide", prints="2"))) == [
+        ("subslide", "1 + 1"),
+        ("fragment", "output of cell-0"),
+    ]
+    turned = shown(small(code("1 + 1", "-", "slide-turn", prints="2")))
+    assert [kind for kind, _ in turned] == ["-", "subslide"]
+
+
+def test_an_output_alone_and_nothing_at_all():
+    picture = slides.arrange(small(code("plot()", "fragment", "slide-output", prints="a figure"))).cells
+    assert [(cell.source, slides.slide_type(cell), len(cell.outputs)) for cell in picture] == [("", "fragment", 1)]
+    assert shown(small(code("import jax", "skip"), text("Read.", "skip"))) == []
+
+
+def test_prose_goes_to_the_notes_of_the_slide_before():
+    question = f"Take two.\n\n{slides.PREDICT} Many?"
+    page = f"Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\n{question}"
+    assert shown(small(text(page, "slide"))) == [
+        ("notes", "Two, as you see.\n\nAnd so on."),
+        ("slide", f"## Next\n\nA **mesh** is.\n\n{question}"),
+        ("notes", "More of it."),
+    ]
+
+
+def test_a_question_without_a_heading_takes_what_it_is_about_and_leaves_the_reading():
+    page = f"It was two.\n\n{slides.PREDICT} And now?"
+    assert shown(small(text(page, "subslide"))) == [
+        ("notes", "It was two."),
+        ("subslide", f"{slides.PREDICT} And now?"),
+    ]
+    assert shown(small(text(page, "subslide", "slide-text"))) == [("subslide", page)]
+    page = f"It was two.\n\nTake device 5.\n\n{slides.PREDICT} And now?"
+    assert shown(small(text(page, "subslide"))) == [
+        ("notes", "It was two."),
+        ("subslide", f"Take device 5.\n\n{slides.PREDICT} And now?"),
+    ]
+
+
+def test_a_heading_inside_a_text_begins_a_slide():
+    task = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
+    page = f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{task}"
+    assert shown(small(text(page, "subslide"))) == [
+        ("notes", "Read."),
+        ("subslide", "### The mistake: this\n\nSaid."),
+        ("notes", "Mended."),
+        ("subslide", task),
+    ]
+
+
+def test_lists_tables_and_listings():
+    page = "## Rules\n\nThree:\n\n- a\n- b\n\nAfter.\n\n```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"
+    assert shown(small(text(page, "slide"))) == [
+        ("slide", "## Rules\n\nThree:\n\n- a\n- b\n\n```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"),
+        ("notes", "After."),
+    ]
+    long = "| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20))
+    assert shown(small(text(f"## Index\n\n{long}", "slide"))) == [("slide", "## Index"), ("notes", long)]
+
+
+def test_a_formula_is_shown_and_a_bold_line_is_not():
+    page = "## Price\n\nA send takes time.\n\nFor all:\n\n**T = steps · α**\n\n**Further reading**"
+    assert shown(small(text(page, "slide"))) == [
+        ("slide", "## Price\n\nA send takes time.\n\n**T = steps · α**"),
+        ("notes", "For all:\n\n**Further reading**"),
+    ]
+
+
+def test_a_recap_shows_its_list_and_no_further_reading():
+    page = "## Recap\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"
+    assert shown(small(text(page, "slide"))) == [
+        ("slide", "## Recap\n\n- **One.** Two."),
+        ("notes", "**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.html)"),
+    ]
+
+
+def test_notes_behind_each_other_become_one():
+    kinds = [
+        kind for kind, _ in shown(small(*GOOD, text("a", "notes"), text("b\n\n## C", "slide"), text("d", "notes")))
+    ]
+    assert kinds[-3:] == ["notes", "slide", "notes"]
+
+
+def test_badges_stay_on_the_page():
+    source = notebooks.read(notebooks.lessons()[0]).cells[0].source
+    [(_, shown_title)] = shown(small(text(source, "slide")))
+    assert "[![" in source and "[![" not in shown_title
+
+
+def test_another_lesson_is_linked_as_slides():
+    [(_, source)] = shown(small(text("## A\n\n[02](02_sharding.ipynb#x) and [05b](05b_gradients.ipynb)", "slide")))
+    assert source == "## A\n\n[02](02_sharding.html#x) and [05b](05b_gradients.html)"
+
+
+if importlib.util.find_spec("nbconvert"):  # it comes with JupyterLab, in the default environment
+
+    def test_a_page_needs_nothing_from_elsewhere():
+        notebook = notebooks.read(notebooks.ROOT / "notebooks" / "01_devices.ipynb")
+        page = slides.convert(notebook, "01 · Devices")
+        fetched = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(?!data:)([^\"]*)\"", page)
+        assert set(fetched) == {
+            "reveal.js/dist/reset.css",
+            "reveal.js/dist/reveal.css",
+            "reveal.js/dist/reveal.js",
+            "reveal.js/plugin/notes/notes.js",
+        }
+        assert not re.search(r"@import|url\(\s*['\"]?(?:https?:)?//", page)
+        kinds = [slides.slide_type(cell) for cell in slides.arrange(notebook).cells]
+        begun = kinds.count("slide") + kinds.count("subslide")
+        assert len(re.findall(r"<section\b", page)) == begun + kinds.count("slide")  # nbconvert nests them
+        assert len(re.findall(r'<aside class="notes">', page)) == kinds.count("notes") > 5
+        assert "<title>01 · Devices</title>" in page
+
+    @pytest.fixture
+    def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A folder for the slides, and a reveal.js that is none."""
+        for part in ("dist/reveal.js", "dist/reveal.css", "dist/reset.css", "plugin/notes/notes.js", "LICENSE"):
+            (tmp_path / "carried" / part).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "carried" / part).write_text(part)
+        monkeypatch.setattr(slides, "reveal", lambda: tmp_path / "carried")
+        monkeypatch.setattr(slides, "OUT", tmp_path / "slides")
+        return tmp_path / "slides"
+
+    def test_some_lessons_are_made(pretended):
+        slides.main(["02"])
+        assert sorted(path.name for path in pretended.iterdir()) == ["02_sharding.html", "reveal.js"]
+        assert (pretended / "reveal.js" / "dist" / "reveal.css").read_text() == "dist/reveal.css"
+
+    def test_a_lesson_that_is_not_there(pretended):
+        with pytest.raises(SystemExit, match="there is no lesson 77"):
+            slides.main(["77"])

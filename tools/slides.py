@@ -1,0 +1,164 @@
+"""Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
+
+A cell's `slideshow` metadata says where it stands (see CONTRIBUTING, Slides). What a slide shows of it is decided here:
+questions, code, outputs and pictures; the prose between them goes to the speaker's notes. Everything is put on disk,
+reveal.js as well, so that slides need no network.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+
+from tools import notebooks
+
+OUT = notebooks.ROOT / "slides"
+TEMPLATE = notebooks.ROOT / "tools" / "slides_template"
+PREDICT = "> **Predict.**"
+LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
+TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
+
+
+def slide_type(cell: nbformat.NotebookNode) -> str | None:
+    return cell.metadata.get("slideshow", {}).get("slide_type")
+
+
+def arrange(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook as its slides show it, in nbconvert's own terms: a cell for each thing that appears."""
+    shown: list = []
+    for cell in notebook.cells:
+        for number, part in enumerate(_parts(cell)):
+            part.id = f"{cell.id}-{number}" if number else cell.id
+            if shown and slide_type(part) == slide_type(shown[-1]) == "notes":  # a fragment shows its first note alone
+                shown[-1].source += f"\n\n{part.source}"
+            else:
+                shown.append(part)
+    slides = nbformat.from_dict(notebook)
+    slides.cells = shown
+    return slides
+
+
+def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+    kind, tags = slide_type(cell), cell.metadata.get("tags", [])
+    if kind == "skip":
+        return
+    if cell.cell_type == "code":
+        if "slide-output" not in tags:
+            yield _code(cell, kind, source=cell.source)
+            kind = "subslide" if "slide-turn" in tags else "fragment"
+        if cell.outputs:
+            alone = [tag for tag in tags if tag.startswith("slide-")]  # by which slides.css gives it more room
+            yield _code(cell, kind, outputs=cell.outputs, tags=alone)
+    elif kind == "notes":
+        yield _text(cell, "notes", [cell.source])
+    else:
+        yield from _text_parts(cell, kind, whole="slide-text" in tags)
+
+
+def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool) -> Iterator[nbformat.NotebookNode]:
+    """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
+    found = blocks(cell.source)
+    group: list[str] = []  # of the slide that is being filled
+    notes: list[str] = []
+    expected, task = "", False  # what is shown behind a heading: a paragraph, then its list; in an exercise, all
+
+    def finish() -> Iterator[nbformat.NotebookNode]:
+        nonlocal kind
+        if group:
+            yield _text(cell, "slide" if group[0].startswith("## ") else kind, group)
+            kind = "subslide"
+        if notes:
+            yield _text(cell, "notes", notes)
+        group.clear()
+        notes.clear()
+
+    for i, block in enumerate(found):
+        asks = i and found[i + 1 : i + 2] and found[i + 1].startswith(PREDICT)  # what stands right before a question
+        asked = any(shown.startswith(PREDICT) for shown in group)
+        if re.match(r"#+ ", block):
+            yield from finish()
+            group.append(block)
+            expected, task = "paragraph", block.startswith("### Exercise")
+        elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing, a formula
+            if block.startswith(PREDICT) and (asked or not group):
+                yield from finish()
+            (notes if block.startswith("|") and block.count("\n") >= LONGEST else group).append(block)
+            expected = ""
+        elif not block.startswith("[!["):  # badges are for pages
+            item = bool(re.match(r"(- |\d+\. )", block))
+            if whole or task or expected == "paragraph" or (expected == "list" and item):
+                group.append(block)
+            elif asks:
+                if asked or not group:
+                    yield from finish()
+                group.append(block)
+            else:
+                notes.append(block)
+            expected = "list" if expected == "paragraph" and not item else ""
+    yield from finish()
+
+
+def blocks(source: str) -> list[str]:
+    """A text, parted at its empty lines; a listing between fences stays whole."""
+    fences = re.split(r"(^```.*?^```$)", source, flags=re.M | re.S)
+    parts = [[part] if part.startswith("```") else re.split(r"\n\s*\n", part) for part in fences]
+    return [block.strip("\n") for part in parts for block in part if block.strip()]
+
+
+def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str]) -> nbformat.NotebookNode:
+    source = re.sub(r"\((\d\db?_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
+    return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
+
+
+def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: list = ()):
+    hidden = {} if source else {"transient": {"remove_source": True}}  # nbconvert's word for: no input
+    metadata = {"slideshow": {"slide_type": kind}, "tags": list(tags), **hidden}
+    return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
+
+
+def convert(notebook: nbformat.NotebookNode, title: str) -> str:
+    """A page of HTML, which finds reveal.js in the folder beside it."""
+    from nbconvert.exporters import SlidesExporter
+
+    exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
+    exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
+    page, _ = exporter.from_notebook_node(arrange(notebook), {"metadata": {"name": title}})
+    return page
+
+
+def reveal() -> Path:
+    """The copy of reveal.js that sphinx-revealjs carries; Sphinx itself is not started."""
+    found = importlib.util.find_spec("sphinx_revealjs")
+    if not found:
+        raise SystemExit("Error: reveal.js is missing. Type make slides, which installs it.")
+    return Path(found.submodule_search_locations[0]) / "_static" / "revealjs"
+
+
+def main(numbers: list[str]) -> None:
+    source = reveal()
+    for part in ("dist/reveal.js", "dist/reveal.css", "dist/reset.css", "plugin/notes/notes.js", "LICENSE"):
+        target = OUT / "reveal.js" / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / part, target)
+    made = []
+    for path in notebooks.lessons():
+        if numbers and notebooks.number(path) not in numbers:
+            continue
+        notebook = notebooks.read(path)
+        title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
+        (OUT / f"{path.stem}.html").write_text(convert(notebook, title), encoding="utf-8")
+        made.append(f"{path.stem}.html")
+    if not made:
+        raise SystemExit(f"Error: there is no lesson {' '.join(numbers)}")
+    print(f"{len(made)} in {OUT.name}/, to open in a browser: {', '.join(made)}")
+    print("Arrow keys go on and back, S opens the speaker's view, O the overview. To take it along, copy the folder.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
