@@ -57,6 +57,11 @@ class Plan:
     error: str = ""
 
     @property
+    def times(self) -> int:
+        """How many collectives a chip takes part in."""
+        return sum(times for times, _ in self.sent.values())
+
+    @property
     def bytes_sent(self) -> int:
         return sum(size for _, size in self.sent.values())
 

@@ -13,9 +13,9 @@ def power_of_two(each):
 
 WRONG = {
     ex08.bytes_on_a_tpu: [
-        (lambda: 56e6, "widen a bfloat16 to float32 before they add; a TPU sends 2 bytes a number"),
-        (lambda: 28e6, "half of an all-reduce"),
-        (lambda: 112e6 / 4, "2 times too large"),
+        (lambda: 56e6, "the emulated devices widen a bfloat16 to float32 before they add"),
+        (lambda: 28e6, "2 times too large"),
+        (lambda: 56e6 / 8 * 4, "a reduce-scatter on a TPU: half of an all-reduce"),
         (lambda: 56e6 / 8, "2 times too small"),
         (lambda: 3.5e6, "not an eighth of it"),
         (lambda: 56e6 / 4 * 7 / 8, "what is counted is sent already"),
@@ -25,14 +25,15 @@ WRONG = {
         (power_of_two(4), "the parameters alone"),
         (power_of_two(12), "the gradient is missing"),
         (lambda n, m: math.ceil(14 * n / m), "a power of two is asked"),
-        (lambda n, m: 2 * ex08.chips_for.function(n, m), "half as many chips would hold"),
-        (lambda n, m: 1, "each chip would have to hold"),
-        (lambda n, m: 14 * n / m, "expected a number of chips"),
+        (lambda n, m: 2 * ex08.chips_for.function(n, m), "half as many would hold"),
+        (lambda n, m: 1, "each chip would have to hold 17.9 GB"),
+        (power_of_two(16), "2 bytes, not 4"),
+        (lambda n, m: 14 * n / m, "expected a whole number of chips (an int)"),
     ],
     ex08.fsdp_bytes: [
         (lambda p, n: 2 * (n - 1) / n * p, "one of three"),
         (lambda p, n: 2 * 2 * (n - 1) / n * p, "two of three"),
-        (lambda p, n: 4 * 2 * (n - 1) / n * p, "cut as the weights are, a reduce-scatter is enough"),
+        (lambda p, n: 4 * 2 * (n - 1) / n * p, "you all-reduce the gradients"),
         (lambda p, n: 3 * 4 * (n - 1) / n * p, "bfloat16, 2 bytes, not 4"),
         (lambda p, n: 3 * 2 * p, "a chip does not send itself its own part"),
         (lambda p, n: 3 * 2 * (n - 1) * p, "a step sends an n-th"),
@@ -60,6 +61,7 @@ GUESSES = {
             ((1, 2, 2, 2, 1), "two things differ"),
             ((1, 2, 4, 1, 1), "multiplies float32 in bfloat16"),
             ((2, 2, 4, 2, 2), "summed in float32 on both"),
+            ((1, 0.5, 0.25, 0.5, 1), "upside down"),
         ],
     ),
     ex08.pieces: (9, [(7, "seven is what has to arrive"), (8, "a full round"), (1, "one step of the ring")]),
@@ -83,6 +85,7 @@ GUESSES = {
         [
             ((4.8, 15, 4.5), "gathered again for the backward pass"),
             ((7.2, 12.1, 4.5), "`checkpoint` runs the forward pass again"),
+            ((7.2, 18.1, 4.5), "stops before its last product"),
             ((14.4, 15, 4.5), "bfloat16, 2 bytes"),
             ((7.2, 15, 17.8), "a quarter each"),
         ],
@@ -91,7 +94,8 @@ GUESSES = {
         {"data": 2, "FSDP": 3, "tensor": 4, "both": 1},
         [
             ((4, 3, 2, 1), "only the gradients do"),
-            ((2, 1, 4, 3), "gathers by adding up"),
+            ((2, 1, 4, 3), "three passes of the weights"),
+            ((1, 3, 4, 2), "should be 2"),
             ((1, 2, 3, 4), "both kinds of traffic"),
         ],
     ),

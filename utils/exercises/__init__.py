@@ -81,7 +81,8 @@ class Prediction:
 
     `slips`: by what factor a wrong guess is off, guess / truth (where the truth is 0, the guess itself), and the words
     that name the slip. Two slips at once are found, too. The truth is what the cell counted: it is not written here.
-    `within`: how far off, relatively, is still right; of an estimate, 0.1 or so.
+    `within`: how far off, relatively, is still right; of an estimate, 0.1 or so. `ranks`: the numbers are places, of
+    which "twice too large" would say nothing.
 
     Several numbers at once: the truth is a dictionary, the guess a tuple in its order, None in the place of one that
     the reader leaves out; `own` has the slips that are told of one label alone.
@@ -93,6 +94,7 @@ class Prediction:
     slips: dict[float, str]
     own: dict[str, dict[float, str]] = field(default_factory=dict)
     within: float = 1e-3
+    ranks: bool = False
 
     def compare(self, guess: Any, truth: float | dict[str, float]) -> None:
         """Print what is to be said about the guess; nothing where it is None."""
@@ -130,7 +132,8 @@ class Prediction:
             slips,
             self.within,
         )
-        return f"{shown}, is {off_by(said, truth)}{words and ': '}{words}."
+        off = f"should be {amount(truth)}" if self.ranks else f"is {off_by(said, truth)}"
+        return f"{shown}, {off}{words and ': '}{words}."
 
 
 def named_slips(
