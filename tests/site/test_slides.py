@@ -33,13 +33,17 @@ STATE = """() => {
 }"""
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
 @pytest.fixture(scope="module")
 def address():
     """Make the slides, and serve them on this machine."""
     made = subprocess.run(["make", "slides"], cwd=ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=ROOT / "slides")
-    handler.log_message = lambda *_: None
+    handler = functools.partial(Quiet, directory=ROOT / "slides")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -119,3 +123,18 @@ def test_an_answer_comes_with_the_next_key(opened):
         counted.append((visible, page.evaluate(STATE)["answers"]))
         page.keyboard.press("ArrowRight")
     assert counted == [(0, 0), (1, 0), (2, 1)]
+
+
+def test_the_speaker_reads_what_the_wall_does_not_show(opened):
+    """The text behind an answer stands in the notes of that answer, which the speaker's window shows with it."""
+    page, *_ = opened("01_devices")
+    while not page.evaluate(STATE)["question"]:
+        page.keyboard.press("ArrowRight")
+    with page.expect_popup() as opening:
+        page.keyboard.press("s")
+    opening.value.locator("#current-slide iframe").wait_for()  # the windows have found each other
+    for _ in range(2):  # the code, then what it prints
+        page.keyboard.press("ArrowRight")
+    opening.value.locator(".speaker-controls-notes .value", has_text="emulated").wait_for()
+    assert "emulated" not in page.locator("section.present section.present").inner_text()
+    opening.value.close()
