@@ -9,7 +9,7 @@ REPOSITORY ?=
 REVISION ?=
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help lab test test-oldest test-newest check format links refresh stamp bench test-environment
+.PHONY: help lab test test-oldest test-newest check format links refresh stamp bench site test-site test-environment site-environment
 
 help:  ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,14 @@ test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
 	echo "Running the tests on the newest JAX ..."; .venv-newest/bin/python $(PYTEST) $(ARGS)
+
+site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
+	@echo "Building the site ..."
+	@.venv-site/bin/python -m tools.site
+
+test-site: site  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
+	@echo "Testing the site ..."
+	@.venv-site/bin/python $(PYTEST) --confcutdir=tests/site tests/site $(ARGS)
 
 check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
 	@echo "Linting ..."
@@ -59,3 +67,6 @@ bench: test-environment  ## seconds and memory of each lesson, and of lesson 06'
 
 test-environment:
 	@$(ENVIRONMENT) .venv $(DEFAULT)
+
+site-environment:
+	@$(ENVIRONMENT) .venv-site site/requirements.txt

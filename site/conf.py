@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-from tools import notebooks
+from tools import notebooks  # noqa: E402
 
 name, revision = notebooks.repository()
 printed = "printed" in globals().get("tags", ())
@@ -30,6 +30,7 @@ myst_heading_anchors = 3
 myst_links_external_new_tab = False
 copybutton_selector = "div.cell_input div.highlight pre, details.answer div.highlight pre"
 
+pygments_style = "tango"
 html_title = project
 html_baseurl = "https://{}.github.io/{}/".format(*name.split("/"))
 html_static_path = ["_static"]
@@ -43,13 +44,13 @@ html_use_index = False
 if printed:
     html_sidebars = {"**": []}
 else:
+    html_context = {"default_mode": "auto"}  # the reader's system decides
     html_theme_options = {
         "repository_url": f"https://github.com/{name}",
         "repository_branch": revision,
         "use_repository_button": True,
         "use_download_button": False,
         "use_issues_button": True,
-        "home_page_in_toc": True,
         "navbar_persistent": "",
         "show_toc_level": 2,
         "pygments_light_style": "a11y-high-contrast-light",

@@ -50,11 +50,10 @@ def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -
             del left[entry.term]
             target = f"term-{glossary.identifier(entry.term)}"
             xref = addnodes.pending_xref(
-                "", refdomain="std", reftype="ref", reftarget=target, refexplicit=True, refwarn=True, ids=[anchor]
+                "", refdomain="std", reftype="ref", reftarget=target, refexplicit=True, refwarn=True
             )
-            xref += nodes.inline("", text[start:stop], classes=["term"])
+            xref += nodes.inline("", text[start:stop])
             parts += [nodes.Text(text[end:start]), nodes.inline("", "", xref, ids=[anchor])]
-            del xref["ids"][:]
             end = stop
         if parts:
             text.parent.replace(text, [*parts, nodes.Text(text[end:])])
@@ -83,7 +82,7 @@ def sections(document: nodes.document) -> list[nodes.section]:
 def name(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: nodes.section) -> None:
     """Make the entry a target of references, and of its second line a line in three languages."""
     labels, label = env.get_domain("std"), f"term-{glossary.identifier(entry.term)}"
-    labels.labels[label] = labels.anonlabels_entry = (docname, section["ids"][0], entry.term)
+    labels.labels[label] = (docname, section["ids"][0], entry.term)
     labels.anonlabels[label] = (docname, section["ids"][0])
     paragraph = next(iter(section.findall(nodes.paragraph)))
     line = nodes.paragraph(classes=["chinese"])

@@ -32,6 +32,8 @@ def test_one_name_everywhere():
     name, revision = notebooks.repository()
     pages = [README, (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")]
     pages += [path.read_text(encoding="utf-8") for path in notebooks.lessons()]
+    owner, repo = name.split("/")
+    assert set(re.findall(r"https://([\w-]+)\.github\.io/([\w.-]+)", README)) == {(owner, repo)}  # the site
     for page in pages:
         assert set(stamp.BLOB.findall(page)) <= {"colab.research.google.com/github/", "welcome?src=https://github.com/"}
         for found in re.findall(r"(?:/github/|src=https://github\.com/)([\w.-]+/[\w.-]+)/blob/([\w.-]+)/", page):
@@ -60,6 +62,8 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     for page in [tmp_path / "README.md", *notebooks.lessons(tmp_path)]:
         for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", page.read_text(encoding="utf-8")):
             assert found in ("/blob/", f"github.com/{another}/blob/v1.2")
+    site = "https://{}.github.io/{}/".format(*another.split("/"))
+    assert site in (tmp_path / "README.md").read_text(encoding="utf-8")
     stamp.stamp(tmp_path, name, revision)
     assert {path: path.read_bytes() for path in before} == before
 

@@ -35,6 +35,7 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
         ("tools/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
         (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
         (".github/workflows/weekly.yml", r'python-version: "(.+)"', {last}),
+        (".github/workflows/site.yml", r'python-version: "(.+)"', {last}),
     ]
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chrome", "chromium-browser")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+FONT = "fonts-wqy-microhei"  # 1.6 MB, simplified and traditional
 OPTIONS = [
     "--disable-gpu",
     "--disable-quic",
@@ -28,24 +29,34 @@ def find() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), MAC if os.path.exists(MAC) else None)
 
 
+def chinese() -> bool:
+    """Is there a font with Chinese characters for the PDF's glossary? Where nobody can tell, there is."""
+    if not shutil.which("fc-list"):
+        return True
+    return bool(subprocess.run(["fc-list", ":lang=zh", "family"], capture_output=True, text=True).stdout.strip())
+
+
 def path() -> str:
-    """As `find`; on Debian and Ubuntu, root gets one installed. Raises SystemExit with a line that says what to do."""
-    if found := find():
-        return found
+    """As `find`; on Debian and Ubuntu, root gets browser and font installed. Raises SystemExit, saying what to do."""
+    if find() and chinese():
+        return find()
+    log = ""
     if shutil.which("apt-get") and os.geteuid() == 0:
-        print("Installing Chromium with apt-get, once ...", flush=True)
+        wanted = ["chromium"] * (not find()) + ["fontconfig", FONT]
+        print(f"Installing {', '.join(wanted)} with apt-get, once ...", flush=True)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        log = ""
-        for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", "chromium"]):
+        for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *wanted]):
             done = subprocess.run(["apt-get", *step], env=environment, capture_output=True, text=True)
             log += done.stdout + done.stderr
-        if found := find():
-            return found
-        raise SystemExit(f"Error: apt-get could not install chromium: {log.strip().splitlines()[-1]}")
-    raise SystemExit(
-        "Error: the PDF and the site's tests need Chromium or Chrome. On Debian: apt-get install chromium. Elsewhere "
-        "install Chrome, or name the browser's program in BROWSER_PATH."
-    )
+    if not find():
+        said = f" (apt-get said: {log.strip().splitlines()[-1]})" if log.strip() else ""
+        raise SystemExit(
+            "Error: the PDF and the site's tests need Chromium or Chrome. On Debian: apt-get install chromium. "
+            f"Elsewhere install Chrome, or name the browser's program in BROWSER_PATH.{said}"
+        )
+    if not chinese():
+        print(f"Without a Chinese font the PDF's glossary has boxes. On Debian: apt-get install {FONT}", flush=True)
+    return find()
 
 
 @contextmanager
@@ -54,9 +65,8 @@ def launched() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     program = path()
-    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # its sandbox refuses root
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=[*OPTIONS, *root])
+        browser = playwright.chromium.launch(executable_path=program, args=OPTIONS)
         try:
             yield browser
         finally:

@@ -29,7 +29,7 @@ class Entry:
 
 
 def read(path: Path = GLOSSARY) -> list[Entry]:
-    """The entries in the order of the page. Raises ValueError, with the term, where one has not the form of the others."""
+    """The entries in the order of the page. Raises ValueError, naming the term, where an entry lacks something."""
     _, *sections = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)
     return [_entry(section) for section in sections]
 

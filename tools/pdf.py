@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from tools import browser
@@ -12,6 +13,9 @@ CONTENTS = "nav.contents a"
 
 def write(page: Path, pdf: Path) -> None:
     """Print it twice: the first time tells on which page each chapter begins."""
+    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it announces itself
+    import pikepdf
+
     with browser.launched() as program:
         tab = program.new_page()
         tab.goto(page.as_uri())
@@ -20,10 +24,12 @@ def write(page: Path, pdf: Path) -> None:
         pages = chapters(pdf)
         tab.evaluate(
             """([links, pages]) => document.querySelectorAll(links).forEach(
-                link => link.parentElement.dataset.page = pages[link.textContent.trim()] ?? "")""",
+                link => link.parentElement.dataset.page = pages[link.textContent.trim()])""",
             [CONTENTS, pages],
         )
         tab.pdf(path=pdf, prefer_css_page_size=True, outline=True, tagged=True)
+    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # a third of the size
+        printed.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
 def chapters(pdf: Path) -> dict[str, int]:

@@ -58,12 +58,12 @@ def answers(number: str, root: Path = ROOT) -> dict[str, Answer]:
     """By name, the hint and the printed solution of a lesson's exercises, read off their source: no JAX is needed."""
     path = root / "utils" / "exercises" / f"ex{number}.py"
     source = path.read_text(encoding="utf-8")
-    found = {}
+    found, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
         for decorator in getattr(function, "decorator_list", []):
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
                 hint = ast.literal_eval(decorator.args[1])
-                found[function.name] = Answer(hint, ast.get_source_segment(source, function))
+                found[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
     return found
 
 
@@ -129,7 +129,7 @@ def solutions() -> str:
     lines = ["# Hints and solutions"]
     for path in notebooks.lessons():
         notebook, given = notebooks.read(path), answers(notebooks.number(path))
-        lines += ["", f"## {notebook.cells[0].source.splitlines()[0].lstrip('# ')}"]
+        lines += ["", f"## {title(path)}"]
         for cell in notebook.cells:
             titles = re.findall(r"^### (Exercise .*)$", cell.source, re.M) if cell.cell_type == "markdown" else []
             lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', title)}" for title in titles]
@@ -137,6 +137,25 @@ def solutions() -> str:
                 answer = given[check[2]]
                 lines += [f"\n**Hint.** {escaped(answer.hint)}\n", code(answer.solution)]
     return "\n".join(lines) + "\n"
+
+
+def address() -> str:
+    """Where GitHub Pages serves the site."""
+    owner, name = notebooks.repository()[0].split("/")
+    return f"https://{owner}.github.io/{name}"
+
+
+def contents() -> str:
+    """The PDF's table of contents; tools/pdf.py adds the page numbers."""
+    pages = [(f"notebooks/{path.stem}", title(path)) for path in notebooks.lessons()]
+    pages += [("glossary", "Glossary"), ("solutions", "Hints and solutions")]
+    items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages]
+    return "\n".join(["<nav class='contents'>", "<ol>", *items, "</ol>", "</nav>"])
+
+
+def title(path: Path) -> str:
+    """A lesson's title, with its number."""
+    return notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
 
 
 def front_page(text: str, readme: str) -> str:
@@ -152,6 +171,8 @@ def front_page(text: str, readme: str) -> str:
         "where": where[1].strip(),
         "pdf": PDF,
         "repository": f"https://github.com/{name}",
+        "address": address(),
+        "contents": contents(),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], text)
 
@@ -174,14 +195,14 @@ def linked(text: str, source: str) -> str:
     name, revision = notebooks.repository()
     staged = {*PAGES.values(), *(f"notebooks/{path.name}" for path in notebooks.lessons())}
 
-    def address(link: re.Match) -> str:
+    def leading(link: re.Match) -> str:
         target, anchor = link[2].partition("#")[0], link[2].partition("#")[2]
         path = (ROOT / source).parent.joinpath(target).resolve()
         if not path.is_relative_to(ROOT) or not path.exists() or str(path.relative_to(ROOT)) in staged:
             return link[0]
         return f"{link[1]}(https://github.com/{name}/blob/{revision}/{path.relative_to(ROOT)}{anchor and '#'}{anchor})"
 
-    return re.sub(r"((?<!!)\[[^\]]*\])\((?!\w+:|#)([^)\s]+)\)", address, text)
+    return re.sub(r"((?<!!)\[[^\]]*\])\((?!\w+:|#)([^)\s]+)\)", leading, text)
 
 
 def sources(printed: bool) -> Iterator[tuple[str, str]]:
@@ -198,18 +219,18 @@ def sources(printed: bool) -> Iterator[tuple[str, str]]:
         yield "solutions.md", solutions()
 
 
-def stage(folder: Path, printed: bool = False) -> bool:
-    """Write what has changed, remove what is no more; say whether there was anything to do."""
+def stage(folder: Path, target: Path, printed: bool = False) -> None:
+    """Write what has changed. Where a page is no more, the target begins anew: Sphinx would leave the old one."""
     wanted = {folder / name: text.encode() for name, text in sources(printed)}
     wanted[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
     stale = {path for path in folder.rglob("*") if path.is_file()} - wanted.keys()
     changed = {path for path, data in wanted.items() if not path.exists() or path.read_bytes() != data}
     for path in stale:
         path.unlink()
+        shutil.rmtree(target, ignore_errors=True)
     for path in changed:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(wanted[path])
-    return bool(stale or changed)
 
 
 def sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
@@ -225,13 +246,13 @@ def sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
 def build() -> None:
     start = time.monotonic()
     pages = BUILD / "html"
-    stage(BUILD / "source")
+    stage(BUILD / "source", pages)
     sphinx("html", BUILD / "source", pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
     from tools import pdf
 
-    stage(BUILD / "print-source", printed=True)
+    stage(BUILD / "print-source", BUILD / "print", printed=True)
     sphinx("singlehtml", BUILD / "print-source", BUILD / "print", "-t", "printed")
     pdf.write(BUILD / "print" / "index.html", BUILD / PDF)
     shutil.copy(BUILD / PDF, pages)
