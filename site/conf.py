@@ -34,6 +34,7 @@ pygments_style = "tango"
 html_title = project
 html_baseurl = "https://{}.github.io/{}/".format(*name.split("/"))
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["print.css"] if printed else ["course.css"]
 html_js_files = [] if printed else ["course.js"]
 html_theme = "basic" if printed else "sphinx_book_theme"
@@ -52,6 +53,7 @@ else:
         "use_download_button": False,
         "use_issues_button": True,
         "navbar_persistent": "",
+        "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": project, "alt_text": ""},
         "show_toc_level": 2,
         "pygments_light_style": "a11y-high-contrast-light",
         "pygments_dark_style": "a11y-high-contrast-dark",

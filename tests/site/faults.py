@@ -18,11 +18,11 @@ def visit(tab: Any, url: str) -> Any:
 
 
 def images(tab: Any) -> list[str]:
-    """Pictures that do not show, or that say nothing to who cannot see them."""
+    """Pictures that do not show, or that say nothing to who cannot see them; outside the text they may be ornaments."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('img')].flatMap(img => [
             ...(img.complete && img.naturalWidth > 0 ? [] : [`broken: ${img.src}`]),
-            ...(img.alt.trim() ? [] : [`no alt: ${img.src}`])])"""
+            ...(img.alt.trim() || !img.closest('main') && img.hasAttribute('alt') ? [] : [`no alt: ${img.src}`])])"""
     )
 
 
