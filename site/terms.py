@@ -30,18 +30,38 @@ LESSON = re.compile(r"notebooks/(\d\db?)_")
 
 
 def prose(document: nodes.Node) -> Iterator[nodes.Text]:
-    """The texts of the document that a reader reads as sentences, in order."""
+    """The texts of the document that a reader reads as sentences, in order; folded answers are passed over."""
+    folded = False
     for child in document.children:
-        if isinstance(child, nodes.Text):
+        if isinstance(child, nodes.raw):
+            folded = ("answer" in child.astext() or folded) and "</details>" not in child.astext()
+        elif folded:
+            continue
+        elif isinstance(child, nodes.Text):
             yield child
         elif not isinstance(child, NOT_PROSE) and "cell_output" not in child.get("classes", ()):
             yield from prose(child)
+
+
+def join(document: nodes.Node) -> None:
+    """Make one text of neighbours: a term may stand on two lines, which the parser keeps apart."""
+    for element in document.findall(nodes.TextElement):
+        joined: list[nodes.Node] = []
+        for child in element.children:
+            if joined and isinstance(child, nodes.Text) and isinstance(joined[-1], nodes.Text):
+                joined[-1] = nodes.Text(joined[-1] + child)
+            else:
+                joined.append(child)
+        if len(joined) < len(element.children):
+            element.children = []
+            element += joined
 
 
 def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -> dict[str, str]:
     """Make a link of each entry's first use; return the anchors of these uses, by term."""
     left = {entry.term: entry for entry in entries if entry.counts_in(lesson)}
     anchors = {}
+    join(document)
     for text in list(prose(document)):
         uses = glossary.first_uses(text, left.values())
         parts, end = [], 0

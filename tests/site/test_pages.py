@@ -6,7 +6,7 @@ import pytest
 
 from tests.site import faults
 from tests.site.conftest import HTML, PAGES
-from tools import notebooks, site
+from tools import glossary, notebooks, site
 
 LESSONS = [f"notebooks/{path.stem}.html" for path in notebooks.lessons()]
 
@@ -139,6 +139,14 @@ def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
     assert [href.split("/")[-1] for href in rows.locator(".title").evaluate_all("all => all.map(a => a.href)")] == [
         name.split("/")[-1] for name in LESSONS
     ]
+
+
+def test_each_entry_of_the_glossary_leads_to_a_lesson(tab, address):
+    page = faults.visit(tab(), f"{address}glossary.html")
+    sections = page.locator("section#glossary > section")
+    assert sections.count() == len(glossary.read())
+    without = "all => all.filter(entry => !entry.querySelector('.uses a')).map(entry => entry.id)"
+    assert sections.evaluate_all(without) == []
 
 
 def test_terms_lead_to_the_glossary_and_back(tab, address):

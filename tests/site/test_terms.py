@@ -59,6 +59,23 @@ def test_what_a_cell_prints_is_passed_over():
     assert terms.link(document, "07", [MESH]) == {}
 
 
+def test_a_folded_answer_is_passed_over():
+    document = publish_doctree("")
+    document += nodes.raw("", '<details class="answer"><summary>Hint</summary>', format="html")
+    document += nodes.paragraph("", "a mesh")
+    document += nodes.raw("", "</details>", format="html")
+    assert terms.link(document, "07", [MESH]) == {}
+    document += nodes.paragraph("", "a mesh")
+    assert terms.link(document, "07", [MESH]) == {"mesh": "use-07-mesh"}
+
+
+def test_a_term_on_two_lines_is_found():
+    axis = glossary.Entry("mesh axis", "网格轴", "網格軸", ("mesh axis",), None, "An axis.")
+    document = publish_doctree("")
+    document += nodes.paragraph("", "", nodes.Text("a mesh"), nodes.Text("\n"), nodes.Text("axis"))
+    assert terms.link(document, "07", [axis]) == {"mesh axis": "use-07-mesh-axis"}
+
+
 def test_emphasis_lists_and_quotations_are_prose():
     assert linked("- a **mesh**\n\n    a *ring*")[0].count("](term-") == 2
 
