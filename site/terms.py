@@ -88,6 +88,8 @@ class FirstUses(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         docname = self.env.docname
         if found := LESSON.match(docname):
+            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):  # a lesson is read again after these
+                self.env.note_dependency(file)
             uses(self.env)[docname] = link(self.document, found[1], glossary.read())
         elif docname == "glossary":
             for entry, section in zip(glossary.read(), sections(self.document), strict=True):
