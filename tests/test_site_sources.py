@@ -149,6 +149,15 @@ def test_the_table_is_readmes():
     assert "| Laptop or server, any CPU |" in page
 
 
+def test_another_page_finds_its_place(monkeypatch):
+    monkeypatch.setitem(site.PAGES, "teach/more.md", ".github/CONTRIBUTING.md")
+    assert site.beside() == {"glossary": "Glossary", "teach/more": "Contributing"}
+    for page in ("index.md", "print.md"):
+        text = site.front_page((site.SITE / page).read_text(encoding="utf-8"), README)
+        assert re.search(r"^glossary\nteach/more$", text, re.M)
+    assert "<li><a href='#document-teach/more'>Contributing</a></li>" in site.contents()
+
+
 def test_launchers_are_the_badges_addresses():
     name, revision = notebooks.repository()
     (colab, first), (kaggle, second) = site.launchers("notebooks/x.ipynb")

@@ -23,7 +23,7 @@ from tools.notebooks import ROOT
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
-PAGES = {  # beside the lessons: where a page is staged, and where it lies. site/index.md lists them in its toctree.
+PAGES = {  # beside the lessons: where a page is staged, and where it lies; in this order in the navigation and the PDF
     "index.md": "site/index.md",
     "glossary.md": "site/glossary.md",
 }
@@ -147,10 +147,16 @@ def address() -> str:
 
 def contents() -> str:
     """The PDF's table of contents; tools/pdf.py adds the page numbers."""
-    pages = [(f"notebooks/{path.stem}", title(path)) for path in notebooks.lessons()]
-    pages += [("glossary", "Glossary"), ("solutions", "Hints and solutions")]
-    items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages]
+    pages = {f"notebooks/{path.stem}": title(path) for path in notebooks.lessons()}
+    pages |= {**beside(), "solutions": "Hints and solutions"}
+    items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages.items()]
     return "\n".join(["<nav class='contents'>", "<ol>", *items, "</ol>", "</nav>"])
+
+
+def beside() -> dict[str, str]:
+    """Names and titles of the pages beside the lessons."""
+    texts = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name != "index.md"}
+    return {name.removesuffix(".md"): re.search(r"^# (.+)$", text, re.M)[1] for name, text in texts.items()}
 
 
 def title(path: Path) -> str:
@@ -173,6 +179,7 @@ def front_page(text: str, readme: str) -> str:
         "repository": f"https://github.com/{name}",
         "address": address(),
         "contents": contents(),
+        "pages": "\n".join(beside()),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], text)
 
