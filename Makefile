@@ -10,7 +10,8 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab room slides test test-oldest test-newest check format links refresh record stamp bench test-environment
+.PHONY: help setup lab room slides site test test-oldest test-newest test-site check format links refresh record stamp bench \
+	test-environment site-environment
 
 help:  ## list what make can do
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +42,14 @@ test-newest:  ## the same on the newest JAX and the newest Python found
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
 	@.venv-slides/bin/python -m tools.slides $(LESSONS)
+
+site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
+	@echo "Building the site ..."
+	@.venv-site/bin/python -m tools.site
+
+test-site: site  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
+	@echo "Testing the site ..."
+	@.venv-site/bin/python $(PYTEST) --confcutdir=tests/site tests/site $(ARGS)
 
 check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
 	@echo "Linting ..."
@@ -76,3 +85,6 @@ bench: test-environment  ## seconds and memory of each lesson, and of lesson 06'
 
 test-environment:
 	@$(ENVIRONMENT) .venv $(DEFAULT)
+
+site-environment:
+	@$(ENVIRONMENT) .venv-site site/requirements.txt

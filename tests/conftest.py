@@ -39,6 +39,7 @@ startup.write_text(
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
 APPENDIX = "90"  # shows what is deprecated
 matplotlib.use("agg")
+collect_ignore = ["site"]  # make test-site
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -31,6 +31,8 @@ def test_readme_lists_every_lesson_with_its_badges():
 def test_one_name_everywhere():
     name, revision = notebooks.repository()
     pages = [notebooks.ROOT / page for page in stamp.PAGES] + notebooks.lessons()
+    owner, repo = name.split("/")
+    assert set(re.findall(r"https://([\w-]+)\.github\.io/([\w.-]+)", README)) == {(owner, repo)}  # the site
     for page in pages:
         for found in stamp.BADGE.finditer(page.read_text(encoding="utf-8")):
             assert (found["name"], found["revision"]) == (name, revision), page.name
@@ -76,6 +78,8 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
         for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", text):
             assert found in ("/blob/", f"github.com/{another}/blob/v1.2")
         assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old one, anywhere
+    site = "https://{}.github.io/{}/".format(*another.split("/"))
+    assert site in (tmp_path / "README.md").read_text(encoding="utf-8")
     stamp.stamp(tmp_path, name, revision)
     assert {path: path.read_bytes() for path in before} == before
 

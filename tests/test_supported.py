@@ -38,6 +38,7 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
         (".devcontainer/devcontainer.json", r"python:1-(\d\.\d+)-", {last}),
         (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
         (".github/workflows/weekly.yml", r'python-version: "(.+)"', {last}),
+        (".github/workflows/site.yml", r'python-version: "(.+)"', {last}),
     ]
 
 

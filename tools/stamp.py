@@ -36,8 +36,12 @@ def stamp(root: Path, name: str, revision: str) -> None:
     text = re.sub(r"^REVISION = .*$", f'REVISION = "{revision}"', text, flags=re.M)
     cell.write_text(text, encoding="utf-8")
 
+    owner, repository = name.split("/")
+    pages = "https://{}.github.io/{}".format(*map(re.escape, before.split("/")))
+
     def addresses(old: str) -> str:
-        new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", old)
+        new = re.sub(rf"{pages}(?![\w.-])", f"https://{owner}.github.io/{repository}", old)
+        new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", new)
         return BADGE.sub(rf"\g<place>{name}\g<between>{revision}", new)
 
     for page in (root / page for page in PAGES):

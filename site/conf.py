@@ -1,0 +1,61 @@
+"""Sphinx's settings. The sources are staged, and Sphinx is run, by tools/site.py: `make site`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+from tools import notebooks  # noqa: E402
+
+name, revision = notebooks.repository()
+printed = "printed" in globals().get("tags", ())
+
+project = "One Program, Many Devices"
+author = f"The contributors to {name}"
+copyright = "the contributors, MIT licence"
+extensions = ["myst_nb", "sphinx_copybutton", "terms"]
+root_doc = "index"
+language = "en"
+templates_path = ["_templates"]
+exclude_patterns = []
+
+nb_execution_mode = "off"  # the pages show the committed outputs
+nb_ipywidgets_js = {}  # no lesson has a widget, and these would come from elsewhere
+nb_code_prompt_show = "Show the setup cell"
+nb_code_prompt_hide = "Hide the setup cell"
+myst_enable_extensions = ["attrs_inline"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+copybutton_selector = "div.cell_input div.highlight pre, details.answer div.highlight pre"
+
+pygments_style = "tango"
+html_title = project
+html_baseurl = "https://{}.github.io/{}/".format(*name.split("/"))
+html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
+html_css_files = ["print.css"] if printed else ["course.css"]
+html_js_files = [] if printed else ["course.js"]
+html_theme = "basic" if printed else "sphinx_book_theme"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_use_index = False
+if printed:
+    html_sidebars = {"**": []}
+else:
+    html_context = {"default_mode": "auto"}  # the reader's system decides
+    html_theme_options = {
+        "repository_url": f"https://github.com/{name}",
+        "repository_branch": revision,
+        "use_repository_button": True,
+        "use_download_button": False,
+        "use_issues_button": True,
+        "navbar_persistent": "",
+        "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": project, "alt_text": ""},
+        "show_toc_level": 2,
+        "pygments_light_style": "a11y-high-contrast-light",
+        "pygments_dark_style": "a11y-high-contrast-dark",
+        "footer_content_items": "copyright.html",
+    }

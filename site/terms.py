@@ -1,0 +1,159 @@
+"""Sphinx extension: the first use of each glossary term in a lesson leads to its entry, and the entry to the uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+
+from tools import glossary
+
+# Not prose: headings, code, what is a link already, tables, what cells show.
+NOT_PROSE = (
+    nodes.title,
+    nodes.literal,
+    nodes.literal_block,
+    nodes.reference,
+    addnodes.pending_xref,
+    nodes.table,
+    nodes.caption,
+    nodes.raw,
+    nodes.comment,
+)
+LESSON = re.compile(r"notebooks/(\d\db?)_")
+
+
+def prose(document: nodes.Node) -> Iterator[nodes.Text]:
+    """The texts of the document that a reader reads as sentences, in order; folded answers are passed over."""
+    folded = False
+    for child in document.children:
+        if isinstance(child, nodes.raw):
+            folded = ("answer" in child.astext() or folded) and "</details>" not in child.astext()
+        elif folded:
+            continue
+        elif isinstance(child, nodes.Text):
+            yield child
+        elif not isinstance(child, NOT_PROSE) and "cell_output" not in child.get("classes", ()):
+            yield from prose(child)
+
+
+def join(document: nodes.Node) -> None:
+    """Make one text of neighbours: a term may stand on two lines, which the parser keeps apart."""
+    for element in document.findall(nodes.TextElement):
+        joined: list[nodes.Node] = []
+        for child in element.children:
+            if joined and isinstance(child, nodes.Text) and isinstance(joined[-1], nodes.Text):
+                joined[-1] = nodes.Text(joined[-1] + child)
+            else:
+                joined.append(child)
+        if len(joined) < len(element.children):
+            element.children = []
+            element += joined
+
+
+def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -> dict[str, str]:
+    """Make a link of each entry's first use; return the anchors of these uses, by term."""
+    left = {entry.term: entry for entry in entries if entry.counts_in(lesson)}
+    anchors = {}
+    join(document)
+    for text in list(prose(document)):
+        uses = glossary.first_uses(text, left.values())
+        parts, end = [], 0
+        for start, stop, entry in uses:
+            anchor = anchors[entry.term] = f"use-{lesson}-{glossary.identifier(entry.term)}"
+            del left[entry.term]
+            target = f"term-{glossary.identifier(entry.term)}"
+            xref = addnodes.pending_xref(
+                "", refdomain="std", reftype="ref", reftarget=target, refexplicit=True, refwarn=True
+            )
+            xref += nodes.inline("", text[start:stop])
+            parts += [nodes.Text(text[end:start]), nodes.inline("", "", xref, ids=[anchor])]
+            end = stop
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[end:])])
+    return anchors
+
+
+class FirstUses(SphinxTransform):
+    """In a lesson, link the first uses. On the glossary's page, mark the languages and name the entries."""
+
+    default_priority = 850
+
+    def apply(self, **kwargs: Any) -> None:
+        docname = self.env.docname
+        if found := LESSON.match(docname):
+            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):  # a lesson is read again after these
+                self.env.note_dependency(file)
+            uses(self.env)[docname] = link(self.document, found[1], glossary.read())
+        elif docname == "glossary":
+            for entry, section in zip(glossary.read(), sections(self.document), strict=True):
+                name(self.env, docname, entry, section)
+
+
+def sections(document: nodes.document) -> list[nodes.section]:
+    """The entries: the sections below the page's own."""
+    return [node for node in document.findall(nodes.section) if isinstance(node.parent, nodes.section)]
+
+
+def name(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: nodes.section) -> None:
+    """Make the entry a target of references, and of its second line a line in three languages."""
+    labels, label = env.get_domain("std"), f"term-{glossary.identifier(entry.term)}"
+    labels.labels[label] = (docname, section["ids"][0], entry.term)
+    labels.anonlabels[label] = (docname, section["ids"][0])
+    paragraph = next(iter(section.findall(nodes.paragraph)))
+    line = nodes.paragraph(classes=["chinese"])
+    line += nodes.inline("", entry.simplified, classes=["language-zh-hans"])
+    line += nodes.Text(" · ")
+    line += nodes.inline("", entry.traditional, classes=["language-zh-hant"])
+    if entry.forms[1:]:
+        line += [nodes.Text(" · "), nodes.emphasis("", ", ".join(entry.forms[1:]))]
+    paragraph.parent.replace(paragraph, line)
+
+
+def uses(env: BuildEnvironment) -> dict[str, dict[str, str]]:
+    """For each lesson, the anchors of its first uses."""
+    if not hasattr(env, "course_uses"):
+        env.course_uses = {}
+    return env.course_uses
+
+
+def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    uses(env).pop(docname, None)
+
+
+def merge(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildEnvironment) -> None:
+    uses(env).update({docname: found for docname, found in uses(other).items() if docname in docnames})
+
+
+def again(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """The glossary's page shows what the lessons use, so it is written whenever one of them is."""
+    return ["glossary"]
+
+
+def lead_back(app: Sphinx, document: nodes.document, docname: str) -> None:
+    """Below each entry, the lessons that use it, each a link to the first use there."""
+    if docname != "glossary":
+        return
+    for entry, section in zip(glossary.read(), sections(document), strict=True):
+        line = nodes.paragraph("", "Lessons ", classes=["uses"])
+        for lesson, anchors in sorted(uses(app.env).items()):
+            if entry.term in anchors:
+                address = app.builder.get_relative_uri(docname, lesson) + "#" + anchors[entry.term]
+                number = LESSON.match(lesson)[1]
+                line += [nodes.reference("", number, refuri=address, internal=True), nodes.Text(" ")]
+        section += line
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_transform(FirstUses)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", again)
+    app.connect("doctree-resolved", lead_back)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

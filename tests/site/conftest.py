@@ -1,0 +1,71 @@
+"""The built site, served on localhost to a headless browser that can reach nothing else: `make test-site`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import browser, site
+
+HTML = site.BUILD / "html"
+PAGES = sorted(str(path.relative_to(HTML)) for path in HTML.rglob("*.html") if "_static" not in path.parts)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+def serve(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    assert len(PAGES) > 3, "there is no site: make site"
+    yield from serve(HTML)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    with browser.launched() as program:
+        yield program
+
+
+@pytest.fixture
+def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Make a tab of a width and a colour scheme; its `errors` are what the console and the network complain of."""
+    contexts = []
+
+    def make(width: int = 1280, scheme: str = "light") -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page, errors = context.new_page(), []
+
+        def only_localhost(route: Any) -> None:
+            if route.request.url.startswith(("http://127.0.0.1:", "data:")):
+                route.continue_()
+            else:
+                errors.append(f"asks for {route.request.url}")
+                route.abort()
+
+        context.route("**/*", only_localhost)
+        page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("requestfailed", lambda request: errors.append(f"no answer from {request.url}"))
+        page.on("response", lambda got: errors.append(f"{got.status} {got.url}") if got.status >= 400 else None)
+        page.errors = errors
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()

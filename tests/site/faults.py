@@ -1,0 +1,99 @@
+"""What a page must satisfy, as functions that return faults; test_faults_are_found.py proves that they find them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+from axe_playwright_python.sync_playwright import Axe
+
+PHONE = 390
+
+
+def visit(tab: Any, url: str) -> Any:
+    """Open a page and wait until it has asked for all it wants."""
+    tab.goto(url)
+    tab.wait_for_load_state("networkidle")
+    return tab
+
+
+def images(tab: Any) -> list[str]:
+    """Pictures that do not show, or that say nothing to who cannot see them; outside the text they may be ornaments."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('img')].flatMap(img => [
+            ...(img.complete && img.naturalWidth > 0 ? [] : [`broken: ${img.src}`]),
+            ...(img.alt.trim() || !img.closest('main') && img.hasAttribute('alt') ? [] : [`no alt: ${img.src}`])])"""
+    )
+
+
+def links(tab: Any) -> list[str]:
+    """The addresses of all links on the page."""
+    return tab.evaluate("() => [...document.querySelectorAll('a[href]')].map(a => a.href)")
+
+
+def anchors(tab: Any) -> list[str]:
+    return tab.evaluate("() => [...document.querySelectorAll('[id]')].map(node => node.id)")
+
+
+def dead(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
+    """Of the links that stay on the site, those to no file or to no anchor. `known` has each file's anchors."""
+    faults = []
+    for link in found:
+        if not link.startswith(base):
+            continue
+        page, anchor = urldefrag(link.removeprefix(base))
+        page = page.split("?")[0] or "index.html"
+        if page not in known:
+            faults.append(f"no page: {link}")
+        elif anchor and page.endswith(".html") and unquote(anchor) not in known[page]:
+            faults.append(f"no anchor: {link}")
+    return faults
+
+
+def overflow(tab: Any) -> list[str]:
+    """Does the page scroll sideways, or stand something beyond its edge outside a box that scrolls?"""
+    return tab.evaluate(
+        """() => {
+            const faults = [], width = innerWidth, root = document.documentElement;
+            if (root.scrollWidth > width) faults.push(`the page is ${root.scrollWidth} px wide`);
+            const scrolls = node => node && node !== document.body && (
+                /auto|scroll|hidden|clip/.test(getComputedStyle(node).overflowX) || scrolls(node.parentElement));
+            for (const node of document.querySelectorAll('main *')) {
+                const box = node.getBoundingClientRect();
+                if (box.width && box.right > width + 1 && !scrolls(node.parentElement) && !scrolls(node))
+                    faults.push(`${node.tagName} ${node.className} ends at ${Math.round(box.right)}`);
+            }
+            return faults;
+        }"""
+    )
+
+
+def small_print(tab: Any) -> list[str]:
+    """Sentences in letters below 14 px."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('main article :is(p, li, td, summary)')].filter(node =>
+            node.innerText.trim() && parseFloat(getComputedStyle(node).fontSize) < 14
+        ).map(node => `${getComputedStyle(node).fontSize}: ${node.innerText.slice(0, 60)}`)"""
+    )
+
+
+def barriers(tab: Any) -> list[str]:
+    """What axe calls serious or critical."""
+    found = Axe().run(tab).response["violations"]
+    return [
+        f"{fault['id']}: {node['target']} {node.get('failureSummary', '').splitlines()[-1:]}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+
+
+def cut(tab: Any) -> list[str]:
+    """On paper: what is wider than the box that holds it, and so would be cut off."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('pre, table, img, p, h2, h3, h4')].filter(node => {
+            const box = node.getBoundingClientRect();
+            return box.width && (node.scrollWidth > node.clientWidth + 1 && node.tagName === 'PRE'
+                || box.right > document.documentElement.clientWidth + 1);
+        }).map(node => `${node.tagName}: ${node.innerText.slice(0, 60)}`)"""
+    )

@@ -1,0 +1,160 @@
+"""Every page of the site in a real browser: loads, links, pictures, keyboard, phone, dark mode, accessibility."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.site import faults
+from tests.site.conftest import HTML, PAGES
+from tools import glossary, notebooks, site
+
+LESSONS = [f"notebooks/{path.stem}.html" for path in notebooks.lessons()]
+
+
+def test_there_is_a_page_for_each_lesson():
+    assert {"index.html", "glossary.html", "search.html", *LESSONS} <= set(PAGES)
+
+
+def none(found):
+    """Fail with these faults, one a line."""
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.fixture(scope="session")
+def known(chromium, address):
+    """The files of the site; of each page, its anchors."""
+    found = {str(path.relative_to(HTML)): [] for path in HTML.rglob("*") if path.is_file()}
+    context = chromium.new_context()
+    page = context.new_page()
+    for name in PAGES:
+        page.goto(address + name, wait_until="domcontentloaded")
+        found[name] = faults.anchors(page)
+    context.close()
+    return found
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_light_and_wide(tab, address, known, name):
+    page = faults.visit(tab(), address + name)
+    dead = faults.dead(faults.links(page), address, known)
+    none([*page.errors, *faults.images(page), *dead, *faults.barriers(page)])
+    assert page.locator("main h1:visible").count() == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_dark_and_as_narrow_as_a_phone(tab, address, name):
+    page = faults.visit(tab(faults.PHONE, "dark"), address + name)
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    none([*page.errors, *faults.overflow(page), *faults.small_print(page), *faults.barriers(page)])
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
+    notebook, answers = notebooks.read(path), site.answers(notebooks.number(path))
+    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    described = [
+        output.metadata["image/png"]["alt"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    assert page.locator("div.cell_output img").evaluate_all("all => all.map(img => img.alt)") == described
+    assert page.locator("details.answer").count() == 2 * len(answers)
+    for answer in answers.values():
+        assert page.locator("details.answer", has_text=answer.solution.splitlines()[0]).count() == 1
+    setup = page.locator("details.hide")
+    assert setup.count() == 1 and setup.get_attribute("open") is None
+    assert page.locator("span[id^='use-'] > a").count() > 5
+
+
+def focused(page, selector):
+    return page.evaluate("selector => document.activeElement.matches(selector)", selector)
+
+
+def press_until(page, selector, key="Tab", limit=600):
+    for _ in range(limit):
+        if focused(page, selector):
+            return
+        page.keyboard.press(key)
+    pytest.fail(f"{key} does not reach {selector} on {page.url}")
+
+
+def test_from_the_first_page_to_the_last_by_keyboard(tab, address):
+    page = faults.visit(tab(), address)
+    for name in LESSONS:
+        page.keyboard.press("Tab")
+        press_until(page, "#pst-skip-link a", limit=3)
+        page.keyboard.press("Enter")  # past the navigation
+        press_until(page, "a.right-next")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        assert page.url == address + name
+
+
+def test_a_fold_opens_by_keyboard(tab, address):
+    page = faults.visit(tab(), address + LESSONS[1])
+    fold = page.locator("details.answer", has_text="Solution").first
+    source = fold.locator("pre")
+    assert not source.is_visible()
+    fold.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert source.is_visible()
+    assert source.inner_text().startswith("def ")
+
+
+@pytest.mark.parametrize(("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary")])
+def test_search_finds(tab, address, words, found):
+    page = faults.visit(tab(), f"{address}search.html?q={words}")
+    page.locator("#search-results li").first.wait_for()
+    assert any(found in text for text in page.locator("#search-results li").all_inner_texts())
+    assert page.errors == []
+
+
+def test_search_opens_by_keyboard(tab, address):
+    page = faults.visit(tab(), address)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("collective-permute")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.locator("#search-results li").first.wait_for()
+
+
+def test_code_is_copied_without_its_surroundings(tab, address):
+    page = tab()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    faults.visit(page, address + LESSONS[1])
+    cell = page.locator("div.cell_input", has_text="os.cpu_count").first
+    cell.hover()
+    cell.locator("button.copybtn").click()
+    assert page.evaluate("navigator.clipboard.readText()").strip() == cell.locator("pre").inner_text().strip()
+
+
+def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
+    page = faults.visit(tab(), address)
+    titles = [site.title(path) for path in notebooks.lessons()]
+    beside = page.locator("nav.bd-docs-nav a").all_inner_texts()
+    assert [text.strip() for text in beside][: len(titles)] == titles
+    rows = page.locator("ol.lessons li")
+    assert rows.locator(".number").all_inner_texts() == [title.split()[0] for title in titles]
+    assert [href.split("/")[-1] for href in rows.locator(".title").evaluate_all("all => all.map(a => a.href)")] == [
+        name.split("/")[-1] for name in LESSONS
+    ]
+
+
+def test_each_entry_of_the_glossary_leads_to_a_lesson(tab, address):
+    page = faults.visit(tab(), f"{address}glossary.html")
+    sections = page.locator("section#glossary > section")
+    assert sections.count() == len(glossary.read())
+    without = "all => all.filter(entry => !entry.querySelector('.uses a')).map(entry => entry.id)"
+    assert sections.evaluate_all(without) == []
+
+
+def test_terms_lead_to_the_glossary_and_back(tab, address):
+    page = faults.visit(tab(), address + LESSONS[2])
+    page.locator("#use-02-mesh a").click()
+    assert page.url == f"{address}glossary.html#mesh"
+    entry = page.locator("section#mesh")
+    assert entry.locator("[lang=zh-hans]").inner_text() == "网格"
+    assert entry.locator("[lang=zh-hant]").inner_text() == "網格"
+    entry.locator(".uses a", has_text="02").click()
+    assert page.url == f"{address}{LESSONS[2]}#use-02-mesh"

@@ -1,0 +1,57 @@
+"""The PDF: it opens, has all lessons with bookmarks and page numbers, and nothing is cut off at the right."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from pypdf import PdfReader
+
+from tests.site import faults
+from tests.site.conftest import HTML
+from tools import notebooks, pdf, site
+
+TITLES = [*map(site.title, notebooks.lessons()), "Glossary", "Hints and solutions"]
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return PdfReader(HTML / site.PDF)
+
+
+def squeezed(text):
+    return re.sub(r"\s", "", unicodedata.normalize("NFKC", text))  # fi may be one character
+
+
+def test_all_chapters_are_there_where_the_contents_say(reader):
+    chapters = pdf.chapters(HTML / site.PDF)
+    assert [title for title in chapters if title in TITLES] == TITLES
+    contents = squeezed(reader.pages[1].extract_text())
+    for title in TITLES:
+        assert squeezed(title) in squeezed(reader.pages[chapters[title] - 1].extract_text())
+        assert f"{squeezed(title)}{chapters[title]}" in contents
+
+
+def test_answers_and_glossary_are_printed(reader):
+    pages = [squeezed(page.extract_text()) for page in reader.pages]
+    text = "".join(pages)
+    for path in notebooks.lessons():
+        for answer in site.answers(notebooks.number(path)).values():
+            assert squeezed(answer.solution.splitlines()[0]) in text
+    if any("网" in page for page in pages):  # there was a Chinese font
+        assert "网格" in text and "網格" in text
+
+
+def test_it_has_a_title_and_page_numbers(reader):
+    assert reader.metadata.title == "One Program, Many Devices"
+    words = reader.pages[9].extract_text().split()
+    assert "10" in (words[0], words[-1])  # the margin comes before the text, or after it
+
+
+def test_nothing_is_cut_off(tab):
+    page = tab(width=658)  # A4 less its margins, in px
+    page.context.unroute("**/*")
+    page.emulate_media(media="print")
+    page.goto((site.BUILD / "print" / "index.html").as_uri())
+    assert faults.cut(page) == []

@@ -1,0 +1,84 @@
+"""The Sphinx extension that links first uses, on small documents."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+from sphinx import addnodes
+
+from tools import glossary, site
+
+sys.path.insert(0, str(site.SITE))
+
+import terms
+
+MESH = glossary.Entry("mesh", "网格", "網格", ("mesh", "meshes"), None, "A grid.")
+RING = glossary.Entry("ring", "环", "環", ("ring", "rings"), frozenset({"07"}), "A circle.")
+
+
+def linked(text, lesson="07", entries=(MESH, RING)):
+    """The text of the document, its links in square brackets; and the anchors of the uses."""
+    document = publish_doctree(text, settings_overrides={"report_level": 5})
+    anchors = terms.link(document, lesson, list(entries))
+    for link in list(document.findall(addnodes.pending_xref)):
+        link.replace_self(nodes.Text(f"[{link.astext()}]({link['reftarget']})"))
+    return document.astext(), anchors
+
+
+def test_the_first_use_and_no_other():
+    text, anchors = linked("A mesh, a ring, two meshes.\n\nA mesh again.")
+    assert text == "A [mesh](term-mesh), a [ring](term-ring), two meshes.\n\nA mesh again."
+    assert anchors == {"mesh": "use-07-mesh", "ring": "use-07-ring"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "A mesh\n======",
+        "The code ``mesh``.",
+        "A `mesh <https://jax.dev>`_ elsewhere.",
+        "::\n\n    mesh = 1",
+        ".. image:: x.png\n   :alt: a mesh",
+        "=====  =====\na      mesh\n=====  =====",
+        ".. raw:: html\n\n   <b>mesh</b>",
+    ],
+    ids=["heading", "code", "link", "block of code", "picture", "table", "raw"],
+)
+def test_what_is_no_prose_is_passed_over(before):
+    text, _ = linked(f"{before}\n\nAt last a mesh.")
+    assert text.endswith("At last a [mesh](term-mesh).")
+    assert text.count("](term-mesh)") == 1
+
+
+def test_what_a_cell_prints_is_passed_over():
+    document = publish_doctree("")
+    document += nodes.container("", nodes.paragraph("", "a mesh"), classes=["cell_output"])
+    assert terms.link(document, "07", [MESH]) == {}
+
+
+def test_a_folded_answer_is_passed_over():
+    document = publish_doctree("")
+    document += nodes.raw("", '<details class="answer"><summary>Hint</summary>', format="html")
+    document += nodes.paragraph("", "a mesh")
+    document += nodes.raw("", "</details>", format="html")
+    assert terms.link(document, "07", [MESH]) == {}
+    document += nodes.paragraph("", "a mesh")
+    assert terms.link(document, "07", [MESH]) == {"mesh": "use-07-mesh"}
+
+
+def test_a_term_on_two_lines_is_found():
+    axis = glossary.Entry("mesh axis", "网格轴", "網格軸", ("mesh axis",), None, "An axis.")
+    document = publish_doctree("")
+    document += nodes.paragraph("", "", nodes.Text("a mesh"), nodes.Text("\n"), nodes.Text("axis"))
+    assert terms.link(document, "07", [axis]) == {"mesh axis": "use-07-mesh-axis"}
+
+
+def test_emphasis_lists_and_quotations_are_prose():
+    assert linked("- a **mesh**\n\n    a *ring*")[0].count("](term-") == 2
+
+
+def test_an_entry_of_other_lessons_is_passed_over():
+    assert linked("A mesh, a ring.", lesson="02")[0] == "A [mesh](term-mesh), a ring."

@@ -1,0 +1,211 @@
+"""What the site is made of: the glossary, its first uses, the folds, the front page's table. The pages themselves are
+tested in a browser, tests/site."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+
+import pytest
+
+from tests.checks import exercises_of
+from tools import browser, glossary, notebooks, site
+
+ENTRIES = glossary.read()
+README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
+MESH = glossary.Entry("mesh", "网格", "網格", ("mesh", "meshes"), None, "A grid.")
+AXIS = glossary.Entry("mesh axis", "网格轴", "網格軸", ("mesh axis",), None, "An axis.")
+REDUCE = glossary.Entry("reduce", "归约", "歸約", ("reduce",), None, "A sum.")
+
+
+def prose(source: str) -> str:
+    """A lesson's Markdown without headings, code, links, tables and pictures."""
+    source = re.sub(r"```.*?```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)", " ; ", source, flags=re.S)
+    return re.sub(r"^(#|\|).*$", "", source, flags=re.M)
+
+
+@pytest.fixture(scope="module")
+def read_lessons() -> dict[str, str]:
+    return {
+        notebooks.number(path): "\n\n".join(
+            prose(cell.source) for cell in notebooks.read(path).cells if cell.cell_type == "markdown"
+        )
+        for path in notebooks.lessons()
+    }
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.term)
+def test_each_term_is_used_in_a_lesson(entry, read_lessons):
+    found = [lesson for lesson, text in read_lessons.items() if entry.counts_in(lesson)]
+    assert any(glossary.first_uses(read_lessons[lesson], [entry]) for lesson in found)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.term)
+def test_each_entry_is_complete(entry):
+    assert glossary.HAN.search(entry.simplified) and glossary.HAN.search(entry.traditional)
+    sentences = re.findall(r"[.!](?= |$)", entry.definition)
+    assert 1 <= len(sentences) <= 3 and entry.definition.endswith(".")
+
+
+# Pairs of characters, simplified and traditional, of which the other script has only its own.
+PAIRS = (
+    "归歸约約换換术術强強动動后後带帶宽寬环環闭閉编編译譯计計随隨数數据據缩縮维維认認设設备備缓緩冲衝区區赠贈机機类類拟擬训訓练練轮輪"
+    "显顯运運标標视視图圖隐隱层層钥鑰迟遲叶葉节節链鏈损損码碼网網纯純树樹结結构構汇匯复複制製顶頂线線规規静靜态態队隊张張时時间間词詞"
+    "踪蹤记記录錄传傳输輸变變异異调調点點参參"
+)
+
+
+def test_the_scripts_are_not_exchanged():
+    for entry in ENTRIES:
+        assert not set(entry.simplified) & set(PAIRS[1::2]), entry
+        assert not set(entry.traditional) & set(PAIRS[::2]), entry
+
+
+def test_entries_are_in_alphabetical_order_and_apart():
+    terms = [entry.term.lower() for entry in ENTRIES]
+    assert terms == sorted(terms)
+    assert len({glossary.identifier(term) for term in terms}) == len(terms)
+    for lesson in map(notebooks.number, notebooks.lessons()):
+        forms = [form.lower() for entry in ENTRIES if entry.counts_in(lesson) for form in entry.forms]
+        assert sorted(forms) == sorted(set(forms)), f"one form leads to two entries in lesson {lesson}"
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("ring\n\n环 · 環\n", "'ring' needs a line of Chinese terms and one paragraph"),
+        ("ring\n\n环\n\nA circle.\n", "'ring' needs its Chinese term in both scripts"),
+        ("ring\n\nhuan · huan\n\nA circle.\n", "'ring' needs its Chinese term in both scripts"),
+        ("ring\n\n环 · 環 · rings\n\nA circle.\n", "'ring': expected *other forms* or 'in 01, 02'; got 'rings'"),
+    ],
+)
+def test_an_incomplete_entry_is_refused(tmp_path, section, words):
+    page = tmp_path / "glossary.md"
+    page.write_text(f"# Glossary\n\n## {section}", encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(words)):
+        glossary.read(page)
+
+
+def test_an_entry_is_read(tmp_path):
+    page = tmp_path / "glossary.md"
+    line = "环 · 環 · *rings, ringed* · in 05b, 07"
+    page.write_text(f"# Glossary\n\n## ring\n\n{line}\n\nA circle,\nclosed.\n", encoding="utf-8")
+    lessons = frozenset({"05b", "07"})
+    entry = glossary.Entry("ring", "环", "環", ("ring", "rings", "ringed"), lessons, "A circle, closed.")
+    assert glossary.read(page) == [entry]
+    assert entry.counts_in("07") and not entry.counts_in("01")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One mesh, two meshes.", [("mesh", MESH)]),
+        ("Meshes are grids.", [("Meshes", MESH)]),
+        ("The mesh\naxis and the mesh.", [("mesh\naxis", AXIS), ("mesh", MESH)]),
+        ("A meshwork, an all-reduce, a mesh-like thing.", []),
+        ("You reduce (over a mesh).", [("reduce", REDUCE), ("mesh", MESH)]),
+        ("MESH", []),
+    ],
+)
+def test_first_uses(text, found):
+    uses = glossary.first_uses(text, [MESH, AXIS, REDUCE])
+    assert [(text[start:end], entry) for start, end, entry in uses] == found
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_answers_are_what_the_exercise_prints(path, capsys):
+    given = site.answers(notebooks.number(path))
+    exercises = exercises_of(importlib.import_module(f"utils.exercises.ex{notebooks.number(path)}"))
+    assert given.keys() == exercises.keys()
+    for name, exercise in exercises.items():
+        exercise.solution()
+        assert capsys.readouterr().out.rstrip("\n") == given[name].solution
+        assert exercise.text == given[name].hint
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_a_page_keeps_what_the_notebook_says(path):
+    notebook, page = notebooks.read(path), site.lesson(path)
+    answers = [cell.id for cell in page.cells if cell.id.endswith("-answer")]
+    assert [cell.id for cell in page.cells if cell.id not in answers] == [cell.id for cell in notebook.cells]
+    assert len(answers) == len(site.answers(notebooks.number(path)))
+    for before, after in zip(notebook.cells, (c for c in page.cells if c.id not in answers), strict=True):
+        if before.cell_type == "code":
+            assert (after.source, after.outputs) == (before.source, before.outputs)
+    printed = site.lesson(path, printed=True)
+    assert [cell.id for cell in printed.cells] == [cell.id for cell in notebook.cells]
+    assert not any("badge" in cell.source for cell in [*page.cells, *printed.cells] if cell.cell_type == "markdown")
+
+
+def test_the_table_is_readmes():
+    table = site.rows(README)
+    assert [row.path for row in table] == [f"notebooks/{path.name}" for path in notebooks.lessons()]
+    first = table[0]
+    assert (first.number, first.title, first.minutes) == ("00", "JAX in twenty minutes", 50)
+    assert first.builds.startswith("a reader of handwritten digits")
+    page = site.front_page((site.SITE / "index.md").read_text(encoding="utf-8"), README)
+    assert "{{" not in page and page.count("<li><span class='number'>") == len(table)
+    assert "| Laptop or server, any CPU |" in page
+
+
+def test_another_page_finds_its_place(monkeypatch):
+    monkeypatch.setitem(site.PAGES, "teach/more.md", ".github/CONTRIBUTING.md")
+    assert site.beside() == {"glossary": "Glossary", "teach/more": "Contributing"}
+    for page in ("index.md", "print.md"):
+        text = site.front_page((site.SITE / page).read_text(encoding="utf-8"), README)
+        assert re.search(r"^glossary\nteach/more$", text, re.M)
+    assert "<li><a href='#document-teach/more'>Contributing</a></li>" in site.contents()
+
+
+def test_launchers_are_the_badges_addresses():
+    name, revision = notebooks.repository()
+    (colab, first), (kaggle, second) = site.launchers("notebooks/x.ipynb")
+    assert (colab, kaggle) == ("Open in Colab", "Open in Kaggle")
+    assert first == f"https://colab.research.google.com/github/{name}/blob/{revision}/notebooks/x.ipynb"
+    assert (
+        second == f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/{revision}/notebooks/x.ipynb"
+    )
+
+
+def test_a_hint_is_shown_as_it_is():
+    assert site.escaped("w[i] * x_1 < 2 and `a*b`") == r"w\[i\] \* x\_1 \< 2 and `a*b`"
+
+
+def test_links_to_what_has_no_page_lead_to_the_repository():
+    name, revision = notebooks.repository()
+    lesson = f"notebooks/{notebooks.lessons()[0].name}"
+    blob = f"https://github.com/{name}/blob/{revision}/"
+    assert site.linked("[a](../LICENSE#x)", "site/index.md") == f"[a]({blob}LICENSE#x)"
+    kept = f"[b]({lesson}) [c](https://jax.dev) [d](#here) ![e](layouts.png) [f](glossary.md)"
+    assert site.linked(kept, "README.md") == kept
+
+
+def test_a_page_that_is_no_more_leaves_nothing(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "html"
+    site.stage(source, target)
+    times = {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")}
+    (target / "kept.html").parent.mkdir()
+    (target / "kept.html").touch()
+    site.stage(source, target)
+    assert {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")} == times  # Sphinx has nothing to do
+    assert (target / "kept.html").exists()
+    (source / "notebooks" / "99_gone.ipynb").write_text("{}")
+    site.stage(source, target)
+    assert not (source / "notebooks" / "99_gone.ipynb").exists() and not target.exists()
+
+
+def test_without_a_browser_one_line_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(browser, "find", lambda: None)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    with pytest.raises(SystemExit, match=r"need Chromium or Chrome. On Debian: apt-get install chromium") as stopped:
+        browser.path()
+    assert len(str(stopped.value).splitlines()) == 1
+
+
+def test_the_browser_is_the_one_that_is_named(monkeypatch):
+    monkeypatch.setenv("BROWSER_PATH", sys.executable)
+    assert browser.find() == sys.executable
+    monkeypatch.delenv("BROWSER_PATH")
+    monkeypatch.setattr(browser.shutil, "which", lambda name: f"/bin/{name}" if name == "google-chrome" else None)
+    assert browser.find() == "/bin/google-chrome"

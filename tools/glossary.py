@@ -1,0 +1,89 @@
+"""The glossary, site/glossary.md: its entries, and where a text first uses one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.notebooks import ROOT
+
+GLOSSARY = ROOT / "site" / "glossary.md"
+HAN = re.compile(r"[\u4e00-\u9fff]")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One term. `forms` are what is looked for in a text; `lessons` are the only ones in which, or None for all."""
+
+    term: str
+    simplified: str
+    traditional: str
+    forms: tuple[str, ...]
+    lessons: frozenset[str] | None
+    definition: str
+
+    def counts_in(self, lesson: str) -> bool:
+        return self.lessons is None or lesson in self.lessons
+
+
+def read(path: Path = GLOSSARY) -> list[Entry]:
+    """The entries in the order of the page. Raises ValueError, naming the term, where an entry lacks something."""
+    _, *sections = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)
+    return [_entry(section) for section in sections]
+
+
+def _entry(section: str) -> Entry:
+    """`term`, then a line `simplified · traditional · *other, forms* · in 01, 02`, then the definition."""
+    parts = [part.strip() for part in section.split("\n\n") if part.strip()]
+    if len(parts) != 3:
+        raise ValueError(f"{parts[0]!r} needs a line of Chinese terms and one paragraph of definition")
+    term, line, definition = parts
+    chinese, other, lessons = names(line, term)
+    return Entry(term, *chinese, (term, *other), lessons, " ".join(definition.split()))
+
+
+def names(line: str, term: str) -> tuple[list[str], tuple[str, ...], frozenset[str] | None]:
+    """The two Chinese terms, the other forms and the lessons of an entry's second line."""
+    first, *rest = (part.strip() for part in line.split("·"))
+    chinese = [first, *rest[:1]]
+    if len(chinese) != 2 or not all(map(HAN.search, chinese)):
+        raise ValueError(f"{term!r} needs its Chinese term in both scripts, simplified · traditional; it has {line!r}")
+    other, lessons = (), None
+    for part in rest[1:]:
+        if part.startswith("*"):
+            other = tuple(form.strip() for form in part.strip("*").split(","))
+        elif part.startswith("in "):
+            lessons = frozenset(lesson.strip() for lesson in part[3:].split(","))
+        else:
+            raise ValueError(f"{term!r}: expected *other forms* or 'in 01, 02'; got {part!r}")
+    return chinese, other, lessons
+
+
+def identifier(term: str) -> str:
+    """The anchor of a term's entry, on GitHub as on the site."""
+    return re.sub(r"[^a-z0-9]+", "-", term.lower()).strip("-")
+
+
+def first_uses(text: str, entries: Iterable[Entry]) -> list[tuple[int, int, Entry]]:
+    """Start, end and entry of the first use of each entry in a text, in the text's order; the longest form wins.
+
+    A use is a whole word, hyphens included: 'mesh' is not used in 'meshwork', 'reduce' not in 'all-reduce'. A form may
+    begin with a capital, as at the head of a sentence.
+    """
+    owner = {}
+    for entry in entries:
+        for form in entry.forms:
+            owner |= {form: entry, form[0].upper() + form[1:]: entry}
+    if not owner:
+        return []
+    forms = sorted(owner, key=len, reverse=True)
+    either = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms)
+    found, seen = [], set()
+    for use in re.finditer(rf"(?<![\w-])({either})(?![\w-])", text):
+        entry = owner[" ".join(use[1].split())]
+        if entry not in seen:
+            seen.add(entry)
+            found.append((use.start(), use.end(), entry))
+    return found

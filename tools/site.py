@@ -1,0 +1,271 @@
+"""Build the site and the PDF from the committed notebooks: `make site`. Nothing is executed: a page is what was tested.
+
+The sources are staged in site/_build (the lessons with their hints and solutions, the front page with its table), and
+Sphinx makes pages of them as site/conf.py says. The PDF is one long page of the same, printed by a browser.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from tools import notebooks
+from tools.notebooks import ROOT
+
+SITE = ROOT / "site"
+BUILD = SITE / "_build"
+PAGES = {  # beside the lessons: where a page is staged, and where it lies; in this order in the navigation and the PDF
+    "index.md": "site/index.md",
+    "glossary.md": "site/glossary.md",
+    "teach/workshop.md": "teach/workshop.md",
+}
+PDF = "one-program-many-devices.pdf"
+CHECK = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the cell that checks an exercise
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an exercise says on demand."""
+
+    hint: str
+    solution: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A lesson, as README's table has it."""
+
+    number: str
+    title: str
+    path: str
+    builds: str
+    minutes: int
+
+    @property
+    def page(self) -> str:
+        return self.path.removesuffix(".ipynb") + ".html"
+
+
+def answers(number: str, root: Path = ROOT) -> dict[str, Answer]:
+    """By name, the hint and the printed solution of a lesson's exercises, read off their source: no JAX is needed."""
+    path = root / "utils" / "exercises" / f"ex{number}.py"
+    source = path.read_text(encoding="utf-8")
+    found, lines = {}, source.splitlines()
+    for function in ast.parse(source).body:
+        for decorator in getattr(function, "decorator_list", []):
+            if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
+                hint = ast.literal_eval(decorator.args[1])
+                found[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
+    return found
+
+
+def rows(readme: str) -> list[Row]:
+    """The lessons in README's table: number, title and path, what you build, minutes."""
+    pattern = r"^\| (\d\db?) \| \[([^\]]+)\]\((notebooks/[^)]+)\) \| ([^|]+) \| (\d+) \|"
+    found = re.findall(pattern, readme, re.M)
+    return [Row(number, title, path, builds.strip(), int(minutes)) for number, title, path, builds, minutes in found]
+
+
+def launchers(path: str) -> list[tuple[str, str]]:
+    """Colab and Kaggle, each with the address that opens the notebook at `path`: those of the badges."""
+    return re.findall(r"\[!\[(Open in \w+)\]\([^)]*\)\]\(([^)]*)\)", notebooks.badges(path))
+
+
+def escaped(text: str) -> str:
+    """Plain text as Markdown that shows it as it is; `code` stays code."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~`])", r"\\\1", part) for i, part in enumerate(parts))
+
+
+def fold(summary: str, body: str) -> str:
+    """Markdown of something to be opened on demand, by keyboard too."""
+    return f'<details class="answer"><summary>{html.escape(summary)}</summary>\n\n{body}\n\n</details>'
+
+
+def code(source: str) -> str:
+    return f"```python\n{source}\n```"
+
+
+def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
+    """The notebook as the site wants it: figures described, the setup cell folded, answers behind folds.
+
+    On paper nothing folds: the setup cell leaves its output alone, and the answers stand at the end of the document.
+    """
+    notebook, given = notebooks.read(path), answers(notebooks.number(path))
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        if cell.cell_type == "markdown":
+            where = f"notebooks/{path.name}"
+            buttons = " ".join(f"[{name}]({address}){{.launch}}" for name, address in launchers(where))
+            cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
+            # Jupyter's anchors keep a heading's capitals, Sphinx's do not.
+            cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
+            continue
+        if cell.id == "setup":
+            cell.metadata["tags"] = ["remove-input" if printed else "hide-input"]
+        for output in cell.outputs:
+            alt = output.get("metadata", {}).get("image/png", {}).get("alt")
+            if alt:
+                cell.metadata["mystnb"] = {"image": {"alt": alt}}
+        if (check := CHECK.search(cell.source)) and not printed:
+            answer = given[check[2]]
+            text = "\n".join([fold("Hint", escaped(answer.hint)), "", fold("Solution", code(answer.solution))])
+            cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
+    notebook.cells = cells
+    return notebook
+
+
+def solutions() -> str:
+    """All hints and solutions, as the last chapter of the PDF."""
+    lines = ["# Hints and solutions"]
+    for path in notebooks.lessons():
+        notebook, given = notebooks.read(path), answers(notebooks.number(path))
+        lines += ["", f"## {title(path)}"]
+        for cell in notebook.cells:
+            titles = re.findall(r"^### (Exercise .*)$", cell.source, re.M) if cell.cell_type == "markdown" else []
+            lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', title)}" for title in titles]
+            if cell.cell_type == "code" and (check := CHECK.search(cell.source)):
+                answer = given[check[2]]
+                lines += [f"\n**Hint.** {escaped(answer.hint)}\n", code(answer.solution)]
+    return "\n".join(lines) + "\n"
+
+
+def address() -> str:
+    """Where GitHub Pages serves the site."""
+    owner, name = notebooks.repository()[0].split("/")
+    return f"https://{owner}.github.io/{name}"
+
+
+def contents() -> str:
+    """The PDF's table of contents; tools/pdf.py adds the page numbers."""
+    pages = {f"notebooks/{path.stem}": title(path) for path in notebooks.lessons()}
+    pages |= {**beside(), "solutions": "Hints and solutions"}
+    items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages.items()]
+    return "\n".join(["<nav class='contents'>", "<ol>", *items, "</ol>", "</nav>"])
+
+
+def beside() -> dict[str, str]:
+    """Names and titles of the pages beside the lessons."""
+    texts = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name != "index.md"}
+    return {name.removesuffix(".md"): re.search(r"^# (.+)$", text, re.M)[1] for name, text in texts.items()}
+
+
+def title(path: Path) -> str:
+    """A lesson's title, with its number."""
+    return notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
+
+
+def front_page(text: str, readme: str) -> str:
+    """site/index.md with what it takes from README and the notebooks at its {{marks}}."""
+    table = rows(readme)
+    name, _ = notebooks.repository()
+    where = re.search(r"^## What runs where\n(.*?)(?=^## )", readme, re.M | re.S)
+    marks = {
+        "lessons": "\n".join(["<ol class='lessons'>", *map(_item, table), "</ol>"]),
+        "count": str(len(table)),
+        "hours": str(round(sum(row.minutes for row in table) / 60)),
+        "first": table[0].page,
+        "where": where[1].strip(),
+        "pdf": PDF,
+        "repository": f"https://github.com/{name}",
+        "address": address(),
+        "contents": contents(),
+        "pages": "\n".join(beside()),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], text)
+
+
+def _item(row: Row) -> str:
+    opens = " ".join(
+        f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
+        for name, address in launchers(row.path)
+    )
+    return (
+        f"<li><span class='number'>{row.number}</span>"
+        f"<a class='title' href='{row.page}'>{html.escape(row.title)}</a>"
+        f"<span class='builds'>{html.escape(row.builds)}</span>"
+        f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
+    )
+
+
+def linked(text: str, source: str) -> str:
+    """A page's relative links to files that have no page of their own lead to the repository instead."""
+    name, revision = notebooks.repository()
+    staged = {*PAGES.values(), *(f"notebooks/{path.name}" for path in notebooks.lessons())}
+
+    def leading(link: re.Match) -> str:
+        target, anchor = link[2].partition("#")[0], link[2].partition("#")[2]
+        path = (ROOT / source).parent.joinpath(target).resolve()
+        if not path.is_relative_to(ROOT) or not path.exists() or str(path.relative_to(ROOT)) in staged:
+            return link[0]
+        return f"{link[1]}(https://github.com/{name}/blob/{revision}/{path.relative_to(ROOT)}{anchor and '#'}{anchor})"
+
+    return re.sub(r"((?<!!)\[[^\]]*\])\((?!\w+:|#)([^)\s]+)\)", leading, text)
+
+
+def sources(printed: bool) -> Iterator[tuple[str, str]]:
+    """Name and text of everything that is staged."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for staged, source in PAGES.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        if staged == "index.md":
+            text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, readme)
+        yield staged, linked(text, source)
+    for path in notebooks.lessons():
+        yield f"notebooks/{path.name}", nbformat.writes(lesson(path, printed))
+    if printed:
+        yield "solutions.md", solutions()
+
+
+def stage(folder: Path, target: Path, printed: bool = False) -> None:
+    """Write what has changed. Where a page is no more, the target begins anew: Sphinx would leave the old one."""
+    wanted = {folder / name: text.encode() for name, text in sources(printed)}
+    wanted[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
+    stale = {path for path in folder.rglob("*") if path.is_file()} - wanted.keys()
+    changed = {path for path, data in wanted.items() if not path.exists() or path.read_bytes() != data}
+    for path in stale:
+        path.unlink()
+        shutil.rmtree(target, ignore_errors=True)
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(wanted[path])
+
+
+def sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
+    """Run Sphinx; a warning is an error. Raises SystemExit, after Sphinx has said why."""
+    from sphinx.cmd.build import main
+
+    doctrees = BUILD / f"{target.name}-doctrees"
+    arguments = ["-b", builder, "-c", str(SITE), "-d", str(doctrees), "-q", "-W", "--keep-going", "-j", "2", *options]
+    if status := main([*arguments, str(source), str(target)]):
+        raise SystemExit(status)
+
+
+def build() -> None:
+    start = time.monotonic()
+    pages = BUILD / "html"
+    stage(BUILD / "source", pages)
+    sphinx("html", BUILD / "source", pages)
+    print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
+
+    from tools import pdf
+
+    stage(BUILD / "print-source", BUILD / "print", printed=True)
+    sphinx("singlehtml", BUILD / "print-source", BUILD / "print", "-t", "printed")
+    pdf.write(BUILD / "print" / "index.html", BUILD / PDF)
+    shutil.copy(BUILD / PDF, pages)
+    print(f"The site is in {pages.relative_to(ROOT)}: open index.html. {time.monotonic() - start:.0f} s.")
+
+
+if __name__ == "__main__":
+    sys.exit(build())
