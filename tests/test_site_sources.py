@@ -151,17 +151,19 @@ def test_the_table_is_readmes():
 
 def test_another_page_finds_its_place(monkeypatch):
     monkeypatch.setitem(site.PAGES, "teach/more.md", ".github/CONTRIBUTING.md")
-    assert site.beside() == {"glossary": "Glossary", "teach/more": "Contributing"}
+    beside = {"glossary": "Glossary", "teach/workshop": "Guide for workshops", "teach/more": "Contributing"}
+    assert site.beside() == beside
     for page in ("index.md", "print.md"):
         text = site.front_page((site.SITE / page).read_text(encoding="utf-8"), README)
-        assert re.search(r"^glossary\nteach/more$", text, re.M)
+        assert re.search(r"^glossary\nteach/workshop\nteach/more$", text, re.M)
     assert "<li><a href='#document-teach/more'>Contributing</a></li>" in site.contents()
 
 
 def test_launchers_are_the_badges_addresses():
     name, revision = notebooks.repository()
-    (colab, first), (kaggle, second) = site.launchers("notebooks/x.ipynb")
+    (colab, first), (kaggle, second), *others = site.launchers("notebooks/x.ipynb")
     assert (colab, kaggle) == ("Open in Colab", "Open in Kaggle")
+    assert [place for place, _ in others] == ["Open in Binder", "Open in Codespaces"]
     assert first == f"https://colab.research.google.com/github/{name}/blob/{revision}/notebooks/x.ipynb"
     assert (
         second == f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/{revision}/notebooks/x.ipynb"

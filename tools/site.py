@@ -76,7 +76,7 @@ def rows(readme: str) -> list[Row]:
 
 
 def launchers(path: str) -> list[tuple[str, str]]:
-    """Colab and Kaggle, each with the address that opens the notebook at `path`: those of the badges."""
+    """Colab and the others, each with the address that opens the notebook at `path`: those of the badges."""
     return re.findall(r"\[!\[(Open in \w+)\]\([^)]*\)\]\(([^)]*)\)", notebooks.badges(path))
 
 
