@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api")
+from tests.site.conftest import serve
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]*_*.ipynb"))
 WIDTH, HEIGHT = 1280, 720
@@ -33,32 +30,12 @@ STATE = """() => {
 }"""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def address():
     """Make the slides, and serve them on this machine."""
     made = subprocess.run(["make", "slides"], cwd=ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    handler = functools.partial(Quiet, directory=ROOT / "slides")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    assert found, f"none of {', '.join(names)} is installed"
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    yield from serve(ROOT / "slides")
 
 
 @pytest.fixture
@@ -71,7 +48,7 @@ def opened(address, chromium):
     page.on("request", lambda request: asked.append(request.url))
 
     def open_lesson(stem: str):
-        page.goto(f"{address}/{stem}.html")
+        page.goto(f"{address}{stem}.html")
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         return page, complaints, asked
 
