@@ -50,7 +50,7 @@ FAULTS = {  # what is pretended, the thing that is marked STOP, what is found, w
         {"found": trial("python 3 8 10\nmissing\n", 1, "ModuleNotFoundError: No module named 'jax'")},
         "Python",
         r"3\.8\.10, and the course needs 3\.11 or newer",
-        r"Install Python 3\.11 or newer .* make PYTHON=python3\.11 lab, or open the lesson in Colab",
+        r"Install Python 3\.13 from python\.org .* make PYTHON=python3\.13 lab, or open the lesson in Colab",
     ),
     "no JAX": (
         {"found": trial(NO_JAX, 1, "ModuleNotFoundError: No module named 'jax'")},
@@ -111,7 +111,7 @@ FAULTS = {  # what is pretended, the thing that is marked STOP, what is found, w
         "try again",
     ),
     "little memory": ({"memory": 0.6}, "memory", r"0\.6 GB free, and lesson 06 takes 1 GB", "Close other programs"),
-    "little disk": ({"disk": 0.1}, "disk", r"0\.1 GB free, and lesson 09 writes traces", "pip cache purge"),
+    "little disk": ({"disk": 0.1}, "disk", r"0\.1 GB free, and lesson 09 writes traces of up to", "pip cache purge"),
 }
 
 
@@ -166,6 +166,22 @@ def test_what_to_do_fits_the_place(monkeypatch, where, says):
     assert line.do.startswith(says) or says in line.do
     network = room.network_line({"the course's repository": "timed out"}, installed=True)
     assert ("Session options > Internet" in network.do) == (where == "Kaggle")
+    assert ("open the lesson in Colab" in room.elsewhere()) == (where != "Colab")
+    [_, line, _] = room.jax_lines(trial(GOOD.replace("missing", "missing optax sklearn")))
+    assert ("!/here/python -m pip install optax scikit-learn; then" in line.do) == bool(where)
+
+
+def test_a_mac_without_packages_is_sent_elsewhere(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(room.platform, "machine", lambda: "x86_64")
+    [line] = room.jax_lines(trial(NO_JAX, 1, "No module named 'jax'"))
+    assert line.do.startswith("JAX has no packages for Macs with an Intel chip: open the lesson in Colab")
+
+
+def test_no_index_is_no_fault_of_an_installed_course():
+    silent = {"the course's repository": "timed out"}
+    assert "nothing has to be fetched now" in room.network_line(silent, installed=True).found
+    assert "the installation does not need it" in room.network_line(silent, installed=False).found
 
 
 def test_hosts_are_recognised(monkeypatch):

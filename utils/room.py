@@ -28,6 +28,7 @@ from utils.devices import OLDEST_JAX
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)  # as in pyproject.toml
+NEWEST_PYTHON = "3.13"
 LIBRARIES = ("matplotlib", "rich", "tqdm", "optax", "flax", "sklearn")  # as in requirements.txt, by import name
 PATIENCE = 40  # seconds for JAX to start: two on most machines, many on a cold disk
 LESSON, COMFORT = 1.0, 2.0  # GB of free memory: lesson 06 takes 0.9 at its peak; with a browser beside it
@@ -111,12 +112,14 @@ def hosted() -> str:
 
 
 def elsewhere() -> str:
-    return "or open the lesson in Colab"
+    return "or start a new runtime" if hosted() == "Colab" else "or open the lesson in Colab"
 
 
-def how_to_install(python: str) -> str:
+def how_to_install(python: str, packages: str) -> str:
+    if (sys.platform, platform.machine()) == ("darwin", "x86_64"):
+        return "JAX has no packages for Macs with an Intel chip: open the lesson in Colab, Binder or Codespaces."
     if hosted():
-        return f'Run in a cell: !{python} -m pip install "jax>={OLDEST_JAX}" and what is named above; then restart.'
+        return f"Run in a cell: !{python} -m pip install {packages}; then restart the kernel."
     return f"Type make lab in the course's folder: it installs what is missing (some minutes), {elsewhere()}."
 
 
@@ -125,7 +128,9 @@ def python_line(trial: Trial) -> Line:
     found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST_PYTHON))
     if version >= OLDEST_PYTHON:
         return Line("Python", OK, found)
-    do = f"Install Python {oldest} or newer from python.org and type make PYTHON=python{oldest} lab, {elsewhere()}."
+    do = (
+        f"Install Python {NEWEST_PYTHON} from python.org and type make PYTHON=python{NEWEST_PYTHON} lab, {elsewhere()}."
+    )
     return Line("Python", STOP, f"{found}, and the course needs {oldest} or newer", do)
 
 
@@ -174,7 +179,14 @@ def jax_lines(trial: Trial) -> list[Line]:
     version, missing, setup = trial.after("jax"), trial.after("missing"), trial.after("setup")
     if version is None:
         if "No module named 'jax'" in trial.last:
-            return [Line("JAX", STOP, f"not installed in {trial.python}", how_to_install(trial.python))]
+            return [
+                Line(
+                    "JAX",
+                    STOP,
+                    f"not installed in {trial.python}",
+                    how_to_install(trial.python, f'"jax>={OLDEST_JAX}"'),
+                )
+            ]
         do = f"Install it anew: {trial.python} -m pip install --force-reinstall jax jaxlib, {elsewhere()}."
         return [Line("JAX", STOP, f"cannot be imported: {_ended(trial)}", do)]
     if _numbers(version) < _numbers(OLDEST_JAX):
@@ -182,7 +194,8 @@ def jax_lines(trial: Trial) -> list[Line]:
         return [Line("JAX", STOP, f"{version}, and the course needs {OLDEST_JAX} or newer", do)]
     lines = [Line("JAX", OK, version)]
     if missing:
-        lines.append(Line("libraries", STOP, f"missing: {missing}", how_to_install(trial.python)))
+        names = missing.replace("sklearn", "scikit-learn").replace(",", "")
+        lines.append(Line("libraries", STOP, f"missing: {missing}", how_to_install(trial.python, names)))
     if setup:
         lines.append(Line("devices", STOP, "eight devices do not start", setup))
     elif trial.after("sum") != "28.0":
@@ -240,10 +253,10 @@ def free_disk() -> float:
 
 
 def disk_line(free: float, installed: bool) -> Line:
-    needed, what = (TRACES, "lesson 09 writes traces") if installed else (INSTALL, "the installation takes")
+    needed, what = (TRACES, "lesson 09 writes traces of") if installed else (INSTALL, "the installation takes")
     if free < needed:
         do = f"Delete or move something; pip cache purge frees what pip keeps; {elsewhere()}."
-        return Line("disk", STOP, f"{free:.1f} GB free, and {what} of up to {needed:g} GB", do)
+        return Line("disk", STOP, f"{free:.1f} GB free, and {what} up to {needed:g} GB", do)
     return Line("disk", OK, f"{free:.1f} GB free")
 
 
@@ -286,7 +299,8 @@ def network_line(silent: dict[str, str], installed: bool) -> Line:
         do = "Join the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a stick."
     if not installed and "the package index" in silent:
         return Line("network", STOP, found, do)
-    return Line("network", NOTE, f"{found}; nothing has to be fetched now", do)
+    note = "nothing has to be fetched now" if installed else "the installation does not need it"
+    return Line("network", NOTE, f"{found}; {note}", do)
 
 
 if __name__ == "__main__":
