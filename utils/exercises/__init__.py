@@ -158,6 +158,24 @@ def named_slips(
     return ""
 
 
+def by_factors(
+    said: float,
+    case: str,
+    unit: str,
+    formula: Callable[..., float],
+    right: dict[str, float],
+    slips: Slips,
+    advice: str,
+) -> None:
+    """Nothing where the number is `formula(**right)` to 0.1 %; else Wrong, with the slips that explain it or the advice."""
+    want = formula(**right)
+    if math.isclose(said, want, rel_tol=1e-3):
+        return
+    said_so = f"{case}you say" if case else "You say"
+    words = named_slips(said, formula, right, slips) or advice
+    raise Wrong(f"{said_so} {amount(said)} {unit}, {off_by(said, want)}: {words}.")
+
+
 def off_by(said: float, want: float) -> str:
     """By how much a number is wrong, such as '2 times too large'."""
     high, low = max(said, want), min(said, want)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from utils.exercises import Prediction, Slips, Wrong, amount, exercise, named_slips, number, numbers, off_by
+from utils.exercises import Prediction, Wrong, by_factors, exercise, number, numbers
 
 MULTIPLY_ADD = "the 2 of a multiply and an add: a product of (B, D) by (D, F) has 2 B D F FLOPs"
 WIDTH = [(4, "you took 4 bytes, a float32; a bfloat16 has 2"), (1, "you count numbers; a bfloat16 takes 2 bytes")]
@@ -144,19 +143,9 @@ travels = Prediction(
 )
 
 
-def _judge(said: float, case: str, unit: str, formula: Callable, right: dict, slips: Slips, advice: str) -> None:
-    """Nothing where the number is right to 0.1 %; else Wrong with the slip that explains it."""
-    want = formula(**right)
-    if math.isclose(said, want, rel_tol=1e-3):
-        return
-    said_so = f"{case}you say" if case else "You say"
-    words = named_slips(said, formula, right, slips) or advice
-    raise Wrong(f"{said_so} {amount(said)} {unit}, {off_by(said, want)}: {words}.")
-
-
 def _judge_bytes_of_gradient(answer):
     said = number(answer(), "one number, of bytes", positive=True)
-    _judge(
+    by_factors(
         said,
         "",
         "bytes",
@@ -249,7 +238,7 @@ def _judge_microseconds_of_gather(answer):
         ),
     ):
         advice = "T = steps x 1 µs + bytes / (50,000 bytes per µs): check the steps, then the bytes"
-        _judge(value, case, "µs", formula, {**right, "steps": steps}, {"steps": wrong, **slips}, advice)
+        by_factors(value, case, "µs", formula, {**right, "steps": steps}, {"steps": wrong, **slips}, advice)
 
 
 @exercise(
@@ -265,7 +254,7 @@ def microseconds_of_gather():
 def _judge_crossover_bytes(answer):
     for n, alpha, beta in ((8, 1e-6, 50e9), (64, 2e-6, 100e9)):
         said = number(answer(n, alpha, beta), "one number, of bytes", positive=True)
-        _judge(
+        by_factors(
             said,
             f"For n = {n}, alpha = {alpha:g} s, beta = {beta:g} bytes/s ",
             "bytes",
@@ -306,7 +295,7 @@ def crossover_bytes(n, alpha, beta):
 
 def _judge_link_rate(answer):
     said = number(answer(), "one number, of bytes per second", positive=True)
-    _judge(
+    by_factors(
         said,
         "",
         "bytes/s",
@@ -339,7 +328,7 @@ def link_rate():
 def _judge_smallest_d(answer):
     for n, flops, rate in ((8, 197e12, 100e9), (16, 989.5e12, 450e9)):
         said = number(answer(n, flops, rate), "one number, a size", positive=True)
-        _judge(
+        by_factors(
             said,
             f"For n = {n}, {flops:g} FLOP/s and {rate:g} bytes/s ",
             "for D",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from utils.exercises import Prediction, Wrong, amount, exercise, named_slips, number, off_by
+from utils.exercises import Prediction, Wrong, by_factors, exercise, number
 
 ratios = Prediction(
     "times",
@@ -129,19 +129,11 @@ places = Prediction(
 )
 
 
-def _told(said, want, unit, formula, right, slips, advice, case=""):
-    """Nothing where the number is right to 0.1 %; else Wrong with the slip that explains it."""
-    if math.isclose(said, want, rel_tol=1e-3):
-        return
-    words = named_slips(said, formula, right, slips) or advice
-    raise Wrong(f"{case}{'you' if case else 'You'} say {amount(said)} {unit}, {off_by(said, want)}: {words}.")
-
-
 def _judge_bytes_on_a_tpu(answer):
     said = number(answer(), "one number, of bytes", positive=True)
-    _told(
+    by_factors(
         said,
-        14e6,
+        "",
         "bytes",
         lambda width, scatter, share: 56e6 * width * scatter * share,
         {"width": 1 / 2, "scatter": 1 / 2, "share": 1},
@@ -223,9 +215,9 @@ def chips_for(numbers, memory):
 def _judge_fsdp_bytes(answer):
     for numbers, n in ((1_000_000, 8), (1_275_068_416, 16), (8_000_000_000, 256)):
         said = number(answer(numbers, n), "one number, of bytes", positive=True)
-        _told(
+        by_factors(
             said,
-            6 * (n - 1) / n * numbers,
+            f"{numbers:,} parameters on {n} chips: ",
             "bytes",
             lambda passes, width, share, numbers=numbers: passes * width * share * numbers,
             {"passes": 3, "width": 2, "share": (n - 1) / n},
@@ -250,7 +242,6 @@ def _judge_fsdp_bytes(answer):
                 ],
             },
             "count how often the weights go around, in which width, and which part of them a chip sends",
-            case=f"{numbers:,} parameters on {n} chips: ",
         )
 
 
@@ -267,9 +258,9 @@ def fsdp_bytes(numbers, n):
 def _judge_equal_batch(answer):
     for weights, activations, batch in ((6e9, 3e9, 32), (7.8e9, 15.4e9, 16), (1e9, 8e9, 64)):
         said = number(answer(weights, activations, batch), "a number of sequences", positive=True)
-        _told(
+        by_factors(
             said,
-            batch * weights / activations,
+            f"{weights / 1e9:g} GB of weights, {activations / 1e9:g} GB of activations at {batch} sequences: ",
             "sequences",
             lambda ratio, weights=weights, activations=activations, batch=batch: (
                 batch * (weights / activations) ** ratio
@@ -284,7 +275,6 @@ def _judge_equal_batch(answer):
                 ]
             },
             "the weights' bytes stay as they are, and the activations' are proportional to the batch",
-            case=f"{weights / 1e9:g} GB of weights, {activations / 1e9:g} GB of activations at {batch} sequences: ",
         )
 
 
