@@ -12,12 +12,15 @@ from pathlib import Path
 
 import jax
 import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from tests import checks
 from tests.conftest import execute
 from tools import notebooks, record
 from utils import pods
 from utils.cost import Collective, Cost, Memory
+from utils.mesh import make_mesh
 
 NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
 COMPILES = pytest.mark.skipif(
@@ -87,6 +90,21 @@ def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
         pods.plan("mine", never)
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*exceeds available HBM \(15.75G\)\.$"):
         pods.plan("data, v5e", never)
+
+
+def test_a_changed_program_is_compiled_anew(monkeypatch):
+    """Under the same label: first one gather of 64 bytes in all, cut eight ways, then none."""
+    monkeypatch.setattr(pods, "_here", [True])
+    mesh = make_mesh((8,), ("i",))
+    cut, whole = (NamedSharding(mesh, spec) for spec in (P("i"), P()))
+    x = jax.ShapeDtypeStruct((16,), "float32", sharding=cut)
+
+    def compiled(out):
+        return jax.jit(lambda x: x, out_shardings=out).lower(x).compile()
+
+    assert pods.plan("mine", compiled, whole).sent == {"all-gather": (1, 7 * 8)}
+    assert pods.plan("mine", compiled, cut).sent == {}
+    assert list(pods.compiled_here()) == ["mine"]
 
 
 def test_a_summary_adds_up_by_kind():

@@ -67,7 +67,7 @@ class Plan:
 
 
 _here: list[bool] = []  # can this process compile? Empty before `start`.
-_plans: dict[str, Plan] = {}  # what was asked for in this process, by label
+_plans: dict[str, Plan] = {}  # what was compiled last in this process, by label
 
 
 def start() -> None:
@@ -124,8 +124,8 @@ def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | Ab
 def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool = True) -> Plan:
     """What the compiler plans for a program: `compile_it(*arguments)` lowers and compiles it.
 
-    With `here=False`, and where nothing can be compiled, the plan of this label is taken from the record. What was
-    compiled in this process under the same label is not compiled again.
+    With `here=False`, and where nothing can be compiled, the plan of this label is taken from the record, which knows
+    labels and not programs.
 
     Raises JaxRuntimeError, in the compiler's words, for a program that does not fit into the memory of a chip,
     LookupError for a label that is not in the record, and RuntimeError where this JAX cannot read the program.
@@ -135,7 +135,7 @@ def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool
         if found is None:
             raise LookupError(f"the record has no {label!r}; to compile programs of your own you need libtpu.")
     else:
-        found = _plans.get(label) or _plans.setdefault(label, _compiled(compile_it, *arguments))
+        found = _plans[label] = _compiled(compile_it, *arguments)
     if found.error:
         import jax
 
