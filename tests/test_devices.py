@@ -176,3 +176,9 @@ def test_importing_utils_does_not_import_jax(python):
 
     run = python(CLONE.format(root=str(ROOT)) + "import utils, utils.devices; assert 'jax' not in sys.modules")
     assert run.returncode == 0, run.stderr
+
+
+def test_releases_are_compared_by_three_numbers():
+    assert devices.release_numbers("0.12.0.1") == (0, 12, 0)
+    assert devices.release_numbers("0.9.2") < devices.release_numbers("0.10") < devices.release_numbers("0.10.2")
+    assert devices.release_numbers("0.12.1.dev20261120") == (0, 12, 1)

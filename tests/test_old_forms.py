@@ -19,7 +19,7 @@ from tools import notebooks
 from utils.compat import device_text
 from utils.find_old import NotPython, find, report
 from utils.mistake import tried
-from utils.old_forms import ROWS, Form, numbers
+from utils.old_forms import ROWS, Form
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """
@@ -284,7 +284,6 @@ def test_the_command(tmp_path):
 
 
 def test_releases_are_compared_as_numbers():
-    assert numbers("0.12.0.1") == (0, 12, 0)
     form = Form("f", warns="0.8.2", gone="0.10.0")
     assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
         "works", "warns", "warns", "gone", "gone",

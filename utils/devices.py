@@ -77,6 +77,11 @@ def started_devices() -> list[jax.Device]:
     return list(_started)
 
 
+def release_numbers(release: str) -> tuple[int, ...]:
+    """(0, 10, 2) for '0.10.2': releases are compared by their first three numbers."""
+    return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
+
+
 def _import_jax():
     try:
         import jax
@@ -86,8 +91,7 @@ def _import_jax():
         raise SetupError(
             f'this kernel has no JAX. Install it with: {sys.executable} -m pip install "jax>={OLDEST_JAX}"'
         ) from error
-    found, oldest = ([int(n) for n in re.findall(r"\d+", version)[:3]] for version in (jax.__version__, OLDEST_JAX))
-    if found < oldest:
+    if release_numbers(jax.__version__) < release_numbers(OLDEST_JAX):
         raise SetupError(
             f"this course needs JAX {OLDEST_JAX} or newer, and this kernel has {jax.__version__}. Upgrade it, then "
             "restart."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from utils.devices import release_numbers
+
 EARLIER = "earlier"  # before 0.7, the oldest supported release; the change log was not read further
 
 
@@ -18,7 +20,7 @@ class Form:
     def status(self, release: str) -> str:
         """'works', 'warns' or 'gone' on a release of JAX such as '0.10.2'."""
         for state, since in (("gone", self.gone), ("warns", self.warns)):
-            if since and (since == EARLIER or numbers(since) <= numbers(release)):
+            if since and (since == EARLIER or release_numbers(since) <= release_numbers(release)):
                 return state
         return "works"
 
@@ -28,11 +30,6 @@ class Row:
     new: str
     forms: tuple[Form, ...]
     silent: bool = False  # where it is 'gone' it still runs, and means something else
-
-
-def numbers(release: str) -> tuple[int, ...]:
-    """(0, 10, 2) for '0.10.2'."""
-    return tuple(int(part) for part in release.split(".")[:3] if part.isdigit())
 
 
 # The releases are those of JAX's change log and tags; the tests run each form on every supported JAX and compare.

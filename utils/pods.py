@@ -2,7 +2,8 @@
 
 The TPU's compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which is
 never installed behind anybody's back. Where it is missing, or does not get on with this JAX, a lesson reads the same
-numbers from `pods.json` beside this file. `tools/record.py` writes that file, and the tests compile all of it anew.
+numbers from `pods.json` beside this file. `tools/record.py` writes that file. The tests compile it anew and compare:
+`make test` what is quick and one large program, `make test-newest` all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from utils.devices import release_numbers
 
 if TYPE_CHECKING:
     from jax.sharding import AbstractMesh, Mesh
@@ -90,7 +93,7 @@ def _why_not() -> str:
         able = sys.platform == "linux" and os.uname().machine == "x86_64"
         mend = "pip install libtpu (0.6 GB, Google's terms), then restart" if able else "it exists for Linux on x86-64"
         return f"No libtpu here: {mend}."
-    if _numbers(jax.__version__) < _numbers(OLDEST):
+    if release_numbers(jax.__version__) < release_numbers(OLDEST):
         return f"JAX {jax.__version__} is too old to compile for TPUs here: {OLDEST} or newer does."
     os.environ.update({name: value for name, value in ENVIRONMENT.items() if name not in os.environ})
     quiet = {**os.environ, "JAX_PLATFORMS": "cpu"}
@@ -195,7 +198,3 @@ def _can_compile() -> bool:
     if not _here:
         raise RuntimeError("call pods.start() first: it finds out whether this machine can compile for TPUs")
     return _here[0]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)[:2]))

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from utils import devices
-from utils.devices import OLDEST_JAX
+from utils.devices import OLDEST_JAX, release_numbers
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)  # as in pyproject.toml
@@ -151,11 +151,8 @@ def attempt() -> Trial:
 
 
 def try_jax(python: str, patience: float = PATIENCE) -> Trial:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    }  # leave a GPU's rest
+    # Without the last setting JAX takes most of a GPU's memory.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     with tempfile.TemporaryDirectory() as folder:  # no file of the current folder gets in the way of an import
         try:
             run = subprocess.run(
@@ -189,12 +186,12 @@ def jax_lines(trial: Trial) -> list[Line]:
             ]
         do = f"Install it anew: {trial.python} -m pip install --force-reinstall jax jaxlib, {elsewhere()}."
         return [Line("JAX", STOP, f"cannot be imported: {_ended(trial)}", do)]
-    if _numbers(version) < _numbers(OLDEST_JAX):
+    if release_numbers(version) < release_numbers(OLDEST_JAX):
         do = f'{trial.python} -m pip install --upgrade "jax>={OLDEST_JAX}"; then restart the kernel.'
         return [Line("JAX", STOP, f"{version}, and the course needs {OLDEST_JAX} or newer", do)]
     lines = [Line("JAX", OK, version)]
     if missing:
-        names = missing.replace("sklearn", "scikit-learn").replace(",", "")
+        names = missing.replace("sklearn", "scikit-learn")
         lines.append(Line("libraries", STOP, f"missing: {missing}", how_to_install(trial.python, names)))
     if setup:
         lines.append(Line("devices", STOP, "eight devices do not start", setup))
@@ -204,10 +201,6 @@ def jax_lines(trial: Trial) -> list[Line]:
     else:
         lines.append(Line("devices", OK, next(line for line in trial.printed.splitlines() if "device" in line)))
     return lines
-
-
-def _numbers(version: str) -> list[int]:
-    return [int("".join(c for c in part if c.isdigit()) or 0) for part in version.split(".")[:3]]
 
 
 def _ended(trial: Trial) -> str:
