@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
@@ -14,10 +15,14 @@ GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
 PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
 
 
+RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")  # in the column How: the room runs these cells, and not the teacher
+
+
 def lesson(number: str) -> dict:
-    """By lesson: its headings, the minutes of its exercises, its own minutes, as the notebook says."""
+    """A lesson as its notebook says: its headings, the minutes of its exercises, its own minutes, its code by part."""
     [path] = [path for path in notebooks.lessons() if notebooks.number(path) == number]
-    cells = [cell for cell in notebooks.read(path).cells if cell.cell_type == "markdown"]
+    every = notebooks.read(path).cells
+    cells = [cell for cell in every if cell.cell_type == "markdown"]
     text = "\n".join(cell.source for cell in cells)
     exercises = re.findall(r"^### Exercise (\S+) — .*· (\d+) min\)$", text, re.M)
     return {
@@ -25,7 +30,33 @@ def lesson(number: str) -> dict:
         "headings": set(re.findall(r"^##+ (.+)$", text, re.M)),
         "exercises": {name: int(minutes) for name, minutes in exercises},
         "minutes": int(re.search(r"\*\*You need\*\*.*?(\d+) minutes", cells[1].source, re.S)[1]),
+        "code": code_by_part(every),
     }
+
+
+def code_by_part(cells: list) -> dict[str, list[str]]:
+    """By section, or "Exercise N.M" for a stub and its check: the code of its cells. Under "" what comes first."""
+    section, exercise, code = "", "", {"": []}
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            section = (re.findall(r"^## (.+)$", cell.source, re.M) or [section])[-1]
+            exercise = (re.findall(r"^### (Exercise \S+) ", cell.source, re.M) or [exercise])[-1]
+        else:
+            code.setdefault(exercise if cell.id.startswith("ex-") else section, []).append(cell.source)
+    return code
+
+
+def names(source: str) -> tuple[set[str], set[str]]:
+    """The names that a cell gives to something, and those that it reads."""
+    made, used = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.alias):
+            made.add((node.asname or node.name).split(".")[0])
+    return made, used
 
 
 LESSONS = {notebooks.number(path): lesson(notebooks.number(path)) for path in notebooks.lessons()}
@@ -57,6 +88,26 @@ def plan_faults(total: int, rows: str) -> list[str]:
     return faults
 
 
+def not_run(rows: str) -> list[str]:
+    """The sections that nobody in the room has run, and whose names a cell that the room does run needs."""
+    faults, there = {}, {}
+    for row in rows.splitlines():
+        _, number, what, how = (part.strip() for part in row.strip("|").split("|"))
+        if number == "–" or not RUN_BY_ALL.search(how) or "do not run" in how:
+            continue
+        code = LESSONS[number]["code"]
+        have = there.setdefault(number, set().union(*(names(source)[0] for source in code[""])))
+        before = list(code)[: list(code).index(what)]
+        for source in code[what]:
+            made, used = names(source)
+            for name in sorted(used - made - have):
+                makers = [part for part in before if any(name in names(cell)[0] for cell in code[part])]
+                if makers:
+                    faults[f"{what!r} of lesson {number} needs {makers[-1]!r}, which nobody has run"] = name
+            have |= made
+    return [f"{fault}: {name}" for fault, name in faults.items()]
+
+
 PLANS = [(int(total), rows) for total, rows in PLAN.findall(GUIDE)]
 
 
@@ -67,6 +118,19 @@ def test_every_plan_is_read():
 @pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
 def test_minutes_add_up_and_names_exist(total, rows):
     checks.refuse(plan_faults(total, rows))
+
+
+@pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
+def test_what_the_room_runs_has_what_it_needs(total, rows):
+    checks.refuse(not_run(rows))
+
+
+def test_a_section_that_nobody_ran_is_found():
+    rows = "| 12 | 04 | Lay out a result | slides |\n| 20 | 04 | Bring a real program down | all run |\n"
+    assert not_run(rows) == [
+        "'Bring a real program down' of lesson 04 needs 'Lay out a result', which nobody has run: constrain"
+    ]
+    assert not_run(rows.replace("slides", "slides, then all run")) == []
 
 
 def test_two_days_are_two_equal_days():
