@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from utils.exercises import Prediction, Wrong, by_factors, exercise, number, numbers
+from utils.exercises import Prediction, Wrong, amount, by_factors, exercise, number, numbers
 
 MULTIPLY_ADD = "the 2 of a multiply and an add: a product of (B, D) by (D, F) has 2 B D F FLOPs"
 WIDTH = [(4, "you took 4 bytes, a float32; a bfloat16 has 2"), (1, "you count numbers; a bfloat16 takes 2 bytes")]
 PASSES = (1, "the 2 of an all-reduce is missing: the sums go around once to be added up, and once to be handed out")
 PARTS = {8 / 7: "(n - 1)/n is missing: of eight parts seven are sent, its own a device keeps"}
 NUMBERS = {1 / 4: "you count numbers; a float32 takes 4 bytes"}
+UPSIDE_DOWN = "you have FLOP/s over bytes/s upside down: D grows with it"
 UNITS = [
     (1e-3, "your number is in thousands of the unit asked"),
     (1e-6, "your number is in millions of the unit asked"),
@@ -43,6 +44,7 @@ ring_exchange = Prediction(
         49 / 28: "not 7 blocks in each of 7 steps: one has arrived and drops out at each device",
         36 / 28: "your own block stays: the bundles have 7, 6, ... 1 blocks",
         8: "you count blocks; one has b/8 bytes",
+        1 / 2: "2 x 7/8 is an all-reduce; here bundles of 7, 6, ... 1 blocks travel",
         4096: "you count bytes; b is 4,096 of them",
     },
 )
@@ -62,6 +64,7 @@ torus = Prediction(
             8 / 7: "a device has one block of eight; seven have to come, whichever way",
             2: "seven blocks have to come, whichever way, and none comes twice",
             1 / 2: "seven blocks have to come, whichever way",
+            28_672: "you give bytes; a multiple of the ring's is asked",
         },
     },
 )
@@ -116,6 +119,8 @@ too_many_axes = Prediction(
         6 / 7: "that is a group of four, along 'y' alone; over both axes it has eight",
         1 / 2: "that is half of an all-reduce; the mean has to be handed out, too",
         8: "that is the whole array in each step; a step sends an n-th of it",
+        2: "b is what one device puts in, 4,096 bytes, not both halves of the batch",
+        4: "that is the whole array seven times, as in the naive ring; a step sends an n-th",
     },
 )
 ridge = Prediction(
@@ -126,7 +131,10 @@ ridge = Prediction(
         1 / 100: "divide 1e12s by 1e9s: 197,000 by 100",
         2: "both ways round the ring is two links, 2 x 50 GB/s",
         1 / 2: "a ring uses two of the four links, one to each side",
-        1 / 8: "the links' 50 GB/s are bytes, not bits",
+        1 / 4: "400 GB/s are all four links, both directions; a ring sends over two links, in one direction each",
+        1
+        / 8: "241 is the quotient of the chip's memory, 246 counts FLOPs for a bit; asked is a byte that leaves the chip",
+        8: "the links' 50 GB/s are bytes already; do not divide by 8",
     },
     within=0.1,
 )
@@ -139,6 +147,7 @@ travels = Prediction(
         2: "the 2 belongs to an all-reduce; a gather or a reduce-scatter goes around once",
         8: "you send the whole in each step; a step sends an n-th",
         1 / 7: "you count one step of seven",
+        1 / 8: "that is (n - 1)/n of one device's part; it is (n - 1)/n of the whole",
     },
 )
 
@@ -203,15 +212,19 @@ def _judge_microseconds_of_gather(answer):
             (0, "the bytes are missing: 15 blocks have to pass as well"),
             (15 / 16, "10,000 bytes is what each chip puts in, b; an all-gather sends (n - 1) b, not (n - 1)/n b"),
             (30, "the 2 belongs to an all-reduce; an all-gather goes around once"),
-            (6, "each step along the second axis sends a row of 4 blocks, not one: 3 + 3 x 4"),
-            (24, "along the first axis the blocks are single, along the second rows of 4: 3 x 1 + 3 x 4"),
         ],
         "bits": [(1, "400 Gbit/s are bits: 50 GB/s")],
-        "directions": [(2, "400 Gbit/s is one direction already, and you send in one; do not double it")],
+        "directions": [(2, "do not double the rate; 400 Gbit/s is one direction already, and you send in one")],
         "alpha": [(0, "the start-up time is missing: steps x 1 µs"), (1e-3, "1 µs is 1e-6 s")],
         "unit": [(1, "your number is in seconds; µs are asked"), (1e3, "your number is in ms; µs are asked")],
     }
-    for case, value, steps, wrong in (
+    rows = [
+        (6, "each step along the second axis sends a row of 4 blocks, not one: 3 + 3 x 4"),
+        (24, "along the first axis the blocks are single, along the second rows of 4: 3 x 1 + 3 x 4"),
+        (12, "the 3 single blocks of the first axis are missing: 3 x 1 + 3 x 4"),
+        (3, "the second axis is missing: 3 x 1 + 3 x 4"),
+    ]
+    for case, value, steps, wrong, blocks in (
         (
             "Ring: ",
             said[0],
@@ -222,6 +235,7 @@ def _judge_microseconds_of_gather(answer):
                 (30, "the 2 belongs to an all-reduce"),
                 (1, "there are 15 steps, each with its own start-up"),
             ],
+            [],
         ),
         (
             "Torus: ",
@@ -235,10 +249,12 @@ def _judge_microseconds_of_gather(answer):
                 (12, "the 2 belongs to an all-reduce"),
                 (9, "the axes come one after the other: 3 + 3 steps, not 3 x 3"),
             ],
+            rows,
         ),
     ):
         advice = "T = steps x 1 µs + bytes / (50,000 bytes per µs): check the steps, then the bytes"
-        by_factors(value, case, "µs", formula, {**right, "steps": steps}, {"steps": wrong, **slips}, advice)
+        told = {"steps": wrong, **slips, "blocks": slips["blocks"] + blocks}
+        by_factors(value, case, "µs", formula, {**right, "steps": steps}, told, advice)
 
 
 @exercise(
@@ -251,9 +267,17 @@ def microseconds_of_gather():
     return 15 * 1 + passing, (3 + 3) * 1 + passing
 
 
+def _of_each(answer, cases, expected):
+    """What a formula says of each case; a constant is no formula."""
+    said = [number(answer(*case), expected, positive=True) for case in cases]
+    if len(set(said)) == 1:
+        raise Wrong(f"You return {amount(said[0])} whatever is handed in; return a formula of the arguments.")
+    return said
+
+
 def _judge_crossover_bytes(answer):
-    for n, alpha, beta in ((8, 1e-6, 50e9), (64, 2e-6, 100e9)):
-        said = number(answer(n, alpha, beta), "one number, of bytes", positive=True)
+    cases = (8, 1e-6, 50e9), (64, 2e-6, 100e9)
+    for (n, alpha, beta), said in zip(cases, _of_each(answer, cases, "one number, of bytes"), strict=True):
         by_factors(
             said,
             f"For n = {n}, alpha = {alpha:g} s, beta = {beta:g} bytes/s ",
@@ -270,12 +294,15 @@ def _judge_crossover_bytes(answer):
                 "sent": [
                     ((n - 1) / n, "(n - 1)/n of the array is sent in one half; an all-reduce sends it twice"),
                     (2, "(n - 1)/n is missing: a device sends 2 (n - 1)/n of the array"),
-                    (1, "you send the array once; an all-reduce sends 2 (n - 1)/n of it"),
+                    (
+                        1,
+                        "that is what each device sends, or you send the array once; the size of the array is asked, and 2 (n - 1)/n of it is sent",
+                    ),
                     (2 * (n - 1), "you send the whole array in each step; a step sends an n-th"),
                 ],
                 "beta": [
-                    (2 * beta, "the model has one direction; do not double beta"),
-                    (beta / 8, "beta is in bytes/s already; do not divide by 8"),
+                    (2 * beta, "do not double beta; the model has one direction"),
+                    (beta / 8, "do not divide by 8; beta is in bytes/s already"),
                     (1 / beta, "steps x alpha = bytes / beta, so bytes = steps x alpha x beta"),
                 ],
                 "unit": UNITS,
@@ -326,8 +353,8 @@ def link_rate():
 
 
 def _judge_smallest_d(answer):
-    for n, flops, rate in ((8, 197e12, 100e9), (16, 989.5e12, 450e9)):
-        said = number(answer(n, flops, rate), "one number, a size", positive=True)
+    cases = (8, 197e12, 100e9), (16, 989.5e12, 450e9)
+    for (n, flops, rate), said in zip(cases, _of_each(answer, cases, "one number, a size"), strict=True):
         by_factors(
             said,
             f"For n = {n}, {flops:g} FLOP/s and {rate:g} bytes/s ",
@@ -353,12 +380,13 @@ def _judge_smallest_d(answer):
                 ],
                 "width": WIDTH,
                 "rate": [
-                    (2 * rate, "bytes_per_second is what a chip sends; do not add the other direction"),
-                    (rate / 8, "bytes_per_second is in bytes already; do not divide by 8"),
+                    (2 * rate, "do not add the other direction; bytes_per_second is what a chip sends"),
+                    (rate / 8, "do not divide by 8; bytes_per_second is in bytes already"),
                 ],
                 "share_of_work": [(1, "n chips share the work: each does 2 B D F / n FLOPs, and you let each do all")],
                 "per_element": [(1, f"{MULTIPLY_ADD}; you count half")],
-                "turned": [(-1, "you have the quotient upside down: D grows with FLOP/s over bytes/s")],
+                "turned": [(-1, UPSIDE_DOWN)],
+                "flops": [(rate**2 / flops, UPSIDE_DOWN)],
             },
             "set 2 (n - 1)/n x 2 B F / W equal to 2 B D F / (n C), and solve for D",
         )
