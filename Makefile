@@ -58,7 +58,7 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/codespell
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
-	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/cell-does-not-run.yml
+	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/cell-does-not-run.yml .github/ISSUE_TEMPLATE/text-or-teaching.yml
 	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	@.venv/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows

@@ -28,6 +28,12 @@ def test_readme_lists_every_lesson_with_its_badges():
             assert badge in row
 
 
+def test_readme_says_how_many_lessons_and_how_many_hours():
+    rows = re.findall(r"^\| \d\db? (?:\|[^|\n]*){2}\| (\d+) \|", README, re.M)
+    count = {12: "twelve", 13: "thirteen", 14: "fourteen", 15: "fifteen"}[len(rows)]
+    assert f"All {count} lessons take about {sum(map(int, rows)) / 60:.0f} hours" in README
+
+
 def test_one_name_everywhere():
     name, revision = notebooks.repository()
     pages = [notebooks.ROOT / page for page in stamp.PAGES] + notebooks.lessons()
@@ -78,6 +84,8 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
         for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", text):
             assert found in ("/blob/", f"github.com/{another}/blob/v1.2")
         assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old one, anywhere
+    if repo not in another:  # nor the folder of its clone
+        assert repo not in (tmp_path / "teach" / "workshop.md").read_text(encoding="utf-8")
     site = "https://{}.github.io/{}/".format(*another.split("/"))
     assert site in (tmp_path / "README.md").read_text(encoding="utf-8")
     stamp.stamp(tmp_path, name, revision)

@@ -146,7 +146,7 @@ def test_the_table_is_readmes():
     assert first.builds.startswith("a reader of handwritten digits")
     page = site.front_page((site.SITE / "index.md").read_text(encoding="utf-8"), README)
     assert "{{" not in page and page.count("<li><span class='number'>") == len(table)
-    assert "| Laptop or server, any CPU |" in page
+    assert "| Laptop or server: Linux, or a Mac with an Apple chip |" in page
 
 
 def test_another_page_finds_its_place(monkeypatch):
