@@ -173,6 +173,25 @@ def test_picture_has_a_description_and_a_background():
         picture(figure, " ")
 
 
+def test_a_picture_keeps_its_colours():
+    """Eight shades of each of the eight colours, as in lesson 07."""
+    import io
+
+    from matplotlib import pyplot
+    from matplotlib.colors import to_rgb
+    from PIL import Image
+
+    shades = 1 - np.arange(1, 9)[:, None, None] / 8 * (1 - np.array([to_rgb(color) for color in COLORS]))
+    figure, axes = pyplot.subplots()
+    axes.imshow(shades)
+    drawn = io.BytesIO()
+    figure.set_layout_engine("tight")
+    figure.savefig(drawn, format="png", dpi=160, facecolor="white")
+    shown = io.BytesIO(picture(figure, "64 shades.")._repr_mimebundle_()[0]["image/png"])
+    want, got = (np.asarray(Image.open(image).convert("RGB")).astype(int) for image in (drawn, shown))
+    assert abs(got - want).max() <= 12  # of 255
+
+
 def test_spellings(devices):
     assert spec_text(P("x", None)) == "P('x', None)"
     assert spec_text(P(("x", "y"))) == "P(('x', 'y'))"
