@@ -213,6 +213,8 @@ def test_a_timeline_in_words():
         "A timeline of device 0, with bars of compute. "
         "The longest time in which no device has a bar: 3.0 ms, from 5.0 ms on."
     )
+    whole = trace.from_planes([plane("/host:CPU", a=[operation("dot", 0, 5_000_000, 0)])])
+    assert draw.timeline(whole).alt.endswith("with bars of compute. At every moment some device has a bar.")
 
 
 def test_nothing_to_read_and_nothing_to_draw(tmp_path):

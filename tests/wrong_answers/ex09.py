@@ -84,6 +84,16 @@ WRONG = {
             lambda events: max(by_device(events, lambda start, end: end - start).items(), key=lambda kv: kv[1])[0],
             "longest bar: it arrived first",
         ),
+        (
+            lambda events: max(
+                {e[0] for e in events},
+                key=lambda d: (
+                    next(e[2] for e in events if e[0] == d and not compute(e[1]))
+                    - min(e[2] for e in events if e[0] == d)
+                ),
+            ),
+            "and idles within it",
+        ),
         (lambda events: 1, "You return 1, which computes for 50"),
         (lambda events: "device 1", "expected the number of a device"),
         (lambda events: 9, "the devices of this trace are [0, 1, 2, 3]"),
@@ -102,6 +112,9 @@ WRONG = {
         (lambda calls: len({call[0] for call in calls}), "only one part of the key counts"),
         (lambda calls: len({call[:2] for call in calls}), "one part of the key is missing"),
         (lambda calls: len(set(calls)), "a rate that changes counts"),
+        (lambda calls: len({call[:3] for call in calls}), "it is the other way round"),
+        (lambda calls: len({(call[0], *call[2:]) for call in calls}), "the rate counts, and a part of the key"),
+        (lambda calls: len({call[2] for call in calls}), "the rate counts, and a part of the key"),
         (
             lambda calls: 1 + sum((a[0], a[1], a[3]) != (b[0], b[1], b[3]) for a, b in pairwise(calls)),
             "a program that comes back counts again",
@@ -122,6 +135,7 @@ GUESSES = {
             (10, "the sum of a device's own rows is no communication"),
             (35, "an all-reduce is one event"),
             (70, "an all-reduce is one event"),
+            (20, "the psum alone is"),
         ],
     ),
     ex09.cold: (
@@ -132,6 +146,7 @@ GUESSES = {
             ((2, 0), "it is compiled once"),
             ((1, 1), "the second call finds it"),
             ((1, 8), "the program is kept"),
+            ((2, 2), "the second call finds it"),
         ],
     ),
     ex09.paired: (
@@ -154,12 +169,15 @@ GUESSES = {
             ((0, 5, 0), "JAX puts a NumPy array on the devices in every call"),
             ((1, 5, 0), "JAX puts a NumPy array on the devices in every call"),
             ((10, 5, 0), "the weights are on the devices already"),
+            ((6, 5, 0), "the weights are on the devices already"),
             ((40, 5, 0), "one put, or one fetch, is one event"),
             ((5, 0, 0), "float(loss) fetches a number in every step"),
             ((5, 1, 0), "float(loss) fetches a number in every step"),
             ((5, 10, 0), "the new weights stay"),
             ((5, 5, 5), "an array without a layout is not cut"),
             ((5, 5, 10), "an array without a layout is not cut"),
+            ((5, 5, 8), "an array without a layout is not cut"),
+            ((5, 5, 40), "an array without a layout is not cut"),
         ],
     ),
     ex09.mended: (
@@ -174,6 +192,10 @@ GUESSES = {
             ((1, 1, 1), "in every step"),
             ((1, 1, 10), "in one all-reduce"),
             ((1, 1, 40), "on each device, one in each step"),
+            ((1, 1, 8), "however many take part, and there are five steps"),
+            ((2, 1, 5), "the batch alone is put"),
+            ((1, 2, 5), "the losses alone come over"),
+            ((1, 6, 5), "the losses alone come over"),
         ],
     ),
     ex09.warm: (
@@ -183,6 +205,7 @@ GUESSES = {
             (1, "differs in each step, too"),
             (2, "differs in each step, too"),
             (12, "the warm-up is not in the trace"),
+            (48, "compiled once"),
         ],
     ),
     ex09.suspects: (

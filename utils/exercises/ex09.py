@@ -23,14 +23,16 @@ TALL = [
 ]
 # Most work comes in two bars, neither of which is the longest; and device 2 is idle between its two.
 PIECES = [
+    (3, "dot.1", 0, 8),
+    (3, "all-reduce.2", 8, 90),
     (1, "dot.1", 2, 52),
     (1, "all-reduce.2", 52, 90),
     (0, "dot.1", 4, 44),
     (0, "tanh.3", 44, 84),
     (0, "all-reduce.2", 84, 90),
-    (2, "dot.1", 0, 10),
-    (2, "tanh.3", 14, 24),
-    (2, "all-reduce.2", 24, 90),
+    (2, "dot.1", 3, 13),
+    (2, "tanh.3", 76, 86),
+    (2, "all-reduce.2", 86, 90),
 ]
 
 # What the lesson asks before its cells count it.
@@ -41,6 +43,7 @@ psums = Prediction(
         8: "that is all devices together; each device has an eighth",
         8 / 5: "one psum is one event on each device, however many take part",
         2: "the sum of a device's own rows is no communication; the psum alone is",
+        4: "the product, the tanh and the sum of a device's own rows are no communication; the psum alone is",
         7: "an all-reduce is one event, whatever steps it is made of",
         14: "an all-reduce is one event, whatever steps it is made of",
     },
@@ -53,7 +56,7 @@ cold = Prediction(
             0: "jit compiles at a function's first call, and `new` is a new function, although it does what `program` did",
             2: "it is compiled once, and then run",
         },
-        "second call": {1: "the program is kept, and the second call finds it", 8: "the program is kept"},
+        "second call": dict.fromkeys((1, 2, 8), "the program is kept, and the second call finds it"),
     },
 )
 paired = Prediction(
@@ -89,6 +92,7 @@ hidden = Prediction(
             0: EVERY,
             1 / 5: EVERY,
             2: "the weights are on the devices already; the batch alone is put",
+            6 / 5: "the weights are on the devices already; the batch alone is put",
         },
         "device to host": {
             0: FETCHED,
@@ -97,7 +101,7 @@ hidden = Prediction(
         },
         "collectives on a device": {
             wrong: "an array without a layout is not cut; each device has the whole batch, and needs nobody"
-            for wrong in (1, 5, 10)
+            for wrong in (1, 2, 5, 8, 10, 40)
         },
     },
 )
@@ -108,17 +112,21 @@ mended = Prediction(
         "host to devices": {
             5: "the batch is placed once, before the loop",
             0: "the batch has to get there, once",
+            2: "the weights are on the devices already; the batch alone is put",
             8: "one device_put is one event, also where it puts eight parts",
         },
         "device to host": {
             5: "block_until_ready waits, and copies nothing; the five losses come together, at the end",
             0: "the losses have to get here, at the end",
+            2: "the weights stay on the devices; the losses alone come over, together",
+            6: "the weights stay on the devices; the losses alone come over, together",
         },
         "collectives on a device": {
             0: "the batch is cut now, so the gradient is a sum over the devices",
             1 / 5: "there is a gradient to add up in every step",
             2: "the compiler sends the loss along with the gradient, in one all-reduce",
             8: "on each device, one in each step",
+            8 / 5: "one all-reduce is one event on each device, however many take part, and there are five steps",
         },
     },
 )
@@ -129,6 +137,7 @@ warm = Prediction(
         1 / 6: "what differs from the warm-up differs in each step, too",
         1 / 3: "what differs from the warm-up differs in each step, too",
         2: "the warm-up is not in the trace",
+        8: "one program serves all eight devices, and is compiled once",
     },
 )
 STATIC = "a static value is built into the program, so each of the six values is a program of its own"
@@ -214,7 +223,7 @@ def _sums(events, communication):
 
 
 def _judge_most_work(answer):
-    # By hand: device 1 computes 70 of 20, 70, 35, 20; and device 0 computes 80 of 80, 50, 20.
+    # By hand: device 1 computes 70 of 20, 70, 35, 20; and device 0 computes 80 of 80, 50, 20, 8.
     for events, want in ((TALL, 1), (PIECES, 0)):
         got = number(answer(list(events)), "the number of a device", whole=True)
         if got == want:
@@ -224,7 +233,8 @@ def _judge_most_work(answer):
         if got not in computed:
             raise Wrong(f"You return {got}; the devices of this trace are {sorted(computed)}.")
         starts = {d: min(s for device, _, s, _ in events if device == d) for d in computed}
-        longest = max((e for e in events if "all-reduce" not in e[1]), key=lambda e: e[3] - e[2])
+        work = [e for e in events if "all-reduce" not in e[1]]
+        longest = max(work, key=lambda e: e[3] - e[2])
         if longest_wait[got] == max(longest_wait.values()):
             why = "Its all-reduce has the longest bar: it arrived first and waits for the others. Who has most work waits little or not at all"
         elif starts[got] == min(starts.values()):
@@ -233,6 +243,8 @@ def _judge_most_work(answer):
             why = "It started late, and so it arrives late; that is a question for its host, not for its work"
         elif got == longest[0]:
             why = "It has the longest single bar of computing. Another device computes longer, in two bars: add them up"
+        elif got == max(starts, key=lambda d: max(end for device, _, _, end in work if device == d) - starts[d]):
+            why = "It has the longest stretch from its first start to its all-reduce, and idles within it. Add up the bars alone"
         else:
             why = "Add up its bars, without the all-reduce"
         raise Wrong(f"You return {got}, which computes for {computed[got]} µs. {why}.")
@@ -308,33 +320,39 @@ def waiting_share(events):
 
 def _judge_compilations(answer):
     a, b = (32, 8), (13, 8)
-    # By hand: (32, 8) float32 True; (13, 8) float32 True; (32, 8) float32 False; (32, 8) int32 False.
     calls = [
-        (a, "float32", 0.1, True),
-        (a, "float32", 0.1, True),
-        (b, "float32", 0.2, True),
-        (a, "float32", 0.3, True),
-        (a, "float32", 0.3, False),
-        (a, "int32", 0.3, False),
-        (b, "float32", 0.4, True),
         (b, "float32", 0.5, True),
+        (b, "float32", 0.5, True),
+        (a, "float32", 0.2, False),
+        (a, "int32", 0.6, False),
+        (a, "float32", 0.3, True),
+        (a, "float32", 0.6, False),
+        (b, "float32", 0.2, True),
+        (a, "int32", 0.2, False),
+        (a, "float32", 0.2, True),
+        (b, "float32", 0.4, True),
+        (a, "float32", 0.2, False),
+        (a, "float32", 0.4, True),
     ]
+    # By hand: (13, 8) float32 True; (32, 8) float32 False; (32, 8) int32 False; (32, 8) float32 True.
     got, short = (number(answer(list(part)), "a whole number", whole=True) for part in (calls, calls[:2]))
     if got == 4 and short == 1:
         return
     if got == 4:
-        raise Wrong(f"Right for eight calls; of the first two of them alone you say {short} compile, and it is 1.")
+        raise Wrong(f"Right for twelve calls; of the first two of them alone you say {short} compile, and it is 1.")
+    rate = "the rate counts, and a part of the key is missing. The rate is traced, so its value is not part of the key"
     why = {
-        8: "every call counts as a compilation. A program that was compiled is kept and used again",
-        7: "a rate that changes counts. It is traced, so its value is not part of the key",
-        5: "the rate counts and training does not, or the like: it is the other way round",
-        6: "a program that comes back counts again, as if only the call before were remembered. Every program is kept",
+        12: "every call counts as a compilation. A program that was compiled is kept and used again",
+        11: "a program that comes back counts again, as if only the call before were remembered. Every program is kept",
+        10: "a rate that changes counts. It is traced, so its value is not part of the key",
+        9: "the rate counts and training does not: it is the other way round",
+        **dict.fromkeys((5, 6, 7, 8), rate),
         3: "one part of the key is missing: the shape, the dtype and the static argument all count",
         2: "only one part of the key counts. Shape, dtype and the static argument are all in it",
         1: "one program is to serve all shapes. Each shape is compiled for itself",
     }
     raise Wrong(
-        f"Of these 8 calls you say {got} compile: {why.get(int(got), 'count the different keys, each one once')}."
+        f"Of these 12 calls you say {got} compile: {why.get(int(got), 'count the different keys, each one once')}."
     )
 
 
