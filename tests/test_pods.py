@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -33,6 +34,7 @@ RECORDED = pods._recorded()
 def fresh(monkeypatch):
     monkeypatch.setattr(pods, "_here", [])
     monkeypatch.setattr(pods, "_plans", {})
+    monkeypatch.setattr(pods, "_coordinates", {})
     for name in pods.ENVIRONMENT:  # start() sets them: put them back afterwards
         monkeypatch.setenv(name, pods.ENVIRONMENT[name])
 
@@ -104,7 +106,7 @@ def test_a_changed_program_is_compiled_anew(monkeypatch):
 
     assert pods.plan("mine", compiled, whole).sent == {"all-gather": (1, 7 * 8)}
     assert pods.plan("mine", compiled, cut).sent == {}
-    assert list(pods.compiled_here()) == ["mine"]
+    assert list(pods.compiled_here()["plans"]) == ["mine"]
 
 
 def test_a_summary_adds_up_by_kind():
@@ -189,8 +191,9 @@ def test_the_record_is_what_the_compiler_says():
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
-    assert sorted(found) == sorted(RECORDED if ALL else labels)
-    checks.refuse(plan_faults(found))
+    assert sorted(found["plans"]) == sorted(RECORDED if ALL else labels)
+    checks.refuse(plan_faults(found["plans"]))
+    assert found["coordinates"] == pods._read()["coordinates"]
 
 
 def plan_faults(found: dict[str, dict]) -> list[str]:
@@ -216,6 +219,21 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
         ):
             faults.append(f"{label}: recorded {recorded.sent}, compiled {plan.sent}")
     return faults
+
+
+def test_coordinates_by_hand(monkeypatch):
+    """A ring of all sixteen chips of a 4 x 4 grid, from neighbour to neighbour; rows of four end three hops away."""
+    monkeypatch.setattr(pods, "_here", [False])
+    ring, rows = pods.coordinates("v5e:4x4", (16, 1)), pods.coordinates("v5e:4x4", (4, 4))
+    assert (ring.shape, rows.shape) == ((16, 1, 3), (4, 4, 3))
+    everywhere = [(x, y, 0) for x in range(4) for y in range(4)]
+    assert sorted(map(tuple, ring.reshape(-1, 3))) == sorted(map(tuple, rows.reshape(-1, 3))) == everywhere
+    hops = lambda at, axis: abs(at - np.roll(at, -1, axis)).sum(-1)  # noqa: E731
+    assert (hops(ring, 0) == 1).all()
+    for axis in (0, 1):
+        assert (np.moveaxis(hops(rows, axis), axis, -1) == [1, 1, 1, 3]).all()
+    with pytest.raises(LookupError, match="no mesh 'v5e:2x2, 4'; to ask for one of your own you need libtpu"):
+        pods.coordinates("v5e:2x2", (4,))
 
 
 def test_a_wrong_record_is_noticed():

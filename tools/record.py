@@ -20,7 +20,8 @@ LESSON = "08"
 
 
 def compiled(labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
-    """By label, what the compiler plans for the lesson's programs on this machine: for these labels, or for all.
+    """By label, what the compiler plans for the lesson's programs on this machine: for these labels, or for all. Under
+    "plans"; under "coordinates", where the chips of the lesson's meshes lie.
 
     Raises RuntimeError where nothing can be compiled.
     """
@@ -40,18 +41,20 @@ def compiled(labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]
             if cell.cell_type == "code" and cell.id != "setup":
                 exec(cell.source, space)
     found = pods.compiled_here()
-    if not found:
+    if not found["plans"]:
         raise RuntimeError(f"nothing was compiled: {said.getvalue()[:500]}")
     return found
 
 
 def main() -> None:
     made = {package: importlib.metadata.version(package) for package in ("jax", "libtpu")}
-    plans = compiled()
-    lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(found)}" for label, found in plans.items())
-    text = f'{{"made with": {json.dumps(made)},\n"plans": {{\n{lines}\n}}}}\n'
-    pods.RECORD.write_text(text, encoding="utf-8")
-    print(f"Recorded {len(plans)} plans.")
+    found = compiled()
+    parts = [f'"made with": {json.dumps(made)}']
+    for part, entries in found.items():
+        lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
+        parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
+    pods.RECORD.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+    print(f"Recorded {len(found['plans'])} plans.")
 
 
 if __name__ == "__main__":

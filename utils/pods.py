@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from utils.devices import release_numbers
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Plan:
 
 _here: list[bool] = []  # can this process compile? Empty before `start`.
 _plans: dict[str, Plan] = {}  # what was compiled last in this process, by label
+_coordinates: dict[str, list[list[int]]] = {}  # and which chips were asked for, by topology and sizes
 
 
 def start() -> None:
@@ -124,6 +127,22 @@ def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | Ab
     return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(names))
 
 
+def coordinates(topology: str, sizes: Sequence[int]) -> np.ndarray:
+    """Where the chips of `mesh(topology, sizes, ...)` lie in the pod's grid: (*sizes, 3) whole numbers, x, y and z.
+
+    Where nothing can be compiled they are taken from the record. Raises LookupError for a mesh that it does not have.
+    """
+    label = f"{topology}, {' x '.join(map(str, sizes))}"
+    if _can_compile():
+        chips = mesh(topology, sizes, [f"axis {i}" for i in range(len(sizes))]).devices
+        found = _coordinates[label] = [list(chip.coords) for chip in chips.flat]
+    else:
+        found = _read()["coordinates"].get(label)
+        if found is None:
+            raise LookupError(f"the record has no mesh {label!r}; to ask for one of your own you need libtpu.")
+    return np.array(found).reshape(*sizes, 3)
+
+
 def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool = True) -> Plan:
     """What the compiler plans for a program: `compile_it(*arguments)` lowers and compiles it.
 
@@ -146,8 +165,12 @@ def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool
     return found
 
 
+def _read() -> dict[str, dict]:
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
 def _recorded() -> dict[str, Plan]:
-    plans = json.loads(RECORD.read_text(encoding="utf-8"))["plans"]
+    plans = _read()["plans"]
     return {label: Plan(**{**fields, "sent": _pairs(fields["sent"])}) for label, fields in plans.items()}
 
 
@@ -190,8 +213,8 @@ def summary(found: Cost) -> Plan:
 
 
 def compiled_here() -> dict[str, dict]:
-    """By label, what was compiled in this process, in a form that JSON can hold."""
-    return {label: asdict(found) for label, found in _plans.items()}
+    """The plans that were compiled in this process and the coordinates that were asked for, as JSON can hold them."""
+    return {"plans": {label: asdict(found) for label, found in _plans.items()}, "coordinates": dict(_coordinates)}
 
 
 def _can_compile() -> bool:

@@ -27,7 +27,9 @@ WRONG = {
         (lambda n, m: math.ceil(14 * n / m), "a power of two is asked"),
         (lambda n, m: 2 * ex08.chips_for.function(n, m), "half as many would hold"),
         (lambda n, m: 1, "each chip would have to hold 17.9 GB"),
-        (power_of_two(16), "2 bytes, not 4"),
+        (power_of_two(16), "12 bytes of state and 2 of gradient are asked"),
+        (power_of_two(6), "you counted 6 bytes each"),
+        (lambda n, m: max(1, 2 ** math.floor(math.log2(14 * n / m))), "you rounded down"),
         (lambda n, m: 14 * n / m, "expected a whole number of chips (an int)"),
     ],
     ex08.fsdp_bytes: [
@@ -43,6 +45,7 @@ WRONG = {
         (lambda w, a, b: b, "the batch that you were given"),
         (lambda w, a, b: w / a, "proportional to the batch"),
         (lambda w, a, b: b * math.sqrt(w / a), "a root"),
+        (lambda w, a, b: b * w // a, "need not be whole"),
     ],
 }
 
@@ -57,7 +60,7 @@ GUESSES = {
     ex08.ratios: (
         dict(zip(PROGRAMS, (1, 2, 4, 2, 1), strict=True)),
         [
-            ((1, 1, 4, 2, 1), "cannot add in bfloat16"),
+            ((1, 1, 4, 2, 1), "widens bfloat16 to float32 before it sends"),
             ((1, 2, 2, 2, 1), "two things differ"),
             ((1, 2, 4, 1, 1), "multiplies float32 in bfloat16"),
             ((2, 2, 4, 2, 2), "summed in float32 on both"),
@@ -73,6 +76,7 @@ GUESSES = {
             ((15.3, 15.3, 3.8), "each of the 16 chips holds a sixteenth"),
             ((20.4, 0.956, 0.956), "with a float32 gradient"),
             ((0.956, 0.956, 0.956), "every chip holds all of it"),
+            ((15.3, 1.91, 1.91), "sixteen chips, not eight"),
         ],
     ),
     # FSDP: weights of bfloat16 three times around. Tensor: activations. Both: a quarter of each, in rings of four.
@@ -88,6 +92,9 @@ GUESSES = {
             ((7.2, 18.1, 4.5), "stops before its last product"),
             ((14.4, 15, 4.5), "bfloat16, 2 bytes"),
             ((7.2, 15, 17.8), "a quarter each"),
+            ((7.2, 15, 5.9), "(n - 1)/n = 3/4 of it"),
+            ((14.3, 15, 4.5), "you counted gathers as all-reduces"),
+            ((7.2, 15, 2.2), "one of two kinds of traffic"),
         ],
     ),
     ex08.places: (
@@ -97,6 +104,8 @@ GUESSES = {
             ((2, 1, 4, 3), "three passes of the weights"),
             ((1, 3, 4, 2), "should be 2"),
             ((1, 2, 3, 4), "both kinds of traffic"),
+            ((2, 4, 3, 1), "counted, they are nearly equal"),
+            ((2, 4, 3, 1), "twice what FSDP does"),
         ],
     ),
 }

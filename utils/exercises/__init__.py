@@ -131,21 +131,27 @@ class Prediction:
             dict.fromkeys(slips, 1.0),
             slips,
             self.within,
+            most=2 if self.within < 0.1 else 1,  # to a tenth, some pair explains any number
         )
         off = f"should be {amount(truth)}" if self.ranks else f"is {off_by(said, truth)}"
         return f"{shown}, {off}{words and ': '}{words}."
 
 
 def named_slips(
-    said: float, formula: Callable[..., float], right: dict[str, float], slips: Slips, within: float = 1e-3
+    said: float,
+    formula: Callable[..., float],
+    right: dict[str, float],
+    slips: Slips,
+    within: float = 1e-3,
+    most: int = 2,
 ) -> str:
     """Which factors explain the wrong number? The words of the single slips that give it, else of a pair, else ''.
 
     `formula` is called with the factors of `right`, one or two of them replaced by a plausible wrong value. Of a pair,
-    each slip is told in short, up to its first colon or semicolon.
+    each slip is told in short, up to its first colon or semicolon. `most`: so many slips at once.
     """
     options = [(name, value, words) for name, values in slips.items() for value, words in values]
-    for count in (1, 2):
+    for count in range(1, most + 1):
         found = []
         for chosen in itertools.combinations(options, count):
             changed = {name: value for name, value, _ in chosen}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from utils.exercises import Prediction, Wrong, by_factors, exercise, number
+from utils.exercises import Prediction, Wrong, amount, by_factors, exercise, number
 
 ratios = Prediction(
     "times",
@@ -16,7 +16,7 @@ ratios = Prediction(
         },
         "sums, bfloat16": {
             1 / 4: "upside down: the CPU's bytes over the TPU's",
-            1 / 2: "the CPU's compiler cannot add in bfloat16: it sends float32, twice the bytes",
+            1 / 2: "the CPU's compiler widens bfloat16 to float32 before it sends: twice the bytes",
             2: "the widening doubles the bytes once; the result is whole on both, so no reduce-scatter saves another half",
         },
         "sums, bfloat16, cut": {
@@ -60,11 +60,13 @@ state = Prediction(
         "FSDP": {
             16: "each of the 16 chips holds a sixteenth",
             4: "the axis has 16 chips, not 4",
+            2: "there are sixteen chips, not eight",
         },
         "both": {
             1 / 4: "4 x 4 chips are sixteen, not 64",
             4: "both axes cut it: 4 x 4 chips, a sixteenth each",
             16: "both axes cut it: a sixteenth each",
+            2: "there are sixteen chips, not eight",
         },
     },
     within=0.05,
@@ -72,8 +74,8 @@ state = Prediction(
 sent = Prediction(
     "GB",
     {
-        2: "the weights and activations that travel are bfloat16, 2 bytes",
-        1 / 2: "a number of bfloat16 takes 2 bytes",
+        2: "the weights and activations that travel are bfloat16, 2 bytes; or you counted gathers as all-reduces",
+        1 / 2: "half of it: did you count 1 byte a number, or one of two kinds of traffic?",
     },
     own={
         "FSDP": {
@@ -91,6 +93,7 @@ sent = Prediction(
             4: "every chip of the 16 holds the whole batch here; you have four times as much",
         },
         "both": {
+            4 / 3: "in a ring of four a chip sends (n - 1)/n = 3/4 of it",
             4: "weights are cut four ways by `model` already, and the batch four ways by `data`: a quarter each",
             5: "each ring has four chips, so (n - 1)/n is 3/4, and a quarter of weights or batch travels",
             1 / 3: "two kinds of traffic add up: weights along `data`, activations along `model`",
@@ -113,12 +116,13 @@ places = Prediction(
         "FSDP": {
             1 / 3: "by hand it sends 7.5 GB, three passes of the weights; `data` 5.0 and `both` 4.8",
             2 / 3: "by hand it sends 7.5 GB, three passes of the weights; `data` 5.0 and `both` 4.8",
-            4 / 3: "close: activations of four rows of chips send a little more",
+            4
+            / 3: "by hand it sends 7.5 GB and `tensor` 15.3; counted, they are nearly equal, as the next picture shows",
         },
         "tensor": {
             1 / 4: "its activations travel five times a layer, and grew with the batch",
             1 / 2: "its activations travel five times a layer, and grew with the batch",
-            3 / 4: "close: FSDP sends a little less",
+            3 / 4: "by hand it sends 15.3 GB, twice what FSDP does",
         },
         "both": {
             2: "close: data parallelism sends a little more",
@@ -169,12 +173,19 @@ CHIP_SLIPS = {  # bytes for each parameter, and what was forgotten
     6: "you counted 6 bytes each; there are two moments, of 4 bytes each",
     8: "you counted 8 bytes each; parameter and two moments are 4 each, the gradient 2",
     12: "the gradient is missing: 2 bytes each",
-    16: "the gradient of a bfloat16 copy is bfloat16: 2 bytes, not 4",
+    16: "12 bytes of state and 2 of gradient are asked; a bfloat16 copy of the weights, or a float32 gradient, makes 16",
 }
 
 
 def _judge_chips_for(answer):
-    cases = [(1_275_068_416, 16e9, 2), (8e9, 16e9, 8), (70e9, 16e9, 64), (70e9, 95e9, 16), (1e9, 16e9, 1)]
+    cases = [
+        (1_275_068_416, 16e9, 2),
+        (2.5e9, 16e9, 4),
+        (8e9, 16e9, 8),
+        (70e9, 16e9, 64),
+        (70e9, 95e9, 16),
+        (1e9, 16e9, 1),
+    ]
     expected = "a whole number of chips (an int)"
     said = []
     for numbers, memory, _ in cases:
@@ -182,6 +193,8 @@ def _judge_chips_for(answer):
         said.append(number(answer(numbers, memory), expected, whole=True, positive=True, said=f"{case}you return"))
     # A slip is named where it explains every answer.
     words = [text for each, text in CHIP_SLIPS.items() if said == [_chips(each, n, m) for n, m, _ in cases]]
+    if said == [max(1, 2 ** math.floor(math.log2(14 * n / m))) for n, m, _ in cases]:
+        words = ["you rounded down, and the parts do not fit"]
     for (numbers, memory, want), chips in zip(cases, said, strict=True):
         if chips == want:
             continue
@@ -258,6 +271,9 @@ def fsdp_bytes(numbers, n):
 def _judge_equal_batch(answer):
     for weights, activations, batch in ((6e9, 3e9, 32), (7.8e9, 15.4e9, 16), (1e9, 8e9, 64)):
         said = number(answer(weights, activations, batch), "a number of sequences", positive=True)
+        exact = batch * weights / activations
+        if said != exact and said in (math.floor(exact), math.ceil(exact)):
+            raise Wrong(f"You say {amount(said)}, a rounded number; it is {amount(exact)}, and need not be whole.")
         by_factors(
             said,
             f"{weights / 1e9:g} GB of weights, {activations / 1e9:g} GB of activations at {batch} sequences: ",
