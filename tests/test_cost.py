@@ -357,9 +357,9 @@ def test_time_grows_with_the_text():
     body = "\n".join(f'  %a{i} = f32[8,4]{{1,0}} add(%p, %p), metadata={{op_name="jit(f)/add"}}' for i in range(40_000))
     text = TEXT.replace("  ROOT", body + "\n  ROOT").replace("LINE", "all-reduce(%p), replica_groups={}, to_apply=%add")
     assert len(text) > 2_500_000
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock on the wall: the machine may be busy
     assert counter.read(text).bytes_sent == 2 * 7 * 128 // 8
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 # The same counter on what the TPU compiler writes.

@@ -81,7 +81,7 @@ def test_libtpu_without_a_tpu_is_quiet_and_quick(fresh):
     code = "import time, jax; start = time.perf_counter()\n" + START + "print(time.perf_counter() - start)"
     run = fresh(code)
     assert run.stderr == ""
-    assert float(run.stdout.splitlines()[-1]) < 2
+    assert float(run.stdout.splitlines()[-1]) < 5
 
 
 def test_a_gpu_without_its_plugin_is_quiet(fresh):

@@ -32,7 +32,7 @@ def test_first_call_apart_and_results_waited_for():
     assert calls == ["x"] * 8  # one first, two to warm up, five that count
     assert len(found.runs) == 5
     assert found.first > 0.2
-    assert 0.02 <= found.median < 0.06
+    assert 0.02 <= found.median < 0.2
 
 
 def test_median_and_quartiles_by_hand():
