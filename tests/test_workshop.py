@@ -34,29 +34,36 @@ def lesson(number: str) -> dict:
     }
 
 
-def code_by_part(cells: list) -> dict[str, list[str]]:
-    """By section, or "Exercise N.M" for a stub and its check: the code of its cells. Under "" what comes first."""
+def code_by_part(cells: list) -> dict[str, list[ast.stmt]]:
+    """By section, or "Exercise N.M" for a stub and its check: the statements of its cells. Under "": the first ones."""
     section, exercise, code = "", "", {"": []}
     for cell in cells:
         if cell.cell_type == "markdown":
             section = (re.findall(r"^## (.+)$", cell.source, re.M) or [section])[-1]
             exercise = (re.findall(r"^### (Exercise \S+) ", cell.source, re.M) or [exercise])[-1]
         else:
-            code.setdefault(exercise if cell.id.startswith("ex-") else section, []).append(cell.source)
+            part = exercise if cell.id.startswith("ex-") else section
+            code.setdefault(part, []).extend(ast.parse(cell.source).body)
     return code
 
 
-def names(source: str) -> tuple[set[str], set[str]]:
-    """The names that a cell gives to something, and those that it reads."""
-    made, used = set(), set()
-    for node in ast.walk(ast.parse(source)):
+def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """The names that a statement of a cell gives to something, and those that it needs from before."""
+    made, used, own = set(), set(), set()
+    for node in ast.walk(statement):
         if isinstance(node, ast.Name):
             (used if isinstance(node.ctx, ast.Load) else made).add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             made.add(node.name)
+        elif isinstance(node, ast.arg):
+            own.add(node.arg)
         elif isinstance(node, ast.alias):
             made.add((node.asname or node.name).split(".")[0])
-    return made, used
+    # `w = f(w)` needs a w; a loop, a function or a comprehension makes the names that it goes through.
+    scopes = ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.comprehension
+    inside = made if any(isinstance(node, scopes) for node in ast.walk(statement)) else set()
+    needs = used - own - inside
+    return ({statement.name} if isinstance(statement, ast.FunctionDef | ast.ClassDef) else made), needs
 
 
 LESSONS = {notebooks.number(path): lesson(notebooks.number(path)) for path in notebooks.lessons()}
@@ -96,12 +103,12 @@ def not_run(rows: str) -> list[str]:
         if number == "–" or not RUN_BY_ALL.search(how) or "do not run" in how:
             continue
         code = LESSONS[number]["code"]
-        have = there.setdefault(number, set().union(*(names(source)[0] for source in code[""])))
+        have = there.setdefault(number, set().union(*(names(statement)[0] for statement in code[""])))
         before = list(code)[: list(code).index(what)]
-        for source in code[what]:
-            made, used = names(source)
-            for name in sorted(used - made - have):
-                makers = [part for part in before if any(name in names(cell)[0] for cell in code[part])]
+        for statement in code[what]:
+            made, needs = names(statement)
+            for name in sorted(needs - have):
+                makers = [part for part in before if any(name in names(one)[0] for one in code[part])]
                 if makers:
                     faults[f"{what!r} of lesson {number} needs {makers[-1]!r}, which nobody has run"] = name
             have |= made
@@ -123,6 +130,21 @@ def test_minutes_add_up_and_names_exist(total, rows):
 @pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
 def test_what_the_room_runs_has_what_it_needs(total, rows):
     checks.refuse(not_run(rows))
+
+
+@pytest.mark.parametrize(
+    ("code", "made", "needs"),
+    [
+        ("params, loss = step(params)", {"params", "loss"}, {"step", "params"}),
+        ("def f(a, b=n):\n    inner = a + w\n    return inner", {"f"}, {"n", "w"}),
+        ("rows = [x + k for x in table]", {"rows", "x"}, {"k", "table"}),
+        ("for batch in batches:\n    state = step(state)", {"batch", "state"}, {"batches", "step"}),
+        ("import jax.numpy as jnp", {"jnp"}, set()),
+        ("import numpy", {"numpy"}, set()),
+    ],
+)
+def test_what_a_statement_makes_and_needs(code, made, needs):
+    assert names(ast.parse(code).body[0]) == (made, needs)
 
 
 def test_a_section_that_nobody_ran_is_found():

@@ -74,12 +74,13 @@ state = Prediction(
 sent = Prediction(
     "GB",
     {
-        2: "the weights and activations that travel are bfloat16, 2 bytes; or you counted gathers as all-reduces",
-        1 / 2: "half of it: did you count 1 byte a number, or one of two kinds of traffic?",
+        2: "the weights and activations that travel are bfloat16, 2 bytes",
+        1 / 2: "a number of bfloat16 takes 2 bytes",
     },
     own={
         "FSDP": {
             1 / 3: "the weights travel three times: forward, backward, and their gradients",
+            2: "a bfloat16 has 2 bytes; or you counted gathers as all-reduces",
             2 / 3: "the weights are gathered again for the backward pass, and then their gradients are scattered",
             4 / 3: "gradients are wanted cut, as the weights are: a reduce-scatter, half of an all-reduce",
             1 / 24: "you counted one layer of 24",
@@ -97,7 +98,8 @@ sent = Prediction(
             4: "weights are cut four ways by `model` already, and the batch four ways by `data`: a quarter each",
             5: "each ring has four chips, so (n - 1)/n is 3/4, and a quarter of weights or batch travels",
             1 / 3: "two kinds of traffic add up: weights along `data`, activations along `model`",
-            2 / 3: "two kinds of traffic add up: weights along `data`, activations along `model`",
+            2
+            / 3: "two kinds of traffic add up: weights along `data`, activations along `model`; or the 2 of the activations' all-reduce is missing",
         },
     },
     within=0.15,
@@ -182,6 +184,8 @@ def _judge_chips_for(answer):
         (1_275_068_416, 16e9, 2),
         (2.5e9, 16e9, 4),
         (8e9, 16e9, 8),
+        (8e9, 14e9, 8),  # filled exactly
+        (2.5e8, 16e9, 1),
         (70e9, 16e9, 64),
         (70e9, 95e9, 16),
         (1e9, 16e9, 1),
