@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import symtable
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -121,7 +122,7 @@ def structure_faults(path: Path, root: Path = notebooks.ROOT) -> list[str]:
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
     faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
     faults += list(_order_faults(cells)) + list(_text_faults(cells, path.parent))
-    faults += stderr_faults(notebook)
+    faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
             faults += list(_code_cell_faults(cell))
@@ -193,6 +194,26 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
             yield f"{cell.id}: a figure without alt text"
         if re.search(r"<(Axes|Figure|matplotlib)\b", output.get("data", {}).get("text/plain", "")):
             yield f"{cell.id}: a stray line {output.data['text/plain']!r}"
+
+
+def _name_faults(cells: list) -> Iterator[str]:
+    """A later cell takes a name that an earlier cell's function reads: whoever goes back runs that function on it."""
+    made, read = set(), {}
+    for cell in cells:
+        if cell.cell_type != "code" or cell.id == "setup" or re.search(r"^\s*[!%]", cell.source, re.M):
+            continue
+        top = symtable.symtable(cell.source, cell.id, "exec")
+        own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned()}
+        for name in sorted(own & read.keys()):
+            yield f"{cell.id}: takes the name {name!r}, which a function of the cell {read[name]} reads"
+        inner = top.get_children()
+        for scope in inner:
+            inner.extend(scope.get_children())
+            if scope.get_name().endswith(("comp", "genexpr")) and scope in top.get_children():
+                continue  # it is over with the cell
+            names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
+            read.update(dict.fromkeys((names & made) - own, cell.id))
+        made |= own
 
 
 def badge_faults(notebook: Any, path: str) -> list[str]:

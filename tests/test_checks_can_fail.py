@@ -318,6 +318,18 @@ def test_a_structural_fault_is_caught(change, fault, tmp_path):
     assert len(faults) <= 2
 
 
+def test_a_name_taken_twice_is_caught():
+    def faults(reads):
+        return list(checks._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))
+
+    found = ["cell-2: takes the name 'rows', which a function of the cell cell-1 reads"]
+    assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == found
+    assert not faults("rows = 9\nways = [lambda x: x + rows]")  # run again, it has its own
+    assert not faults("def way(rows):\n    return [row for row in rows]")
+    assert not faults("ways = rows + 1")
+    assert not faults("ways = [x + rows for x in range(3)]")
+
+
 def test_one_id_twice_is_caught(tmp_path):
     shutil.copytree(LESSON.parent, tmp_path / "notebooks")
     copy = tmp_path / "notebooks" / LESSON.name
