@@ -49,6 +49,7 @@ def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
     def make(width: int = 1280, scheme: str = "light") -> Any:
         context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
+        context.set_default_timeout(90_000)  # ms; a busy machine is no fault of a page
         page, errors = context.new_page(), []
 
         def only_localhost(route: Any) -> None:
