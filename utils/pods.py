@@ -3,7 +3,7 @@
 The TPU's compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which is
 never installed behind anybody's back. Where it is missing, or does not get on with this JAX, a lesson reads the same
 numbers from `pods.json` beside this file. `tools/record.py` writes that file. The tests compile it anew and compare:
-`make test` what is quick and one large program, `make test-newest` all.
+`make test` what is quick, `make test-newest` all.
 """
 
 from __future__ import annotations
