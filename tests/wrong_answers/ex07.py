@@ -207,7 +207,7 @@ GUESSES = {
             (20, "197,000 by 100"),
             (3940, "both ways round the ring is two links"),
             (985, "a ring uses two of the four links"),
-            (246, "246 counts FLOPs for a bit"),
+            (246, "246 is for a bit"),
             (241, "241 is the quotient of the chip's memory"),
             (492, "400 GB/s are all four links, both directions"),
             (15_760, "do not divide by 8"),

@@ -132,8 +132,7 @@ ridge = Prediction(
         2: "both ways round the ring is two links, 2 x 50 GB/s",
         1 / 2: "a ring uses two of the four links, one to each side",
         1 / 4: "400 GB/s are all four links, both directions; a ring sends over two links, in one direction each",
-        1
-        / 8: "241 is the quotient of the chip's memory, 246 counts FLOPs for a bit; asked is a byte that leaves the chip",
+        1 / 8: "241 is the quotient of the chip's memory, 246 is for a bit; asked is a byte that leaves the chip",
         8: "the links' 50 GB/s are bytes already; do not divide by 8",
     },
     within=0.1,

@@ -26,8 +26,7 @@ ratios = Prediction(
         },
         "weights, float32": {
             1 / 4: "upside down: the CPU's bytes over the TPU's",
-            1
-            / 2: "a TPU multiplies float32 in bfloat16 unless told otherwise, so bfloat16 is all that it has to gather",
+            1 / 2: "a TPU multiplies float32 in bfloat16 unless told otherwise: it has only bfloat16 to gather",
             2: "there is nothing to add up in a gather: only the width differs",
         },
         "gradient, lesson 06": {
@@ -94,12 +93,11 @@ sent = Prediction(
             4: "every chip of the 16 holds the whole batch here; you have four times as much",
         },
         "both": {
-            4 / 3: "in a ring of four a chip sends (n - 1)/n = 3/4 of it",
+            4 / 3: "in a group of four a chip sends (n - 1)/n = 3/4 of it",
             4: "weights are cut four ways by `model` already, and the batch four ways by `data`: a quarter each",
-            5: "each ring has four chips, so (n - 1)/n is 3/4, and a quarter of weights or batch travels",
+            5: "each group has four chips, so (n - 1)/n is 3/4, and a quarter of weights or batch travels",
             1 / 3: "two kinds of traffic add up: weights along `data`, activations along `model`",
-            2
-            / 3: "two kinds of traffic add up: weights along `data`, activations along `model`; or the 2 of the activations' all-reduce is missing",
+            2 / 3: "two kinds of traffic add up; or the 2 of the activations' all-reduce is missing",
         },
     },
     within=0.15,
@@ -110,16 +108,14 @@ places = Prediction(
     ranks=True,
     own={
         "data": {
-            1
-            / 2: "it sends each gradient twice around, and no weight; close, but `both` cuts the weights four ways first",
+            1 / 2: "it sends each gradient twice around, and no weight; close, but `both` cuts them four ways first",
             3 / 2: "replicated weights need not travel: only the gradients do, once a step",
             2: "replicated weights need not travel: only the gradients do, once a step",
         },
         "FSDP": {
             1 / 3: "by hand it sends 7.5 GB, three passes of the weights; `data` 5.0 and `both` 4.8",
             2 / 3: "by hand it sends 7.5 GB, three passes of the weights; `data` 5.0 and `both` 4.8",
-            4
-            / 3: "by hand it sends 7.5 GB and `tensor` 15.3; counted, they are nearly equal, as the next picture shows",
+            4 / 3: "by hand it sends 7.5 GB and `tensor` 15.3; counted, they are nearly equal: see the next picture",
         },
         "tensor": {
             1 / 4: "its activations travel five times a layer, and grew with the batch",
