@@ -17,7 +17,7 @@ import nbformat
 
 from tools import notebooks
 from utils.devices import start_devices
-from utils.table import show_table
+from utils.show.table import show_table
 from utils.timing import compare, measure
 
 EXECUTE = """
@@ -124,7 +124,7 @@ def reading() -> None:
     import numpy as np
     from jax.sharding import AxisType, Mesh
 
-    from utils.cost import read
+    from utils.count.cost import read
 
     found, platform = start_devices(8), "cpu"
     if importlib.util.find_spec("libtpu"):

@@ -1,6 +1,6 @@
-"""Write the record of lesson 08, utils/pods.json: all that its cells compile for TPUs (`make record`; needs libtpu).
+"""Write the record of lesson 08, utils/count/pods.json: all that its cells compile for TPUs (`make record`).
 
-Takes about four minutes on two cores. The tests compile the same anew and compare.
+Needs libtpu. Takes about four minutes on two cores. The tests compile the same anew and compare.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 from tools import notebooks
-from utils import pods
+from utils.count import pods
 
 LESSON = "08"
 

@@ -25,7 +25,7 @@ def course_folder():
     uploaded = Path("/kaggle/input")
     uploaded = [*uploaded.glob("*"), *uploaded.glob("*/*")]
     for folder in [here, *here.parents, *fetched, unzipped, *uploaded]:
-        if os.path.isfile(folder / "utils" / "exercises" / "ex01.py"):
+        if os.path.isfile(folder / "utils" / "exercises" / "judge.py"):
             if folder in fetched:
                 print(f"Using the helpers in {folder} (delete it to fetch them anew)")
             return folder

@@ -6,8 +6,6 @@ import math
 from collections import defaultdict
 from typing import Any
 
-from utils.table import show_table
-
 Piece = tuple[tuple[int, int], ...]  # (start, stop) along each axis of the array
 
 
@@ -45,8 +43,8 @@ def piece_shape(piece: Piece) -> tuple[int, ...]:
     return tuple(stop - start for start, stop in piece)
 
 
-def bytes_per_device(arrays: dict[str, Any]) -> None:
-    """Print, for each layout by title: the shape that a device holds, its bytes, and the copies of each piece.
+def bytes_per_device(arrays: dict[str, Any]) -> list[tuple[str, tuple[int, ...], int, int]]:
+    """Of each layout by title, a row: title, the shape that a device holds, its bytes, and the copies of each piece.
 
     bytes = product of the shape that a device holds x bytes of one element. Errors as `pieces`.
     """
@@ -55,7 +53,7 @@ def bytes_per_device(arrays: dict[str, Any]) -> None:
         piece, devices = next(iter(pieces(array).items()))
         shape = piece_shape(piece)
         rows.append((title, shape, math.prod(shape) * array.dtype.itemsize, len(devices)))
-    show_table(["layout", "a device holds", "bytes", "copies"], rows)
+    return rows
 
 
 def describe(array: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from utils.compat import spec_text
-from utils.cost import cost
+from utils.count.cost import cost
 from utils.exercises import Wrong, exercise, number, numbers, same, spell
 from utils.mesh import make_mesh
 

@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils.cost import Cost, cost
+from utils.count.cost import Cost, cost
 from utils.exercises import Wrong, exercise, same, spell
 from utils.mesh import make_mesh
 

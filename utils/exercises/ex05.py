@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from utils.cost import cost
+from utils.count.cost import cost
 from utils.exercises import Wrong, exercise, on_eight, part, same, spell
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from utils.cost import cost
+from utils.count.cost import cost
 from utils.exercises import Wrong, exercise, numbers, on_eight, part, same
 
 PROGRAMS = "grad(local)", "grad(psum of local)", "psum(grad(local))", "pmean(grad(local))"

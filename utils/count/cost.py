@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from utils import hlo
-from utils.hlo import Shape, UnknownConstruct
-from utils.table import format_table
+from utils.count import hlo
+from utils.count.hlo import Shape, UnknownConstruct
+from utils.show.table import format_table
 
 SENT = {  # bytes that one device sends, from the size of its group and the bytes of its operands
     "all-reduce": lambda n, b: 2 * (n - 1) * b / n,

@@ -19,8 +19,8 @@ from jax.sharding import PartitionSpec as P
 from tests import checks
 from tests.conftest import execute
 from tools import notebooks, record
-from utils import pods
-from utils.cost import Collective, Cost, Memory
+from utils.count import pods
+from utils.count.cost import Collective, Cost, Memory
 from utils.mesh import make_mesh
 
 NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
@@ -131,7 +131,7 @@ def test_a_summary_adds_up_by_kind():
 
 LOCKED = """
 import sys
-from utils import pods
+from utils.count import pods
 pods.start()
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P

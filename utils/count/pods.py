@@ -28,7 +28,7 @@ from utils.devices import release_numbers
 if TYPE_CHECKING:
     from jax.sharding import AbstractMesh, Mesh
 
-    from utils.cost import Cost
+    from utils.count.cost import Cost
 
 RECORD = Path(__file__).with_suffix(".json")
 OLDEST = "0.10"  # JAX. With Colab's pair, 0.7.2 and libtpu 0.0.21, the kernel dies (signal 11).
@@ -181,7 +181,7 @@ def _pairs(sent: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
 def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
     import jax
 
-    from utils.cost import cost
+    from utils.count.cost import cost
 
     try:
         return summary(cost(compile_it(*arguments)))

@@ -6,8 +6,8 @@ from nbformat.v4 import new_output
 
 from tools import notebooks
 from utils.compat import double_precision
-from utils.mistake import mistake
-from utils.table import show_table
+from utils.show.mistake import mistake
+from utils.show.table import show_table
 
 
 def test_table_aligns_words_left_and_numbers_right(capsys):

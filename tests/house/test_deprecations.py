@@ -9,7 +9,7 @@ import pytest
 
 from tests import checks
 from tests.conftest import APPENDIX, execute
-from tests.test_checks_can_fail import small
+from tests.house.test_checks_can_fail import small
 from tools import notebooks
 
 # Deprecated on every supported JAX. 0.7.2 warns of it as a line of JAX's own, later ones as the line that uses it.

@@ -1,4 +1,4 @@
-"""utils/digits.py holds what lesson 00 teaches, line by line, and the network learns."""
+"""utils/models/digits.py holds what lesson 00 teaches, line by line, and the network learns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tools import notebooks
-from utils import digits
+from utils.models import digits
 
 LESSON = notebooks.ROOT / "notebooks" / "00_jax_in_twenty_minutes.ipynb"
 

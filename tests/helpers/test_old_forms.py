@@ -17,9 +17,9 @@ from jax.sharding import PartitionSpec as P
 
 from tools import notebooks
 from utils.compat import device_text
-from utils.find_old import NotPython, find, report
-from utils.mistake import tried
-from utils.old_forms import ROWS, Form
+from utils.old.find import NotPython, find, report
+from utils.old.forms import ROWS, Form
+from utils.show.mistake import tried
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from utils.chips import CHIPS, chip_of
+from utils.count.chips import CHIPS, chip_of
 
 
 def test_rates_are_those_of_the_data_sheets():

@@ -13,7 +13,7 @@ from matplotlib.patches import Circle, Rectangle
 
 from utils.compat import spec_text
 from utils.layout import Piece, describe, piece_shape, pieces
-from utils.picture import COLORS, Picture
+from utils.show.picture import COLORS, Picture
 
 
 def sharding(array: Any, title: str | None = None) -> Picture:
@@ -226,7 +226,7 @@ _HOST_LOOKS = {
 
 
 def timeline(trace: Any, title: str | None = None) -> Picture:
-    """Draw a `utils.trace.Trace`: a row for each device, a bar for each operation, by kind in colour and hatching;
+    """Draw a `trace.Trace`: a row for each device, a bar for each operation, by kind in colour and hatching;
     above them a row for the host, where it moved data or compiled.
 
     Raises ValueError where the trace holds no operation.

@@ -19,10 +19,10 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils import cost as counter
-from utils import hlo
-from utils.cost import cost
-from utils.hlo import UnknownConstruct
+from utils.count import cost as counter
+from utils.count import hlo
+from utils.count.cost import cost
+from utils.count.hlo import UnknownConstruct
 from utils.mesh import make_mesh
 
 TWO = ((2, 4), ("x", "y"))

@@ -11,7 +11,8 @@ import jax
 import pytest
 
 from tools import notebooks
-from utils import draw, trace
+from utils.count import trace
+from utils.show import draw
 
 
 def event(name, start, duration, **stats):
@@ -128,7 +129,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils import trace
+from utils.count import trace
 from utils.mesh import make_mesh
 
 mesh = make_mesh((8,), ("i",))

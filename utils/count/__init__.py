@@ -1,0 +1,1 @@
+"""What a program costs: bytes, FLOPs, memory, and the chips that would pay."""

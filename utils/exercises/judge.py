@@ -1,0 +1,154 @@
+"""What every judge needs: `Wrong`, the comparison of arrays, the number that an answer stands for."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+class Wrong(Exception):
+    """Raised by a judge; its message tells the reader what is wrong, with the reader's own value."""
+
+
+def same(got: Any, want: Any, what: str = "Your result") -> None:
+    """Raise Wrong where two arrays differ, naming the first of: type, shape, dtype, sharding, a value.
+
+    `want` is a jax.Array (its sharding counts) or a NumPy array (any sharding will do). Values to 1e-5.
+    """
+    if got is None:
+        raise Wrong(f"{what} is None. Does the function end with `return`?")
+    if not hasattr(got, "shape") or not hasattr(got, "dtype"):
+        raise Wrong(f"{what} is a {type(got).__name__}, {got!r}; expected an array of shape {want.shape}.")
+    if hasattr(want, "sharding") and not hasattr(got, "sharding"):
+        raise Wrong(f"{what} is a {type(got).__name__}; expected a jax.Array, which lives on devices.")
+    if got.shape != want.shape:
+        raise Wrong(f"{what} has shape {got.shape}; expected {want.shape}.")
+    if got.dtype != want.dtype:
+        raise Wrong(f"{what} has dtype {got.dtype}; expected {want.dtype}.")
+    if hasattr(want, "sharding") and not got.sharding.is_equivalent_to(want.sharding, want.ndim):
+        raise Wrong(f"{what} is laid out as {spell(got.sharding)}; expected {spell(want.sharding)}.")
+    differs = ~np.isclose(np.asarray(got, np.float64), np.asarray(want, np.float64), rtol=1e-5, atol=1e-5)
+    if differs.any():
+        at = tuple(int(i) for i in np.argwhere(differs)[0])
+        raise Wrong(
+            f"{what} differs in {differs.sum()} of {differs.size} values; at {list(at)} it is {got[at]}, expected {want[at]}."
+        )
+
+
+def number(
+    got: Any,
+    expected: str = "one number",
+    *,
+    said: str = "You return",
+    whole: bool = False,
+    positive: bool = False,
+) -> float:
+    """The number that a reader's answer stands for, a float (an int where it must be `whole`); anything else is Wrong.
+
+    Accepted: Python's and NumPy's numbers, and an array of shape (), of NumPy or JAX. `whole`: of an integer type.
+    Wrong, in words of its own: None, a bool, a text, a function, an array of another shape, nan, an infinite number,
+    and, where it must be `positive`, 0 or less. The message begins with `said`, shows the value, and ends with
+    `expected`, as in "You return None; expected one number, of bytes. Does the function end with `return`?"
+    """
+    value = _scalar(got)
+    if value is None or (whole and not isinstance(value, Integral)):
+        why = next((f" {words}" for kind, words in _NO_NUMBER if kind(got)), "")
+        raise Wrong(f"{said} {shown(got)}; expected {expected}.{why}")
+    if math.isnan(value):
+        raise Wrong(f"{said} nan, which is not a number; expected {expected}. Something was 0 / 0, or inf - inf.")
+    if math.isinf(value):
+        raise Wrong(f"{said} {value}; expected {expected}. Something was divided by 0, or grew too large.")
+    if positive and value <= 0:
+        raise Wrong(f"{said} {value:g}; expected {expected}, and a size, a rate or a time is above 0.")
+    return int(value) if whole else float(value)
+
+
+def numbers(got: Any, shape: tuple[int, ...], expected: str, said: str = "You return") -> np.ndarray:
+    """As `number`, for a list, a tuple or an array of exactly this shape, each value a number; as floats."""
+
+    def read(value: Any, shape: tuple[int, ...]) -> Any:
+        if not shape:
+            return number(value)
+        if not isinstance(value, (list, tuple)) and not np.shape(value):
+            raise Wrong("not a list")
+        values = list(value)
+        if len(values) != shape[0]:
+            raise Wrong("not of this length")
+        return [read(value, shape[1:]) for value in values]
+
+    try:
+        return np.array(read(got, shape), float)
+    except (Wrong, TypeError, ValueError) as error:
+        raise Wrong(f"{said} {shown(got)}; expected {expected}.") from error
+
+
+def on_eight(f: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
+    """The program in which each of eight devices, along the axis 'i', runs f on its own parts."""
+    import jax
+
+    from utils.mesh import make_mesh
+
+    return jax.jit(jax.shard_map(f, mesh=make_mesh((8,), ("i",)), in_specs=in_specs, out_specs=out_specs))
+
+
+def part(answer: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Any]:
+    """The reader's per-device program; what it returns must be an array of this shape."""
+    import jax
+
+    def program(*parts: Any) -> Any:
+        got = answer(*parts)
+        if got is None:
+            raise Wrong("Your function returns None. Does it end with `return`?")
+        if not isinstance(got, jax.Array):
+            raise Wrong(f"Your function returns a {type(got).__name__}, {got!r}; expected an array of shape {shape}.")
+        if got.shape != shape:
+            raise Wrong(
+                f"On each device your function returns an array of shape {got.shape}; expected {shape}, the device's part."
+            )
+        return got
+
+    return program
+
+
+def spell(sharding: Any) -> str:
+    """A sharding in few words, the same on every supported JAX."""
+    from utils.compat import device_text, spec_text
+
+    if hasattr(sharding, "spec"):
+        sizes = " x ".join(map(str, sharding.mesh.devices.shape))
+        return f"{spec_text(sharding.spec)} on a {sizes} mesh {sharding.mesh.axis_names}"
+    return ", ".join(sorted(map(device_text, sharding.device_set)))
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+_NO_NUMBER: list[tuple[Callable[[Any], bool], str]] = [  # what is handed over for a number, and what to do about it
+    (lambda got: got is None, "Does the function end with `return`, on every way through it?"),
+    (lambda got: isinstance(got, str), "That is a text; leave out the quotes."),
+    (lambda got: callable(got), "That is a function; call it."),
+    (lambda got: getattr(got, "shape", ()) == (1,), "That is an array with an axis; take its one value, [0]."),
+]
+
+
+def _scalar(got: Any) -> Any:
+    """The Python number that this is, or None."""
+    try:
+        value = got.item() if getattr(got, "shape", None) == () else got
+        if isinstance(value, Real) and not isinstance(value, bool):
+            float(value)
+            return value
+    except Exception:  # a key of JAX, a value that is being traced, a whole number beyond all floats
+        pass
+    return None
+
+
+def shown(got: Any) -> str:
+    """An answer in a few words."""
+    if getattr(got, "shape", None):
+        return f"an array of shape {tuple(got.shape)}"
+    return _SHORT.repr(got)

@@ -1,0 +1,78 @@
+"""Predictions: a number that the reader commits to before a cell counts it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any
+
+from utils.exercises.judge import Wrong, number, shown
+from utils.exercises.slips import Slips, amount, named_slips, off_by
+
+
+@dataclass(frozen=True, eq=False)  # by identity, as the key of a table
+class Prediction:
+    """A number that the reader commits to in the cell that counts it; `compare` says which factor was forgotten.
+
+    In exNN.py:     torus_steps = Prediction("steps", {6 / 4: "an axis of n devices takes n - 1 steps, not n"})
+    In the lesson:  guess = None  # your number of steps           the first line of the cell that answers
+                    ...
+                    ex07.torus_steps.compare(guess, len(found))    below what it prints, above the picture it ends with
+
+    `slips`: by what factor a wrong guess is off, guess / truth (where the truth is 0, the guess itself), and the words
+    that name the slip. Two slips at once are found, too. The truth is what the cell counted: it is not written here.
+    `within`: how far off, relatively, is still right; of an estimate, 0.1 or so. `ranks`: the numbers are places, of
+    which "twice too large" would say nothing.
+
+    Several numbers at once: the truth is a dictionary, the guess a tuple in its order, None in the place of one that
+    the reader leaves out; `own` has the slips that are told of one label alone.
+
+    tests/wrong_answers/exNN.py has the plausible wrong guesses: GUESSES = {ex07.torus_steps: (4, [(6, "n - 1")])}.
+    """
+
+    unit: str
+    slips: dict[float, str]
+    own: dict[str, dict[float, str]] = field(default_factory=dict)
+    within: float = 1e-3
+    ranks: bool = False
+
+    def compare(self, guess: Any, truth: float | dict[str, float]) -> None:
+        """Print what is to be said about the guess; nothing where it is None."""
+        for line in self.readings(guess, truth):
+            print(textwrap.fill(line, 110, break_on_hyphens=False))
+
+    def readings(self, guess: Any, truth: float | dict[str, float]) -> list[str]:
+        """The lines that `compare` prints, one for each number that the reader guessed."""
+        if guess is None:
+            return []
+        if not isinstance(truth, dict):
+            return [f"Your guess{self._reading(guess, float(truth))}"]
+        if not isinstance(guess, (list, tuple)) or len(guess) != len(truth):
+            return [f"Your guess is {shown(guess)}; expected {len(truth)} numbers: {', '.join(truth)}."]
+        pairs = zip(guess, truth.items(), strict=True)
+        return [
+            f"{of}: your guess{self._reading(one, float(value), of)}" for one, (of, value) in pairs if one is not None
+        ]
+
+    def _reading(self, guess: Any, truth: float, label: str = "") -> str:
+        try:
+            said = number(guess, f"one number, of {self.unit}" if self.unit else "one number", said=" is")
+        except Wrong as wrong:
+            return str(wrong)
+        shown = f", {amount(said)} {self.unit.removesuffix('s') if said == 1 else self.unit}".rstrip()
+        if math.isclose(said, truth, rel_tol=self.within, abs_tol=1e-9):
+            return f"{shown}: right."
+        slips: Slips = {}
+        for factor, words in {**self.slips, **self.own.get(label, {})}.items():
+            slips.setdefault(words, []).append((factor, words))
+        words = named_slips(
+            said,
+            lambda **factors: (truth or 1) * math.prod(factors.values()),
+            dict.fromkeys(slips, 1.0),
+            slips,
+            self.within,
+            most=2 if self.within < 0.1 else 1,  # to a tenth, some pair explains any number
+        )
+        off = f"should be {amount(truth)}" if self.ranks else f"is {off_by(said, truth)}"
+        return f"{shown}, {off}{words and ': '}{words}."

@@ -1,0 +1,1 @@
+"""Old code: appendix 90 and the finder."""

@@ -1,0 +1,1 @@
+"""What a cell shows: drawings, pictures, tables, mistakes."""
