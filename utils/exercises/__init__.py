@@ -1,7 +1,19 @@
 """Exercises and predictions that check themselves; one file for each lesson."""
 
 from utils.exercises.exercise import Exercise, Verdict, exercise
-from utils.exercises.judge import Wrong, number, numbers, on_eight, part, same, spell
+from utils.exercises.judge import (
+    Wrong,
+    flag,
+    number,
+    numbers,
+    on_eight,
+    one_of,
+    part,
+    same,
+    several,
+    shown,
+    spell,
+)
 from utils.exercises.prediction import Prediction
 from utils.exercises.slips import Slips, amount, by_factors, named_slips, off_by
 
@@ -14,12 +26,16 @@ __all__ = [
     "amount",
     "by_factors",
     "exercise",
+    "flag",
     "named_slips",
     "number",
     "numbers",
     "off_by",
     "on_eight",
+    "one_of",
     "part",
     "same",
+    "several",
+    "shown",
     "spell",
 ]
