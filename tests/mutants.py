@@ -29,12 +29,6 @@ COMPARISONS = {
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
     ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
 }
 
 
@@ -88,7 +82,9 @@ def _changed(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
     elif isinstance(node, ast.AugAssign) and type(node.op) in OPERATORS:
         yield ast.AugAssign(node.target, OPERATORS[type(node.op)](), node.value)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+        yield ast.UnaryOp(ast.Not(), node)
+        if type(node.ops[0]) in COMPARISONS:
+            yield ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
     elif isinstance(node, ast.BoolOp):
         yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
     elif isinstance(node, ast.IfExp):
