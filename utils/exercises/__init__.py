@@ -15,7 +15,7 @@ from utils.exercises.judge import (
     spell,
 )
 from utils.exercises.prediction import Prediction
-from utils.exercises.slips import Slips, amount, by_factors, named_slips, off_by
+from utils.exercises.slips import Slips, amount, by_factors, explained, named_slips, off_by
 
 __all__ = [
     "Exercise",
@@ -26,6 +26,7 @@ __all__ = [
     "amount",
     "by_factors",
     "exercise",
+    "explained",
     "flag",
     "named_slips",
     "number",

@@ -34,7 +34,8 @@ class Wrong(Exception):
 def same(got: Any, want: Any, what: str = "Your result") -> None:
     """Raise Wrong where two arrays differ, naming the first of: type, shape, dtype, sharding, a value.
 
-    `want` is a jax.Array (its sharding counts) or a NumPy array (any sharding will do). Values to 1e-5.
+    `want` is a jax.Array (its sharding counts) or a NumPy array (any sharding will do). Values to 1e-5, on each device
+    that holds a copy.
     """
     if got is None:
         raise Wrong(f"{what} is None. Does the function end with `return`?")
@@ -52,12 +53,22 @@ def same(got: Any, want: Any, what: str = "Your result") -> None:
         raise Wrong(f"{what} has dtype {got.dtype}; expected {want.dtype}.")
     if hasattr(want, "sharding") and not got.sharding.is_equivalent_to(want.sharding, want.ndim):
         raise Wrong(f"{what} is laid out as {spell(got.sharding)}; expected {spell(want.sharding)}.")
-    differs = ~np.isclose(np.asarray(got, np.float64), np.asarray(want, np.float64), rtol=1e-5, atol=1e-5)
+    whole = np.asarray(want, np.float64)
+    _differ(np.asarray(got, np.float64), whole, (), what)
+    for shard in getattr(got, "addressable_shards", []):
+        if shard.replica_id:  # the first copies were read above
+            place = tuple(part.start or 0 for part in shard.index)
+            where = f"{what}, in the copy on device {shard.device.id},"
+            _differ(np.asarray(shard.data, np.float64), whole[shard.index], place, where)
+
+
+def _differ(got: np.ndarray, want: np.ndarray, place: tuple[int, ...], what: str) -> None:
+    differs = ~np.isclose(got, want, rtol=1e-5, atol=1e-5)
     if differs.any():
-        at = tuple(int(i) for i in np.argwhere(differs)[0])
-        raise Wrong(
-            f"{what} differs in {differs.sum()} of {differs.size} values; at {list(at)} it is {got[at]}, expected {want[at]}."
-        )
+        first = tuple(np.argwhere(differs)[0])
+        at = [int(i + start) for i, start in zip(first, place or (0,) * got.ndim, strict=True)]
+        values = f"{np.float32(got[first])}, expected {np.float32(want[first])}"
+        raise Wrong(f"{what} differs in {differs.sum()} of {differs.size} values; at {at} it is {values}.")
 
 
 def number(

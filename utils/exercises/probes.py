@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 import tracemalloc
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class Watched:
 
     result: Any = None
     on_device: Counter[int] = field(default_factory=Counter)  # by id: the most bytes of new arrays at any one time
-    on_host: int = 0  # bytes of the largest new NumPy array; only where `whole` was given
+    on_host: int = 0  # bytes of the largest new NumPy array, if one has as many as `whole`
     fetched: set[tuple[int, ...]] = field(default_factory=set)  # shapes of the arrays that were copied to the host
     _executables: list = field(default_factory=list)
 
@@ -61,16 +62,24 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
     known = {name for name, array in before.items() if was_fetched(array)}
     compiled = {id(program): program for program in device.client.live_executables()}
 
+    held = _Held()
+    now = 0  # traced bytes at the last look
+
     def look() -> None:
+        nonlocal now
         alive = [array for array in jax.live_arrays(device.platform) if not array.is_deleted()]
-        _count_devices([array for array in alive if id(array) not in before], seen)
+        held.note([array for array in alive if id(array) not in before], seen.on_device)
         seen.fetched |= {array.shape for array in alive if was_fetched(array) and id(array) not in known}
         for program in device.client.live_executables():
             if id(program) not in compiled:
                 compiled[id(program)] = program
                 seen._executables.append(program)
-        if whole and tracemalloc.get_traced_memory()[0] >= whole:  # a snapshot takes its time
-            seen.on_host = max(seen.on_host, _largest_on_host())
+        if whole:
+            last, (now, peak) = now, tracemalloc.get_traced_memory()
+            if peak >= max(whole, last + whole // 2):  # something large is new; a snapshot takes its time
+                seen.on_host = max(seen.on_host, _largest_on_host())
+            now = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
 
     def step(frame: Any, event: str, _: Any) -> None:
         caller = frame.f_back if event in ("call", "return") else None
@@ -96,7 +105,7 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
 def was_fetched(array: Any) -> bool:
     """Were the values of this array, which lies on several devices, copied to the host since it was made?"""
     # JAX keeps the copy with the array. (Its guard against transfers sees none on the CPU before 0.12.)
-    return len(array.devices()) > 1 and getattr(array, "_npy_value", None) is not None
+    return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
 
 
 def primitives(function: Callable[..., Any], *args: Any) -> Counter[str]:
@@ -116,23 +125,44 @@ def primitives(function: Callable[..., Any], *args: Any) -> Counter[str]:
     return found
 
 
-def _count_devices(arrays: list, seen: Watched) -> None:
-    """Note how much of the arrays each device holds, where it is more than it was."""
-    at_most: Counter[int] = Counter()
-    for array in arrays:
-        bytes_ = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
-        at_most.update({device.id: bytes_ for device in array.devices()})
-    if not any(bytes_ > seen.on_device[device] for device, bytes_ in at_most.items()):
-        return
-    places = {}
-    for array in arrays:
-        for shard in array.addressable_shards:
-            places[shard.device.id, shard.data.unsafe_buffer_pointer()] = shard.data.nbytes
-    held: Counter[int] = Counter()
-    for (device, _), bytes_ in places.items():
-        held[device] += bytes_
-    for device, bytes_ in held.items():
-        seen.on_device[device] = max(seen.on_device[device], bytes_)
+class _Held:
+    """Which arrays take which places on which devices, each of them looked up once."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, tuple[Any, dict[int, int]]] = {}  # by id: a weak reference, and bytes by device
+        self._places: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}  # and bytes by device and address
+
+    def note(self, arrays: list, most: Counter[int]) -> None:
+        """Raise the most bytes of each device to what these arrays take now."""
+        at_most: Counter[int] = Counter()
+        for array in arrays:
+            at_most.update(_once(self._bytes, array, _bytes_by_device))
+        if any(bytes_ > most[device] for device, bytes_ in at_most.items()):  # perhaps: one place may count twice
+            places: dict[tuple[int, int], int] = {}
+            for array in arrays:
+                places |= _once(self._places, array, _bytes_by_place)
+            now: Counter[int] = Counter()
+            for (device, _), bytes_ in places.items():
+                now[device] += bytes_
+            for device, bytes_ in now.items():
+                most[device] = max(most[device], bytes_)
+
+
+def _once(known: dict[int, tuple[Any, dict]], array: Any, look_up: Callable[[Any], dict]) -> dict:
+    """What was looked up for this array, which is not kept alive by it."""
+    if id(array) not in known or known[id(array)][0]() is not array:
+        known[id(array)] = weakref.ref(array), look_up(array)
+    return known[id(array)][1]
+
+
+def _bytes_by_device(array: Any) -> dict[int, int]:
+    bytes_ = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
+    return {device.id: bytes_ for device in array.devices()}
+
+
+def _bytes_by_place(array: Any) -> dict[tuple[int, int], int]:
+    shards = array.addressable_shards
+    return {(shard.device.id, shard.data.unsafe_buffer_pointer()): shard.data.nbytes for shard in shards}
 
 
 def _largest_on_host() -> int:
