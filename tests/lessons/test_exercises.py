@@ -310,9 +310,7 @@ def test_same_looks_at_each_copy(devices):
     shape = NamedSharding(mesh, P())
     copies = [jax.device_put(np.arange(3.0) + (d.id == 5), d) for d in devices]
     got = jax.make_array_from_single_device_arrays((3,), shape, copies)
-    with pytest.raises(
-        Wrong, match=r"in the copy on device 5, differs in 3 of 3 values; at \[0\] it is 1.0"
-    ):
+    with pytest.raises(Wrong, match=r"in the copy on device 5, differs in 3 of 3 values; at \[0\] it is 1.0"):
         same(got, jax.device_put(np.arange(3.0), shape))
 
 
