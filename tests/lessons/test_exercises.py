@@ -18,6 +18,7 @@ from utils import exercises
 from utils.exercises import Prediction, Wrong, ex02, number, numbers, same
 from utils.mesh import make_mesh
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 WRONG, GUESSES, ALL, PREDICTIONS = {}, {}, [], {}
 for lesson in map(notebooks.number, notebooks.lessons()):
     tables = importlib.import_module(f"tests.wrong_answers.ex{lesson}")
