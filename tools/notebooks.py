@@ -7,6 +7,8 @@ from pathlib import Path
 
 import nbformat
 
+from tools import NUMBER
+
 ROOT = Path(__file__).resolve().parent.parent
 SETUP = ROOT / "tools" / "setup_cell.py"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -16,8 +18,16 @@ CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # what a
 
 def lessons(root: Path = ROOT) -> list[Path]:
     """In the order of the course. A lesson in two parts is 05 and 05b."""
-    found = [*(root / "notebooks").glob("[0-9][0-9]_*.ipynb"), *(root / "notebooks").glob("[0-9][0-9]b_*.ipynb")]
-    return sorted(found, key=number)
+    found = (root / "notebooks").glob("*.ipynb")
+    return sorted((path for path in found if re.match(f"{NUMBER}_", path.name)), key=number)
+
+
+def lesson(wanted: str, root: Path = ROOT) -> Path:
+    """The notebook of this number. Raises ValueError, with the numbers that there are, where none has it."""
+    found = {number(path): path for path in lessons(root)}
+    if wanted not in found:
+        raise ValueError(f"there is no lesson {wanted}; there are {', '.join(found)}")
+    return found[wanted]
 
 
 def number(path: Path) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import notebooks
+from tools import NUMBER, notebooks
 
 OUT = notebooks.ROOT / "slides"
 TEMPLATE = notebooks.ROOT / "tools" / "slides_template"
@@ -112,7 +112,7 @@ def blocks(source: str) -> list[str]:
 
 
 def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str]) -> nbformat.NotebookNode:
-    source = re.sub(r"\((\d\db?_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
+    source = re.sub(rf"\(({NUMBER}_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
     return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
 
 

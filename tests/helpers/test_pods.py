@@ -162,7 +162,7 @@ def test_two_notebooks_at_once():
 
 @pytest.mark.long
 def test_the_lesson_reads_the_same_without_libtpu(clone: Path):
-    [path] = [path for path in notebooks.lessons() if notebooks.number(path) == record.LESSON]
+    path = notebooks.lesson(record.LESSON)
     lesson = notebooks.read(path)
     hidden = notebooks.read(path)
     hide = "import importlib.util as u\n_find = u.find_spec\n"

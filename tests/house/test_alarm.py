@@ -154,6 +154,14 @@ def test_a_long_line_is_cut(tmp_path):
     assert last == "last: y"
 
 
+def test_the_weekly_run_s_command_needs_no_packages(github):
+    weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    assert "run: python3 -m tools.alarm " in weekly
+    command = [sys.executable, "-S", "-m", "tools.alarm", "newest", "no report", "no log"]  # -S: the library alone
+    run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True)
+    assert run.stdout == "https://github.com/a/b/issues/7\n", run.stderr
+
+
 def test_gh_that_fails_is_an_error(github, capsys):
     (github / "gh").write_text("#!/bin/sh\nexit 4\n")
     with pytest.raises(SystemExit, match="gh issue list failed"):

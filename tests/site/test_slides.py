@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.site.conftest import serve
+from tools import notebooks
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]*_*.ipynb"))
+LESSONS = [path.stem for path in notebooks.lessons()]
 WIDTH, HEIGHT = 1280, 720
 
 STATE = """() => {
@@ -33,9 +32,9 @@ STATE = """() => {
 @pytest.fixture(scope="module")
 def address():
     """Make the slides, and serve them on this machine."""
-    made = subprocess.run(["make", "slides"], cwd=ROOT, capture_output=True, text=True)
+    made = subprocess.run(["make", "slides"], cwd=notebooks.ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    yield from serve(ROOT / "slides")
+    yield from serve(notebooks.ROOT / "slides")
 
 
 @pytest.fixture
