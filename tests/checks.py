@@ -113,7 +113,7 @@ def structure_faults(path: Path, root: Path = notebooks.ROOT) -> list[str]:
     """What HOUSE asks of a notebook and a program can tell."""
     raw = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(raw, as_version=4)
-    faults = [] if raw == notebooks.dumps(notebook) else ["not in canonical form: run make refresh"]
+    faults = [] if raw == notebooks.dumps(notebook) else ["not in canonical form (counts, or metadata that says nothing): run make stamp"]
     if path.stat().st_size > 600_000:
         faults.append("larger than 600 kB")
     cells = notebook.cells

@@ -68,12 +68,14 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 
 def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The form that is committed: no counts, no timestamps, only the metadata that the course uses."""
+    """The form that is committed: no counts, no timestamps, only metadata that the course uses and that says something."""
     notebook = nbformat.from_dict(notebook)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in CELL_METADATA})
+        if cell.metadata.get("slideshow", {}).get("slide_type", "") in ("", slide_rule(cell)):
+            cell.metadata.pop("slideshow", None)
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.outputs = [_canonical_output(output) for output in merge_streams(cell.outputs)]
@@ -115,6 +117,17 @@ def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if "execution_count" in output:
         output.execution_count = None
     return output
+
+
+def slide_rule(cell: nbformat.NotebookNode) -> str:
+    """Where a cell stands on the slides unless its metadata says otherwise. (CONTRIBUTING, Slides, says it in words.)"""
+    if cell.cell_type == "code":
+        return "skip" if re.fullmatch(r"setup|imports|ex-.*-(stub|check)", cell.id) else "subslide"
+    text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
+    if re.search(r"^##? ", text, re.M):
+        return "slide"
+    shown = re.search(r"^(### |> \*\*Predict\.\*\*)", text, re.M) or "slide-text" in cell.metadata.get("tags", [])
+    return "subslide" if shown else "notes"
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:

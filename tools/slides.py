@@ -1,8 +1,8 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
-A cell's `slideshow` metadata says where it stands (see CONTRIBUTING, Slides). What a slide shows of it is decided here:
-questions, code, outputs and pictures; the prose between them goes to the speaker's notes. Everything is put on disk,
-reveal.js as well, so that slides need no network.
+Where a cell stands says the rule in tools/notebooks.py, or its `slideshow` metadata where it differs (see CONTRIBUTING,
+Slides). What a slide shows of it is decided here: questions, code, outputs and pictures; the prose between them goes to
+the speaker's notes. Everything is put on disk, reveal.js as well, so that slides need no network.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
 
 
-def slide_type(cell: nbformat.NotebookNode) -> str | None:
-    return cell.metadata.get("slideshow", {}).get("slide_type")
+def slide_type(cell: nbformat.NotebookNode) -> str:
+    """By the cell's metadata; without any, by the rule."""
+    return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.slide_rule(cell)
 
 
 def arrange(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
