@@ -68,7 +68,7 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 
 def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The form that is committed: no counts, no timestamps, only metadata that the course uses and that says something."""
+    """The form that is committed: no counts, no timestamps, only the metadata that the course uses, and needs."""
     notebook = nbformat.from_dict(notebook)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -120,7 +120,7 @@ def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def slide_rule(cell: nbformat.NotebookNode) -> str:
-    """Where a cell stands on the slides unless its metadata says otherwise. (CONTRIBUTING, Slides, says it in words.)"""
+    """Where a cell stands on the slides unless its metadata says otherwise. (In words: CONTRIBUTING, Slides.)"""
     if cell.cell_type == "code":
         return "skip" if re.fullmatch(r"setup|imports|ex-.*-(stub|check)", cell.id) else "subslide"
     text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings

@@ -1,4 +1,4 @@
-"""Slides: where each cell stands, that no answer stands beside its question, and a page that needs nothing from elsewhere."""
+"""Slides: each cell has its place, no answer stands beside its question, and a page needs nothing from elsewhere."""
 
 from __future__ import annotations
 
