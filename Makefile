@@ -16,7 +16,7 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab room slides site test test-oldest test-newest test-site check format links refresh record stamp bench \
+.PHONY: help setup lab room slides site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
 help:  ## list what make can do
@@ -79,7 +79,10 @@ links: test-environment  ## check the links that lead out of the repository (nee
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
 	@.venv/bin/python -m tools.refresh $(LESSONS)
 
-stamp: test-environment  ## write the repository's name everywhere: REPOSITORY=owner/name REVISION=v1
+lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"
+	@.venv/bin/python -m tools.lesson "$$NUMBER" "$$NAME" "$$TITLE"
+
+stamp: test-environment  ## write what follows from the notebooks, and the repository's name: REPOSITORY=owner/name REVISION=v1
 	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)"
 
 record:  ## compile lesson 08's programs for TPUs and record what the compiler says (needs libtpu; 4 minutes)

@@ -7,9 +7,10 @@ import subprocess
 import pytest
 
 from tests.site.conftest import serve
-from tools import notebooks
+from tools import notebooks, readme
 
 LESSONS = [path.stem for path in notebooks.lessons()]
+DRAFTS = {path.stem for path in notebooks.lessons() if readme.row(path).draft}
 WIDTH, HEIGHT = 1280, 720
 
 STATE = """() => {
@@ -73,7 +74,7 @@ def test_a_lesson_from_first_to_last(opened, address, stem):
         page.keyboard.press("ArrowRight")
         state = page.evaluate(STATE)
     assert faults == []
-    assert len(visited) == total > 20
+    assert len(visited) == total > (2 if stem in DRAFTS else 20)
     assert complaints == []
     assert [url for url in asked if not url.startswith((address, "data:"))] == []
 

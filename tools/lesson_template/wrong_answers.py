@@ -1,0 +1,23 @@
+"""Wrong answers to the exercises of notebook NN, and right ones in unusual forms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from utils.exercises import exNN
+
+# exercise: [(wrong answer, what the message must say)]
+WRONG = {
+    exNN.bytes_of_part: [
+        (lambda rows, columns: 4 * rows * columns, "That is the whole array"),
+        (lambda rows, columns: rows * columns // 8, "how many bytes has a float32?"),
+    ],
+}
+
+# exercise: [right answer in an unusual form]
+RIGHT = {
+    exNN.bytes_of_part: [
+        lambda rows, columns: np.zeros((rows // 8, columns), np.float32).nbytes,
+        lambda rows, columns: np.float64(rows * columns / 2),
+    ],
+}
