@@ -16,7 +16,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from tools import NUMBER, notebooks, readme
+from tools import NUMBER, names, notebooks, readme
 from utils.exercises import Exercise, Prediction
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -122,6 +122,7 @@ def structure_faults(path: Path) -> list[str]:
         faults.append("two cells have one id")
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
     faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
+    faults += [f"an editor made up the id {name!r}: run make stamp" for name in ids if names.MADE_UP.fullmatch(name)]
     faults += [*_order_faults(cells), *_place_faults(path, cells), *_text_faults(cells, path.parent)]
     try:
         draft = readme.row(path).draft

@@ -1,7 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
 Without arguments it writes anew what follows from other places: the setup cell and the badges of each lesson, from the
-constant in tools/setup_cell.py; its canonical form; and, in README, the lessons' tables and their count.
+constant in tools/setup_cell.py; names for new cells, and the canonical form; and README's tables of the lessons.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from tools import notebooks, readme
+from tools import names, notebooks, readme
 
 PAGES = (  # besides the notebooks, what holds the repository's address
     "README.md",
@@ -58,6 +58,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
                 cell.source = text.rstrip("\n")
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
+        names.give(notebook)
         notebooks.write(notebook, path)
     page = root / "README.md"
     page.write_text(readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text), encoding="utf-8")

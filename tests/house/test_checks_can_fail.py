@@ -263,6 +263,10 @@ def everywhere(old: str, new: str) -> Callable[[Any], None]:
 FAULTS = {
     "setup changed": (append("setup", "\nprint('mine')"), "the setup cell is not the common one"),
     "id in capitals": (rename("recap", "Recap"), "id 'Recap' is not kebab-case"),
+    "id by JupyterLab": (
+        rename("sums", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
+        "an editor made up the id 'd1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a': run make stamp",
+    ),
     "second title": (append("see", "\n\n# Another title"), "not exactly one H1"),
     "no plan": (replace("plan", "**You will learn to**", "You learn"), "the plan is not"),
     "no minutes": (replace("plan", "75 minutes", "an hour"), "lacks a line of the form: **You need**"),

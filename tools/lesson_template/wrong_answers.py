@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 
 from utils.exercises import exNN
@@ -14,10 +15,12 @@ WRONG = {
     ],
 }
 
-# exercise: [right answer in an unusual form]
+# exercise: [right answers in unusual forms]
 RIGHT = {
     exNN.bytes_of_part: [
         lambda rows, columns: np.zeros((rows // 8, columns), np.float32).nbytes,
         lambda rows, columns: np.float64(rows * columns / 2),
+        lambda rows, columns: np.array(4 * rows * columns) // 8,
+        lambda rows, columns: jnp.zeros((rows, columns)).nbytes / 8,
     ],
 }
