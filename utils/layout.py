@@ -63,7 +63,9 @@ def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
     Raises ValueError where the two differ in shape or type, or live on different devices; else errors as `pieces`.
     """
     if before.shape != after.shape or before.dtype != after.dtype:
-        raise ValueError(f"one array in two layouts, please: {before.shape} {before.dtype}, {after.shape} {after.dtype}")
+        raise ValueError(
+            f"one array in two layouts, please: {before.shape} {before.dtype}, {after.shape} {after.dtype}"
+        )
     old, new = piece_of(before), piece_of(after)
     if old.keys() != new.keys():
         raise ValueError(f"the first lives on devices {sorted(old)}, the second on {sorted(new)}")
@@ -77,6 +79,16 @@ def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
 def piece_of(array: Any) -> dict[int, Piece]:
     """By device, the piece that it holds. Errors as `pieces`."""
     return {device: piece for piece, devices in pieces(array).items() for device in devices}
+
+
+def holders(array: Any, index: tuple[int, ...]) -> list[int]:
+    """The ids of the devices that hold one element; `index` has a number for each axis. Errors as `pieces`."""
+    return [
+        device
+        for piece, devices in pieces(array).items()
+        if all(start <= i < stop for i, (start, stop) in zip(index, piece, strict=True))
+        for device in devices
+    ]
 
 
 def overlap(one: Piece, other: Piece) -> Piece:

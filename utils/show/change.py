@@ -39,7 +39,9 @@ def draw_change(before: Any, after: Any) -> Picture:
             (top, bottom), (left, right) = ((0, 1),) * (2 - len(piece)) + piece
             color, hatch = LOOKS[look]
             axes.add_patch(
-                Rectangle((left, top), right - left, bottom - top, facecolor=color, hatch=hatch, edgecolor="white", lw=0)
+                Rectangle(
+                    (left, top), right - left, bottom - top, facecolor=color, hatch=hatch, edgecolor="white", lw=0
+                )
             )
         if max(shape) <= 16:  # the elements
             axes.set_xticks(range(shape[1] + 1), minor=True)
@@ -48,7 +50,9 @@ def draw_change(before: Any, after: Any) -> Picture:
         axes.tick_params(which="both", length=0)
         axes.set(xlim=(0, shape[1]), ylim=(shape[0], 0), aspect="auto", xticks=[], yticks=[])
         axes.set_title(f"device {device}: {bytes_of[device]:,} bytes", fontsize=10)
-    handles = [Rectangle((0, 0), 1, 1, facecolor=color, hatch=hatch, edgecolor="white") for color, hatch in LOOKS.values()]
+    handles = [
+        Rectangle((0, 0), 1, 1, facecolor=color, hatch=hatch, edgecolor="white") for color, hatch in LOOKS.values()
+    ]
     figure.legend(handles, LOOKS, loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     told = (
         f"device {device} keeps {math.prod(piece_shape(overlap(old[device], new[device])))} elements of its new piece, "
