@@ -168,7 +168,7 @@ def test_gh_that_fails_is_an_error(github, capsys):
         alarm.post("title", "text")
 
 
-def test_two_workers_report_the_versions_too(tmp_path):
+def test_workers_report_the_versions_too(tmp_path):
     """What the tests' own configuration writes into the report survives pytest-xdist, which loses a fixture's."""
     import jax
 
@@ -176,7 +176,7 @@ def test_two_workers_report_the_versions_too(tmp_path):
         f"@pytest.fixture(scope='session', autouse=True)\ndef {name}():\n    pass\n" for name in ("devices", "fonts")
     )
     (tmp_path / "test_it.py").write_text(f"{stand_ins}def test_it():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", "2", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", "1", "-p", "no:cacheprovider"]
     run = subprocess.run(
         [*command, "--junitxml=report.xml", "test_it.py"],
         cwd=tmp_path,
