@@ -281,7 +281,7 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
         compared += names
         if len(names) != len(re.findall(r"^guess = ", cell.source, re.M)) or len(names) > 1:
             faults.append(f"{cell.id}: a guess and its comparison do not stand in one cell, one of each")
-        elif names and not re.match(r"guess = None  # \w|guess = None  # \(", cell.source):
+        elif names and not re.match(r"guess = None  # [\w("]", cell.source):
             faults.append(f"{cell.id}: does not begin with `guess = None  # what is asked`")
     if sorted(compared) != sorted(predictions_of(module)):
         faults.append(f"compared {sorted(compared)}, the module has {sorted(predictions_of(module))}")
