@@ -78,7 +78,7 @@ def test_bytes_that_arrive():
     """By hand: from halves of the rows to quarters, a row of 8 floats, 32 bytes, where it lay in the other half."""
     rows, quarters = put((4, 8), P("x")), put((4, 8), P("y"))
     assert bytes_arriving(rows, quarters) == {0: 0, 1: 0, 2: 32, 3: 32, 4: 32, 5: 32, 6: 0, 7: 0}
-    # From columns in pairs to columns one by one: 4 numbers, held by the devices 0 and 7 alone ('x' first: 0 1 2 ... 7).
+    # From pairs of columns to single ones, 4 numbers: held by devices 0 and 7 alone ('x' first: 0 1 2 ... 7).
     pairs, eighths = put((4, 8), P(None, "y")), put((4, 8), P(None, ("x", "y")))
     assert bytes_arriving(pairs, eighths) == {0: 0, 7: 0, **dict.fromkeys(range(1, 7), 16)}
     assert set(bytes_arriving(eighths, put((4, 8), P())).values()) == {28 * 4}
