@@ -142,7 +142,11 @@ def test_the_table_is_readmes():
     table = site.rows(README)
     assert [row.path for row in table] == [f"notebooks/{path.name}" for path in notebooks.lessons()]
     first = table[0]
-    assert (first.number, first.title, first.minutes) == ("00", "JAX in twenty minutes", 50)
+    assert (first.number, first.title, first.minutes) == (
+        "00",
+        "JAX for people who know NumPy (or PyTorch)",
+        60,
+    )
     assert first.builds.startswith("a reader of handwritten digits")
     page = site.front_page((site.SITE / "index.md").read_text(encoding="utf-8"), README)
     assert "{{" not in page and page.count("<li><span class='number'>") == len(table)
