@@ -13,8 +13,8 @@ NO_WORK = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
 def operations(f: Callable[..., Any], *args: Any) -> tuple[int, int]:
     """The operations of f(*args), as traced (the lines of its jaxpr) and as compiled. Nothing is run.
 
-    A function that JAX jits by itself, such as `jnp.where`, counts as one of the first. Operations that the compiler
-    has fused count as one of the second.
+    A function that JAX jits by itself, such as `jnp.where`, is one of the first. Operations that the compiler has fused
+    are one of the second.
     """
     import jax
 
