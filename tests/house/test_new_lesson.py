@@ -45,19 +45,21 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
         )
         assert run.returncode == 0, run.stdout + run.stderr
 
-    python("-m", "tools.lesson", "10", "toy", "A toy's lesson")
-    concern = "(10 or bytes_of_part or readme or changelog or front_page or import_line) and not alone"
-    files = [f"tests/house/test_{name}.py" for name in ("open", "repository", "site_sources", "slides", "utils")]
-    python("-m", "pytest", "tests/lessons", *files, "-k", concern)
-    python("-m", "tools.stamp")  # has nothing to add
-    made = copy / "notebooks" / "10_toy.ipynb"
-    notebook = notebooks.read(made)
-    assert {"image/png"} & {
-        kind for cell in notebook.cells for output in cell.get("outputs", []) for kind in output.get("data", {})
-    }
-    before = notebooks.read(copy / "notebooks" / notebooks.lesson("09").name).cells[-1].source
-    assert before.endswith("**Next:** [10 · A toy's lesson](10_toy.ipynb)")
-    assert notebook.cells[-1].source.endswith("**Next:** [90 · Old code, new JAX](90_old_code_new_jax.ipynb)")
+    python("-m", "tools.lesson", "89", "toy", "A toy's lesson")  # between Part III and the appendix
+    houses = [f"tests/house/test_{name}.py" for name in ("site_sources", "slides")]
+    python("-m", "pytest", "tests/lessons", *houses, "-k", "(89 or bytes_of_part) and not alone")
+    before, made, after = notebooks.lessons(copy)[-3:]
+    notebook, text = notebooks.read(made), (copy / "README.md").read_text(encoding="utf-8")
+    assert (
+        readme.listed(text, readme.rows(copy)) == text and "| 89 | [A toy's lesson](notebooks/89_toy.ipynb) | " in text
+    )
+    assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
+    assert notebook.cells[-1].source.endswith(f"**Next:** {lesson.link(after)}")
+    # What an import line brings is worded as in the table of utils.
+    table = (copy / "utils" / "README.md").read_text(encoding="utf-8")
+    brings = re.findall(r"^from utils.* import .*  # (.+)$", notebook.cells[3].source, re.M)
+    assert len(brings) == 4 and all(f"| {words} |" in table for words in brings)
 
 
 def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
