@@ -3,6 +3,12 @@ PYTHON ?= python3
 ENVIRONMENT = $(PYTHON) tools/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
 PYTEST = -m pytest
+# Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
+WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
+# What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
+PASSES ?=
+THE_DEFAULT = --passes $(or $(PASSES),doubled)
+EVERY_JAX = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes plain)
 ARGS ?=
 LESSONS ?=
 REPOSITORY ?=
@@ -27,17 +33,17 @@ room:  ## say in seconds whether this machine is ready for the course, and what 
 
 test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
-	@.venv/bin/python $(PYTEST) $(ARGS)
+	@.venv/bin/python $(PYTEST) $(WORKERS) $(THE_DEFAULT) $(ARGS)
 
-test-oldest:  ## the same lessons and unit tests on the oldest supported JAX, as in Colab
+test-oldest:  ## the lessons and the helpers on the oldest supported JAX, as in Colab
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
-	@.venv-oldest/bin/python $(PYTEST) $(ARGS)
+	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
 
 test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt

@@ -20,6 +20,7 @@ from tools import notebooks
 from utils.exercises import Exercise, Prediction
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+GUESS = "our guess"  # Your guess, your guess: what every line about a guess holds
 MASKS = [  # what differs from run to run and from machine to machine
     (re.compile(r"\d[\d.,]*(e-?\d+)? ?(ns|µs|ms|s)\b"), "<duration>"),
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
@@ -86,16 +87,16 @@ def stderr_faults(notebook: Any) -> list[str]:
     return faults
 
 
-def doubled(notebook: Any) -> Any:
-    """The notebook with each code cell twice in a row."""
+def doubled(notebook: Any, again: Any = None) -> Any:
+    """The notebook with each code cell twice in a row; the second time as it stands in `again`, where that is given."""
     twice = nbformat.from_dict(notebook)
     twice.cells = []
-    for cell in notebook.cells:
+    for cell, other in zip(notebook.cells, (again or notebook).cells, strict=True):
         twice.cells.append(nbformat.from_dict(cell))
         if cell.cell_type == "code":
-            again = nbformat.from_dict(cell)
-            again.id = f"{cell.id}-again"
-            twice.cells.append(again)
+            second = nbformat.from_dict(other)
+            second.id = f"{cell.id}-again"
+            twice.cells.append(second)
     return twice
 
 
@@ -264,11 +265,23 @@ def reading_faults(executed: Any, module: ModuleType, guesses: dict[Prediction, 
     faults = []
     for cell, prediction in _compared(executed, module):
         truth = guesses[prediction][0]
-        lines = [line for _, text in texts(cell) for line in text.splitlines() if "our guess" in line]
+        lines = [line for _, text in texts(cell) for line in text.splitlines() if GUESS in line]
         if len(lines) != (len(truth) if isinstance(truth, dict) else 1):
             faults.append(f"{cell.id}: says {len(lines)} things about the guess")
         faults += [f"{cell.id}: {line}" for line in lines if not line.endswith(": right.")]
     return faults
+
+
+def unguessed(executed: Any) -> Any:
+    """What a notebook with guesses says besides what it says of them: the page, if a guess changes nothing else."""
+    plain = nbformat.from_dict(executed)
+    for cell in plain.cells:
+        if cell.cell_type == "code":
+            cell.outputs = notebooks.merge_streams(cell.outputs)
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream":
+                output.text = "".join(line for line in output.text.splitlines(True) if GUESS not in line)
+    return plain
 
 
 def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Prediction]]:

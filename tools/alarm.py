@@ -1,7 +1,7 @@
 """Report a weekly run that failed: one issue for each kind of run, opened the first time and kept up to date after.
 
 Runs on a bare Python with GitHub's `gh` on the PATH, in GitHub Actions, which says in the environment which run it is.
-usage: alarm.py newest|nightly|links REPORT LOG
+usage: alarm.py newest|nightly|oldest|links REPORT LOG
 REPORT is what pytest's --junitxml wrote (missing where no test ran), LOG what the run printed.
 """
 
@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 TITLES = {
     "newest": "Weekly run: the course fails on the newest JAX",
     "nightly": "Weekly run: the course fails on JAX's nightly build",
+    "oldest": "Weekly run: the course fails on the oldest supported JAX",
     "links": "Weekly run: links lead nowhere",
 }
 LIMIT = 65_536  # characters that GitHub takes for the body of an issue

@@ -39,13 +39,6 @@ def run(notebook: Any, folder: Path) -> Any:
     return execute(folder / "small.ipynb")
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    (tmp_path / "utils").symlink_to(notebooks.ROOT / "utils")
-    (tmp_path / "notebooks").mkdir()
-    return tmp_path / "notebooks"
-
-
 # 1. Does it run?
 
 
@@ -90,7 +83,9 @@ def test_faults_are_refused_one_a_line():
 
 
 def test_a_figure_that_shows_something_else_is_caught(clone):
-    page = small("from utils import draw\nfrom utils.mesh import make_mesh\ndraw.mesh(make_mesh((2, 4), ('x', 'y')))")
+    page = small(
+        "from utils.show import draw\nfrom utils.mesh import make_mesh\ndraw.mesh(make_mesh((2, 4), ('x', 'y')))"
+    )
     executed = run(page, clone)
     page.cells = [nbformat.from_dict(found) for found in executed.cells]
     assert checks.output_faults(page, executed) == []

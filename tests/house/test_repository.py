@@ -137,41 +137,75 @@ def make_environment(folder: Path, *arguments: str, python: str = sys.executable
     )
 
 
-def test_environment_is_made_once(tmp_path):
-    (tmp_path / "requirements.txt").write_text("# nothing\n")
-    first = make_environment(tmp_path, "venv", "requirements.txt")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
+    """A folder with an environment in it, and what its making said."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "requirements.txt").write_text("# nothing\n")
+    return folder, make_environment(folder, "venv", "requirements.txt")
+
+
+def test_environment_is_made_once(made):
+    folder, first = made
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines()[0].startswith("Creating venv with Python 3.")
     assert first.stdout.splitlines()[-1].startswith("Ready after ")
-    assert make_environment(tmp_path, "venv", "requirements.txt").stdout == ""
-    (tmp_path / "more.txt").write_text("# nothing either\n")
-    more = make_environment(tmp_path, "venv", "requirements.txt", "more.txt")
+    assert make_environment(folder, "venv", "requirements.txt").stdout == ""
+    (folder / "more.txt").write_text("# nothing either\n")
+    more = make_environment(folder, "venv", "requirements.txt", "more.txt")
     assert more.stdout.startswith("Installing what more.txt names")
-    assert make_environment(tmp_path, "venv", "requirements.txt").stdout == ""
+    assert make_environment(folder, "venv", "requirements.txt").stdout == ""
 
 
-def test_no_network_is_one_line(tmp_path):
-    (tmp_path / "requirements.txt").write_text("jax\n")
+def test_no_network_is_one_line(made):
+    folder, _ = made
+    (folder / "jax.txt").write_text("jax\n")
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}
-    run = make_environment(tmp_path, "venv", "requirements.txt", **offline, PIP_RETRIES="0", PIP_FIND_LINKS="")
+    run = make_environment(folder, "venv", "jax.txt", **offline, PIP_RETRIES="0", PIP_FIND_LINKS="")
     assert run.returncode == 1
     assert len(run.stderr.splitlines()) == 1
     assert "Connect to the network" in run.stderr
 
 
-def test_a_package_that_does_not_exist_is_named_in_one_line(tmp_path):
-    (tmp_path / "requirements.txt").write_text("./no-such-folder\n")
-    run = make_environment(tmp_path, "venv", "requirements.txt")
+def test_a_package_that_does_not_exist_is_named_in_one_line(made):
+    folder, _ = made
+    (folder / "none.txt").write_text("./no-such-folder\n")
+    run = make_environment(folder, "venv", "none.txt")
     assert run.returncode == 1
     assert run.stderr.startswith("Error: the packages could not be installed: ERROR: ")
     assert len(run.stderr.splitlines()) == 1
 
 
-def test_an_active_environment_does_not_count(tmp_path):
-    (tmp_path / "requirements.txt").write_text("# nothing\n")
-    assert make_environment(tmp_path, "venv", "requirements.txt").returncode == 0
-    again = make_environment(tmp_path, "venv", "requirements.txt", python=str(tmp_path / "venv" / "bin" / "python"))
+def test_an_active_environment_does_not_count(made):
+    folder, _ = made
+    again = make_environment(folder, "venv", "requirements.txt", python=str(folder / "venv" / "bin" / "python"))
     assert (again.returncode, again.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(("status", "asked"), [(0, ["uv"]), (1, ["uv", "pip"])])
+def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, status, asked):
+    log = tmp_path / "log"
+    for name, code in (("uv", status), ("venv/bin/python", 0)):
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{name} $@" >> {log}\nexit {code}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    environment.install(str(tmp_path / "venv"), ["a.txt", "b.txt"])
+    said = [line for line in log.read_text().splitlines() if " install " in line]
+    assert [line.split(" ")[0].replace("venv/bin/python", "pip") for line in said] == asked
+    assert all(line.endswith("-r a.txt -r b.txt") for line in said)
+
+
+def test_uv_is_told_what_pip_was_told(made, monkeypatch):
+    python = str(made[0] / "venv" / "bin" / "python")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
+    told = environment.pip_settings(python)
+    assert told["index-url"] == "https://mirror.example/simple"
+    assert environment.as_uv_says(told)["UV_DEFAULT_INDEX"] == "https://mirror.example/simple"
+    monkeypatch.setenv("PIP_CONSTRAINT", "nightly.txt")  # admits pre-releases, which uv reads otherwise
+    assert environment.as_uv_says(environment.pip_settings(python)) is None
 
 
 @pytest.mark.parametrize(

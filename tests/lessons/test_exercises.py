@@ -15,9 +15,10 @@ from jax.sharding import PartitionSpec as P
 from tests.checks import exercises_of, predictions_of
 from tools import notebooks
 from utils import exercises
-from utils.exercises import Prediction, Wrong, ex02, number, numbers, same
+from utils.exercises import Choice, Prediction, Wrong, ex02, number, numbers, same
 from utils.mesh import make_mesh
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 WRONG, GUESSES, ALL, PREDICTIONS = {}, {}, [], {}
 for lesson in map(notebooks.number, notebooks.lessons()):
     tables = importlib.import_module(f"tests.wrong_answers.ex{lesson}")
@@ -205,3 +206,27 @@ def test_a_bug_in_a_judge_is_not_the_readers_fault():
 
     with pytest.raises(KeyError):
         exercises.exercise(judge, "hint")(lambda: None).verdict(lambda: 1)
+
+
+def test_readings_of_a_choice(capsys):
+    slope = Choice({"0": "both ways are computed", "an error": "nothing raises"})
+    for guess, said in [
+        (None, ""),
+        ("nan", "Your guess, nan: right.\n"),
+        (float("nan"), "Your guess, nan: right.\n"),
+        (0.0, "Your guess, 0, is not so: it is nan: both ways are computed.\n"),
+        (" An  Error", "Your guess, an error, is not so: it is nan: nothing raises.\n"),
+        ("zero", "Your guess is 'zero'; expected '0', 'an error' or 'nan'.\n"),
+    ]:
+        slope.compare(guess, jnp.float32("nan"))
+        assert capsys.readouterr().out == said
+    shape = Choice({"(3,)": "one for each example"}, free=True)
+    for guess, said in [((5, 3), ": right."), ("(5,3)", ": right."), ((3,), "(5, 3): one for each example."), (4, "4, i")]:
+        [line] = shape.readings(guess, (5, 3))
+        assert said in line
+    both = Choice({"yes": "", "no": ""}, own={"b": {"no": "b is"}})
+    assert both.readings((False, False), {"a": "no", "b": True}) == [
+        "a: your guess, no: right.",
+        "b: your guess, no, is not so: it is yes: b is.",
+    ]
+    assert both.readings("no", {"a": 1, "b": 2}) == ["Your guess is 'no'; expected 2 answers: a, b."]

@@ -1,11 +1,13 @@
 """Exercises and predictions that check themselves; one file for each lesson."""
 
+from utils.exercises.choice import Choice
 from utils.exercises.exercise import Exercise, Verdict, exercise
 from utils.exercises.judge import Wrong, number, numbers, on_eight, part, same, spell
 from utils.exercises.prediction import Prediction
 from utils.exercises.slips import Slips, amount, by_factors, named_slips, off_by
 
 __all__ = [
+    "Choice",
     "Exercise",
     "Prediction",
     "Slips",
