@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests import checks
-from tools import notebooks
+from tools import NUMBER, notebooks
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
 # A paragraph that ends in or holds "NNN minutes", then a table with the column Minutes first.
@@ -20,8 +20,7 @@ RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")  # in the column How: the room
 
 def lesson(number: str) -> dict:
     """A lesson as its notebook says: its headings, the minutes of its exercises, its own minutes, its code by part."""
-    [path] = [path for path in notebooks.lessons() if notebooks.number(path) == number]
-    every = notebooks.read(path).cells
+    every = notebooks.read(notebooks.lesson(number)).cells
     cells = [cell for cell in every if cell.cell_type == "markdown"]
     text = "\n".join(cell.source for cell in cells)
     exercises = re.findall(r"^### Exercise (\S+) — .*· (\d+) min\)$", text, re.M)
@@ -190,7 +189,7 @@ def test_a_lesson_gets_no_more_than_it_takes():
 
 
 def test_what_to_ask_the_room_stands_in_the_lessons():
-    asked = re.findall(r"^\*\*(\d\db?) · (.+?)\.\*\* \*", GUIDE, re.M)
+    asked = re.findall(rf"^\*\*({NUMBER}) · (.+?)\.\*\* \*", GUIDE, re.M)
     assert len(asked) > 15
     for number, heading in asked:
         assert heading in LESSONS[number]["headings"], (number, heading)

@@ -20,13 +20,26 @@ from tests.checks import exercises_of, predictions_of
 from tests.mutants import mutants
 from tools import notebooks
 from utils import exercises
-from utils.exercises import Prediction, Wrong, ex02, explained, flag, limits, number, numbers, one_of, same, several
+from utils.exercises import (
+    Choice,
+    Prediction,
+    Wrong,
+    ex02,
+    explained,
+    flag,
+    limits,
+    number,
+    numbers,
+    one_of,
+    same,
+    several,
+)
 from utils.mesh import make_mesh
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 # Lessons whose judges do not yet refuse every change of a solution, and have no right answers in unusual forms.
 LATER = {
-    "00",
-    "01",
     "03",
     "04",
     "05",
@@ -441,3 +454,32 @@ def test_what_an_answer_prints_or_changes_is_its_own_business(capsys):
     assert given.tolist() == [0, 1, 2]
     assert judged(judge, copies=False).verdict(answer).outcome == "wrong"
     assert capsys.readouterr().out == "so far\n" * 4
+
+
+def test_readings_of_a_choice(capsys):
+    slope = Choice({"0": "both ways are computed", "an error": "nothing raises"})
+    for guess, said in [
+        (None, ""),
+        ("nan", "Your guess, nan: right.\n"),
+        (float("nan"), "Your guess, nan: right.\n"),
+        (0.0, "Your guess, 0, is not so: it is nan: both ways are computed.\n"),
+        (" An  Error", "Your guess, an error, is not so: it is nan: nothing raises.\n"),
+        ("zero", "Your guess is 'zero'; expected '0', 'an error' or 'nan'.\n"),
+    ]:
+        slope.compare(guess, jnp.float32("nan"))
+        assert capsys.readouterr().out == said
+    shape = Choice({"(3,)": "one for each example"}, free=True)
+    for guess, said in [
+        ((5, 3), ": right."),
+        ("(5,3)", ": right."),
+        ((3,), "(5, 3): one for each example."),
+        (4, "4, i"),
+    ]:
+        [line] = shape.readings(guess, (5, 3))
+        assert said in line
+    both = Choice({"yes": "", "no": ""}, own={"b": {"no": "b is"}})
+    assert both.readings((False, False), {"a": "no", "b": True}) == [
+        "a: your guess, no: right.",
+        "b: your guess, no, is not so: it is yes: b is.",
+    ]
+    assert both.readings("no", {"a": 1, "b": 2}) == ["Your guess is 'no'; expected 2 answers: a, b."]

@@ -315,7 +315,7 @@ WRONG = {
         (padding_in_the_mean, "count as rows in the mean, though not in the squares"),
         (divides_by_padded, "you divide by 16 in the end; 10 rows are real"),
         (drops_the_rest, "you drop the last 2 rows"),
-        (always_four, "P('x') on a 3 x 2 mesh: the rows are cut in 3"),
+        (always_four, "P(('x', 'y')) on a 2 x 4 mesh: the rows are cut in 8"),
         (
             lambda rows, sharding: put(rows, sharding).var(axis=0),
             "rows that you place is no multiple of it",
@@ -382,6 +382,68 @@ WRONG = {
         (counted([0, 0, 384, 384]), "expected eight whole numbers"),
         (counted({d: 384 for d in range(8)}), "expected eight whole numbers"),
     ],
+}
+
+# prediction: (the truth, by hand; [(wrong guess, what the reading must say)])
+GUESSES = {
+    ex02.first_cut: (  # 4 / 2 rows, 8 / 4 columns; row 2 in the second half, column 5 in the third pair: 4 + 2
+        {"rows": 2, "columns": 2, "device of [2, 5]": 6},
+        [
+            ((1, 4, None), "four ways"),
+            ((4, None, None), "nothing would be cut"),
+            ((2, 2, 5), "row by row"),
+            ((2, 2, 7), "the third is number 2"),
+            ((2, 2, 2), "second mesh row"),
+        ],
+    ),
+    ex02.half_cut: (
+        {"pieces": 2, "devices for each": 4, "first row on device 5": 2},
+        [
+            ((4, 2, 1), "'y' would make"),
+            ((8, 1, None), "only the mesh axes that the spec names cut"),
+            ((2, 2, None), "eight devices share them"),
+            ((2, 4, 0), "second mesh row"),
+            ((2, 4, 1), "dealt out in halves"),
+        ],
+    ),
+    ex02.copies_kept: (
+        {"P(None, 'y')": 2, "P(None, ('x', 'y'))": 1, "P()": 8},
+        [
+            ((4, 1, 8), "number of pieces"),
+            ((2, 8, 8), "number of pieces"),
+            ((2, 1, 1), "every device"),
+            ((1, 1, 8), "'x' is not"),
+        ],
+    ),
+    ex02.bytes_held: (  # 2,097,152 over 4, over 2, over 8
+        {"batch only": 524_288, "features only": 1_048_576, "both": 262_144},
+        [
+            ((2_097_152, 2_097_152, 2_097_152), "whole array"),
+            ((1_048_576, 524_288, 262_144), "has 4 devices, not 2"),
+            ((262_144, 262_144, 262_144), "is not named"),
+            ((131_072, 262_144, 65_536), "takes 4 bytes"),
+        ],
+    ),
+    ex02.wired_holder: (4, [(6, "other mesh"), (5, "row's end"), (7, "begins with 0")]),
+    ex02.ten_over_four: ("refuses", [("pads", "invent rows"), ("uneven", "one shape")]),
+    ex02.padded_mean: (11.25, [(13.5, "divided by twelve"), (16.2, "the sum stays")]),
+    ex02.made_in_place: (
+        {"result": 262_144, "temporary": 0},
+        [
+            ((2_097_152, 2_097_152), "whole"),
+            ((262_144, 262_144), "its own piece"),
+            ((524_288, 0), "both mesh axes cut"),
+        ],
+    ),
+    ex02.callback_calls: (
+        {"P('x')": 8, "P()": 1},
+        [((2, 1), "which pieces are the same"), ((8, 8), "case of its own")],
+    ),
+    ex02.idle_receivers: (2, [(8, "not in place"), (0, "needs column 0"), (4, "in turn"), (1, "each end")]),
+    ex02.through_the_host: (
+        {"device_put": "yes", "compiled": "no"},
+        [(("no", "no"), "looks at neither plan"), (("yes", "yes"), "runs on the devices alone")],
+    ),
 }
 
 # exercise: [right answer in an unusual form]

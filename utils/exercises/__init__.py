@@ -1,5 +1,6 @@
 """Exercises and predictions that check themselves; one file for each lesson."""
 
+from utils.exercises.choice import Choice
 from utils.exercises.exercise import Exercise, Verdict, exercise
 from utils.exercises.judge import (
     Wrong,
@@ -18,6 +19,7 @@ from utils.exercises.prediction import Prediction
 from utils.exercises.slips import Slips, amount, by_factors, explained, named_slips, off_by
 
 __all__ = [
+    "Choice",
     "Exercise",
     "Prediction",
     "Slips",

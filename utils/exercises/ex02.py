@@ -11,9 +11,150 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from utils.compat import spec_text
 from utils.devices import started_devices
-from utils.exercises import Wrong, exercise, explained, number, numbers, same, shown
+from utils.exercises import Choice, Prediction, Wrong, exercise, explained, number, numbers, same, shown
 from utils.exercises.probes import watch
 from utils.mesh import make_mesh
+
+# What the lesson asks before its cells show it.
+first_cut = Prediction(
+    "",
+    {},
+    own={
+        "rows": {
+            2: "nothing would be cut; 'x' deals the 4 rows out to its 2 devices",
+            1 / 2: "that is four ways; 'x', the first entry, has 2 devices",
+        },
+        "columns": {
+            2: "that is two ways; 'y', the second entry, has 4 devices",
+            4: "nothing would be cut; 'y' deals the 8 columns out to its 4 devices",
+        },
+        "device of [2, 5]": {
+            7 / 6: "the pair of columns that holds column 5 is the third, and the third is number 2",
+            5 / 6: "the devices count row by row: the second mesh row begins with device 4",
+            2 / 6: "row 2 lies in the lower half, so in the second mesh row",
+        },
+    },
+)
+half_cut = Prediction(
+    "",
+    {},
+    own={
+        "pieces": {
+            2: "that is as many as 'y' would make; the spec names 'x', which has 2",
+            4: "only the mesh axes that the spec names cut",
+        },
+        "devices for each": {
+            1 / 2: "that is how many pieces there are; eight devices share them",
+            1
+            / 4: "each piece would be held once; eight devices hold something, and there are fewer pieces than devices",
+            2: "all eight would hold the same",
+        },
+        "first row on device 5": {
+            1 / 2: "the four rows are dealt out in halves, and device 5 stands in the second mesh row",
+            0: "device 5 stands in the second mesh row",
+        },
+    },
+)
+copies_kept = Prediction(
+    "copies",
+    {},
+    own={
+        "P(None, 'y')": {
+            2: "that is the number of pieces; eight devices share them",
+            1 / 2: "'x' is not named, so along its two devices the piece is the same",
+        },
+        "P(None, ('x', 'y'))": {
+            8: "that is the number of pieces",
+            2: "both mesh axes are named",
+            4: "both mesh axes are named",
+        },
+        "P()": {1 / 8: "nothing is cut, and every device holds something"},
+    },
+)
+bytes_held = Prediction(
+    "bytes",
+    {1 / 4: "those are numbers; each takes 4 bytes"},
+    own={
+        "batch only": {
+            4: "that is the whole array",
+            2: "'batch' has 4 devices, not 2",
+            1 / 2: "that is an eighth: 'features' is not named, and cuts nothing",
+        },
+        "features only": {
+            2: "that is the whole array",
+            1 / 2: "'features' has 2 devices, not 4",
+            1 / 4: "that is an eighth: 'batch' is not named, and cuts nothing",
+        },
+        "both": {8: "that is the whole array", 4: "both axes cut, not one", 2: "both axes cut, not one"},
+    },
+)
+wired_holder = Prediction(
+    "",
+    {
+        6 / 4: "that is the device in the other mesh; the place is the same, and another device stands there",
+        5 / 4: "that device stands at the second row's end here",
+        7 / 4: "the third place of the second mesh row is asked, and counting begins with 0",
+    },
+)
+ten_over_four = Choice(
+    {
+        "uneven": "the pieces of an array that you place have one shape",
+        "pads": "JAX would have to invent rows, and to remember which",
+        "refuses": "",
+    }
+)
+padded_mean = Prediction(
+    "",
+    {
+        13.5 / 11.25: "the sum is that of ten rows, and it is divided by twelve",
+        (13.5 * 12 / 10) / 11.25: "more rows make the mean smaller: the sum stays",
+    },
+)
+made_in_place = Prediction(
+    "bytes",
+    {},
+    own={
+        "result": {
+            8: "that is the whole array",
+            4: "both mesh axes cut",
+            2: "both mesh axes cut",
+            1 / 4: "that is numbers; each takes 4 bytes",
+        },
+        "temporary": {
+            262_144: "each device computes its own piece, straight into the result",
+            262_000: "each device computes its own piece, straight into the result",
+            2_097_152: "no device needs the whole: each computes its own piece",
+            2_097_000: "no device needs the whole: each computes its own piece",
+        },
+    },
+    within=2e-3,
+)
+callback_calls = Prediction(
+    "calls",
+    {},
+    own={
+        "P('x')": {1 / 4: "JAX does not look which pieces are the same", 1 / 8: "one call cannot make two pieces"},
+        "P()": {8: "a sharding that replicates everything is a case of its own"},
+    },
+)
+idle_receivers = Prediction(
+    "devices",
+    {
+        4: "the pieces get finer, and not in place: look at device 1, which column does it hold, which does it need?",
+        2: "'x' comes first in the tuple: the single columns go to the devices 0, 1, 2 ... in turn",
+        1 / 2: "there is one at each end",
+        0: "device 0 holds columns 0 and 1, and needs column 0",
+    },
+)
+through_the_host = Choice(
+    {"yes": "", "no": ""},
+    own={
+        "device_put": {
+            "no": "what has to arrive and what is sent are two things, and device_put looks at neither plan"
+        },
+        "compiled": {"yes": "a compiled program runs on the devices alone, from start to end"},
+    },
+)
 
 
 def _mesh():
@@ -256,13 +397,10 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
 
 def _judge_variance_of_rows(answer):
     rng = np.random.default_rng(4)
-    three = make_mesh((3, 2), ("x", "y"))
-    cases = [
+    cases = [  # rows that lack some, that are fewer than the pieces, that the pieces divide
         (_mesh(), PartitionSpec("y"), 10, 3),
-        (_mesh(), PartitionSpec(("x", "y")), 13, 2),
-        (three, PartitionSpec("x"), 7, 3),
-        (_mesh(), PartitionSpec("y"), 8, 3),
-        (_mesh(), PartitionSpec("x"), 1, 4),
+        (_mesh(), PartitionSpec(("x", "y")), 3, 2),
+        (make_mesh((3, 2), ("x", "y")), PartitionSpec("x"), 6, 3),
     ]
     for mesh, spec, n, features in cases:
         sharding = NamedSharding(mesh, spec)

@@ -75,7 +75,7 @@ def mesh(mesh: Any) -> Picture:
     for i, (axes, plane) in enumerate(zip(figure.subplots(1, len(planes), squeeze=False)[0], planes, strict=True)):
         for (row, column), device in np.ndenumerate(plane):
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#333333"))
-            _circle(axes, column + 0.5, row + 0.5, 0.32, device, COLORS[device % len(COLORS)], 12)
+            _circle(axes, column + 0.5, row + 0.5, 0.32, device, "#555555", 12)
         _frame(axes, plane.shape)
         axes.set_xticks(np.arange(plane.shape[1]) + 0.5, range(plane.shape[1]))
         axes.set_yticks(np.arange(plane.shape[0]) + 0.5, range(plane.shape[0]) if ids.ndim > 1 else [""])
