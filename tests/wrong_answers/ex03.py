@@ -72,6 +72,6 @@ WRONG = {
         (lambda: 7, "that is every call"),
         (lambda: 5, "Do values count?"),
         (lambda: 3, "Shape, dtype and sharding are all part of the key"),
-        (lambda: 4.0, "expected a whole number"),
+        (lambda: 4.5, "expected a whole number"),
     ],
 }

@@ -2,7 +2,19 @@
 
 from utils.exercises.choice import Choice
 from utils.exercises.exercise import Exercise, Verdict, exercise
-from utils.exercises.judge import Wrong, number, numbers, on_eight, part, same, spell
+from utils.exercises.judge import (
+    Wrong,
+    flag,
+    number,
+    numbers,
+    on_eight,
+    one_of,
+    part,
+    same,
+    several,
+    shown,
+    spell,
+)
 from utils.exercises.prediction import Prediction
 from utils.exercises.slips import Slips, amount, by_factors, named_slips, off_by
 
@@ -16,12 +28,16 @@ __all__ = [
     "amount",
     "by_factors",
     "exercise",
+    "flag",
     "named_slips",
     "number",
     "numbers",
     "off_by",
     "on_eight",
+    "one_of",
     "part",
     "same",
+    "several",
+    "shown",
     "spell",
 ]

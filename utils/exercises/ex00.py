@@ -324,6 +324,7 @@ def _judge_nesterov(answer):
 @exercise(
     _judge_nesterov,
     "Two lines of jax.tree.map: the first makes the velocity from velocity and grads, the second the parameters from params, grads and the new velocity.",
+    copies=False,
 )
 def nesterov(params, velocity, grads, rate, fade):
     """Return (params, velocity) after one step, as new pytrees of the same form."""

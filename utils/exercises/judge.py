@@ -1,11 +1,27 @@
-"""What every judge needs: `Wrong`, the comparison of arrays, the number that an answer stands for."""
+"""What every judge needs: `Wrong`, the comparison of arrays, the value that an answer stands for.
+
+A judge calls the answer and raises Wrong, or returns. How to write one:
+
+1. The answer is called with cases made to separate slips: sizes all different, fractions and negatives, a second mesh.
+   NumPy arrays, lists and dictionaries reach it as copies; jax arrays do not: make them anew for each call.
+2. What it returns is read by `number`, `numbers`, `flag`, `one_of`, `several` (they accept every form of a right answer,
+   and name what is none), arrays are compared by `same`; a Wrong shows the reader's value by `shown`.
+3. What happened is asked of `probes`: `watch(answer, ...)` runs it once and tells what stood where, on devices and host,
+   and what was sent; `primitives(f, ...)` what it is made of; `count.cost` what a program sends. Nothing is patched.
+4. What the answer raises, an endless loop and a huge array need no care: `exercise` turns them into messages. What the
+   judge itself raises is a bug, which the tests see in the verdict.
+5. tests/wrong_answers/exNN.py has WRONG (with the words that name the slip), RIGHT (unusual forms) and SAME (changes of
+   the solution in one place that compute the same; all others are refused).
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import reprlib
-from collections.abc import Callable
-from numbers import Integral, Real
+from collections import deque
+from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,10 +38,14 @@ def same(got: Any, want: Any, what: str = "Your result") -> None:
     """
     if got is None:
         raise Wrong(f"{what} is None. Does the function end with `return`?")
-    if not hasattr(got, "shape") or not hasattr(got, "dtype"):
-        raise Wrong(f"{what} is a {type(got).__name__}, {got!r}; expected an array of shape {want.shape}.")
+    import jax
+
+    if not isinstance(got, (np.ndarray, np.generic, jax.Array)):
+        raise Wrong(f"{what} is a {type(got).__name__}, {shown(got)}; expected an array of shape {want.shape}.")
     if hasattr(want, "sharding") and not hasattr(got, "sharding"):
         raise Wrong(f"{what} is a {type(got).__name__}; expected a jax.Array, which lives on devices.")
+    if getattr(got, "is_deleted", bool)():
+        raise Wrong(f"{what} is deleted: its memory was given away (donated) to another array.")
     if got.shape != want.shape:
         raise Wrong(f"{what} has shape {got.shape}; expected {want.shape}.")
     if got.dtype != want.dtype:
@@ -50,13 +70,13 @@ def number(
 ) -> float:
     """The number that a reader's answer stands for, a float (an int where it must be `whole`); anything else is Wrong.
 
-    Accepted: Python's and NumPy's numbers, and an array of shape (), of NumPy or JAX. `whole`: of an integer type.
+    Accepted: Python's and NumPy's numbers, and an array of shape (), of NumPy or JAX. `whole`: 4.0 is as good as 4.
     Wrong, in words of its own: None, a bool, a text, a function, an array of another shape, nan, an infinite number,
     and, where it must be `positive`, 0 or less. The message begins with `said`, shows the value, and ends with
     `expected`, as in "You return None; expected one number, of bytes. Does the function end with `return`?"
     """
     value = _scalar(got)
-    if value is None or (whole and not isinstance(value, Integral)):
+    if value is None or (whole and not _is_whole(value)):
         why = next((f" {words}" for kind, words in _NO_NUMBER if kind(got)), "")
         raise Wrong(f"{said} {shown(got)}; expected {expected}.{why}")
     if math.isnan(value):
@@ -65,15 +85,17 @@ def number(
         raise Wrong(f"{said} {value}; expected {expected}. Something was divided by 0, or grew too large.")
     if positive and value <= 0:
         raise Wrong(f"{said} {value:g}; expected {expected}, and a size, a rate or a time is above 0.")
-    return int(value) if whole else float(value)
+    return round(value) if whole else float(value)
 
 
-def numbers(got: Any, shape: tuple[int, ...], expected: str, said: str = "You return") -> np.ndarray:
-    """As `number`, for a list, a tuple or an array of exactly this shape, each value a number; as floats."""
+def numbers(
+    got: Any, shape: tuple[int, ...], expected: str, said: str = "You return", *, whole: bool = False
+) -> np.ndarray:
+    """As `number`, for a list, a tuple or an array of exactly this shape, each value a number; floats (`whole`: ints)."""
 
     def read(value: Any, shape: tuple[int, ...]) -> Any:
         if not shape:
-            return number(value)
+            return number(value, whole=whole)
         if not isinstance(value, (list, tuple)) and not np.shape(value):
             raise Wrong("not a list")
         values = list(value)
@@ -82,9 +104,41 @@ def numbers(got: Any, shape: tuple[int, ...], expected: str, said: str = "You re
         return [read(value, shape[1:]) for value in values]
 
     try:
-        return np.array(read(got, shape), float)
+        return np.array(read(got, shape), int if whole else float)
     except (Wrong, TypeError, ValueError) as error:
         raise Wrong(f"{said} {shown(got)}; expected {expected}.") from error
+
+
+def flag(got: Any, expected: str = "True or False", said: str = "You return") -> bool:
+    """The truth value that an answer stands for: a bool of Python or NumPy, or an array of shape () of them."""
+    value = got.item() if getattr(got, "shape", None) == () and getattr(got, "dtype", None) == np.bool_ else got
+    if isinstance(value, bool):
+        return value
+    why = " Does the function end with `return`, on every way through it?" if got is None else ""
+    raise Wrong(f"{said} {shown(got)}; expected {expected}.{why}")
+
+
+def one_of(got: Any, words: Iterable[str], said: str = "You return") -> str:
+    """Which of these words an answer stands for, however it is written: capitals, spaces, - and _ do not count."""
+
+    def bare(word: str) -> str:
+        return re.sub(r"[\s_-]", "", word).lower()
+
+    known = {bare(word): word for word in words}
+    text = got.item() if isinstance(got, np.ndarray) and got.shape == () else got
+    if isinstance(text, str) and bare(text) in known:
+        return known[bare(text)]
+    raise Wrong(f"{said} {shown(got)}; expected one of {', '.join(map(repr, known.values()))}.")
+
+
+def several(got: Any, length: int | None, expected: str, said: str = "You return") -> list:
+    """The values of a list, a tuple, a range, the values of a dictionary or an array with an axis, of this length."""
+    listed = isinstance(got, (list, tuple, range, type({}.values()), deque)) or bool(getattr(got, "shape", ()))
+    values = list(got) if listed else None
+    if values is None or length not in (None, len(values)):
+        count = f", {len(values)} of them" if values is not None and len(values) != length else ""
+        raise Wrong(f"{said} {shown(got)}{count}; expected {expected}.")
+    return values
 
 
 def on_eight(f: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
@@ -145,6 +199,11 @@ def _scalar(got: Any) -> Any:
     except Exception:  # a key of JAX, a value that is being traced, a whole number beyond all floats
         pass
     return None
+
+
+def _is_whole(value: Any) -> bool:
+    """4.0, too; and nan and inf, which have words of their own."""
+    return not math.isfinite(value) or math.isclose(value, round(value), rel_tol=0, abs_tol=1e-6)
 
 
 def shown(got: Any) -> str:
