@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
+import threading
 import time
 
 import jax
@@ -19,7 +20,20 @@ from tests.checks import exercises_of, predictions_of
 from tests.mutants import mutants
 from tools import notebooks
 from utils import exercises
-from utils.exercises import Choice, Prediction, Wrong, ex02, flag, number, numbers, one_of, same, several
+from utils.exercises import (
+    Choice,
+    Prediction,
+    Wrong,
+    ex02,
+    explained,
+    flag,
+    limits,
+    number,
+    numbers,
+    one_of,
+    same,
+    several,
+)
 from utils.mesh import make_mesh
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
@@ -292,6 +306,26 @@ def judged(judge, **options):
     return exercises.exercise(judge, "hint", **options)(lambda: None)
 
 
+def test_a_slip_is_named_where_it_gives_all_that_is_said():
+    slips = [([1, 2], "one"), ([1, 3], "two"), ([1.0, 2.00001], "three"), (7, "four")]
+    assert explained([1, 2], slips) == "one; or: three"
+    assert explained([1, 2], slips, most=1) == ""
+    assert explained([1, 2], slips, within=1e-9) == "one"
+    assert explained((1, 3), slips) == "two"
+    assert explained(7, slips) == "four"
+    assert explained([7, 7], slips) == explained(np.ones(3), slips) == ""
+
+
+def test_same_looks_at_each_copy(devices):
+    """A value may differ from copy to copy where the compiler is told not to look (check_vma=False)."""
+    mesh = make_mesh((8,), ("i",))
+    shape = NamedSharding(mesh, P())
+    copies = [jax.device_put(np.arange(3.0) + (d.id == 5), d) for d in devices]
+    got = jax.make_array_from_single_device_arrays((3,), shape, copies)
+    with pytest.raises(Wrong, match=r"in the copy on device 5, differs in 3 of 3 values; at \[0\] it is 1.0"):
+        same(got, jax.device_put(np.arange(3.0), shape))
+
+
 def test_a_bug_in_a_judge_is_not_the_readers_fault():
     def judge(answer):
         answer()
@@ -366,6 +400,21 @@ def test_an_endless_loop_is_stopped():
     assert verdict.outcome == "wrong"
     assert verdict.message == "Not yet. Your function was stopped after 0.3 s. Is there a loop in it that never ends?"
     assert time.monotonic() - began < 5
+
+
+def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
+    """In a thread there is no alarm; in a compiled program it would come too late."""
+    monkeypatch.setattr(limits, "PATIENCE", 0.0)
+    verdicts = []
+    sleeper = judged(lambda answer: answer(), seconds=0.1)
+    thread = threading.Thread(target=lambda: verdicts.append(sleeper.verdict(lambda: time.sleep(0.5))))
+    thread.start()
+    thread.join()
+    assert verdicts[0].outcome == "right"
+    assert "The check still waits for your function" in capsys.readouterr().out
+    assert judged(lambda answer: answer(), seconds=0.3).verdict(lambda: 1).outcome == "right"
+    time.sleep(0.5)
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

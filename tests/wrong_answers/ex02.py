@@ -330,9 +330,12 @@ WRONG = {
         (variance(lambda rows, v: rows.mean(axis=0)), "that is the mean"),
         (variance(lambda rows, v: v.sum()), "you return an array of shape ()"),
         (lambda rows, sharding: rows.var(axis=0), "the rows are never placed"),
-        (lambda rows, sharding: jnp.var(jnp.asarray(rows), axis=0), "device 0 held"),
-        (whole_on_one_device, "all rows are 128,032"),
-        (whole_on_all, "no device needs them all"),
+        (
+            lambda rows, sharding: jnp.var(jnp.asarray(rows), axis=0),
+            "device 0 held 128,064 bytes at one time, and all rows are 128,032. A function of jax.numpy",
+        ),
+        (whole_on_one_device, "or took a slice of a size that the mesh does not divide"),
+        (whole_on_all, "every device held 128,"),
     ],
     ex02.read_once: [
         (
@@ -365,6 +368,7 @@ WRONG = {
         (counted([PIECE] * 8), "Does no device hold it already?"),
         (counted([PIECE, PIECE, 0, 0, 0, 0, PIECE, PIECE]), "a device holds already. The rest has to arrive"),
         (counted([0, 0, 96, 96, 96, 96, 0, 0]), "numbers of elements"),
+        (counted([0, 0, 8, 8, 8, 8, 0, 0]), "numbers of rows"),
         (counted([0, 0, 768, 768, 768, 768, 0, 0]), "a float32 4 bytes"),
         (counted([0, 0, 192, 192, 192, 192, 0, 0]), "a float32 4 bytes"),
         (counted([384, 384, 768, 768, 768, 768, 384, 384]), "that is the way back"),

@@ -353,8 +353,8 @@ def rebuild(shards, shape):
     return whole
 
 
-def _variance_slips(rows: np.ndarray, cuts: int, devices: int) -> list[tuple[np.ndarray, str]]:
-    """What wrong ways to the variance give, for rows that are padded to a multiple of the cuts, or of the devices."""
+def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]:
+    """What wrong ways to the variance give, for rows that are cut in so many pieces, padded by any number of rows."""
     n, mean = len(rows), rows.mean(axis=0)
     found = [
         (mean, "that is the mean"),
@@ -368,12 +368,9 @@ def _variance_slips(rows: np.ndarray, cuts: int, devices: int) -> list[tuple[np.
         found.append(
             (rows[: n // cuts * cuts].var(axis=0), f"you drop the last {n % cuts} rows; pad, and none is lost")
         )
-    for multiple in {cuts, devices}:
-        more = -n % multiple
-        if not more:
-            continue
+    for more in range(1, 33):
         padded = np.pad(rows, ((0, more), (0, 0)))
-        pieces = np.split(padded, cuts)
+        pieces = np.array_split(padded, cuts)
         off = padded.mean(axis=0)
         counted = f"the {more} rows of padding count as rows"
         found += [
@@ -430,7 +427,7 @@ def _judge_variance_of_rows(answer):
             and got.shape == want.shape
             and not np.allclose(got, want, 1e-4, 1e-4)
         ):
-            why = explained(got, _variance_slips(rows, cuts, mesh.size))
+            why = explained(got, _variance_slips(rows, cuts))
             raise Wrong(
                 f"{case}: your first variance is {got[0]:.5g}, expected {want[0]:.5g}"
                 + (
@@ -448,11 +445,17 @@ def _judge_variance_of_rows(answer):
     rows = rng.normal(size=(4001, 8)).astype(np.float32)  # 128 kB: large enough to be seen
     sharding = NamedSharding(_mesh(), PartitionSpec(("x", "y")))
     seen = watch(answer, rows, sharding)
-    if seen.most >= rows.nbytes:
-        device = max(seen.on_device, key=seen.on_device.get)
+    full = [device for device, held in seen.on_device.items() if held >= rows.nbytes]
+    if full:
+        which = "every device" if len(full) == 8 else f"device {min(full)}"
+        why = (
+            "You placed them by a sharding that does not cut, or took a slice of a size that the mesh does not divide, which "
+            "JAX copies to all devices."
+            if len(full) == 8
+            else "A function of jax.numpy makes its array on one device; pad with NumPy, on the host."
+        )
         raise Wrong(
-            f"Right values; but device {device} held {seen.most:,} bytes at one time, and all rows are {rows.nbytes:,}. Pad with "
-            "NumPy, on the host, and place the padded rows by the sharding: no device needs them all."
+            f"Right values; but {which} held {seen.most:,} bytes at one time, and all rows are {rows.nbytes:,}. {why}"
         )
     everywhere = all(seen.on_device[device.id] >= rows.nbytes // 8 for device in sharding.device_set)
     if not everywhere and not any(program.devices == 8 for program in seen.programs):
@@ -580,6 +583,7 @@ def _judge_arriving_bytes(answer):
             "that is the whole new piece, everywhere. Does no device hold it already?",
         ),
         ([384 - bytes_ for bytes_ in want], "so much of its new piece a device holds already. The rest has to arrive."),
+        ([bytes_ // 48 for bytes_ in want], "these are numbers of rows. A row has 12 elements of 4 bytes."),
         ([bytes_ // 4 for bytes_ in want], "these are numbers of elements. A float32 takes 4 bytes."),
         (
             [bytes_ * 2 for bytes_ in want],

@@ -160,7 +160,7 @@ def _raised(error: BaseException, answer: Callable[..., Any]) -> str:
     name, line = type(error).__name__, _line(error)
     if _too_large(error):
         return (
-            f"Your function asks for more memory than the {GIBIBYTES} GiB that the check allows: {line or name}. Is a "
+            f"Your function asks for more memory than the {GIBIBYTES} GiB that the check allows: {line.rstrip('.') or name}. Is a "
             "size wrong, or something whole that should be in pieces?"
         )
     if isinstance(error, RecursionError):

@@ -1,17 +1,21 @@
 """What every judge needs: `Wrong`, the comparison of arrays, the value that an answer stands for.
 
-A judge calls the answer and raises Wrong, or returns. How to write one:
+A judge gets the reader's function, calls it, and raises Wrong or returns. How to write one:
 
-1. The answer is called with cases made to separate slips: sizes all different, fractions and negatives, a second mesh.
-   NumPy arrays, lists and dictionaries reach it as copies; jax arrays do not: make them anew for each call.
-2. What it returns is read by `number`, `numbers`, `flag`, `one_of`, `several` (they accept every form of a right answer,
-   and name what is none), arrays are compared by `same`; a Wrong shows the reader's value by `shown`.
-3. What happened is asked of `probes`: `watch(answer, ...)` runs it once and tells what stood where, on devices and host,
-   and what was sent; `primitives(f, ...)` what it is made of; `count.cost` what a program sends. Nothing is patched.
-4. What the answer raises, an endless loop and a huge array need no care: `exercise` turns them into messages. What the
-   judge itself raises is a bug, which the tests see in the verdict.
-5. tests/wrong_answers/exNN.py has WRONG (with the words that name the slip), RIGHT (unusual forms) and SAME (changes of
-   the solution in one place that compute the same; all others are refused).
+1. Call the answer with cases that separate the slips: sizes all different and none of 1, 2 or n, fractions, negatives, a
+   second mesh. NumPy arrays, lists and dictionaries reach it as copies (`@exercise(..., copies=False)` where changing them
+   is the question); jax arrays do not: make them anew for each call.
+2. Read what it returns with `number`, `numbers`, `flag`, `one_of` or `several`, which accept every form of a right answer
+   and name what is none; compare arrays with `same`, which looks at type, shape, dtype, sharding, values and each copy.
+3. Name the slip: `explained(answers to all cases, [(what the slip gives for them, words), ...])`, or `named_slips` for a
+   product of factors. A Wrong has the reader's own value (`shown`).
+4. Ask `probes` what happened: `watch(answer, ...)` runs it once and tells what stood where on devices and host, what was
+   fetched, compiled and sent (arrays from 100 kB on are easily told from the rest); `primitives(f, ...)` what is in the
+   jaxpr. `count.cost` tells what a program sends and holds. Nothing is patched.
+5. What the answer raises, a loop without an end and a huge array need no care: `exercise` makes messages of them. What the
+   judge itself raises is told as its own failure, and stands in the verdict (`bug`), where the tests find it.
+6. In tests/wrong_answers/exNN.py: WRONG (answer, words that name the slip), RIGHT (four unusual forms or more), and SAME
+   (changes of the solution in one place, by tests/mutants.py, that compute the same, with why; all others are refused).
 """
 
 from __future__ import annotations

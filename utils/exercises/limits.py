@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 GIBIBYTES = 4  # an exercise's arrays take megabytes
+PATIENCE = 5.0  # seconds beyond the time, until a line is printed
 
 
 class TooLong(BaseException):
@@ -23,7 +24,7 @@ def limited(seconds: float, gibibytes: float = GIBIBYTES) -> Iterator[None]:
     The clock needs POSIX and the main thread, where a notebook runs its cells; memory needs Linux. Elsewhere, and in a
     compiled program, which Python cannot interrupt, a line is printed that says what to do.
     """
-    waits = threading.Timer(seconds + 5, print, [_STILL_WAITING])
+    waits = threading.Timer(seconds + PATIENCE, print, [_STILL_WAITING])
     waits.daemon = True
     waits.start()
     try:
