@@ -67,7 +67,11 @@ def test_no_page_and_no_command_keeps_what_is_compiled():
 
 @pytest.mark.parametrize(
     ("target", "passes", "tests"),
-    [("test", "doubled", ""), ("test-oldest", "plain", "lessons, helpers"), ("test-newest", "plain", "lessons, helpers")],
+    [
+        ("test", "doubled", ""),
+        ("test-oldest", "plain", "lessons, helpers"),
+        ("test-newest", "plain", "lessons, helpers"),
+    ],
 )
 def test_the_table_of_proofs_says_what_the_makefile_does(target, passes, tests):
     """CONTRIBUTING, What is proved where: a row for each command, with the pass that lessons get there."""

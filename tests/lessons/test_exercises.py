@@ -221,7 +221,12 @@ def test_readings_of_a_choice(capsys):
         slope.compare(guess, jnp.float32("nan"))
         assert capsys.readouterr().out == said
     shape = Choice({"(3,)": "one for each example"}, free=True)
-    for guess, said in [((5, 3), ": right."), ("(5,3)", ": right."), ((3,), "(5, 3): one for each example."), (4, "4, i")]:
+    for guess, said in [
+        ((5, 3), ": right."),
+        ("(5,3)", ": right."),
+        ((3,), "(5, 3): one for each example."),
+        (4, "4, i"),
+    ]:
         [line] = shape.readings(guess, (5, 3))
         assert said in line
     both = Choice({"yes": "", "no": ""}, own={"b": {"no": "b is"}})

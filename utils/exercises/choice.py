@@ -43,7 +43,9 @@ class Choice(Prediction):
             *most, last = map(repr, dict.fromkeys((*words, *([] if right in told else [str(truth)]))))
             return f" is {shown(guess)}; expected {', '.join(most)} or {last}."
         why = told.get(said, "")
-        return f", {spelled.get(said) or shown(guess)}, is not so: it is {spelled.get(right, truth)}{why and ': '}{why}."
+        return (
+            f", {spelled.get(said) or shown(guess)}, is not so: it is {spelled.get(right, truth)}{why and ': '}{why}."
+        )
 
 
 def _bare(answer: Any) -> str:

@@ -52,9 +52,7 @@ class Prediction:
         if not isinstance(guess, (list, tuple)) or len(guess) != len(truth):
             return [f"Your guess is {shown(guess)}; expected {len(truth)} {self.kind}: {', '.join(truth)}."]
         pairs = zip(guess, truth.items(), strict=True)
-        return [
-            f"{of}: your guess{self._reading(one, value, of)}" for one, (of, value) in pairs if one is not None
-        ]
+        return [f"{of}: your guess{self._reading(one, value, of)}" for one, (of, value) in pairs if one is not None]
 
     def _reading(self, guess: Any, truth: Any, label: str = "") -> str:
         truth = float(truth)
