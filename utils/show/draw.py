@@ -15,7 +15,6 @@ from utils.compat import spec_text
 from utils.layout import Piece, describe, piece_shape, pieces
 from utils.show.picture import COLORS, Picture
 
-
 MARK = "#b3003c"  # of an axis: none of the pieces' colours
 
 
