@@ -171,10 +171,10 @@ def rename(old: str, new: str) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (replace("ex-count-stub", "...  # your code here", "return 4"), "count_measurements: ships solved"),
+        (replace("ex-steady-stub", "...  # your code here", "return 4"), "steady_seconds: ships solved"),
         (
-            replace("ex-count-stub", "...  # your code here", "return 0"),
-            "count_measurements: ships solved, or at least not",
+            replace("ex-train-stub", "...  # your code here", "return 0"),
+            "train: ships solved, or at least not as an empty stub",
         ),
         (
             replace("ex-steady-stub", "(f, x, repeats)", "(f, x, n)"),
@@ -269,7 +269,7 @@ FAULTS = {
     ),
     "second title": (append("see", "\n\n# Another title"), "not exactly one H1"),
     "no plan": (replace("plan", "**You will learn to**", "You learn"), "the plan is not"),
-    "no minutes": (replace("plan", "75 minutes", "an hour"), "lacks a line of the form: **You need**"),
+    "no minutes": (replace("plan", "80 minutes", "an hour"), "lacks a line of the form: **You need**"),
     "nothing built": (replace("plan", "**You build**", "You build"), "lacks a line of the form: **You build**"),
     "another number": (replace("title", "# 01 · ", "# 1 · "), "lacks a line of the form: # 01 · Title"),
     "two bullets": (
@@ -308,14 +308,17 @@ FAULTS = {
     "too long": (append("sums", "\nx = 1" * 20), "sums: more than 20 lines"),
     "no mistake": (everywhere("### The mistake", "### A thing"), "no mistake is shown"),
     "no predictions": (everywhere("**Predict.**", "Guess."), "0 predictions; a lesson has four or more"),
-    "too many sections": (append("see", "\n\n## A\n\n## B\n\n## C"), "10 sections; a lesson has four to seven"),
+    "too many sections": (append("see", "\n\n## A\n\n## B\n\n## C"), "9 sections; a lesson has four to seven"),
     "no exercises": (everywhere("### Exercise ", "### Task "), "0 exercises; a lesson has three to six"),
     "seven exercises": (
-        append("by-clock-read", "\n\n### Exercise 1.7 — One more (●○○ · 3 min)"),
+        append("inside", "\n\n### Exercise 1.7 — One more (●○○ · 3 min)"),
         "7 exercises; a lesson has three to six: leave one out, or move it to another lesson",
     ),
     "to do": (append("see", "\n\nTODO: more."), "see: says TODO"),
-    "no figure": (lambda n: setattr(cell(n, "plot"), "outputs", []), "no figure"),
+    "no figure": (
+        lambda n: [cell(n, name).outputs[0].data.pop("image/png") for name in ("plot", "overlap-draw")],
+        "no figure",
+    ),
     "just": (append("see", "\n\nJust run it."), "see: says 'Just'"),
     "too large": (append("see", " " + "x" * 600_000), "larger than 600 kB"),
 }
