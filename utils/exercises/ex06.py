@@ -558,7 +558,7 @@ def _name_share(got, batch, n):
     "jnp.zeros(10).at[labels].add(values) adds up values by label.",
 )
 def digit_accuracy(right, labels, weights):
-    """In shard_map: the share of right answers for each digit, (10,), on every device."""
+    """In shard_map: the share of right answers for each digit, (10,), everywhere."""
     hits = jnp.zeros(10).at[labels].add(weights * right)
     real = jnp.zeros(10).at[labels].add(weights)
     return jax.lax.psum(hits, "data") / jax.lax.psum(real, "data")
@@ -780,7 +780,7 @@ def _name_scale(scales, parts, gb, limit):
     "jnp.minimum(1, limit / norm).",
 )
 def clip(gw, gb, limit):
-    """In shard_map over ('data', 'model'): both gradients, clipped by their global norm."""
+    """In shard_map over 'data' and 'model': both, clipped by their global norm."""
     squares = jax.lax.psum((gw**2).sum(), "model") + (gb**2).sum()
     scale = jnp.minimum(1, limit / jnp.sqrt(squares))
     return scale * gw, scale * gb
