@@ -42,6 +42,7 @@ pytestmark = pytest.mark.usefixtures("compiled_once")
 LATER = {
     "05",
     "05b",
+    "06",
     "07",
     "08",
     "09",
