@@ -149,14 +149,6 @@ def with_static_shape(key, shardings):
     return [normal(out_shardings=s)(k, (64, 128), jnp.float32) for k, s in zip(keys, shardings, strict=True)]
 
 
-def ahead_of_time(key, shardings):
-    made = []
-    for i, s in enumerate(shardings):
-        program = jax.jit(lambda key, i: whole(key, i), out_shardings=s).lower(key, i).compile()
-        made.append(program(key, np.int32(i)))
-    return made
-
-
 def anew_in_each_step(update, w):
     layout = w.sharding
     return lambda w, x: jax.jit(lambda w, x: update(w, x), out_shardings=layout)(w, x)
@@ -372,7 +364,7 @@ RIGHT = {
         lambda: P("x", "y", None, None),
         lambda: jax.sharding.PartitionSpec(*"xy"),
     ],
-    ex03.make_layers: [in_layout(whole), constrained, from_split_keys, with_static_shape, ahead_of_time],
+    ex03.make_layers: [in_layout(whole), constrained, from_split_keys, with_static_shape],
     ex03.steady: [
         constrained_inside,
         placed_behind,
@@ -386,12 +378,6 @@ RIGHT = {
 SAME = {
     ex03.silent_spec: [
         ("return PartitionSpec('x', 'y') -> return PartitionSpec('y', 'x')", "batch over y, heads over x: as good"),
-    ],
-    ex03.make_layers: [
-        (
-            "return jax.jit(make, out_shardings=list(shardings))(key) -> return jax.jit(make, out_shardings=shardings)(key)",
-            "the check hands over a list",
-        ),
     ],
 }
 

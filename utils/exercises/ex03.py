@@ -383,7 +383,7 @@ def _judge_bytes_of_gradients(answer):
     "Write the two products under each other and mark the contraction of each: the batch, or out. Where both operands cut it, a device has partial sums, in the shape of the gradient.",
 )
 def bytes_of_gradients(batch, features, out):
-    """Return four numbers of bytes: data parallel by w, by x; model parallel likewise."""
+    """Return four numbers of bytes: data parallel, by w and x; model parallel, too."""
     share = 2 * 7 / 8 * 4  # an all-reduce among eight, of float32
     return share * features * out, 0, 0, share * batch * features
 
@@ -471,11 +471,12 @@ _WHOLE = 64 * 128 * 4
 def _judge_make_layers(answer):
     for sizes, specs, key in (
         ((2, 4), [(None, "y"), ("x", "y")], jax.random.key(7, impl="rbg")),  # which compiles faster
-        ((4, 2), [(("y", "x"),), ("y", None)], jax.random.key(11)),
+        ((4, 2), [(("y", "x"),)], jax.random.key(11)),
     ):
         mesh = make_mesh(sizes, ("x", "y"))
         shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
-        gc.collect()  # on 0.7.2 arrays whose shards were read live on until then, and `watch` looks at each
+        if len(jax.live_arrays()) > 100:  # on 0.7.2 what was read by its shards lives on, and `watch` looks at each
+            gc.collect()
         seen = watch(_naming_the_door(answer), key, shardings)
         layers = several(seen.result, len(specs), f"a list of {len(specs)} arrays, one for each sharding")
         for i, (layer, sharding) in enumerate(zip(layers, shardings, strict=True)):
@@ -551,13 +552,13 @@ def _judge_layer(layer, i, sharding, key, count):
     "jax.jit takes a function of the key that returns the whole list, and its out_shardings takes a list of the same form.",
 )
 def make_layers(key, shardings):
-    """Return a list of normal (64, 128) arrays, each made in the layout of its sharding."""
+    """Return a list of normal (64, 128) arrays, each made in its sharding's layout."""
 
     def make(key):
         keys = [jax.random.fold_in(key, i) for i in range(len(shardings))]
         return [jax.random.normal(key, (64, 128)) for key in keys]
 
-    return jax.jit(make, out_shardings=list(shardings))(key)
+    return jax.jit(make, out_shardings=shardings)(key)
 
 
 def _steps_that_drift():
