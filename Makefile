@@ -89,7 +89,7 @@ record:  ## compile lesson 08's programs for TPUs and record what the compiler s
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
 	@.venv-newest/bin/python -m tools.record
 
-bench: test-environment  ## seconds and memory of each lesson, and of lesson 06's ways to train
+bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and what the helpers cost
 	@.venv/bin/python -m tools.bench
 
 test-environment:

@@ -315,7 +315,7 @@ WRONG = {
         (padding_in_the_mean, "count as rows in the mean, though not in the squares"),
         (divides_by_padded, "you divide by 16 in the end; 10 rows are real"),
         (drops_the_rest, "you drop the last 2 rows"),
-        (always_four, "P('x') on a 3 x 2 mesh: the rows are cut in 3"),
+        (always_four, "P(('x', 'y')) on a 2 x 4 mesh: the rows are cut in 8"),
         (
             lambda rows, sharding: put(rows, sharding).var(axis=0),
             "rows that you place is no multiple of it",

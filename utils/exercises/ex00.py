@@ -59,7 +59,7 @@ fused = Prediction(
             0: "one is left to do them all",
         },
         "gelu(x @ x)": {
-            0.5: "a product of matrices is no loop that takes one element after the other",
+            0.5: "the CPU's compiler leaves a product of matrices an operation of its own",
             4.5: "that is one by one",
             1.5: "one before or after the product is enough: it is the first of the nine",
         },
@@ -480,6 +480,14 @@ def _slips(leaves, most):
             (
                 [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, most / averaged))],
                 "You take the mean of the squares; the length has their sum.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, 1 / np.maximum(1, lengths))],
+                "You make long gradients 1 long: shortened to most, they keep that length.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, lengths / most))],
+                "You multiply by length / most, which makes the short ones shorter; the quotient is the other way round.",
             ),
             (
                 [leaf.mean(axis=0) for leaf in _times(leaves, lengths <= most)],

@@ -397,13 +397,10 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
 
 def _judge_variance_of_rows(answer):
     rng = np.random.default_rng(4)
-    three = make_mesh((3, 2), ("x", "y"))
-    cases = [
+    cases = [  # rows that lack some, that are fewer than the pieces, that the pieces divide
         (_mesh(), PartitionSpec("y"), 10, 3),
-        (_mesh(), PartitionSpec(("x", "y")), 13, 2),
-        (three, PartitionSpec("x"), 7, 3),
-        (_mesh(), PartitionSpec("y"), 8, 3),
-        (_mesh(), PartitionSpec("x"), 1, 4),
+        (_mesh(), PartitionSpec(("x", "y")), 3, 2),
+        (make_mesh((3, 2), ("x", "y")), PartitionSpec("x"), 6, 3),
     ]
     for mesh, spec, n, features in cases:
         sharding = NamedSharding(mesh, spec)
