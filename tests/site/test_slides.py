@@ -29,6 +29,11 @@ STATE = """() => {
   };
 }"""
 
+FOLLOWS = """at => {
+  const preview = document.querySelector('#current-slide iframe').contentWindow;
+  return JSON.stringify(preview.Reveal.getIndices()) === at;
+}"""
+
 
 @pytest.fixture(scope="module")
 def address():
@@ -90,10 +95,11 @@ def test_back_to_the_first(opened):
 
 
 def test_an_answer_comes_with_the_next_key(opened):
-    """On the first question of lesson 01: the question alone, then the code, then what it prints."""
+    """On lesson 01's first slide with a question and its code: the question alone, the code, then what it prints."""
     page, *_ = opened("01_devices")
     counted = []
-    while not page.evaluate(STATE)["question"]:
+    while not ((state := page.evaluate(STATE))["question"] and state["left"] == 2):
+        assert not state["last"]
         page.keyboard.press("ArrowRight")
     for _ in range(3):
         visible = page.evaluate("[...Reveal.getCurrentSlide().querySelectorAll('.fragment.visible')].length")
@@ -107,11 +113,13 @@ def test_the_speaker_reads_what_the_wall_does_not_show(opened):
     page, *_ = opened("01_devices")
     while not page.evaluate(STATE)["question"]:
         page.keyboard.press("ArrowRight")
+    page.evaluate("addEventListener('message', said => window.met ||= /connected/.test(said.data))")
     with page.expect_popup() as opening:
         page.keyboard.press("s")
-    opening.value.locator("#current-slide iframe").wait_for()  # the windows have found each other
-    for _ in range(2):  # the code, then what it prints
+    page.wait_for_function("window.met")  # until here, reveal.js takes back what a key does
+    for _ in range(2):  # the code, then what it prints; a second key is taken back while the preview still follows
         page.keyboard.press("ArrowRight")
+        opening.value.wait_for_function(FOLLOWS, arg=page.evaluate("JSON.stringify(Reveal.getIndices())"))
     opening.value.locator(".speaker-controls-notes .value", has_text="emulated").wait_for()
     assert "emulated" not in page.locator("section.present section.present").inner_text()
     opening.value.close()
