@@ -29,6 +29,11 @@ STATE = """() => {
   };
 }"""
 
+FOLLOWS = """at => {
+  const preview = document.querySelector('#current-slide iframe').contentWindow;
+  return JSON.stringify(preview.Reveal.getIndices()) === at;
+}"""
+
 
 @pytest.fixture(scope="module")
 def address():
@@ -108,11 +113,13 @@ def test_the_speaker_reads_what_the_wall_does_not_show(opened):
     page, *_ = opened("01_devices")
     while not page.evaluate(STATE)["question"]:
         page.keyboard.press("ArrowRight")
-    # before the speaker's window opens: while its preview follows, reveal.js may take back a quick second key
-    for _ in range(2):  # the code, then what it prints
-        page.keyboard.press("ArrowRight")
+    page.evaluate("addEventListener('message', said => window.met ||= /connected/.test(said.data))")
     with page.expect_popup() as opening:
         page.keyboard.press("s")
+    page.wait_for_function("window.met")  # until here, reveal.js takes back what a key does
+    for _ in range(2):  # the code, then what it prints; a second key is taken back while the preview still follows
+        page.keyboard.press("ArrowRight")
+        opening.value.wait_for_function(FOLLOWS, arg=page.evaluate("JSON.stringify(Reveal.getIndices())"))
     opening.value.locator(".speaker-controls-notes .value", has_text="emulated").wait_for()
     assert "emulated" not in page.locator("section.present section.present").inner_text()
     opening.value.close()
