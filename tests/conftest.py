@@ -49,6 +49,9 @@ matplotlib.use("agg")
 collect_ignore = ["site"]  # make test-site
 
 
+LONGEST_FIRST = ("long", "doubled", "plain")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--passes", choices=["doubled", "plain", "all"], default="doubled", help="how lessons are executed"
@@ -68,11 +71,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Only the passes that are asked for; and what takes long first, so that no worker ends up alone with it."""
+    """Only the passes that are asked for; and what takes longest first, so that no worker ends up alone with it."""
     passes = config.getoption("passes")
     other = {"doubled": "plain", "plain": "doubled"}.get(passes, "")
     items[:] = [item for item in items if not item.get_closest_marker(other)]
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("long", "doubled", "plain"))))
+    items.sort(key=lambda item: next((i for i, mark in enumerate(LONGEST_FIRST) if item.get_closest_marker(mark)), 9))
 
 
 @pytest.fixture(scope="session", autouse=True)
