@@ -3,6 +3,12 @@ PYTHON ?= python3
 ENVIRONMENT = $(PYTHON) tools/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
 PYTEST = -m pytest
+# Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
+WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
+# What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
+PASSES ?=
+THE_DEFAULT = --passes $(or $(PASSES),doubled)
+EVERY_JAX = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes plain)
 ARGS ?=
 LESSONS ?=
 REPOSITORY ?=
@@ -10,7 +16,7 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab room slides site test test-oldest test-newest test-site check format links refresh record stamp bench \
+.PHONY: help setup lab room slides site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
 help:  ## list what make can do
@@ -27,17 +33,17 @@ room:  ## say in seconds whether this machine is ready for the course, and what 
 
 test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
-	@.venv/bin/python $(PYTEST) $(ARGS)
+	@.venv/bin/python $(PYTEST) $(WORKERS) $(THE_DEFAULT) $(ARGS)
 
-test-oldest:  ## the same lessons and unit tests on the oldest supported JAX, as in Colab
+test-oldest:  ## the lessons and the helpers on the oldest supported JAX, as in Colab
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
-	@.venv-oldest/bin/python $(PYTEST) $(ARGS)
+	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
 
 test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
@@ -73,14 +79,17 @@ links: test-environment  ## check the links that lead out of the repository (nee
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
 	@.venv/bin/python -m tools.refresh $(LESSONS)
 
-stamp: test-environment  ## write the repository's name everywhere: REPOSITORY=owner/name REVISION=v1
+lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"
+	@.venv/bin/python -m tools.lesson "$$NUMBER" "$$NAME" "$$TITLE"
+
+stamp: test-environment  ## write what follows from the notebooks, and the repository's name: REPOSITORY=owner/name REVISION=v1
 	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)"
 
 record:  ## compile lesson 08's programs for TPUs and record what the compiler says (needs libtpu; 4 minutes)
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
 	@.venv-newest/bin/python -m tools.record
 
-bench: test-environment  ## seconds and memory of each lesson, and of lesson 06's ways to train
+bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and what the helpers cost
 	@.venv/bin/python -m tools.bench
 
 test-environment:

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
-from tools import glossary
+from tools import NUMBER, glossary
 
 # Not prose: headings, code, what is a link already, tables, what cells show.
 NOT_PROSE = (
@@ -26,7 +26,7 @@ NOT_PROSE = (
     nodes.raw,
     nodes.comment,
 )
-LESSON = re.compile(r"notebooks/(\d\db?)_")
+LESSON = re.compile(rf"notebooks/({NUMBER})_")
 
 
 def prose(document: nodes.Node) -> Iterator[nodes.Text]:

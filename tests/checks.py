@@ -16,10 +16,11 @@ from typing import Any
 import nbformat
 import pytest
 
-from tools import notebooks
+from tools import NUMBER, names, notebooks, readme
 from utils.exercises import Exercise, Prediction
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+GUESS = "our guess"  # Your guess, your guess: what every line about a guess holds
 MASKS = [  # what differs from run to run and from machine to machine
     (re.compile(r"\d[\d.,]*(e-?\d+)? ?(ns|µs|ms|s)\b"), "<duration>"),
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
@@ -86,16 +87,16 @@ def stderr_faults(notebook: Any) -> list[str]:
     return faults
 
 
-def doubled(notebook: Any) -> Any:
-    """The notebook with each code cell twice in a row."""
+def doubled(notebook: Any, again: Any = None) -> Any:
+    """The notebook with each code cell twice in a row; the second time as it stands in `again`, where that is given."""
     twice = nbformat.from_dict(notebook)
     twice.cells = []
-    for cell in notebook.cells:
+    for cell, other in zip(notebook.cells, (again or notebook).cells, strict=True):
         twice.cells.append(nbformat.from_dict(cell))
         if cell.cell_type == "code":
-            again = nbformat.from_dict(cell)
-            again.id = f"{cell.id}-again"
-            twice.cells.append(again)
+            second = nbformat.from_dict(other)
+            second.id = f"{cell.id}-again"
+            twice.cells.append(second)
     return twice
 
 
@@ -108,11 +109,11 @@ def each_once(executed: Any, second: bool) -> Any:
     return half
 
 
-def structure_faults(path: Path, root: Path = notebooks.ROOT) -> list[str]:
+def structure_faults(path: Path) -> list[str]:
     """What HOUSE asks of a notebook and a program can tell."""
     raw = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(raw, as_version=4)
-    faults = [] if raw == notebooks.dumps(notebook) else ["not in canonical form: run make refresh"]
+    faults = [] if raw == notebooks.dumps(notebook) else ["not in canonical form: run make stamp"]
     if path.stat().st_size > 600_000:
         faults.append("larger than 600 kB")
     cells = notebook.cells
@@ -121,17 +122,38 @@ def structure_faults(path: Path, root: Path = notebooks.ROOT) -> list[str]:
         faults.append("two cells have one id")
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
     faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
-    faults += list(_order_faults(cells)) + list(_text_faults(cells, path.parent))
+    faults += [f"an editor made up the id {name!r}: run make stamp" for name in ids if names.MADE_UP.fullmatch(name)]
+    faults += [*_order_faults(cells), *_place_faults(path, cells), *_text_faults(cells, path.parent)]
+    try:
+        draft = readme.row(path).draft
+    except ValueError as error:
+        draft, faults = False, [*faults, str(error)]
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
             faults += list(_code_cell_faults(cell))
-    if sum(cell.source.count("**Predict.**") for cell in cells) < 4:
-        faults.append("fewer than four predictions")
-    if not any("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", [])):
+    return faults if draft else faults + unfinished(cells)
+
+
+def unfinished(cells: list) -> list[str]:
+    """What a lesson must have, and a draft need not have yet."""
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    headings = [line for text in texts for line in _headings(text)]
+    sections = sum(line.startswith("## ") for line in headings) - 1
+    exercises = sum(line.startswith("### Exercise ") for line in headings)
+    predictions = sum(text.count("**Predict.**") for text in texts)
+    figures = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+    faults = [f"{cell.id}: says TODO" for cell in cells if "TODO" in cell.source]
+    if not 4 <= sections <= 7:
+        faults.append(f"{sections} sections; a lesson has four to seven, and Recap")
+    if not 3 <= exercises <= 6:
+        faults.append(f"{exercises} exercises; a lesson has three to six: leave one out, or move it to another lesson")
+    if predictions < 4:
+        faults.append(f"{predictions} predictions; a lesson has four or more")
+    if not figures:
         faults.append("no figure")
-    if not any(re.search(r"^### The mistake", cell.source, re.M) for cell in cells):
-        faults.append("no mistake is shown")
+    if not any(line.startswith("### The mistake") for line in headings):
+        faults.append("no mistake is shown: a heading that begins with ### The mistake")
     return faults
 
 
@@ -144,17 +166,35 @@ def _order_faults(cells: list) -> Iterator[str]:
         yield "does not begin with the cells title, plan, setup, imports"
     plan = cells[1].source
     bullets = len(re.findall(r"^- ", plan, re.M))
-    if not 3 <= bullets <= 5 or "**You will learn to**" not in plan or "**You need**" not in plan:
-        yield "the plan is not three to five bullets of You will learn to, and You need"
+    if not 3 <= bullets <= 5 or "**You will learn to**" not in plan:
+        yield "the plan is not three to five bullets of You will learn to, then You build and You need"
     last = cells[-1].source
     if not last.startswith("## Recap") or "**Next:**" not in last or "**Further reading**" not in last:
         yield "does not end with Recap, Further reading, Next"
     if len(re.findall(r"^- \*\*", last, re.M)) < bullets:
         yield "the recap answers fewer bullets than the plan has"
-    if not 4 <= sum(line.startswith("## ") for line in headings) - 1 <= 7:
-        yield "not four to seven sections"
-    if not 3 <= sum(line.startswith("### Exercise ") for line in headings) <= 6:
-        yield "not three to six exercises"
+
+
+def _place_faults(path: Path, cells: list) -> Iterator[str]:
+    """What follows from the lesson's number: its exercises', and the way on."""
+    number, order = notebooks.number(path), notebooks.lessons(path.parent.parent)
+    # A lesson in parts counts on through them: four exercises in 05, so 05b begins with 5.5.
+    parts = [other for other in order if number[:2] <= notebooks.number(other) < number]
+    before = sum(len(_exercises(notebooks.read(part).cells)) for part in parts)
+    for i, heading in enumerate(_exercises(cells), before + 1):
+        name = f"### Exercise {int(number[:2])}.{i} — "
+        if not re.match(rf"{re.escape(name)}.+ \((●○○|●●○|●●●) · \d+ min\)$", heading):
+            yield f"{heading!r} is not of the form: {name}Title (●●○ · 5 min)"
+    after = [other.name for other in order if notebooks.number(other) > number]
+    after = after[:1] or [other.name for other in order if other.name != path.name]  # the last leads where it likes
+    leads = re.search(rf"\*\*Next:\*\*.*?\(({NUMBER}_\w+\.ipynb)\)", cells[-1].source, re.S)
+    if not leads or leads[1] not in after:
+        yield f"**Next:** leads to {leads[1] if leads else 'no lesson'}, and the next one is {after[0]}"
+
+
+def _exercises(cells: list) -> list[str]:
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    return [line for text in texts for line in _headings(text) if line.startswith("### Exercise ")]
 
 
 def _headings(source: str) -> list[str]:
@@ -182,11 +222,10 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
         yield f"{cell.id}: more than 20 lines of code"
     if re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
+    elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
+        yield f"{cell.id}: its last line is there to show something, and nothing is shown: run make refresh"
     if not str(cell.metadata.get("varies", "because")).strip():
         yield f"{cell.id}: varies, and does not say why"
-    shows = re.search(r"^(print|show_table|draw|measure|picture)\b", cell.source.rstrip().split("\n")[-1])
-    if shows and not cell.outputs:
-        yield f"{cell.id}: its output is missing: run make refresh"
     for output in cell.outputs:
         if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", []):
             yield f"{cell.id}: ends in an error: {output.ename}"
@@ -242,7 +281,7 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
         compared += names
         if len(names) != len(re.findall(r"^guess = ", cell.source, re.M)) or len(names) > 1:
             faults.append(f"{cell.id}: a guess and its comparison do not stand in one cell, one of each")
-        elif names and not re.match(r"guess = None  # \w|guess = None  # \(", cell.source):
+        elif names and not re.match(r'guess = None  # [\w("]', cell.source):
             faults.append(f"{cell.id}: does not begin with `guess = None  # what is asked`")
     if sorted(compared) != sorted(predictions_of(module)):
         faults.append(f"compared {sorted(compared)}, the module has {sorted(predictions_of(module))}")
@@ -264,11 +303,23 @@ def reading_faults(executed: Any, module: ModuleType, guesses: dict[Prediction, 
     faults = []
     for cell, prediction in _compared(executed, module):
         truth = guesses[prediction][0]
-        lines = [line for _, text in texts(cell) for line in text.splitlines() if "our guess" in line]
+        lines = [line for _, text in texts(cell) for line in text.splitlines() if GUESS in line]
         if len(lines) != (len(truth) if isinstance(truth, dict) else 1):
             faults.append(f"{cell.id}: says {len(lines)} things about the guess")
         faults += [f"{cell.id}: {line}" for line in lines if not line.endswith(": right.")]
     return faults
+
+
+def unguessed(executed: Any) -> Any:
+    """What a notebook with guesses says besides what it says of them: the page, if a guess changes nothing else."""
+    plain = nbformat.from_dict(executed)
+    for cell in plain.cells:
+        if cell.cell_type == "code":
+            cell.outputs = notebooks.merge_streams(cell.outputs)
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream":
+                output.text = "".join(line for line in output.text.splitlines(True) if GUESS not in line)
+    return plain
 
 
 def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Prediction]]:

@@ -1,19 +1,25 @@
-"""Fixtures: eight devices in this process, a served copy of the checkout, and one execution of each lesson."""
+"""Fixtures: eight devices in this process, a served copy of the checkout, and how a lesson is executed.
+
+Two workers run the tests (pytest-xdist), each pinned to a core of its own, which its kernels inherit. `--passes` says
+how the lessons are executed: CONTRIBUTING, What is proved where.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import pytest
+from _pytest.junitxml import xml_key
 from nbclient.exceptions import DeadKernelError
 from nbmake.nb_run import NotebookRun
 
@@ -38,17 +44,64 @@ startup.write_text(
 )
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
 APPENDIX = "90"  # shows what is deprecated
+ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}  # before a worker is pinned to its own
 matplotlib.use("agg")
 collect_ignore = ["site"]  # make test-site
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--passes", choices=["doubled", "plain", "all"], default="doubled", help="how lessons are executed"
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    # For the weekly run's issue. Under xdist the fixture that does this (record_testsuite_property) is lost.
+    if report := config.stash.get(xml_key, None):
+        for name, version in (("jax", importlib.metadata.version("jax")), ("Python", platform.python_version())):
+            report.add_global_property(name, version)
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "sched_setaffinity"):
+        cores = sorted(ALL_CORES)
+        os.sched_setaffinity(0, {cores[int(worker) % len(cores)]})
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Only the passes that are asked for; and what takes long first, so that no worker ends up alone with it."""
+    passes = config.getoption("passes")
+    other = {"doubled": "plain", "plain": "doubled"}.get(passes, "")
+    items[:] = [item for item in items if not item.get_closest_marker(other)]
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("long", "doubled", "plain"))))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def devices(record_testsuite_property: Callable[[str, str], None]) -> list:
-    for name, version in (("jax", importlib.metadata.version("jax")), ("Python", platform.python_version())):
-        record_testsuite_property(name, version)  # for the weekly run's issue
+def devices() -> list:
     from utils.devices import start_devices
 
     return start_devices(8)
+
+
+@pytest.fixture
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """JAX keeps what it compiles in this process, in a folder of this run. For judges, which look at values, layouts
+    and counts; never for lessons, whose pages are a reader's run, nor for what counts compilations."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    folder = tmp_path_factory.getbasetemp() / "compiled"
+    wanted = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in wanted}
+    for settings in (wanted, before):
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+        if settings is wanted:
+            yield
 
 
 @pytest.fixture(scope="session")
@@ -83,9 +136,6 @@ def fonts() -> None:
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True, capture_output=True)
 
 
-Execute = Callable[[Path], Any]
-
-
 def execute(path: Path) -> Any:
     """Run a notebook with nbmake, in its own folder, in a kernel of this environment; fail with cell and error."""
     with pytest.MonkeyPatch.context() as patch:
@@ -104,22 +154,26 @@ def execute(path: Path) -> Any:
     return result.nb
 
 
-@pytest.fixture(scope="session")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Execute:
-    """Execute a lesson in a copy of the clone's layout, once however many tests ask."""
-    clone = tmp_path_factory.mktemp("clone")
-    (clone / "notebooks").mkdir()
-    (clone / "utils").symlink_to(notebooks.ROOT / "utils")
-    done: dict[str, Any] = {}
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The folder of notebooks in a copy of the clone's layout."""
+    (tmp_path / "utils").symlink_to(notebooks.ROOT / "utils")
+    (tmp_path / "notebooks").mkdir()
+    return tmp_path / "notebooks"
 
-    def run(path: Path) -> Any:
-        if path.name not in done:
-            copy = clone / "notebooks" / path.name
-            copy.write_bytes(path.read_bytes())
-            done[path.name] = execute(copy)
-        return done[path.name]
 
-    return run
+@contextlib.contextmanager
+def cores(chosen: set[int]) -> Iterator[None]:
+    """Pin what is started in the block to these cores, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, chosen)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @pytest.fixture

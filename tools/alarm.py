@@ -1,7 +1,7 @@
 """Report a weekly run that failed: one issue for each kind of run, opened the first time and kept up to date after.
 
 Runs on a bare Python with GitHub's `gh` on the PATH, in GitHub Actions, which says in the environment which run it is.
-usage: alarm.py newest|nightly|links REPORT LOG
+usage: python3 -m tools.alarm newest|nightly|oldest|links REPORT LOG
 REPORT is what pytest's --junitxml wrote (missing where no test ran), LOG what the run printed.
 """
 
@@ -15,9 +15,12 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tools import NUMBER
+
 TITLES = {
     "newest": "Weekly run: the course fails on the newest JAX",
     "nightly": "Weekly run: the course fails on JAX's nightly build",
+    "oldest": "Weekly run: the course fails on the oldest supported JAX",
     "links": "Weekly run: links lead nowhere",
 }
 LIMIT = 65_536  # characters that GitHub takes for the body of an issue
@@ -38,7 +41,7 @@ def read(report: Path) -> tuple[dict[str, list[str]], str]:
     root = ElementTree.parse(report).getroot()
     for case in root.iter("testcase"):
         name = case.get("name", "")
-        lesson = re.search(r"\[(\d\db?_\w+)\]$", name)
+        lesson = re.search(rf"\[({NUMBER}_\w+)\]$", name)
         for problem in [*case.findall("failure"), *case.findall("error")]:
             lines = found.setdefault(lesson[1] if lesson else f"{case.get('classname')}: {name}", [])
             lines += [line for line in first_paragraph(problem) if line not in lines]

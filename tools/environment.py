@@ -1,5 +1,6 @@
 """Create a virtual environment and install what requirement files name, once: the second time this takes no time.
 
+With uv, where it is on the PATH or can be had: it takes seconds, and environments share files. Else with pip.
 Runs on a bare Python: only the standard library, and every failure is one line that says what to do.
 usage: environment.py [--newest-python] VENV REQUIREMENTS...
 """
@@ -10,6 +11,7 @@ import glob
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -95,18 +97,65 @@ def main(arguments: list[str]) -> int:
     if digest(python) not in installed:
         version = ".".join(map(str, version_of(python) or ()))
         print(f"Creating {venv} with Python {version} ...", flush=True)
-        run([python, "-m", "venv", "--clear", venv], f"{venv} could not be created")
+        create(venv, python)
         installed, missing = digest(python), requirements
     print(
         f"Installing what {', '.join(missing)} name{'s' * (len(missing) == 1)} (minutes, the first time only) ...",
         flush=True,
     )
-    pip = [os.path.join(venv, "bin", "python"), "-m", "pip", "install", "--quiet", "--retries", "2"]
-    run(pip + [part for name in requirements for part in ("-r", name)], "the packages could not be installed")
+    install(venv, requirements)
     with open(stamp, "w") as file:
         file.write("\n".join([installed, *(wanted[name] for name in missing)]))
     print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
     return 0
+
+
+def create(venv: str, python: str) -> None:
+    """A new environment, with pip in it for whoever wants it."""
+    run([python, "-m", "venv", "--clear", venv], f"{venv} could not be created")
+
+
+def install(venv: str, requirements: list[str]) -> None:
+    """What the files name, by uv where that works; whatever stops uv, pip is asked, and its words are shown."""
+    python = os.path.join(venv, "bin", "python")
+    named = [part for name in requirements for part in ("-r", name)]
+    settings = as_uv_says(pip_settings(python))
+    if settings is not None and (uv := found_uv(venv, python)):
+        command = [uv, "pip", "install", "--quiet", "--python", python, *named]
+        if subprocess.run(command, env={**os.environ, **settings}, capture_output=True).returncode == 0:
+            return
+    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "2"]
+    run(pip + named, "the packages could not be installed")
+
+
+def found_uv(venv: str, python: str) -> str | None:
+    """The one on the PATH, or one that pip puts into the environment; None where there is none to be had."""
+    if uv := shutil.which("uv"):
+        return uv
+    pip = [python, "-m", "pip", "install", "--quiet", "--retries", "0", "uv"]
+    if subprocess.run(pip, capture_output=True).returncode:
+        return None
+    return os.path.join(venv, "bin", "uv")
+
+
+def pip_settings(python: str) -> dict[str, str]:
+    """What pip was told, by files or by the environment, such as {'index-url': 'https://...'}."""
+    listed = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True).stdout
+    return {name: value.strip("'") for name, value in re.findall(r"^[\w:]*[.]([\w-]+)=(.*)$", listed, re.M)}
+
+
+def as_uv_says(told: dict[str, str]) -> dict[str, str] | None:
+    """The same, as uv's environment variables; None where pip was told what uv would understand otherwise."""
+    if {"constraint", "pre", "no-index", "trusted-host", "proxy"} & told.keys():
+        return None
+    variables = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_INDEX",
+        "find-links": "UV_FIND_LINKS",
+        "cert": "SSL_CERT_FILE",
+    }
+    settings = {variables[name]: value for name, value in told.items() if name in variables and value}
+    return {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_HTTP_RETRIES": "1", **settings}  # of all indexes, as pip does
 
 
 def digest(python: str, name: str | None = None) -> str:

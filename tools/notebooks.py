@@ -7,6 +7,8 @@ from pathlib import Path
 
 import nbformat
 
+from tools import NUMBER
+
 ROOT = Path(__file__).resolve().parent.parent
 SETUP = ROOT / "tools" / "setup_cell.py"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -16,8 +18,16 @@ CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # what a
 
 def lessons(root: Path = ROOT) -> list[Path]:
     """In the order of the course. A lesson in two parts is 05 and 05b."""
-    found = [*(root / "notebooks").glob("[0-9][0-9]_*.ipynb"), *(root / "notebooks").glob("[0-9][0-9]b_*.ipynb")]
-    return sorted(found, key=number)
+    found = (root / "notebooks").glob("*.ipynb")
+    return sorted((path for path in found if re.match(f"{NUMBER}_", path.name)), key=number)
+
+
+def lesson(wanted: str, root: Path = ROOT) -> Path:
+    """The notebook of this number. Raises ValueError, with the numbers that there are, where none has it."""
+    found = {number(path): path for path in lessons(root)}
+    if wanted not in found:
+        raise ValueError(f"there is no lesson {wanted}; there are {', '.join(found)}")
+    return found[wanted]
 
 
 def number(path: Path) -> str:
@@ -58,12 +68,14 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 
 def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The form that is committed: no counts, no timestamps, only the metadata that the course uses."""
+    """The form that is committed: no counts, no timestamps, only the metadata that the course uses, and needs."""
     notebook = nbformat.from_dict(notebook)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in CELL_METADATA})
+        if cell.metadata.get("slideshow", {}).get("slide_type", "") in ("", slide_rule(cell)):
+            cell.metadata.pop("slideshow", None)
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.outputs = [_canonical_output(output) for output in merge_streams(cell.outputs)]
@@ -105,6 +117,17 @@ def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if "execution_count" in output:
         output.execution_count = None
     return output
+
+
+def slide_rule(cell: nbformat.NotebookNode) -> str:
+    """Where a cell stands on the slides unless its metadata says otherwise. (In words: CONTRIBUTING, Slides.)"""
+    if cell.cell_type == "code":
+        return "skip" if re.fullmatch(r"setup|imports|ex-.*-(stub|check)", cell.id) else "subslide"
+    text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
+    if re.search(r"^##? ", text, re.M):
+        return "slide"
+    shown = re.search(r"^(### |> \*\*Predict\.\*\*)", text, re.M) or "slide-text" in cell.metadata.get("tags", [])
+    return "subslide" if shown else "notes"
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:

@@ -18,9 +18,11 @@ PICTURE = (
 
 
 def main(numbers: list[str]) -> None:
-    for path in notebooks.lessons():
-        if numbers and notebooks.number(path) not in numbers:
-            continue
+    try:
+        paths = [notebooks.lesson(number) for number in numbers] or notebooks.lessons()
+    except ValueError as error:
+        raise SystemExit(f"Error: {error}") from error
+    for path in paths:
         start = time.perf_counter()
         notebook = notebooks.read(path)
         NotebookClient(

@@ -14,11 +14,12 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
 
-from tools import notebooks
+from tools import notebooks, readme
 from tools.notebooks import ROOT
 
 SITE = ROOT / "site"
@@ -40,21 +41,6 @@ class Answer:
     solution: str
 
 
-@dataclass(frozen=True)
-class Row:
-    """A lesson, as README's table has it."""
-
-    number: str
-    title: str
-    path: str
-    builds: str
-    minutes: int
-
-    @property
-    def page(self) -> str:
-        return self.path.removesuffix(".ipynb") + ".html"
-
-
 def answers(number: str, root: Path = ROOT) -> dict[str, Answer]:
     """By name, the hint and the printed solution of a lesson's exercises, read off their source: no JAX is needed."""
     path = root / "utils" / "exercises" / f"ex{number}.py"
@@ -66,13 +52,6 @@ def answers(number: str, root: Path = ROOT) -> dict[str, Answer]:
                 hint = ast.literal_eval(decorator.args[1])
                 found[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
     return found
-
-
-def rows(readme: str) -> list[Row]:
-    """The lessons in README's table: number, title and path, what you build, minutes."""
-    pattern = r"^\| (\d\db?) \| \[([^\]]+)\]\((notebooks/[^)]+)\) \| ([^|]+) \| (\d+) \|"
-    found = re.findall(pattern, readme, re.M)
-    return [Row(number, title, path, builds.strip(), int(minutes)) for number, title, path, builds, minutes in found]
 
 
 def launchers(path: str) -> list[tuple[str, str]]:
@@ -165,16 +144,20 @@ def title(path: Path) -> str:
     return notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
 
 
-def front_page(text: str, readme: str) -> str:
-    """site/index.md with what it takes from README and the notebooks at its {{marks}}."""
-    table = rows(readme)
+def front_page(text: str) -> str:
+    """site/index.md with what it takes from the notebooks and README at its {{marks}}."""
+    found = readme.rows()
     name, _ = notebooks.repository()
-    where = re.search(r"^## What runs where\n(.*?)(?=^## )", readme, re.M | re.S)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    where = re.search(r"^## What runs where\n(.*?)(?=^## )", page, re.M | re.S)
+    parts = []
+    for part, lessons in groupby(found, lambda row: row.part):
+        parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_item, lessons), "</ol>"]
     marks = {
-        "lessons": "\n".join(["<ol class='lessons'>", *map(_item, table), "</ol>"]),
-        "count": str(len(table)),
-        "hours": str(round(sum(row.minutes for row in table) / 60)),
-        "first": table[0].page,
+        "lessons": "\n".join(parts),
+        "count": str(len(found)),
+        "hours": str(readme.hours(found)),
+        "first": _page(found[0]),
         "where": where[1].strip(),
         "pdf": PDF,
         "repository": f"https://github.com/{name}",
@@ -185,15 +168,20 @@ def front_page(text: str, readme: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], text)
 
 
-def _item(row: Row) -> str:
+def _page(row: readme.Row) -> str:
+    return row.path.removesuffix(".ipynb") + ".html"
+
+
+def _item(row: readme.Row) -> str:
     opens = " ".join(
         f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
         for name, address in launchers(row.path)
     )
+    builds = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.builds))
     return (
         f"<li><span class='number'>{row.number}</span>"
-        f"<a class='title' href='{row.page}'>{html.escape(row.title)}</a>"
-        f"<span class='builds'>{html.escape(row.builds)}</span>"
+        f"<a class='title' href='{_page(row)}'>{html.escape(row.title)}</a>"
+        f"<span class='builds'>{builds}</span>"
         f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
     )
 
@@ -215,11 +203,10 @@ def linked(text: str, source: str) -> str:
 
 def sources(printed: bool) -> Iterator[tuple[str, str]]:
     """Name and text of everything that is staged."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for staged, source in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         if staged == "index.md":
-            text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, readme)
+            text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text)
         yield staged, linked(text, source)
     for path in notebooks.lessons():
         yield f"notebooks/{path.name}", nbformat.writes(lesson(path, printed))

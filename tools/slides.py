@@ -1,8 +1,8 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
-A cell's `slideshow` metadata says where it stands (see CONTRIBUTING, Slides). What a slide shows of it is decided here:
-questions, code, outputs and pictures; the prose between them goes to the speaker's notes. Everything is put on disk,
-reveal.js as well, so that slides need no network.
+Where a cell stands says the rule in tools/notebooks.py, or its `slideshow` metadata where it differs (see CONTRIBUTING,
+Slides). What a slide shows of it is decided here: questions, code, outputs and pictures; the prose between them goes to
+the speaker's notes. Everything is put on disk, reveal.js as well, so that slides need no network.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import notebooks
+from tools import NUMBER, notebooks
 
 OUT = notebooks.ROOT / "slides"
 TEMPLATE = notebooks.ROOT / "tools" / "slides_template"
@@ -25,8 +25,9 @@ LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
 
 
-def slide_type(cell: nbformat.NotebookNode) -> str | None:
-    return cell.metadata.get("slideshow", {}).get("slide_type")
+def slide_type(cell: nbformat.NotebookNode) -> str:
+    """By the cell's metadata; without any, by the rule."""
+    return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.slide_rule(cell)
 
 
 def arrange(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -112,7 +113,7 @@ def blocks(source: str) -> list[str]:
 
 
 def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str]) -> nbformat.NotebookNode:
-    source = re.sub(r"\((\d\db?_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
+    source = re.sub(rf"\(({NUMBER}_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
     return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
 
 

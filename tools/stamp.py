@@ -1,7 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
-Without arguments it writes the setup cell and the badges anew from the constant in tools/setup_cell.py: in the title
-cell of each lesson, and in the last column of its row in README.
+Without arguments it writes anew what follows from other places: the setup cell and the badges of each lesson, from the
+constant in tools/setup_cell.py; names for new cells, and the canonical form; and README's tables of the lessons.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from tools import notebooks
+from tools import names, notebooks, readme
 
 PAGES = (  # besides the notebooks, what holds the repository's address
     "README.md",
@@ -26,7 +26,9 @@ BADGE = re.compile(  # where a badge leads: to a place that opens notebooks, and
 
 
 def stamp(root: Path, name: str, revision: str) -> None:
-    """Raises ValueError where `name` is not owner/name, or the revision holds a character that an address would not."""
+    """Raises ValueError where `name` is not owner/name, the revision holds a character that an address would not, or a
+    lesson or README lacks a line that README's tables need.
+    """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or not re.fullmatch(r"[\w.-]+", revision):
         raise ValueError(f"expected owner/name and a branch, tag or commit; got {name!r} and {revision!r}")
     cell = root / "tools" / "setup_cell.py"
@@ -46,13 +48,8 @@ def stamp(root: Path, name: str, revision: str) -> None:
 
     for page in (root / page for page in PAGES):
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
-    readme = root / "README.md"
-    rows = readme.read_text(encoding="utf-8")
     for path in notebooks.lessons(root):
         badges = notebooks.badges(f"notebooks/{path.name}", text)
-        colab, kaggle, binder, codespaces = badges.split("\n")
-        row = rf"^(\| {notebooks.number(path)} (?:\|[^|\n]*){{3}}\|).*$"  # number, title, what you build, minutes
-        rows = re.sub(row, rf"\g<1> {colab} {kaggle}<br>{binder} {codespaces} |", rows, flags=re.M)
         notebook = notebooks.read(path)
         title = notebook.cells[0]
         title.source = re.sub(r"\n*(^\[!\[Open in .*\n?)*\Z", f"\n\n{badges}", title.source, count=1, flags=re.M)
@@ -61,12 +58,17 @@ def stamp(root: Path, name: str, revision: str) -> None:
                 cell.source = text.rstrip("\n")
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
+        names.give(notebook)
         notebooks.write(notebook, path)
-    readme.write_text(rows, encoding="utf-8")
+    page = root / "README.md"
+    page.write_text(readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text), encoding="utf-8")
 
 
 if __name__ == "__main__":
     current = notebooks.repository()
     given = [argument or default for argument, default in zip(sys.argv[1:], current, strict=False)]
-    stamp(notebooks.ROOT, *(given or current))
+    try:
+        stamp(notebooks.ROOT, *(given or current))
+    except ValueError as error:
+        raise SystemExit(f"Error: {error}") from error
     print("Stamped {} at {}.".format(*notebooks.repository()))

@@ -52,3 +52,14 @@ def double_precision() -> AbstractContextManager:
     from jax.experimental import enable_x64
 
     return enable_x64()
+
+
+def run_equation(equation: Any, *values: Any) -> list[Any]:
+    """Run one line of a jaxpr on these values; its results.
+
+    `get_bind_params` returns functions and parameters on 0.7.2, and the parameters alone on 0.10.2.
+    """
+    found = equation.primitive.get_bind_params(equation.params)
+    functions, params = found if isinstance(found, tuple) else ((), found)
+    results = equation.primitive.bind(*functions, *values, **params)
+    return list(results) if equation.primitive.multiple_results else [results]

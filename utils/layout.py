@@ -56,12 +56,57 @@ def bytes_per_device(arrays: dict[str, Any]) -> list[tuple[str, tuple[int, ...],
     return rows
 
 
+def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
+    """By device, the bytes of its piece of `after` that it does not hold in `before`: the fewest that can travel.
+
+    bytes = (elements of the new piece - elements of its overlap with the old piece) x bytes of one element.
+    Raises ValueError where the two differ in shape or type, or live on different devices; else errors as `pieces`.
+    """
+    if before.shape != after.shape or before.dtype != after.dtype:
+        raise ValueError(
+            f"one array in two layouts, please: {before.shape} {before.dtype}, {after.shape} {after.dtype}"
+        )
+    old, new = piece_of(before), piece_of(after)
+    if old.keys() != new.keys():
+        raise ValueError(f"the first lives on devices {sorted(old)}, the second on {sorted(new)}")
+    return {
+        device: (math.prod(piece_shape(new[device])) - math.prod(piece_shape(overlap(old[device], new[device]))))
+        * after.dtype.itemsize
+        for device in sorted(new)
+    }
+
+
+def piece_of(array: Any) -> dict[int, Piece]:
+    """By device, the piece that it holds. Errors as `pieces`."""
+    return {device: piece for piece, devices in pieces(array).items() for device in devices}
+
+
+def holders(array: Any, index: tuple[int, ...]) -> list[int]:
+    """The ids of the devices that hold one element; `index` has a number for each axis. Errors as `pieces`."""
+    return [
+        device
+        for piece, devices in pieces(array).items()
+        if all(start <= i < stop for i, (start, stop) in zip(index, piece, strict=True))
+        for device in devices
+    ]
+
+
+def overlap(one: Piece, other: Piece) -> Piece:
+    """The piece that two pieces share; empty along an axis on which they do not meet."""
+    shared = ((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+    return tuple((start, max(start, stop)) for start, stop in shared)
+
+
+def where(piece: Piece) -> str:
+    """A piece as one writes it in brackets: '[0:2, 4:6]'."""
+    return f"[{', '.join(f'{start}:{stop}' for start, stop in piece)}]"
+
+
 def describe(array: Any) -> str:
     """The sentence that says what a drawing of the array shows."""
     held = pieces(array)
     parts = []
     for piece, devices in held.items():
-        where = ", ".join(f"{start}:{stop}" for start, stop in piece)
         several = len(devices) > 1
-        parts.append(f"device{'s' * several} {', '.join(map(str, devices))} hold{'s' * (not several)} [{where}]")
+        parts.append(f"device{'s' * several} {', '.join(map(str, devices))} hold{'s' * (not several)} {where(piece)}")
     return f"an array of shape {tuple(array.shape)} in {len(held)} piece{'s' * (len(held) > 1)}: {'; '.join(parts)}."

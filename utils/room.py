@@ -29,17 +29,25 @@ from utils.devices import OLDEST_JAX, release_numbers
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)  # as in pyproject.toml
 NEWEST_PYTHON = "3.13"
-LIBRARIES = ("matplotlib", "rich", "tqdm", "optax", "flax", "sklearn")  # as in requirements.txt, by import name
+IMPORTED_AS = {"scikit-learn": "sklearn"}  # a package of requirements.txt that is imported by another name
 PATIENCE = 40  # seconds for JAX to start: two on most machines, many on a cold disk
 LESSON, COMFORT = 1.0, 2.0  # GB of free memory: lesson 06 takes 0.9 at its peak; with a browser beside it
 INSTALL, TRACES = 3.0, 0.2  # GB of free disk: to install the environment; for the traces of lesson 09
 OK, NOTE, STOP = "OK", "NOTE", "STOP"
 
+
+def _libraries() -> list[str]:
+    """What requirements.txt names, as it is imported; JAX is tried by itself, and not every place needs JupyterLab."""
+    path = ROOT / "requirements.txt"
+    named = re.findall(r"^[\w-]+", path.read_text(encoding="utf-8") if path.exists() else "", re.M)
+    return [IMPORTED_AS.get(name, name) for name in named if name not in ("jax", "jupyterlab")]
+
+
 # What the trial process runs. Each line that it prints says how far it came.
 TRIAL = f"""
 import importlib.util, sys
 print("python", *sys.version_info[:3], flush=True)
-print("missing", *[name for name in {LIBRARIES!r} if not importlib.util.find_spec(name)], flush=True)
+print("missing", *[name for name in {_libraries()!r} if not importlib.util.find_spec(name)], flush=True)
 import jax
 print("jax", jax.__version__, flush=True)
 from utils.devices import SetupError, start_devices
@@ -191,7 +199,8 @@ def jax_lines(trial: Trial) -> list[Line]:
         return [Line("JAX", STOP, f"{version}, and the course needs {OLDEST_JAX} or newer", do)]
     lines = [Line("JAX", OK, version)]
     if missing:
-        names = missing.replace("sklearn", "scikit-learn")
+        packages = {imported: package for package, imported in IMPORTED_AS.items()}
+        names = " ".join(packages.get(name, name) for name in missing.split())
         lines.append(Line("libraries", STOP, f"missing: {missing}", how_to_install(trial.python, names)))
     if setup:
         lines.append(Line("devices", STOP, "eight devices do not start", setup))

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-NOISY = 0.3  # an interquartile range above this share of the median: no conclusion
+NOISY = 0.3  # an interquartile range above this share of the median: no number to rely on
+ROUNDS = 5  # fewer rounds have no quartiles to speak of
+ALIKE = 1.05  # a smaller quotient is no reason to choose, however often it comes back
 
 
 def format_seconds(seconds: float) -> str:
@@ -40,7 +42,7 @@ class Timing:
 
     @property
     def noisy(self) -> bool:
-        """Is the spread (interquartile range) too large, beside the median, to conclude anything?"""
+        """Is the spread (the distance of the quartiles) above 0.3 times the median, which is then worth little?"""
         low, high = self.quartiles
         return high - low > NOISY * self.median
 
@@ -48,14 +50,20 @@ class Timing:
         low, high = map(format_seconds, self.quartiles)
         text = f"median {format_seconds(self.median)} (half of the runs: {low} to {high})"
         text += f", first call {format_seconds(self.first)}"
-        return text + "; the spread is too large to conclude" * self.noisy
+        return text + "; with this spread the median is worth little" * self.noisy
 
     __repr__ = __str__
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Timings of several functions whose runs took turns, by name."""
+    """Timings of several functions whose runs took turns, by name.
+
+    Its text compares each with the fastest by the quotients of the rounds, and shows between which two numbers half of
+    them lie. It names a winner where even the lower of the two is above 1.05. Where it is 1 or less, it says that the
+    spread is too large to conclude (in a quarter of the rounds the other one was as fast); between 1 and 1.05, that
+    they are too close; and of fewer than five rounds, that they are too few.
+    """
 
     timings: dict[str, Timing]
 
@@ -70,18 +78,22 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [f"{name}: {timing}" for name, timing in self.timings.items()]
-        for name in self.timings:
-            if name != self.fastest:
-                ratio = self.ratio(name)
-                # Five rounds at least, and more than the 5 % by which two runs of one program differ anyway.
-                sure = len(ratio.runs) >= 5 and ratio.quartiles[0] > 1.05 and not ratio.noisy
-                verdict = f"takes {ratio.median:,.1f} times as long as" if sure else "and"
-                lines.append(
-                    f"{name} {verdict} {self.fastest}" + ("." if sure else ": the spread is too large to conclude.")
-                )
+        lines += [self._verdict(name) for name in self.timings if name != self.fastest]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _verdict(self, name: str) -> str:
+        ratio = self.ratio(name)
+        low, high = ratio.quartiles
+        half = f"half of the rounds: {low:,.2f} to {high:,.2f} times as long"
+        if len(ratio.runs) < ROUNDS:
+            return f"{name} and {self.fastest}: {len(ratio.runs)} rounds are too few to conclude; take {ROUNDS}."
+        if low <= 1:
+            return f"{name} and {self.fastest}: the spread is too large to conclude ({half})."
+        if low <= ALIKE:
+            return f"{name} and {self.fastest}: too close to name a winner ({half})."
+        return f"{name} takes {ratio.median:,.1f} times as long as {self.fastest} ({half})."
 
 
 def _clock(function: Callable[..., Any], args: tuple) -> float:
@@ -108,8 +120,9 @@ def measure(function: Callable[..., Any], *args: Any, repeats: int = 20, warmup:
 def compare(functions: dict[str, Callable[[], Any]], *, repeats: int = 20, warmup: int = 2) -> Comparison:
     """Time several functions without arguments in turns, so that whatever slows the machine down hits all alike.
 
-    Returns a Comparison, whose text names the fastest, or says that the spread is too large. Each round starts with
-    another function. Errors as `measure`; ValueError also where there is nothing to compare.
+    Each round runs each function once, and begins with another one than the round before. Returns a Comparison, whose
+    docstring has the rule by which a winner is named. Errors as `measure`; ValueError also where there is nothing to
+    compare.
     """
     _check(repeats, warmup)
     if len(functions) < 2:

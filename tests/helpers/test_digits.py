@@ -17,7 +17,7 @@ import pytest
 from tools import notebooks
 from utils.models import digits
 
-LESSON = notebooks.ROOT / "notebooks" / "00_jax_in_twenty_minutes.ipynb"
+LESSON = notebooks.ROOT / "notebooks" / "00_jax_for_numpy_people.ipynb"
 
 
 def functions_of(sources: Iterable[str]) -> dict[str, list[tuple[str, str]]]:

@@ -12,9 +12,10 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
 from utils.compat import device_text, spec_text, type_text, varying
-from utils.layout import bytes_per_device, describe, pieces
+from utils.layout import bytes_arriving, bytes_per_device, describe, holders, pieces
 from utils.mesh import make_mesh
 from utils.show import draw
+from utils.show.change import draw_change
 from utils.show.picture import COLORS, Picture, picture
 
 
@@ -64,6 +65,39 @@ def test_shards_elsewhere_say_what_is_possible():
 def test_bytes_per_device():
     rows = bytes_per_device({"P('x')": put((4, 8), P("x")), "P()": put((4, 8), P())})
     assert rows == [("P('x')", (2, 8), 64, 4), ("P()", (4, 8), 128, 8)]
+
+
+def test_who_holds_an_element():
+    """By hand: row 2 of 4 in the second half, column 5 of 8 in the third pair; along 'y', rows are held by a column."""
+    assert holders(put((4, 8), P("x", "y")), (2, 5)) == [6]
+    assert holders(put((4, 8), P("y")), (2, 5)) == [2, 6]
+    assert holders(put((4, 8), P()), (0, 0)) == list(range(8))
+
+
+def test_bytes_that_arrive():
+    """By hand: from halves of the rows to quarters, a row of 8 floats, 32 bytes, where it lay in the other half."""
+    rows, quarters = put((4, 8), P("x")), put((4, 8), P("y"))
+    assert bytes_arriving(rows, quarters) == {0: 0, 1: 0, 2: 32, 3: 32, 4: 32, 5: 32, 6: 0, 7: 0}
+    # From pairs of columns to single ones, 4 numbers: held by devices 0 and 7 alone ('x' first: 0 1 2 ... 7).
+    pairs, eighths = put((4, 8), P(None, "y")), put((4, 8), P(None, ("x", "y")))
+    assert bytes_arriving(pairs, eighths) == {0: 0, 7: 0, **dict.fromkeys(range(1, 7), 16)}
+    assert set(bytes_arriving(eighths, put((4, 8), P())).values()) == {28 * 4}
+    with pytest.raises(ValueError, match=r"one array in two layouts, please: \(4, 8\) float32, \(8, 8\) float32"):
+        bytes_arriving(rows, put((8, 8), P()))
+    with pytest.raises(ValueError, match=r"the first lives on devices \[0, 1"):
+        bytes_arriving(rows, jax.device_put(rows, jax.devices()[0]))
+
+
+def test_a_change_is_drawn_and_told():
+    shown = draw_change(put((4, 8), P("x")), put((4, 8), P("y")))
+    assert "device 1 keeps 8 elements of its new piece, and 0 bytes arrive" in shown.alt
+    assert "device 2 keeps 0 elements of its new piece, and 32 bytes arrive" in shown.alt
+    [axes] = [axes for axes in shown.figure.axes if axes.get_title() == "device 2: 32 bytes"]
+    found = [(patch.get_y(), patch.get_height(), patch.get_hatch()) for patch in axes.patches]
+    assert (2, 1, "////") in found  # row 2 arrives
+    assert draw_change(put((8,), P("x")), put((8,), P("y"))).alt
+    with pytest.raises(ValueError, match="rank 3 does not fit on paper"):
+        draw_change(put((2, 2, 2), P("x")), put((2, 2, 2), P()))
 
 
 def test_description():
@@ -120,6 +154,27 @@ def test_in_rows_of_three():
     shown = draw.shardings({name: put((4, 8), P("x")) for name in "abcdef"}, columns=3)
     assert [part.get_suptitle()[0] for part in shown.figure.subfigs] == list("abcdef")
     assert shown.figure.get_size_inches().tolist() == pytest.approx([3 * 3.1, 2 * 2.3])  # two rows, not six
+
+
+def test_eight_copies_stand_as_two_rows_of_four():
+    figure = draw.sharding(put((8, 8), P())).figure
+    places = [circle.center for circle in figure.axes[0].patches if isinstance(circle, Circle)]
+    assert [len({round(place[i], 6) for place in places}) for i in (1, 0)] == [2, 4]
+
+
+def test_a_marked_axis_has_an_arrow_and_a_word():
+    arrays = {"a": put((8, 8), P("x")), "b": put((8, 8), P("y")), "c": put((8, 8), P())}
+    drawn = draw.shardings(arrays, marked={"a": (1, "contraction"), "b": (0, "rows")})
+    arrows = [[t.arrow_patch for t in axes.texts if getattr(t, "arrow_patch", None)] for axes in drawn.figure.axes]
+    assert [len(of_one) for of_one in arrows] == [1, 1, 0]
+    words = [text.get_text() for axes in drawn.figure.axes for text in axes.texts]
+    assert "contraction" in words and "rows" in words
+    assert "Axis 1 is marked: contraction." in drawn.alt and "Axis 0 is marked: rows." in drawn.alt
+    (x0, y0), (x1, y1) = (drawn.figure.axes[0].texts[-2].xy, drawn.figure.axes[0].texts[-2].xyann)
+    assert y0 == y1 and x0 != x1  # along the columns
+    for marks in ({"d": (0, "rows")}, {"a": (2, "rows")}):
+        with pytest.raises(ValueError, match="cannot mark axis"):
+            draw.shardings(arrays, marked=marks)
 
 
 def test_a_mesh_of_each_rank():

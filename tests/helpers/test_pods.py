@@ -160,17 +160,15 @@ def test_two_notebooks_at_once():
         assert errors == ""  # and quietly
 
 
-def test_the_lesson_reads_the_same_without_libtpu(tmp_path: Path):
-    [path] = [path for path in notebooks.lessons() if notebooks.number(path) == record.LESSON]
+@pytest.mark.long
+def test_the_lesson_reads_the_same_without_libtpu(clone: Path):
+    path = notebooks.lesson(record.LESSON)
     lesson = notebooks.read(path)
     hidden = notebooks.read(path)
     hide = "import importlib.util as u\n_find = u.find_spec\n"
     hide += "u.find_spec = lambda name, *rest: None if name == 'libtpu' else _find(name, *rest)\n"
     imports = next(cell for cell in hidden.cells if cell.id == "imports")
     imports.source = hide + imports.source
-    clone = tmp_path / "notebooks"
-    clone.mkdir()
-    (tmp_path / "utils").symlink_to(notebooks.ROOT / "utils")
     notebooks.write(hidden, clone / path.name)
     run = execute(clone / path.name)
     checks.refuse(checks.stderr_faults(run) + checks.output_faults(lesson, run))
@@ -180,11 +178,12 @@ def test_the_lesson_reads_the_same_without_libtpu(tmp_path: Path):
 
 # Those that take half a minute each are compiled anew by `make test-newest`, which sets this and is part of .ci/run;
 # the others always, and the large one that is refused. (JAX 0.10 cannot read all of what libtpu writes for a v5p.)
-ALL = "COURSE_ALL_PLANS" in os.environ
+ALL = bool(os.environ.get("COURSE_ALL_PLANS"))
 LIGHT = [label for label in RECORDED if not label.endswith((", v5e", ", v5p"))]
 
 
 @COMPILES
+@pytest.mark.long
 def test_the_record_is_what_the_compiler_says():
     labels = None if ALL else [*LIGHT, "data, v5e"]
     code = f"import json; from tools import record; print(json.dumps(record.compiled({labels!r})))"

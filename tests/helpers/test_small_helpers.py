@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import logging
+import os
+import warnings
+
+import jax
 import jax.numpy as jnp
 import pytest
 from nbformat.v4 import new_output
 
 from tools import notebooks
 from utils.compat import double_precision
+from utils.show.logged import logged
 from utils.show.mistake import mistake
 from utils.show.table import show_table
 
@@ -35,6 +41,33 @@ def test_mistake_needs_one():
         pass
     with pytest.raises(KeyError), mistake(ValueError):
         raise KeyError("another")
+
+
+def test_what_is_said_beside_the_output_is_collected_and_not_printed(capfd):
+    """The three ways: a logger of JAX, a warning of Python, the compiler's own lines on stderr."""
+    with logged() as lines:
+        logging.getLogger("jax._src.any").warning("from JAX")
+        warnings.warn("from Python", stacklevel=1)
+        warnings.warn("from Python", stacklevel=1)  # each time, not once
+        assert lines == ["from JAX", "from Python", "from Python"]
+        os.write(2, b"W1122 01:38:46.192399   24348 spmd_partitioner.cc:656] [SPMD] from XLA\nand more\n")
+    assert lines[3:] == ["[SPMD] from XLA", "and more"]
+    assert capfd.readouterr() == ("", "")
+    os.write(2, b"heard again")
+    assert capfd.readouterr().err == "heard again"
+
+
+def test_options_are_on_inside_the_block_alone():
+    before = logging.getLogger("jax").handlers, logging.getLogger("jax").propagate
+    with pytest.raises(RuntimeError), logged("jax_log_compiles") as lines:
+        assert jax.config.jax_log_compiles
+        jax.jit(lambda x: x + 1)(jnp.ones(3))
+        raise RuntimeError
+    assert sum(line.startswith("Compiling jit(<lambda>)") for line in lines) == 1
+    assert not jax.config.jax_log_compiles
+    assert (logging.getLogger("jax").handlers, logging.getLogger("jax").propagate) == before
+    with pytest.raises(AttributeError, match="jax_no_such"), logged("jax_no_such"):
+        pass
 
 
 def test_double_precision_inside_the_block_alone():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -152,7 +154,36 @@ def test_a_long_line_is_cut(tmp_path):
     assert last == "last: y"
 
 
+def test_the_weekly_run_s_command_needs_no_packages(github):
+    weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    assert "run: python3 -m tools.alarm " in weekly
+    command = [sys.executable, "-S", "-m", "tools.alarm", "newest", "no report", "no log"]  # -S: the library alone
+    run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True)
+    assert run.stdout == "https://github.com/a/b/issues/7\n", run.stderr
+
+
 def test_gh_that_fails_is_an_error(github, capsys):
     (github / "gh").write_text("#!/bin/sh\nexit 4\n")
     with pytest.raises(SystemExit, match="gh issue list failed"):
         alarm.post("title", "text")
+
+
+def test_workers_report_the_versions_too(tmp_path):
+    """What the tests' own configuration writes into the report survives pytest-xdist, which loses a fixture's."""
+    import jax
+
+    stand_ins = "import pytest\n" + "".join(
+        f"@pytest.fixture(scope='session', autouse=True)\ndef {name}():\n    pass\n" for name in ("devices", "fonts")
+    )
+    (tmp_path / "test_it.py").write_text(f"{stand_ins}def test_it():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", "1", "-p", "no:cacheprovider"]
+    run = subprocess.run(
+        [*command, "--junitxml=report.xml", "test_it.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(notebooks.ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    _, versions = alarm.read(tmp_path / "report.xml")
+    assert versions == f"jax {jax.__version__}, Python {platform.python_version()}"

@@ -39,13 +39,6 @@ def run(notebook: Any, folder: Path) -> Any:
     return execute(folder / "small.ipynb")
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    (tmp_path / "utils").symlink_to(notebooks.ROOT / "utils")
-    (tmp_path / "notebooks").mkdir()
-    return tmp_path / "notebooks"
-
-
 # 1. Does it run?
 
 
@@ -90,7 +83,9 @@ def test_faults_are_refused_one_a_line():
 
 
 def test_a_figure_that_shows_something_else_is_caught(clone):
-    page = small("from utils import draw\nfrom utils.mesh import make_mesh\ndraw.mesh(make_mesh((2, 4), ('x', 'y')))")
+    page = small(
+        "from utils.show import draw\nfrom utils.mesh import make_mesh\ndraw.mesh(make_mesh((2, 4), ('x', 'y')))"
+    )
     executed = run(page, clone)
     page.cells = [nbformat.from_dict(found) for found in executed.cells]
     assert checks.output_faults(page, executed) == []
@@ -176,10 +171,10 @@ def rename(old: str, new: str) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (replace("ex-count-stub", "...  # your code here", "return 4"), "count_measurements: ships solved"),
+        (replace("ex-steady-stub", "...  # your code here", "return 4"), "steady_seconds: ships solved"),
         (
-            replace("ex-count-stub", "...  # your code here", "return 0"),
-            "count_measurements: ships solved, or at least not",
+            replace("ex-train-stub", "...  # your code here", "return 0"),
+            "train: ships solved, or at least not as an empty stub",
         ),
         (
             replace("ex-steady-stub", "(f, x, repeats)", "(f, x, n)"),
@@ -268,8 +263,15 @@ def everywhere(old: str, new: str) -> Callable[[Any], None]:
 FAULTS = {
     "setup changed": (append("setup", "\nprint('mine')"), "the setup cell is not the common one"),
     "id in capitals": (rename("recap", "Recap"), "id 'Recap' is not kebab-case"),
+    "id by JupyterLab": (
+        rename("sums", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
+        "an editor made up the id 'd1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a': run make stamp",
+    ),
     "second title": (append("see", "\n\n# Another title"), "not exactly one H1"),
-    "no plan": (replace("plan", "**You need**", "You need"), "the plan is not"),
+    "no plan": (replace("plan", "**You will learn to**", "You learn"), "the plan is not"),
+    "no minutes": (replace("plan", "80 minutes", "an hour"), "lacks a line of the form: **You need**"),
+    "nothing built": (replace("plan", "**You build**", "You build"), "lacks a line of the form: **You build**"),
+    "another number": (replace("title", "# 01 · ", "# 1 · "), "lacks a line of the form: # 01 · Title"),
     "two bullets": (
         lambda n: setattr(cell(n, "plan"), "source", "**You will learn to**\n\n- a\n- b\n\n**You need**"),
         "the plan is not",
@@ -283,6 +285,15 @@ FAULTS = {
         replace("recap", "(02_sharding.ipynb)", "(02_shading.ipynb)"),
         "the link to 02_shading.ipynb leads nowhere",
     ),
+    "next but one": (
+        replace("recap", "(02_sharding.ipynb)", "(03_auto_parallel_jit.ipynb)"),
+        "**Next:** leads to 03_auto_parallel_jit.ipynb, and the next one is 02_sharding.ipynb",
+    ),
+    "another lesson's exercise": (
+        everywhere("### Exercise 1.3", "### Exercise 2.3"),
+        "is not of the form: ### Exercise 1.3 — Title (●●○ · 5 min)",
+    ),
+    "an exercise without its minutes": (everywhere(" · 4 min)", ")"), "is not of the form: ### Exercise 1.1 — Title"),
     "picture without words": (append("see", "\n\n![](../README.md)"), "see: a picture without alt text"),
     "figure without words": (drop_alt, "plot: a figure without alt text"),
     "stderr": (output("sums", output_type="stream", name="stderr", text="careful"), "sums: writes to stderr"),
@@ -293,13 +304,21 @@ FAULTS = {
     "stray axes": (output("sums", output_type="display_data", data={"text/plain": "<Axes: >"}), "sums: a stray line"),
     "magic": (append("sums", "\n!pip install x"), "sums: a shell or magic command"),
     "no reason": (lambda n: cell(n, "cores").metadata.update(varies=" "), "cores: varies, and does not say why"),
-    "missing output": (lambda n: setattr(cell(n, "cores"), "outputs", []), "cores: its output is missing"),
+    "missing output": (lambda n: setattr(cell(n, "cores"), "outputs", []), "cores: its last line is there to show"),
     "too long": (append("sums", "\nx = 1" * 20), "sums: more than 20 lines"),
     "no mistake": (everywhere("### The mistake", "### A thing"), "no mistake is shown"),
-    "no predictions": (everywhere("**Predict.**", "Guess."), "fewer than four predictions"),
-    "too many sections": (append("see", "\n\n## A\n\n## B\n\n## C"), "not four to seven sections"),
-    "no exercises": (everywhere("### Exercise ", "### Task "), "not three to six exercises"),
-    "no figure": (lambda n: setattr(cell(n, "plot"), "outputs", []), "no figure"),
+    "no predictions": (everywhere("**Predict.**", "Guess."), "0 predictions; a lesson has four or more"),
+    "too many sections": (append("see", "\n\n## A\n\n## B\n\n## C"), "9 sections; a lesson has four to seven"),
+    "no exercises": (everywhere("### Exercise ", "### Task "), "0 exercises; a lesson has three to six"),
+    "seven exercises": (
+        append("inside", "\n\n### Exercise 1.7 — One more (●○○ · 3 min)"),
+        "7 exercises; a lesson has three to six: leave one out, or move it to another lesson",
+    ),
+    "to do": (append("see", "\n\nTODO: more."), "see: says TODO"),
+    "no figure": (
+        lambda n: [cell(n, name).outputs[0].data.pop("image/png") for name in ("plot", "overlap-draw")],
+        "no figure",
+    ),
     "just": (append("see", "\n\nJust run it."), "see: says 'Just'"),
     "too large": (append("see", " " + "x" * 600_000), "larger than 600 kB"),
 }
@@ -316,6 +335,25 @@ def test_a_structural_fault_is_caught(change, fault, tmp_path):
     assert [found for found in faults if fault in found], faults
     # That fault alone, but where one implies another: a lost figure is a missing output too.
     assert len(faults) <= 2
+
+
+@pytest.mark.parametrize(
+    ("number", "old", "new", "fault"),
+    [
+        ("05b", "### Exercise 5.5", "### Exercise 5.1", "is not of the form: ### Exercise 5.5 — "),  # 05 has four
+        ("90", "](01_devices.ipynb)", "](https://docs.jax.dev)", "**Next:** leads to no lesson, and the next one is"),
+    ],
+)
+def test_a_second_part_counts_on_and_the_last_lesson_leads_somewhere(tmp_path, number, old, new, fault):
+    folder = tmp_path / "notebooks"
+    shutil.copytree(LESSON.parent, folder)
+    path = folder / notebooks.lesson(number).name
+    assert checks.structure_faults(path) == []
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    [found] = checks.structure_faults(path)
+    assert fault in found
 
 
 def test_a_name_taken_twice_is_caught():
@@ -344,8 +382,9 @@ def test_one_id_twice_is_caught(tmp_path):
         lambda n: cell(n, "cores").update(execution_count=3),
         lambda n: n.metadata.update(kaggle={"accelerator": "tpu"}),
         lambda n: cell(n, "cores").metadata.update(collapsed=True),
+        lambda n: cell(n, "setup").metadata.update(slideshow={"slide_type": "skip"}),
     ],
-    ids=["execution count", "metadata of a platform", "metadata of a cell"],
+    ids=["execution count", "metadata of a platform", "metadata of a cell", "slide type by the rule"],
 )
 def test_what_is_not_canonical_is_caught(change, tmp_path):
     folder = tmp_path / "notebooks"
@@ -353,7 +392,8 @@ def test_what_is_not_canonical_is_caught(change, tmp_path):
     notebook = lesson()
     change(notebook)
     (folder / LESSON.name).write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-    assert checks.structure_faults(folder / LESSON.name) == ["not in canonical form: run make refresh"]
+    [fault] = checks.structure_faults(folder / LESSON.name)
+    assert fault.startswith("not in canonical form") and "run make stamp" in fault
 
 
 # 7. Badges.

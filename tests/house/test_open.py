@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from tools import notebooks
+from tests import checks
+from tools import NUMBER, notebooks
 
 ROOT = notebooks.ROOT
 CONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
@@ -45,8 +46,9 @@ def test_the_form_names_a_command_and_a_cell_that_exist():
 
 def test_the_changelog_names_every_lesson():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"\b\d\db?\b", re.sub(r"\d{4}|\d+ November", "", text)))
-    assert {notebooks.number(path) for path in notebooks.lessons()} <= named
+    named = re.findall(rf"\b{NUMBER}\b", re.sub(r"\d{4}|\d+ November", "", text))
+    missing = [number for number in map(notebooks.number, notebooks.lessons()) if number not in named]
+    checks.refuse([f"CHANGELOG.md does not name lesson {number}: add a line under Unreleased" for number in missing])
     assert re.search(r"^## \[Unreleased\]$", text, re.M)
     sections = set(re.findall(r"^### (.+)$", text, re.M))
     assert sections <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

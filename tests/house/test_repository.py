@@ -11,27 +11,60 @@ import sys
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from tests import checks
-from tools import environment, notebooks, stamp
+from tools import environment, notebooks, readme, stamp
 
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_readme_lists_every_lesson_with_its_badges():
-    rows = [line for line in README.splitlines() if re.match(r"\| \d\db? ", line)]
-    assert [row.split()[1] for row in rows] == [notebooks.number(path) for path in notebooks.lessons()]
-    for row, path in zip(rows, notebooks.lessons(), strict=True):
-        title = notebooks.read(path).cells[0].source.splitlines()[0].split(" · ")[1]
-        assert f"[{title}](notebooks/{path.name})" in row
-        for badge in notebooks.badges(f"notebooks/{path.name}").split("\n"):
-            assert badge in row
+def test_readme_lists_the_lessons_as_the_notebooks_are():
+    assert readme.listed(README, readme.rows()) == README, "README's tables are not the notebooks': run make stamp"
 
 
-def test_readme_says_how_many_lessons_and_how_many_hours():
-    rows = re.findall(r"^\| \d\db? (?:\|[^|\n]*){2}\| (\d+) \|", README, re.M)
-    count = {12: "twelve", 13: "thirteen", 14: "fourteen", 15: "fifteen"}[len(rows)]
-    assert f"All {count} lessons take about {sum(map(int, rows)) / 60:.0f} hours" in README
+def test_readme_s_tables_are_written_by_part(tmp_path):
+    """By hand: 50 + 75 + 40 minutes are 2.75 hours."""
+    (tmp_path / "notebooks").mkdir()
+    for name, title, plan in (
+        ("06_a", "# 06 · A: `a`\n\nPromise.", "**You build** one\nthing.\n\n**You need** 05, 50 minutes."),
+        ("12c_b", "# 12c · B", "**You need** 06; 75 minutes (40 to read).\n\n**You build** two things, 2.5 each."),
+        ("90_c", "# 90 · C", "**You build** a third.\n\n**You need**\nnothing, 40 minutes."),
+    ):
+        cells = [new_markdown_cell(title, id="title"), new_markdown_cell(plan, id="plan")]
+        notebooks.write(new_notebook(cells=cells), tmp_path / "notebooks" / f"{name}.ipynb")
+    first, second, third = found = readme.rows(tmp_path)
+    assert first == readme.Row("06", "A: `a`", "notebooks/06_a.ipynb", "one thing", 50)
+    assert (second.builds, second.minutes, second.part) == ("two things, 2.5 each", 75, "Part III: training at scale")
+    assert (first.part, third.part) == ("Part I: eight devices", "Appendix")
+    assert readme.hours(found) == 3
+    text = f"All 7 lessons take about 9 hours.\n\n{readme.BEGIN}old{readme.END}\n\nEach lesson takes 1 to 2 minutes.\n"
+    text = readme.listed(text, found)
+    assert text.startswith("All 3 lessons take about 3 hours.\n\n")
+    assert text.endswith(f"{readme.END}\n\nEach lesson takes 40 to 75 minutes.\n") and "old" not in text
+    assert re.findall(r"^### (.+)", text, re.M) == ["Part I: eight devices", "Part III: training at scale", "Appendix"]
+    [row] = re.findall(r"^\| 06 .*", text, re.M)
+    assert row.startswith("| 06 | [A: `a`](notebooks/06_a.ipynb) | one thing | 50 | [![Open in Colab](")
+    assert all(badge in row for badge in notebooks.badges("notebooks/06_a.ipynb").split("\n"))
+    assert readme.listed(text, found) == text
+
+
+def test_a_readme_without_a_place_for_the_lessons_is_refused():
+    for place in (readme.BEGIN, "lessons take about", "Each lesson takes"):
+        with pytest.raises(ValueError, match=r"README.md has 0 places, and not one, for: "):
+            readme.listed(README.replace(place, ""), readme.rows())
+
+
+def test_contributing_names_what_is_there():
+    text = (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = "\n".join(first or second for first, second in re.findall(r"(?s)```sh\n(.+?)```|`([^`\n]+)`", text))
+    makefile = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"\bmake ([a-z-]+)", code)):
+        assert re.search(rf"^{target}:", makefile, re.M), f"there is no make {target}"
+    paths = set(re.findall(r"\b(?:notebooks|utils|tests|tools|site|teach)/[\w/.*-]*", code))
+    made = re.compile("NN|10_|_build")  # by the steps themselves
+    assert len(paths) > 15
+    assert not [path for path in paths if not made.search(path) and not list(notebooks.ROOT.glob(path))]
 
 
 def test_one_name_everywhere():
@@ -77,8 +110,10 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     monkeypatch.setattr(notebooks, "SETUP", tmp_path / "tools" / "setup_cell.py")
     assert notebooks.repository() == (another, "v1.2")
     for path in notebooks.lessons(tmp_path):
-        assert checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}") == []
-        assert checks.structure_faults(path) == []
+        notebook = notebooks.read(path)
+        assert checks.badge_faults(notebook, f"notebooks/{path.name}") == []
+        assert [cell.source for cell in notebook.cells if cell.id == "setup"] == [notebooks.setup_source()]
+        assert path.read_text(encoding="utf-8") == notebooks.dumps(notebook)
     for page in [*(tmp_path / page for page in stamp.PAGES), *notebooks.lessons(tmp_path)]:
         text = page.read_text(encoding="utf-8")
         for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", text):
@@ -101,7 +136,7 @@ def test_stamp_fills_in_what_a_new_lesson_lacks(tmp_path):
     notebook = notebooks.read(path)
     notebook.cells[0].source = notebook.cells[0].source.split("\n\n[![")[0]
     notebooks.write(notebook, path)
-    rows = re.sub(r"(?m)^(\| 02 (?:\|[^|\n]*){3}\|).*$", r"\1 |", README)
+    rows = re.sub(r"(?m)^\| 02 .*\n", "", README).replace("All 12 ", "All 11 ")
     assert rows != README
     (tmp_path / "README.md").write_text(rows, encoding="utf-8")
     stamp.stamp(tmp_path, *notebooks.repository())
@@ -137,41 +172,75 @@ def make_environment(folder: Path, *arguments: str, python: str = sys.executable
     )
 
 
-def test_environment_is_made_once(tmp_path):
-    (tmp_path / "requirements.txt").write_text("# nothing\n")
-    first = make_environment(tmp_path, "venv", "requirements.txt")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
+    """A folder with an environment in it, and what its making said."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "requirements.txt").write_text("# nothing\n")
+    return folder, make_environment(folder, "venv", "requirements.txt")
+
+
+def test_environment_is_made_once(made):
+    folder, first = made
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines()[0].startswith("Creating venv with Python 3.")
     assert first.stdout.splitlines()[-1].startswith("Ready after ")
-    assert make_environment(tmp_path, "venv", "requirements.txt").stdout == ""
-    (tmp_path / "more.txt").write_text("# nothing either\n")
-    more = make_environment(tmp_path, "venv", "requirements.txt", "more.txt")
+    assert make_environment(folder, "venv", "requirements.txt").stdout == ""
+    (folder / "more.txt").write_text("# nothing either\n")
+    more = make_environment(folder, "venv", "requirements.txt", "more.txt")
     assert more.stdout.startswith("Installing what more.txt names")
-    assert make_environment(tmp_path, "venv", "requirements.txt").stdout == ""
+    assert make_environment(folder, "venv", "requirements.txt").stdout == ""
 
 
-def test_no_network_is_one_line(tmp_path):
-    (tmp_path / "requirements.txt").write_text("jax\n")
+def test_no_network_is_one_line(made):
+    folder, _ = made
+    (folder / "jax.txt").write_text("jax\n")
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}
-    run = make_environment(tmp_path, "venv", "requirements.txt", **offline, PIP_RETRIES="0", PIP_FIND_LINKS="")
+    run = make_environment(folder, "venv", "jax.txt", **offline, PIP_RETRIES="0", PIP_FIND_LINKS="")
     assert run.returncode == 1
     assert len(run.stderr.splitlines()) == 1
     assert "Connect to the network" in run.stderr
 
 
-def test_a_package_that_does_not_exist_is_named_in_one_line(tmp_path):
-    (tmp_path / "requirements.txt").write_text("./no-such-folder\n")
-    run = make_environment(tmp_path, "venv", "requirements.txt")
+def test_a_package_that_does_not_exist_is_named_in_one_line(made):
+    folder, _ = made
+    (folder / "none.txt").write_text("./no-such-folder\n")
+    run = make_environment(folder, "venv", "none.txt")
     assert run.returncode == 1
     assert run.stderr.startswith("Error: the packages could not be installed: ERROR: ")
     assert len(run.stderr.splitlines()) == 1
 
 
-def test_an_active_environment_does_not_count(tmp_path):
-    (tmp_path / "requirements.txt").write_text("# nothing\n")
-    assert make_environment(tmp_path, "venv", "requirements.txt").returncode == 0
-    again = make_environment(tmp_path, "venv", "requirements.txt", python=str(tmp_path / "venv" / "bin" / "python"))
+def test_an_active_environment_does_not_count(made):
+    folder, _ = made
+    again = make_environment(folder, "venv", "requirements.txt", python=str(folder / "venv" / "bin" / "python"))
     assert (again.returncode, again.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(("status", "asked"), [(0, ["uv"]), (1, ["uv", "pip"])])
+def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, status, asked):
+    log = tmp_path / "log"
+    for name, code in (("uv", status), ("venv/bin/python", 0)):
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{name} $@" >> {log}\nexit {code}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    environment.install(str(tmp_path / "venv"), ["a.txt", "b.txt"])
+    said = [line for line in log.read_text().splitlines() if " install " in line]
+    assert [line.split(" ")[0].replace("venv/bin/python", "pip") for line in said] == asked
+    assert all(line.endswith("-r a.txt -r b.txt") for line in said)
+
+
+def test_uv_is_told_what_pip_was_told(made, monkeypatch):
+    python = str(made[0] / "venv" / "bin" / "python")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
+    told = environment.pip_settings(python)
+    assert told["index-url"] == "https://mirror.example/simple"
+    assert environment.as_uv_says(told)["UV_DEFAULT_INDEX"] == "https://mirror.example/simple"
+    monkeypatch.setenv("PIP_CONSTRAINT", "nightly.txt")  # admits pre-releases, which uv reads otherwise
+    assert environment.as_uv_says(environment.pip_settings(python)) is None
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,29 @@ def faults(root: Path) -> list[str]:
     return found
 
 
+def package_faults(root: Path) -> list[str]:
+    """What requirements.txt names for the lessons, and the lists of the oldest and the newest JAX do not."""
+
+    def named(file: str) -> set[str]:
+        return set(re.findall(r"^[\w-]+", (root / file).read_text(encoding="utf-8"), re.M))
+
+    lists = {"tests/requirements-oldest.txt": "==the version in Colab", "tests/requirements-newest.txt": ""}
+    return [
+        f"{file} lacks what requirements.txt names: add the line {name}{version}"
+        for file, version in lists.items()
+        for name in sorted(named("requirements.txt") - named(file) - {"jupyterlab"})  # which runs no test
+    ]
+
+
+def test_the_lists_for_other_versions_name_every_package_of_the_lessons(copy):
+    checks.refuse(package_faults(notebooks.ROOT))
+    (copy / "requirements.txt").write_text("# more\njax>=0.7.2\njupyterlab\neinops>=0.8\n", encoding="utf-8")
+    assert package_faults(copy) == [
+        "tests/requirements-oldest.txt lacks what requirements.txt names: add the line einops==the version in Colab",
+        "tests/requirements-newest.txt lacks what requirements.txt names: add the line einops",
+    ]
+
+
 def test_every_place_follows():
     checks.refuse(faults(notebooks.ROOT))
 

@@ -70,6 +70,23 @@ def test_a_lesson_s_import_line_says_what_the_table_says():
     assert {name: lesson for name, (_, lesson) in TABLE.items() if lesson} == first
 
 
+def test_a_helper_is_named_where_it_first_appears():
+    """In the prose of the first lesson that imports it, in backticks."""
+    seen, faults = set(), []
+    for path in notebooks.lessons():
+        cells = notebooks.read(path).cells
+        prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        [source] = [cell.source for cell in cells if cell.id == "imports"]
+        used = "\n".join(cell.source for cell in cells if cell.cell_type == "code" and cell.id != "imports")
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ImportFrom) and re.fullmatch(r"utils(\.(?!exercises).*)?", node.module):
+                for name in {alias.name for alias in node.names if re.search(rf"\b{alias.name}\b", used)} - seen:
+                    if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", prose):
+                        faults.append(f"{path.stem}: imports {name}, and its prose does not say what `{name}` is")
+                    seen.add(name)
+    checks.refuse(faults)
+
+
 def test_imports_run_one_way():
     faults = []
     for name, source in modules().items():

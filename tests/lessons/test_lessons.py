@@ -1,76 +1,89 @@
-"""Every lesson: executed, true, alone, each cell twice, its exercises and its structure."""
+"""Every lesson: executed, true, alone, each cell twice, its guesses, its exercises and its structure."""
 
 from __future__ import annotations
 
 import importlib
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests import checks
-from tests.conftest import Execute, execute
+from tests.conftest import ALL_CORES, cores, execute
 from tools import notebooks
 
-LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+SLOWEST = "06"  # begun first
+LESSONS = pytest.mark.parametrize(
+    "path",
+    sorted(notebooks.lessons(), key=lambda path: notebooks.number(path) != SLOWEST),
+    ids=lambda path: path.stem,
+)
+
+
+def module_of(path: Path, room: str = "utils.exercises") -> ModuleType:
+    return importlib.import_module(f"{room}.ex{notebooks.number(path)}")
+
+
+def guessed(path: Path) -> Any:
+    """The lesson with the right guesses, which are worked out by hand, in the cells that compare them."""
+    return checks.guessed(notebooks.read(path), module_of(path), guesses(path))
+
+
+def guesses(path: Path) -> dict:
+    return getattr(module_of(path, "tests.wrong_answers"), "GUESSES", {})
 
 
 @LESSONS
-def test_outputs_on_the_page_are_what_execution_gives(path: Path, executed: Execute) -> None:
-    run = executed(path)
-    checks.refuse(checks.stderr_faults(run) + checks.output_faults(notebooks.read(path), run))
-
-
-@LESSONS
+@pytest.mark.doubled
 def test_alone_each_cell_twice_on_one_core(
     path: Path, tmp_path: Path, served: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The first time as shipped: what the page shows. The second time with the right guesses: the same, and right."""
     for name, value in served.items():
         monkeypatch.setenv(name, value)
     committed = notebooks.read(path)
     copy = tmp_path / path.name
-    notebooks.write(checks.doubled(committed), copy)
-    run = _on_one_core(copy)
+    notebooks.write(checks.doubled(committed, guessed(path)), copy)
+    with cores({min(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else ALL_CORES):
+        run = execute(copy)
     for name, says in (("setup", "Fetching the course's helpers, once"), ("setup-again", "Using the helpers in ")):
         setup = next(cell for cell in run.cells if cell.id == name)
         [output] = setup.outputs = notebooks.merge_streams(setup.outputs)
         line, output.text = output.text.split("\n", 1)  # the page shows the setup in the clone, which says less
         assert line.startswith(says)
     first, second = checks.each_once(run, second=False), checks.each_once(run, second=True)
-    checks.refuse(checks.output_faults(committed, first) + checks.output_faults(first, second))
-
-
-def _on_one_core(path: Path) -> Any:
-    """Execute with a single core, where the system can pin a process; the kernel inherits it."""
-    if not hasattr(os, "sched_setaffinity"):
-        return execute(path)
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    try:
-        return execute(path)
-    finally:
-        os.sched_setaffinity(0, cores)
+    checks.refuse(
+        checks.stderr_faults(run)
+        + checks.output_faults(committed, first)
+        + checks.output_faults(first, checks.unguessed(second))
+        + checks.reading_faults(second, module_of(path), guesses(path))
+    )
 
 
 @LESSONS
-def test_exercises(path: Path) -> None:
-    module = importlib.import_module(f"utils.exercises.ex{notebooks.number(path)}")
-    checks.refuse(checks.exercise_faults(notebooks.read(path), module))
+@pytest.mark.plain
+def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path) -> None:
+    """Once, on all cores, with the right guesses."""
+    notebooks.write(guessed(path), clone / path.name)
+    with cores(ALL_CORES):
+        run = execute(clone / path.name)
+    checks.refuse(
+        checks.stderr_faults(run)
+        + checks.output_faults(notebooks.read(path), checks.unguessed(run))
+        + checks.reading_faults(run, module_of(path), guesses(path))
+    )
 
 
 @LESSONS
-def test_predictions(path: Path, executed: Execute, tmp_path: Path) -> None:
-    """The right guesses, worked out by hand, are right by what the cells count."""
-    module = importlib.import_module(f"utils.exercises.ex{notebooks.number(path)}")
-    committed = notebooks.read(path)
-    checks.refuse(checks.prediction_faults(committed, module))
-    if not checks.predictions_of(module):
-        return
-    guesses = importlib.import_module(f"tests.wrong_answers.ex{notebooks.number(path)}").GUESSES
-    copy = tmp_path / f"{path.stem}_guessed.ipynb"
-    notebooks.write(checks.guessed(committed, module, guesses), copy)
-    checks.refuse(checks.reading_faults(executed(copy), module, guesses))
+def test_exercises(path: Path, compiled_once: None) -> None:
+    checks.refuse(checks.exercise_faults(notebooks.read(path), module_of(path)))
+
+
+@LESSONS
+def test_predictions(path: Path) -> None:
+    checks.refuse(checks.prediction_faults(notebooks.read(path), module_of(path)))
 
 
 @LESSONS

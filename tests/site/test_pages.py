@@ -6,7 +6,7 @@ import pytest
 
 from tests.site import faults
 from tests.site.conftest import HTML, PAGES
-from tools import glossary, notebooks, site
+from tools import glossary, notebooks, readme, site
 
 LESSONS = [f"notebooks/{path.stem}.html" for path in notebooks.lessons()]
 
@@ -64,7 +64,7 @@ def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
         assert page.locator("details.answer", has_text=answer.solution.splitlines()[0]).count() == 1
     setup = page.locator("details.hide")
     assert setup.count() == 1 and setup.get_attribute("open") is None
-    assert page.locator("span[id^='use-'] > a").count() > 5
+    assert readme.row(path).draft or page.locator("span[id^='use-'] > a").count() > 5
 
 
 def focused(page, selector):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.site.conftest import serve
+from tools import notebooks, readme
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]*_*.ipynb"))
+LESSONS = [path.stem for path in notebooks.lessons()]
+DRAFTS = {path.stem for path in notebooks.lessons() if readme.row(path).draft}
 WIDTH, HEIGHT = 1280, 720
 
 STATE = """() => {
@@ -33,9 +33,9 @@ STATE = """() => {
 @pytest.fixture(scope="module")
 def address():
     """Make the slides, and serve them on this machine."""
-    made = subprocess.run(["make", "slides"], cwd=ROOT, capture_output=True, text=True)
+    made = subprocess.run(["make", "slides"], cwd=notebooks.ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout + made.stderr
-    yield from serve(ROOT / "slides")
+    yield from serve(notebooks.ROOT / "slides")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_lesson_from_first_to_last(opened, address, stem):
         page.keyboard.press("ArrowRight")
         state = page.evaluate(STATE)
     assert faults == []
-    assert len(visited) == total > 20
+    assert len(visited) == total > (2 if stem in DRAFTS else 20)
     assert complaints == []
     assert [url for url in asked if not url.startswith((address, "data:"))] == []
 

@@ -1,77 +1,542 @@
-"""Wrong answers to the exercises of notebook 03."""
+"""Wrong and right answers to the exercises of notebook 03, and wrong guesses of its predictions."""
 
 from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from utils.exercises import ex03
 
 
-def weights_then_cut(key, sharding):
-    return jax.device_put(jax.random.normal(key, (64, 128)), sharding)
+def of_sum(passes=2, count=lambda n: (n - 1) / n, held=None, width=4):
+    """bytes_of_sum with another factor in one place."""
+
+    def answer(shape, cuts, axis):
+        own = [size // pieces for size, pieces in zip(shape, cuts, strict=True)]
+        sums = held(shape, cuts, axis) if held else math.prod(own) // own[axis]
+        return passes * count(cuts[axis]) * sums * width
+
+    return answer
 
 
-def weights_from_a_callback(key, sharding):
+def over_all(shape, cuts, axis):
+    n = math.prod(cuts)
+    return 2 * (n - 1) / n * math.prod(shape) / n * cuts[axis] / shape[axis] * 4
+
+
+def next_axis(shape, cuts, axis):
+    n = cuts[(axis + 1) % len(cuts)]
+    return of_sum(count=lambda _: (n - 1) / n)(shape, cuts, axis)
+
+
+def with_numpy(shape, cuts, axis):
+    own = np.array(shape) // np.array(cuts)
+    own[axis] = 1
+    return np.float32(8 * (1 - 1 / np.array(cuts)[axis]) * own.prod())
+
+
+def as_a_fraction(shape, cuts, axis):
+    sums = math.prod(size // pieces for i, (size, pieces) in enumerate(zip(shape, cuts, strict=True)) if i != axis)
+    return 8 * sums * Fraction(cuts[axis] - 1, cuts[axis])
+
+
+def in_two_halves(shape, cuts, axis):
+    b = of_sum(passes=1, count=lambda n: 1)(shape, cuts, axis)
+    scattered = b / cuts[axis]
+    return (b - scattered) + (cuts[axis] - 1) * scattered
+
+
+def on_jax(shape, cuts, axis):
+    own = jnp.array(shape) // jnp.array(cuts)
+    return 8.0 * (cuts[axis] - 1) * jnp.prod(own.at[axis].set(1)) / cuts[axis]
+
+
+def gradients(*factors, passes=2, share=7 / 8, width=4):
+    """Four numbers from sizes: one function of (batch, features, out) for each, None for nothing."""
+    return lambda *sizes: [passes * share * width * f(*sizes) if f else 0 for f in factors]
+
+
+def of_w(batch, features, out):
+    return features * out
+
+
+def of_x(batch, features, out):
+    return batch * features
+
+
+def of_r(batch, features, out):
+    return batch * out
+
+
+def gradients_as_an_array(batch, features, out):
+    return np.array([7 * features * out, 0, 0, 7 * batch * features], np.float32)
+
+
+def gradients_by_loops(batch, features, out):
+    found = []
+    for contraction_is_cut, shape in (
+        (1, (features, out)),
+        (0, (batch, features)),
+        (0, (features, out)),
+        (1, (batch, features)),
+    ):
+        found.append(contraction_is_cut * 2 * (8 - 1) * math.prod(shape) * 4 // 8)
+    return tuple(found)
+
+
+def gradients_on_jax(batch, features, out):
+    return jnp.array([features * out, 0.0, 0, batch * features]) * 7
+
+
+def whole(key, i):
+    return jax.random.normal(jax.random.fold_in(key, i), (64, 128))
+
+
+def layers(make):
+    """make_layers from a function that makes one: of the key, its number and its sharding."""
+    return lambda key, shardings: [make(key, i, s) for i, s in enumerate(shardings)]
+
+
+def from_a_callback(key, i, s):
+    return jax.make_array_from_callback((64, 128), s, lambda index: np.asarray(whole(key, i))[index])
+
+
+def the_same_piece_everywhere(key, i, s):
+    key = jax.random.fold_in(key, i)
+    piece = s.shard_shape((64, 128))
+    return jax.make_array_from_callback((64, 128), s, lambda index: jax.random.normal(key, piece))
+
+
+def a_key_for_each_piece(key, i, s):
+    shape, n = s.shard_shape((64, 128)), iter(range(8))
     return jax.make_array_from_callback(
-        (64, 128), sharding, lambda index: np.asarray(jax.random.normal(key, (64, 128)))[index]
+        (64, 128), s, lambda index: jax.random.normal(jax.random.fold_in(key, next(n)), shape)
     )
 
 
-def weights_anywhere(key, sharding):
-    return jax.jit(lambda key: jax.random.normal(key, (64, 128)))(key)
+def in_layout(make, **options):
+    """Of a function of the key and the number that makes a layer, one that compiles it with out_shardings."""
+    return layers(lambda key, i, s: jax.jit(lambda key: make(key, i), out_shardings=s, **options)(key))
 
 
-TABLE = ex03.collectives_of_products.function()
+def constrained(key, shardings):
+    @jax.jit
+    def make(key):
+        return tuple(jax.lax.with_sharding_constraint(whole(key, i), s) for i, s in enumerate(shardings))
+
+    return make(key)
 
 
-def with_row(i, row):
-    return lambda: [*TABLE[:i], row, *TABLE[i + 1 :]]
+def from_split_keys(key, shardings):
+    n = len(shardings)
+    make = jax.jit(
+        lambda keys: {i: jax.random.normal(keys[i], (64, 128)) for i in range(n)},
+        out_shardings=dict(enumerate(shardings)),
+    )
+    return make(jax.random.split(key, n)).values()
+
+
+def with_static_shape(key, shardings):
+    normal = functools.partial(jax.jit, jax.random.normal, static_argnums=(1, 2))
+    keys = (jax.random.fold_in(key, i) for i in range(len(shardings)))
+    return [normal(out_shardings=s)(k, (64, 128), jnp.float32) for k, s in zip(keys, shardings, strict=True)]
+
+
+def anew_in_each_step(update, w):
+    layout = w.sharding
+    return lambda w, x: jax.jit(lambda w, x: update(w, x), out_shardings=layout)(w, x)
+
+
+def eager_and_placed(update, w):
+    layout = w.sharding
+    return lambda w, x: jax.device_put(update(w, x), layout)
+
+
+def of_the_first_weights(update, w):
+    return jax.jit(lambda _, x: update(w, x), out_shardings=w.sharding)
+
+
+def for_this_update_alone(update, w):
+    return jax.jit(lambda w, x: w - 0.125 * (x.T @ (x @ w)) / 16, out_shardings=w.sharding)
+
+
+def compiled_and_thrown_away(update, w):
+    jax.jit(update, out_shardings=w.sharding)
+    return update
+
+
+def constrained_inside(update, w):
+    layout = w.sharding
+
+    @jax.jit
+    def step(w, x):
+        return jax.lax.with_sharding_constraint(update(w, x), layout)
+
+    return step
+
+
+def placed_inside(update, w):
+    layout = w.sharding
+    return jax.jit(lambda w, x: jax.device_put(update(w, x), layout))
+
+
+def placed_behind(update, w):
+    layout, compiled = w.sharding, jax.jit(update)
+    return lambda w, x: jax.device_put(compiled(w, x), layout)
+
+
+def compiled_once_for_all(update, w):
+    layout, made = w.sharding, {}
+
+    def step(w, x):
+        if "program" not in made:
+            made["program"] = jax.jit(update, out_shardings=layout).lower(w, x).compile()
+        return made["program"](w, x)
+
+    return step
 
 
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
-    ex03.price_of_sums: [
-        (lambda: (2_048, 3_072), "you let a device put in the whole result"),
-        (lambda: (512, 2_048), "An all-reduce sends 2 (n - 1) / n times that"),
-        (lambda: (512, 1_536), "a reduce-scatter"),
-        (lambda: (128, 768), "A float32 takes 4 bytes"),
-        (lambda: (896, 3_584), "you took a group of 8"),
-        (lambda: (3_072, 512), "Column sums: you say 3,072, 6 times what is sent"),
-        (lambda: 512, "expected two numbers"),
+    ex03.bytes_of_sum: [
+        (of_sum(passes=1), "the 2 of an all-reduce is missing"),
+        (of_sum(count=lambda n: 1), "(n - 1)/n is missing"),
+        (of_sum(passes=1, count=lambda n: 1), "the 2 of an all-reduce is missing, and (n - 1)/n is missing"),
+        (
+            of_sum(passes=1, count=lambda n: n - 1),
+            "bytes_of_sum((24, 350), (4, 5), 0): you say 840 bytes, 2 times too large",
+        ),
+        (of_sum(width=1), "that counts numbers"),
+        (of_sum(held=lambda shape, cuts, axis: math.prod(shape) // shape[axis]), "that is the whole result"),
+        (of_sum(held=lambda shape, cuts, axis: math.prod(shape)), "that is the whole array"),
+        (of_sum(held=lambda shape, cuts, axis: math.prod(shape) // math.prod(cuts)), "that is a device's block"),
+        (
+            of_sum(held=lambda shape, cuts, axis: math.prod(shape) // shape[axis] // cuts[axis]),
+            "you cut the result by the axis that is gone",
+        ),
+        (over_all, "the devices along the axis that you add up, not all of them"),
+        (next_axis, "you took the cuts of another axis"),
+        (
+            lambda shape, cuts, axis: of_sum()(shape, cuts, len(shape) - 1 - axis),
+            "bytes_of_sum((24, 350), (4, 5), 0): you say 38.4 bytes",
+        ),
+        (lambda shape, cuts, axis: of_sum()(shape, cuts, axis) or 8, "whom would a device have to ask?"),
+        (lambda shape, cuts, axis: 8, "you say 8 bytes, 52.5 times too small"),
+        (lambda shape, cuts, axis: [of_sum()(shape, cuts, axis)], "expected one number, of bytes"),
     ],
-    ex03.collectives_of_products: [
-        (with_row(0, ["all-gather"]), "Who cuts the contraction?"),
-        (with_row(1, []), "What does a device hold after its own product?"),
-        (with_row(3, []), "What does a device lack before it can multiply?"),
-        (with_row(5, ["all-reduce"]), "data parallelism"),
-        (with_row(7, []), "7 of 8 rows are right"),
-        (with_row(2, ["psum"]), "'psum' is not one of"),
-        (lambda: [["all-reduce"]] * 7, "a list of eight lists"),
+    ex03.bytes_of_gradients: [
+        (
+            gradients(None, None, None, None),
+            "data parallel, by w: you say 0 bytes. In x.T @ r the contraction is the batch: who cuts it?",
+        ),
+        (
+            gradients(of_w, of_x, of_w, of_x),
+            "data parallel, by x: you say 6,720 bytes. In r @ w.T the contraction is out",
+        ),
+        (
+            gradients(of_w, None, of_w, None),
+            "model parallel, by w: you say 9,408 bytes. In x.T @ r the contraction is the batch",
+        ),
+        (gradients(of_w, None, None, None), "model parallel, by x: you say 0 bytes"),
+        (gradients(of_w, None, None, of_w), "so large is w; the gradient has the shape of x"),
+        (gradients(of_x, None, None, of_x), "so large is x; the gradient has the shape of w"),
+        (gradients(of_r, None, None, of_r), "so large is r; the gradient has the shape of w"),
+        (gradients(of_w, None, None, of_x, passes=1), "the 2 of an all-reduce is missing"),
+        (gradients(of_w, None, None, of_x, share=1), "(n - 1)/n is missing"),
+        (gradients(of_w, None, None, of_x, share=1 / 2), "n is 8, not 2"),
+        (gradients(of_w, None, None, of_x, share=7), "a step sends an n-th"),
+        (gradients(of_w, None, None, of_x, width=1), "that counts numbers"),
+        (gradients(of_w, None, None, of_x, width=1 / 2), "for all of w"),
+        (gradients(of_w, None, None), "expected four numbers of bytes"),
+        (lambda batch, features, out: 7 * features * out, "expected four numbers of bytes"),
     ],
     ex03.silent_spec: [
-        (lambda: P("batch"), "0.25 of the examples, not an eighth"),
-        (lambda: P("batch", "features"), "each dot product is in parts"),
-        (lambda: P(), "Which axis of the mesh is idle"),
-        (lambda: P("batch", "batch"), "does not fit"),
-        (lambda: ("batch", "features"), "expected a PartitionSpec"),
-    ],
-    ex03.make_weights: [
-        (weights_then_cut, "on one device and cut them afterwards"),
-        (weights_from_a_callback, "you make the whole array first"),
-        (weights_anywhere, "laid out as cpu:0; expected P('x', 'y')"),
-        (lambda key, sharding: jax.jit(lambda: jnp.zeros((64, 128)), out_shardings=sharding)(), "values; at [0, 0]"),
+        (lambda: P("x"), "each device holds (2, 8, 16, 32), half of the array, not an eighth"),
+        (lambda: P(None, "y"), "a quarter of the array, not an eighth. Which axes of the array may 'x' cut?"),
+        (lambda: P(), "all of the array, not an eighth. Which axes of the array may 'x' and 'y' cut?"),
         (
-            lambda key, sharding: jax.jit(lambda k: jax.random.normal(k, (128, 64)), out_shardings=sharding)(key),
-            "shape (128, 64)",
+            lambda: P("x", None, "y"),
+            "cuts batch and positions; each device sends 24,576 bytes. A score belongs to a position of q and one of k",
         ),
+        (lambda: P("x", None, None, "y"), "a device would have partial sums"),
+        (lambda: P(None, None, "x", "y"), "A score belongs to a position of q and one of k"),
+        (lambda: P(None, None, None, ("x", "y")), "partial sums"),
+        (lambda: P(("x", "y")), "cuts batch into 8 pieces, and there are 4"),
+        (lambda: P("batch", "heads"), "names 'batch'. A spec names axes of the mesh"),
+        (lambda: P("x", "x"), "names one mesh axis twice"),
+        (lambda: P(None, None, None, None, "x"), "has 5 entries; the array has 4 axes"),
+        (lambda: ("x", "y"), "You return ('x', 'y'), a tuple; expected a PartitionSpec"),
     ],
-    ex03.count_programs: [
-        (lambda: 7, "that is every call"),
-        (lambda: 5, "Do values count?"),
-        (lambda: 3, "Shape, dtype and sharding are all part of the key"),
-        (lambda: 4.0, "expected a whole number"),
+    ex03.make_layers: [
+        (layers(lambda key, i, s: jax.device_put(whole(key, i), s)), "Its own pieces of all 2 layers take 12,288"),
+        (layers(lambda key, i, s: jax.jit(lambda w: w, out_shardings=s)(whole(key, i))), "a whole layer takes 32,768"),
+        (
+            layers(lambda key, i, s: jax.lax.with_sharding_constraint(whole(key, i), s)),
+            "Is something made first, and cut afterwards?",
+        ),
+        (
+            layers(lambda key, i, s: jnp.asarray(whole(key, i), device=s)),
+            "Is something made first, and cut afterwards?",
+        ),
+        (
+            layers(lambda key, i, s: jnp.zeros((64, 128), device=s) + whole(key, i)),
+            "Is something made first, and cut afterwards?",
+        ),
+        (layers(from_a_callback), "Is something made first, and cut afterwards?"),
+        (
+            lambda key, shardings: [
+                jax.device_put(w, s)
+                for w, s in zip(
+                    jax.jit(lambda key: [whole(key, i) for i in range(len(shardings))])(key), shardings, strict=True
+                )
+            ],
+            "Is something made first",
+        ),
+        (layers(the_same_piece_everywhere), "two of its blocks hold the same numbers"),
+        (layers(a_key_for_each_piece), "Layer 0 differs in"),
+        (in_layout(lambda key, i: jax.random.normal(key, (64, 128))), "Layer 0 holds the numbers of the key itself"),
+        (in_layout(lambda key, i: whole(key, i + 1)), "Layer 0 holds the numbers of fold_in(key, 1)"),
+        (in_layout(lambda key, i: whole(jax.random.key(0, impl="rbg"), i)), "holds the numbers of jax.random.key(0)"),
+        (in_layout(lambda key, i: whole(key, i).T), "Layer 0 has shape (128, 64)"),
+        (
+            lambda key, shardings: jax.jit(lambda key: [whole(key, i) for i in range(len(shardings))])(key),
+            "Layer 0 is laid out as cpu:0; expected P(None, 'y')",
+        ),
+        (
+            lambda key, shardings: jax.jit(lambda key: whole(key, 0), in_shardings=shardings[0])(key),
+            "in_shardings speaks of what comes in",
+        ),
+        (lambda key, shardings: in_layout(whole)(key, shardings[:1]), "1 of them; expected a list of 2 arrays"),
+        (lambda key, shardings: in_layout(whole)(key, shardings[::-1]), "Layer 0 is laid out as P('x', 'y')"),
     ],
+    ex03.steady: [
+        (lambda update, w: update, "w is laid out as P('x', 'y') on a 2 x 4 mesh"),
+        (lambda update, w: jax.jit(update), "w is laid out as P('x', 'y') on a 2 x 4 mesh"),
+        (lambda update, w: jax.jit(update, in_shardings=(w.sharding, None)), "expected P(None, 'y') on a 2 x 4 mesh"),
+        (lambda update, w: jax.jit(update, donate_argnums=0), "expected P(None, 'y') on a 2 x 4 mesh"),
+        (
+            lambda update, w: jax.jit(update, out_shardings=NamedSharding(w.sharding.mesh, P())),
+            "w is laid out as P() on a 2 x 4",
+        ),
+        (
+            lambda update, w: jax.jit(update, out_shardings=NamedSharding(w.sharding.mesh, P(None, "y"))),
+            "expected P() on a 4 x 2 mesh",
+        ),
+        (anew_in_each_step, "In step 2 the Python code of `update` ran again"),
+        (eager_and_placed, "In step 2 the Python code of `update` ran again"),
+        (placed_inside, "w is laid out as P('x', 'y')"),
+        (compiled_and_thrown_away, "w is laid out as P('x', 'y')"),
+        (of_the_first_weights, "After step 2, with w laid out by P(None, 'y') and x by P(None, 'x'), w differs in"),
+        (for_this_update_alone, "Your step never calls `update`"),
+        (
+            lambda update, w: jax.jit(lambda w, x: w, out_shardings=w.sharding),
+            "After step 1, with w laid out by P(None, 'y') and x by P(None, 'x'), w differs in",
+        ),
+        (lambda update, w: None, "expected a function step(w, x)"),
+        (
+            lambda update, w: jax.jit(update, out_shardings=w.sharding)(w, w[:2].T),
+            "Your function raised TypeError: dot_general",
+        ),
+        (lambda update, w: w.sharding, "expected a function step(w, x)"),
+    ],
+}
+
+# exercise: right answers in unusual forms
+RIGHT = {
+    ex03.bytes_of_sum: [with_numpy, as_a_fraction, in_two_halves, on_jax],
+    ex03.bytes_of_gradients: [
+        gradients(of_w, None, None, of_x),
+        gradients_as_an_array,
+        gradients_by_loops,
+        gradients_on_jax,
+    ],
+    ex03.silent_spec: [
+        lambda: P("y", "x"),
+        lambda: P(None, ("x", "y")),
+        lambda: P(None, ["y", "x"], None),
+        lambda: P("x", "y", None, None),
+        lambda: jax.sharding.PartitionSpec(*"xy"),
+    ],
+    ex03.make_layers: [in_layout(whole), constrained, from_split_keys, with_static_shape],
+    ex03.steady: [
+        constrained_inside,
+        placed_behind,
+        compiled_once_for_all,
+        lambda update, w: jax.jit(update, out_shardings=w.sharding, donate_argnums=0),
+        lambda update, w: functools.partial(jax.jit, out_shardings=w.sharding)(update),
+    ],
+}
+
+# exercise: [(a change of the solution, why it computes the same)]
+SAME = {
+    ex03.silent_spec: [
+        ("return PartitionSpec('x', 'y') -> return PartitionSpec('y', 'x')", "batch over y, heads over x: as good"),
+    ],
+}
+
+# prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
+GUESSES = {
+    ex03.disagree: (
+        {"P('x') + P()": "no", "P('x') + P(None, 'y')": "no", "P('x') + P('y')": "yes"},
+        [
+            (("yes", None, None), "each device holds a block of both operands"),
+            (
+                (None, True, None),
+                "P('x') + P(None, 'y'): your guess, yes, is not so: it is no: each device holds a block",
+            ),
+            ((None, None, "no"), "device 5 holds rows 2 and 3 of one operand and row 1 of the other"),
+            ("yes", "expected 3 answers"),
+        ],
+    ),
+    ex03.holders: (
+        {"pieces": 4, "devices": 2, "partner": 2},
+        [
+            ((8, None, None), "should be 4: the rows are gone"),
+            ((2, None, None), "x cut the rows, and these are added up"),
+            ((1, None, None), "the columns stay cut"),
+            ((None, 1, None), "both devices that add up"),
+            ((None, 4, None), "parts of the same columns"),
+            ((None, None, 7), "who has the rest of these columns?"),
+            ((None, None, 5), "should be 2: device 6 has rows 2 and 3 of columns 4 and 5"),
+        ],
+    ),
+    ex03.ring: (
+        1.5,
+        [
+            (3, "a half takes n - 1 = 3 steps"),
+            (6, "you count steps"),
+            (0.75, "that is the first half alone"),
+            (2, "a half takes n - 1 steps, not n"),
+            (1, "and there are two halves"),
+            (1.75, "that would be eight devices"),
+        ],
+    ),
+    ex03.row_sums: (
+        12,
+        [
+            (8, "the partners of a row lie along y"),
+            (6, "that is the first half of the ring alone"),
+            (3, "a float32 takes 4 bytes"),
+            (24, "not its whole block"),
+            (14, "not all eight"),
+            (16, "(n - 1)/n is missing"),
+            (192, "not the whole table"),
+        ],
+    ),
+    ex03.spread: (
+        {"needed": 4, "sent": 8},
+        [
+            ((8, None), "nobody needs both sums"),
+            ((1, None), "a float32 takes 4 bytes"),
+            ((None, 4), "this compiler makes an all-reduce"),
+            ((None, 12), "nothing moves after the all-reduce"),
+            ((0, None), "half of each column is on another device"),
+        ],
+    ),
+    ex03.inner: (
+        {"sent": 16_384, "held": 16_384},
+        [
+            ((8_192, None), "a device puts in partial sums of the whole result"),
+            ((32_768, None), "2 (n - 1)/n is 1 for n = 2"),
+            ((0, None), "each device has only half of every sum"),
+            ((None, 2_048), "no axis of the result is cut"),
+            ((None, 8_192), "no axis of the result is cut"),
+        ],
+    ),
+    ex03.products: (
+        {"row 2": "all-reduce", "row 3": "all-gather", "row 4": "all-gather", "row 5": "nothing", "row 6": "nothing"},
+        [
+            (("all-gather", None, None, None, None), "y cuts the contraction of both"),
+            ((None, "nothing", None, None, None), "only a stretch of its rows"),
+            ((None, "All-Reduce", None, None, None), "It could be done, and what it costs comes later"),
+            ((None, None, "all-reduce", None, None), "the stretches of a device do not match"),
+            ((None, None, None, "all-reduce", None), "who cuts the contraction?"),
+            ((None, None, None, None, "all-gather"), "x cuts the columns of b"),
+            ((None, None, None, None, "psum"), "expected 'nothing', 'all-reduce' or 'all-gather'"),
+        ],
+    ),
+    ex03.turn: (
+        128,
+        [
+            (64, "half of what the sum sends"),
+            (256, "set 96 k equal to 192 n"),
+            (32, "set 96 k equal to 192 n"),
+        ],
+    ),
+    ex03.worth: (
+        16,
+        [
+            (24, "only the longer one counts on each side"),
+            (32, "the other way still sends 16,384"),
+            (4, "the gather still computes four times as long"),
+            (1, "both ways compute longer than they send"),
+        ],
+    ),
+    ex03.batch: (
+        {"P('batch')": 0, "P(None, 'features')": 32, "P('batch', 'features')": 8},
+        [
+            ((32, None, None), "each dot product is whole on its device"),
+            ((None, 8, None), "you count numbers"),
+            ((None, 16, None), "a device has parts of all eight products"),
+            ((None, 0, None), "each dot product is in two parts"),
+            ((None, None, 32), "a device has parts of two products"),
+            ((None, None, 2), "you count numbers"),
+        ],
+    ),
+    ex03.doors: (
+        {"NumPy": "laid out anew", "nobody": "laid out anew", "blocks": "refused"},
+        [
+            (("refused", None, None), "so the program gives it one"),
+            ((None, "taken as it is", None), "an uncommitted array may be moved"),
+            ((None, None, "laid out anew"), "a committed array is where somebody has put it"),
+            ((None, None, "an error"), "expected 'laid out anew', 'taken as it is' or 'refused'"),
+        ],
+    ),
+    ex03.moved: (
+        64,
+        [
+            (16, "so much has to arrive"),
+            (96, "that would be along y"),
+            (112, "what a device lacks of the whole is 64 bytes"),
+            (0, "of four rows a device holds two"),
+        ],
+    ),
+    ex03.donated: (
+        {"kept": 16_384, "donated": 8_192, "donated, to P('y')": 24_576},
+        [
+            ((8_192, None, None), "there are an argument and a result"),
+            ((131_072, None, None), "w is cut into eight"),
+            ((None, 16_384, None), "the result lies where the argument was"),
+            ((None, 0, None), "the result has to be somewhere"),
+            ((None, None, 8_192), "a quarter of w does not fit where an eighth was"),
+            ((None, None, 16_384), "so the argument stays"),
+        ],
+    ),
+    ex03.programs: (
+        {"entries": 5, "compiled": 4},
+        [
+            ((6, None), "values do not count"),
+            ((4, None), "P('x', None) is written differently from P('x')"),
+            ((3, None), "whether an array is committed counts as well"),
+            ((None, 5), "means the same as P('x')"),
+            ((None, 3), "an uncommitted table and one committed to the same device are two programs"),
+            ((None, 6), "values do not count"),
+        ],
+    ),
+    ex03.captured: (
+        4_194_304,
+        [
+            (524_288, "a constant comes without its layout"),
+            (0, "it stands in the program"),
+            (1_048_576, "you count numbers"),
+            (33_554_432, "the program is one"),
+        ],
+    ),
 }

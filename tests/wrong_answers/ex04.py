@@ -1,57 +1,335 @@
-"""Wrong answers to the exercises of notebook 04."""
+"""Wrong and right answers to the exercises of notebook 04, and wrong guesses."""
 
 from __future__ import annotations
+
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
 
 from utils.exercises import ex04
+from utils.mesh import make_mesh
 
 
-def constrained(*specs):
-    """The network with these specs for w1, w2 and the hidden layer; None for no constraint."""
+def on(mesh, value, *spec):
+    return lax.with_sharding_constraint(value, NamedSharding(mesh, P(*spec)))
 
-    def network(x, w1, w2, mesh):
-        def put(value, spec):
-            return value if spec is None else jax.lax.with_sharding_constraint(value, NamedSharding(mesh, spec))
 
-        return put(jax.nn.relu(x @ put(w1, specs[0])), specs[2]) @ put(w2, specs[1])
+def spread(*spec):
+    return lambda t, mesh: on(mesh, t.sum(axis=1), *spec)
+
+
+def unused(t, mesh):
+    sums = t.sum(axis=1)
+    on(mesh, sums, ("z", "x", "y"))
+    return sums
+
+
+def gated(x, w, v, u):
+    return (jax.nn.relu(x @ w) * (x @ v)) @ u
+
+
+BOTH, WHOLE = ("data", "model"), (P(),) * 3
+
+
+def lean(first=BOTH, weights=WHOLE, last=None):
+    """The gated network with these specs for the examples, the three weights and the result; None for no constraint."""
+
+    def network(x, w, v, u, mesh):
+        x = x if first is None else on(mesh, x, first)
+        w, v, u = (one if spec is None else on(mesh, one, *spec) for one, spec in zip((w, v, u), weights, strict=True))
+        y = gated(x, w, v, u)
+        return y if last is None else on(mesh, y, *last)
 
     return network
 
 
-def spread(*spec):
-    return lambda t, mesh: jax.lax.with_sharding_constraint(t.sum(axis=1), NamedSharding(mesh, P(*spec)))
+def formula(f):
+    """A network of another formula, laid out well."""
+    return lambda x, w, v, u, mesh: f(on(mesh, x, BOTH), w, v, u)
+
+
+def hidden_both(x, w, v, u, mesh):
+    return on(mesh, jax.nn.relu(x @ on(mesh, w)) * (x @ on(mesh, v)), BOTH) @ on(mesh, u)
+
+
+def half_in_transit(x, w, v, u, mesh):
+    weights = (on(mesh, one.astype(jnp.bfloat16)).astype(jnp.float32) for one in (w, v, u))
+    return gated(on(mesh, x, BOTH), *weights)
+
+
+def by_hand(x, w, v, u, mesh):
+    def local(x, w, v, u):
+        return gated(x, *(lax.all_gather(one, "data", tiled=True) for one in (w, v, u)))
+
+    specs = P(BOTH), P("data"), P("data"), P("data")
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(BOTH))(x, w, v, u)
+
+
+def joined(x, w, v, u, mesh):
+    """Both first weights as one product."""
+    x = on(mesh, x, BOTH)
+    first, second = jnp.split(x @ jnp.concatenate([on(mesh, w), on(mesh, v)], axis=1), 2, axis=1)
+    return jnp.maximum(first, 0) * second @ on(mesh, u)
+
+
+def labelled(scores, labels):
+    return scores.at[jnp.arange(64), labels]
+
+
+def matmul(spec):
+    return lambda a, b, mesh: jnp.matmul(a, b, out_sharding=NamedSharding(mesh, spec))
+
+
+def gathered(a, b, mesh):
+    return reshard(a, NamedSharding(mesh, P())) @ reshard(b, NamedSharding(mesh, P()))
+
+
+def rows_first(a, b, mesh):
+    a = reshard(a, NamedSharding(mesh, P("x", "y")))
+    return jnp.matmul(a, b, out_sharding=NamedSharding(mesh, P("x", None)))
+
+
+def on_the_host(a, b, mesh):
+    return jax.device_put(np.asarray(a) @ np.asarray(b), NamedSharding(mesh, P("x", None)))
+
+
+def on_another_mesh(a, b, mesh):
+    auto = make_mesh(mesh.devices.shape, ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    return jax.device_put(np.asarray(a) @ np.asarray(b), NamedSharding(auto, P("x", None)))
+
+
+def under_set_mesh(a, b, mesh):
+    with jax.set_mesh(mesh):
+        return jnp.matmul(a, b, out_sharding=P("x", "y"))
+
+
+def product_by_hand(a, b, mesh):
+    def local(a, b):
+        return lax.psum(a @ b, "y")
+
+    a = reshard(a, NamedSharding(mesh, P("x", "y")))
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", "y"), P("y")), out_specs=P("x"))(a, b)
 
 
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex04.spread_row_sums: [
-        (spread(("y", "x")), "Which order of the two names"),
-        (spread("x"), "several devices hold the same"),
-        (lambda t, mesh: t.sum(axis=1), "several devices hold the same"),
-        (lambda t, mesh: t.sum(axis=0), "differs in"),
+        (spread(("x", "y", "z")), "the sums change places: P(('x', 'y', 'z'))"),
+        (spread(("y", "x", "z")), "which order of the names leaves it one of them"),
+        (spread(("x", "z", "y")), "gives some device a sum that it never had"),
+        (spread("z"), "laid out as P('z') on a 2 x 2 x 2 mesh ('x', 'y', 'z'): several devices hold the same"),
+        (spread(("z", "x")), "several devices hold the same"),
+        (lambda t, mesh: t.sum(axis=1), "several devices hold the same. One sum on each device is asked."),
+        (unused, "A constraint returns the array that it lays out: is that the one you return?"),
+        (lambda t, mesh: t.sum(axis=0), "You return the 16 column sums"),
+        (lambda t, mesh: on(mesh, t.sum(axis=1).reshape(2, 2, 2), "z", "x", "y"), "has shape (2, 2, 2); expected (8,)"),
+        (lambda t, mesh: on(mesh, t, ("x", "y", "z")).sum(axis=1), "Some value is laid out anew on the way"),
+        (lambda t, mesh: on(mesh, t, ("z", "x", "y")).sum(axis=1), "Some value is laid out anew on the way"),
+        (lambda t, mesh: on(mesh, on(mesh, t).sum(axis=1), ("z", "x", "y")), "Some value is laid out anew on the way"),
+        (lambda t, mesh: on(mesh, t.mean(axis=1), ("z", "x", "y")), "differs in 8 of 8 values"),
+        (lambda t, mesh: None, "Does the function end with `return`?"),
     ],
-    ex04.lean_mlp: [
-        (constrained(None, None, None), "as many as without a constraint"),
-        (constrained(P(), None, None), "one of the two weights"),
-        (constrained(P(None, "y"), P("y", None), None), "partial sums are added up"),
-        (lambda x, w1, w2, mesh: (x @ w1) @ w2, "The result is not relu"),
-    ],
-    ex04.right_scores: [
+    ex04.lean_gated: [
+        (lean(None, (None,) * 3), "4 times an eighth of the work"),
+        (lean(None), "On the 2 by 4 mesh: each device computes 100,663,296 FLOPs"),
+        (lean("data"), "compute the same: along which axis?"),
+        (lean(("model", "data")), "Which value does each collective carry, and who has it already?"),
+        (lean(last=("data",)), "times an eighth of the work"),
+        (lean(last=()), "times an eighth of the work"),
         (
-            lambda scores, labels: scores[jnp.arange(64), labels],
-            "does not know that row i needs only row i",
+            lean(None, (P(None, "model"), P(None, "model"), P("model"))),
+            "and the missing slices of the weights are 196,608",
         ),
-        (lambda scores, labels: scores[:, labels], "has shape (64, 64); expected (64,)"),
-        (lambda scores, labels: scores.max(axis=1), "differs in"),
+        (formula(lambda x, w, v, u: ((x @ w) * (x @ v)) @ u), "`relu` is missing"),
+        (formula(lambda x, w, v, u: jax.nn.relu(x @ w) @ u), "the factor x @ v is missing"),
+        (formula(lambda x, w, v, u: jax.nn.relu((x @ w) * (x @ v)) @ u), "applied to the product of the two"),
+        (formula(lambda x, w, v, u: (jax.nn.relu(x @ v) * (x @ w)) @ u), "applied to x @ v in place of x @ w"),
+        (formula(lambda x, w, v, u: (jax.nn.relu(x @ w) + x @ v) @ u), "are added, not multiplied"),
+        (formula(lambda x, w, v, u: 2 * gated(x, w, v, u)), "it is off by up to"),
+        (half_in_transit, "at any change of dtype"),
+        (lambda x, w, v, u, mesh: x @ w, "has shape (1024, 256); expected (1024, 128)"),
+        (lambda x, w, v, u, mesh: None, "Does the function end with `return`?"),
+    ],
+    ex04.without_right: [
+        (
+            lambda scores, labels: labelled(scores, labels).set(0),
+            "Right values, and on the 2 by 4 mesh each device sends 448",
+        ),
+        (
+            lambda scores, labels: jnp.put_along_axis(scores, labels[:, None], 0.0, 1, inplace=False),
+            "Right values, and on the 2 by 4 mesh each device sends",
+        ),
+        (lambda scores, labels: scores.at[:, labels].set(0), "the columns of all labels are zero in every row"),
+        (lambda scores, labels: scores.at[labels].set(0), "whole rows are zero"),
+        (
+            lambda scores, labels: jnp.take_along_axis(scores, labels[:, None], 1)[:, 0],
+            "the scores of the right classes",
+        ),
+        (lambda scores, labels: scores - jax.nn.one_hot(labels, 128), "1 is taken away at the label's place"),
+        (lambda scores, labels: scores * jax.nn.one_hot(labels, 128), "all but the label's place is zero"),
+        (lambda scores, labels: scores, "returns a new array"),
+        (
+            lambda scores, labels: jnp.where(scores == scores.max(1, keepdims=True), 0, scores),
+            "the largest score of each row is zero",
+        ),
+        (lambda scores, labels: lax.map(lambda one: one[0].at[one[1]].set(0), (scores, labels)), "Right values, and"),
+        (lambda scores, labels: np.asarray(scores), "raised TracerArrayConversionError"),
     ],
     ex04.typed_product: [
         (lambda a, b, mesh: a @ b, "so JAX asks you for the layout of the result"),
-        (lambda a, b, mesh: jnp.matmul(a, b, out_sharding=NamedSharding(mesh, P())), "expected float32[64@x,64]"),
+        (matmul(P()), "your product is float32[48,80], and each device computes 122,880 FLOPs, 2 times an eighth"),
+        (matmul(P("y")), "float32[48@y,80], and each device computes 122,880 FLOPs, 2 times an eighth"),
+        (matmul(P(("x", "y"))), "2 times an eighth of the work"),
+        (matmul(P(None, "y")), "Which axis does not cut the operands"),
+        (gathered, "8 times an eighth of the work"),
         (lambda a, b, mesh: np.asarray(a) @ np.asarray(b), "is a ndarray; expected a jax.Array"),
+        (on_the_host, "raised TracerArrayConversionError"),
+        (on_another_mesh, "its layout is not part of its type there"),
+        (lambda a, b, mesh: jnp.matmul(b.T, a.T, out_sharding=NamedSharding(mesh, P("x"))), "has shape (80, 48)"),
+        (lambda a, b, mesh: a * b, "Your function raised "),
+        (lambda a, b, mesh: jnp.matmul(a, b, out_sharding=P("x")), "Your function raised "),
+        (lambda a, b, mesh: None, "Does the function end with `return`?"),
     ],
+}
+
+# exercise: right answers in unusual forms
+RIGHT = {
+    ex04.spread_row_sums: [
+        spread(("z", "y", "x")),
+        lambda t, mesh: on(mesh, jnp.einsum("ij->i", t), ("z", "x", "y")),
+        lambda t, mesh: on(mesh, on(mesh, t.sum(1), "z"), ("z", "x", "y")),
+        lambda t, mesh: on(mesh, t.sum(1, keepdims=True), ("z", "x", "y"))[:, 0],
+        lambda t, mesh: jax.jit(jax.vmap(jnp.sum), out_shardings=NamedSharding(mesh, P(("z", "x", "y"))))(t),
+        lambda t, mesh: on(mesh, t @ jnp.ones(16), ["z", "x", "y"]),
+    ],
+    ex04.lean_gated: [
+        lean(),
+        lean(weights=(None, None, None)),
+        hidden_both,
+        lean(None, last=(BOTH,)),
+        by_hand,
+        joined,
+        functools.partial(lambda x, w, v, u, mesh: jax.jit(lean(), static_argnums=4)(x, w, v, u, mesh)),
+    ],
+    ex04.without_right: [
+        lambda scores, labels: jnp.where(jnp.arange(128) == labels[:, None], 0, scores),
+        lambda scores, labels: scores * (1 - jax.nn.one_hot(labels, 128)),
+        lambda scores, labels: jax.vmap(lambda r, i: lax.dynamic_update_slice(r, jnp.zeros(1), (i,)))(scores, labels),
+        lambda scores, labels: scores - scores * jax.nn.one_hot(labels, 128),
+        jax.jit(jax.vmap(lambda row, label: jnp.where(jnp.arange(row.size) == label, 0.0, row))),
+    ],
+    ex04.typed_product: [
+        matmul(P("x", "y")),
+        matmul(P(None, "x")),
+        matmul(P("y", "x")),
+        rows_first,
+        under_set_mesh,
+        product_by_hand,
+        lambda a, b, mesh: jnp.einsum("ij,jk->ik", a, b, out_sharding=NamedSharding(mesh, P("x", None))),
+        lambda a, b, mesh: jnp.dot(a, b, out_sharding=NamedSharding(mesh, P("x"))),
+    ],
+}
+
+# prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
+GUESSES = {
+    ex04.spread_orders: (  # 2 x 1/2 of two float32; a permute of one float32 more where the sums change places
+        {"('x', 'y')": 12, "('y', 'x')": 8},
+        [
+            ((8, 8), "device 4 holds sums 0 and 1"),
+            ((4, 8), "that is what has to come"),
+            ((16, 8), "one sum has to come"),
+            ((24, 8), "changes places with at most one other"),
+            ((12, 12), "('y', 'x'): your guess, 12 bytes, is 1.5 times too large: each device keeps one"),
+            ((12, 4), "nothing is saved by that"),
+            ((12, 16), "each device keeps one"),
+        ],
+    ),
+    ex04.sends_more: (
+        "contraction",
+        [("rows, columns", "gathers anyway"), ("both", "gathers anyway"), ("neither", "sends them twice")],
+    ),
+    ex04.same_bits: (
+        {"rows, columns": True, "contraction": False},
+        [(("no", "no"), "the compiler's own choice"), (("yes", "yes"), "a quarter of the terms")],
+    ),
+    ex04.at_the_door: (
+        {"a": "refuses it", "NumPy's": "moves it"},
+        [
+            (("moves it", None), "you have placed it"),
+            (("ignores it", None), "nothing is ignored"),
+            ((None, "refuses it"), "no place yet"),
+            ((None, "ignores it"), "nothing is ignored"),
+        ],
+    ),
+    ex04.cheapest_cut: (
+        "columns, rows",
+        [
+            ("rows, columns", "relu needs the whole sum"),
+            ("columns, columns", "gathered whole"),
+            ("rows, rows", "cut contractions"),
+        ],
+    ),
+    ex04.missing_halves: (  # half of 128 x 512 float32, twice
+        262_144,
+        [
+            (524_288, "half of each is there already"),
+            (131_072, "there are two"),
+            (65_536, "you count numbers"),
+            (1_048_576, "that is both weights, twice"),
+        ],
+    ),
+    ex04.pays_at_16: (
+        "no",
+        [("yes", "cheaper to add up their partial sums"), (True, "add up"), ("maybe", "expected 'yes' or 'no'")],
+    ),
+    ex04.gradient_bytes: (  # 262,144 of weights, 2 x 1/2 x 524,288 of gradients
+        786_432,
+        [
+            (524_288, "the weights have to be made whole, too"),
+            (262_144, "the gradients have to be added up, too"),
+            (1_048_576, "2 x 1/2 of its operand"),
+            (1_310_720, "the missing halves once"),
+            (393_216, "one of the two gradients"),
+        ],
+    ),
+    ex04.who_sends: (
+        {"index": "yes", "vmap": "no", "take_along_axis": "no", "constrained index": "yes"},
+        [
+            (("no", None, None, None), "does not notice"),
+            ((None, "yes", None, None), "stays on its own"),
+            ((None, None, "yes", None), "stays on its own"),
+            ((None, None, None, "no"), "gathered before"),
+        ],
+    ),
+    ex04.top_under_vmap: (
+        "yes",
+        [("no", "gathers them all the same"), (False, "gathers them all the same"), (0, "expected 'yes'")],
+    ),
+    ex04.types: (
+        {"column sums": "float32[8@y]", "left @ right": "float32[64@x,64@y]"},
+        [
+            (("float32[8]", None), "still cut by y"),
+            (("float32[8@x]", None), "the axis that x cut is added up"),
+            ((None, "float32[64,64]"), "nothing gathers"),
+            ((None, "float32[64@x,64]"), "stay cut by y"),
+        ],
+    ),
+    ex04.cheapest_mend: ("P('y')", [("P()", "compute the same"), ("P('x')", "change places")]),
+    ex04.sum_has_a_type: (
+        {"rows by x": "yes", "rows by y": "no"},
+        [(("no", "no"), "cut further"), (("yes", "yes"), "does not choose which")],
+    ),
+    ex04.told_of_psum: (
+        {"P('y')": "yes", "P(('x', 'y'))": "no"},
+        [(("no", "no"), "cannot prove"), (("yes", "yes"), "nothing is promised")],
+    ),
+    ex04.manual_bytes: (  # 262,144 of weights, 1/2 x 524,288 of gradients
+        524_288,
+        [(786_432, "with an all-reduce"), (262_144, "one way"), (1_048_576, "half of what it gathers")],
+    ),
 }

@@ -1,38 +1,88 @@
-"""Wrong answers to the exercises of notebook 06."""
+"""Wrong answers to the exercises of notebook 06, right ones in unusual forms, and wrong guesses at its predictions."""
 
 from __future__ import annotations
 
+import functools
+import math
 from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import shard_map as imported_shard_map
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from utils.exercises import ex06
-from utils.exercises.ex06 import old_step
+from utils.exercises.ex06 import old_step, pmap
 
-SPECS = (P(), P(), P("data"), P("data"))
+WHOLE = P()
+SPECS = (WHOLE, WHOLE, P("data"), P("data"))
+RING = {"in_axes": (None, None, 0, 0), "out_axes": None}
 
 
-def by_pmap(step=old_step, **axes):
+def psum(value):
+    return jax.lax.psum(value, "data")
+
+
+def pmean(value):
+    return jax.lax.pmean(value, "data")
+
+
+# --- the ports: one device's step, and who runs it
+
+
+def error(w, x, y):
+    return ((x @ w - y) ** 2).mean()
+
+
+def step_of(average=pmean, grad=None, rate=0.1, mean=pmean, old=0.9, new=0.1):
+    """A device's step: w moves by the `average` of its gradient `grad(w, x, y)`, the mean by the `mean` of its own."""
+
+    def step(w, running, x, y):
+        found = average((grad or jax.grad(error))(w, x, y))
+        return w - rate * found, old * running + new * mean(x.mean(axis=0))
+
+    return step
+
+
+def own(value):
+    return value
+
+
+def loss_averaged(w, x, y):
+    return jax.grad(lambda w: pmean(error(w, x, y)))(w)
+
+
+def gathered(w, mean, x, y):  # each device has its part, and fetches the others'
+    x, y = (jax.lax.all_gather(v, "data", tiled=True) for v in (x, y))
+    return step_of()(w, mean, x, y)
+
+
+plain = step_of(own, mean=own)
+
+
+def by_pmap(step=old_step, devices=8, **axes):
     def port(w, mean, x, y, mesh=None):
-        return jax.pmap(step, axis_name="data", **axes)(w, mean, x.reshape(8, -1, 4), y.reshape(8, -1))
+        return pmap(step, axis_name="data", **axes)(w, mean, x.reshape(devices, -1, 4), y.reshape(devices, -1, 3))
 
     return port
 
 
-def by_shard_map(step, **options):
+def by_shard_map(step, specs=SPECS, out=WHOLE, shard_map=jax.shard_map, jit=jax.jit, **options):
     def port(w, mean, x, y, mesh=None):
         mesh = mesh or ex06._mesh()
-        return jax.shard_map(step, mesh=mesh, in_specs=SPECS, out_specs=P(), **options)(w, mean, x, y)
+        return jit(shard_map(step, mesh=mesh, in_specs=specs, out_specs=out, **options))(w, mean, x, y)
 
     return port
+
+
+off = functools.partial(by_shard_map, check_vma=False)
 
 
 def stacked(w, mean, x, y):
     copies = (jnp.stack([v] * 8) for v in (w, mean))
-    step = jax.pmap(old_step, axis_name="data", out_axes=None)
-    return step(*copies, x.reshape(8, -1, 4), y.reshape(8, -1))
+    return by_pmap(out_axes=None)(*copies, x, y)
 
 
 def kept_first(w, mean, x, y):
@@ -40,54 +90,112 @@ def kept_first(w, mean, x, y):
     return w[0], mean[0]
 
 
-def uncut(w, mean, x, y, mesh):
-    return jax.shard_map(old_step, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(w, mean, x, y)
+def everything_everywhere(w, mean, x, y):
+    copies = jnp.stack([x] * 8), jnp.stack([y] * 8)
+    return pmap(old_step, axis_name="data", **RING)(w, mean, *copies)
 
 
-def error(w, x, y):
-    return ((x @ w - y) ** 2).mean()
+def columns_first(w, mean, x, y):
+    return pmap(old_step, axis_name="data", **RING)(w, mean, x.reshape(8, 4, 5), y.reshape(8, 5, 3))
 
 
-def nobody_averages(w, mean, x, y):
-    return w - 0.1 * jax.grad(error)(w, x, y), 0.9 * mean + 0.1 * jax.lax.pmean(x.mean(axis=0), "data")
+def to_device_0(*arrays):
+    return jax.jit(plain)(*jax.device_put(arrays, ex06._mesh().devices.flat[0]))
 
 
-def own_mean(w, mean, x, y):
-    return w - 0.1 * jax.lax.pmean(jax.grad(error)(w, x, y), "data"), 0.9 * mean + 0.1 * x.mean(axis=0)
+def copied_everywhere(w, mean, x, y):
+    return jax.jit(plain)(w, mean, *jax.device_put((x, y), NamedSharding(ex06._mesh(), P())))
 
 
-def summed(w, mean, x, y):
-    return w - 0.1 * jax.lax.psum(jax.grad(error)(w, x, y), "data"), old_step(w, mean, x, y)[1]
+def copied_inside(w, mean, x, y):
+    @jax.jit
+    def step(w, mean, x, y):
+        x, y = jax.lax.with_sharding_constraint((x, y), NamedSharding(ex06._mesh(), P()))
+        return jax.lax.with_sharding_constraint(plain(w, mean, x, y), NamedSharding(ex06._mesh(), P()))
+
+    return step(w, mean, x, y)
 
 
-def plain(w, mean, x, y):
-    return w - 0.1 * jax.grad(error)(w, x, y), 0.9 * mean + 0.1 * x.mean(axis=0)
+# --- right ports, in unusual forms
 
 
-def sum_of_errors(w, mean, x, y):
-    return w - 0.1 * jax.grad(lambda w: ((x @ w - y) ** 2).sum() / 8)(w), 0.9 * mean + 0.1 * x.mean(axis=0)
+def numpy_split(w, mean, x, y):
+    step = functools.partial(pmap, axis_name="data", **RING)(lambda *a: old_step(*a))
+    return step(w, mean, np.asarray(x).reshape(8, 5, 4), np.stack(np.split(np.asarray(y), 8)))
 
 
-def loss_averaged(w, mean, x, y):
-    grad = jax.grad(lambda w: jax.lax.pmean(error(w, x, y), "data"))(w)
-    return w - 0.1 * grad, 0.9 * mean + 0.1 * jax.lax.pmean(x.mean(axis=0), "data")
+def stack_of_slices(w, mean, x, y):
+    parts = jnp.stack([x[5 * i : 5 * i + 5] for i in range(8)])
+    return pmap(old_step, axis_name="data", in_axes=(None, None, 0, 0), out_axes=(None, None))(
+        w, mean, parts, y.reshape(8, 5, 3)
+    )
+
+
+def within_set_mesh(w, mean, x, y, mesh):
+    with jax.set_mesh(mesh):
+        return jax.jit(jax.shard_map(old_step, in_specs=SPECS, out_specs=P(), check_vma=False))(w, mean, x, y)
+
+
+def prints(w, mean, x, y, mesh):
+    got = off(old_step)(w, mean, x, y, mesh)
+    print("moved to", float(got[0][0, 0]))
+    return list(got)
+
+
+def own_copy(w, mean, x, y, mesh):
+    from utils.compat import varying
+
+    return by_shard_map(step_of(grad=lambda w, x, y: jax.grad(error)(varying(w, "data"), x, y)))(w, mean, x, y, mesh)
+
+
+def divides(w, mean, x, y, mesh):
+    return by_shard_map(step_of(lambda g: g / jax.lax.axis_size("data"), mean=lambda m: psum(m) / 8))(
+        w, mean, x, y, mesh
+    )
+
+
+def from_outside(w, mean, x, y, mesh):
+    @jax.jit
+    def step(w, mean, x, y):
+        specs = SPECS[:1] + SPECS[2:]
+        loss = jax.shard_map(lambda w, x, y: pmean(error(w, x, y)), mesh=mesh, in_specs=specs, out_specs=P())
+        every = jax.shard_map(lambda x: pmean(x.mean(axis=0)), mesh=mesh, in_specs=P("data"), out_specs=P())
+        return w - 0.1 * jax.grad(loss)(w, x, y), 0.9 * mean + 0.1 * every(x)
+
+    return step(w, mean, x, y)
+
+
+def by_hand(w, mean, x, y):  # no grad at all, sums instead of means
+    @jax.jit
+    def step(w, mean, x, y):
+        return w - x.T @ (x @ w - y) / 600, mean * 0.9 + x.sum(axis=0) / 400
+
+    return step(w, mean, x, y)
+
+
+def out_shardings(w, mean, x, y):
+    whole = NamedSharding(x.sharding.mesh, P())
+    return jax.jit(plain, out_shardings=(whole, whole))(w, mean, x, y)
+
+
+def axis_of_one(w, mean, x, y):  # the old step, with an axis of one "device" that holds all examples
+    step = jax.vmap(old_step, in_axes=(None, None, 0, 0), out_axes=None, axis_name="data", axis_size=1)
+    return jax.jit(lambda w, mean, x, y: step(w, mean, x[None], y[None]))(w, mean, x, y)
+
+
+# --- dropout
 
 
 def keep(key, units, scale=2):
     return jnp.where(jax.random.bernoulli(key, 0.5, units.shape), scale * units, 0)
 
 
-def folded(key, units):
-    return keep(jax.random.fold_in(key, jax.lax.axis_index("data")), units, scale=1)
+def own_key(key):
+    return jax.random.fold_in(key, jax.lax.axis_index("data"))
 
 
 def one_mask(key, units):
-    key = jax.random.fold_in(key, jax.lax.axis_index("data"))
-    return jnp.where(jax.random.bernoulli(key, 0.5, units.shape[1:]), 2 * units, 0)
-
-
-def own_key(key, units):
-    return keep(jax.random.fold_in(key, jax.lax.axis_index("data")), units)
+    return jnp.where(jax.random.bernoulli(own_key(key), 0.5, units.shape[1:]), 2 * units, 0)
 
 
 def by_row(number):
@@ -101,114 +209,407 @@ def by_row(number):
     return drop
 
 
-def number_as_key(key, units):
-    return keep(jax.random.key(jax.lax.axis_index("data")), units)
+def of_all_rows(step):
+    """One mask for the whole batch, of which each device takes its rows: `step` after those of the device before."""
+
+    def drop(key, units):
+        rows, n = units.shape[0], jax.lax.axis_size("data")
+        mask = jax.random.bernoulli(key, 0.5, (n * rows, units.shape[1]))
+        here = jax.lax.dynamic_slice_in_dim(mask, step(rows) * jax.lax.axis_index("data"), rows)
+        return units * here * 2
+
+    return drop
 
 
-def split_key(key, units):
-    return keep(jax.random.split(key, 8)[0], units)
+def numpy_mask(key, units):
+    return jnp.where(np.random.default_rng(0).random(units.shape) < 0.5, 2 * units, 0)
 
 
-def psum(value):
-    return jax.lax.psum(value, "data")
+def split_keys(key, units):
+    rows = units.shape[0]
+    keys = jax.random.split(key, rows * jax.lax.axis_size("data")).reshape(-1, rows)[jax.lax.axis_index("data")]
+    return jax.vmap(keep)(keys, units)
 
 
-def pmean(value):
-    return jax.lax.pmean(value, "data")
+# --- the share of each digit
 
 
-def parameters(sizes):
-    return sum(a * b + b for a, b in pairwise(sizes))
+def counted(values, labels):
+    return jnp.zeros(10).at[labels].add(values)
 
 
-ring = {"in_axes": (None, None, 0, 0), "out_axes": None}
+def shares(hits=lambda right, weights: right * weights, of=lambda weights: weights, up=psum, down=psum):
+    def digit_accuracy(right, labels, weights):
+        return up(counted(hits(right, weights), labels)) / down(counted(of(weights), labels))
+
+    return digit_accuracy
+
+
+def own_shares(right, labels, weights):
+    return counted(right * weights, labels) / jnp.maximum(counted(weights, labels), 1)
+
+
+def by_one_hot(right, labels, weights):
+    hot = (labels[:, None] == jnp.arange(10)) * weights[:, None]
+    hits, real = jax.lax.psum((right @ hot, hot.sum(axis=0)), "data")
+    return hits / real
+
+
+def by_gathering(right, labels, weights):
+    right, labels, weights = (jax.lax.all_gather(v, "data", tiled=True) for v in (right, labels, weights))
+    of_each = labels == jnp.arange(10)[:, None]
+    return (of_each * right * weights).sum(axis=1) / (of_each * weights).sum(axis=1)
+
+
+def by_segments(right, labels, weights):
+    sums = [jax.ops.segment_sum(v, labels, num_segments=10) for v in (weights * right, weights)]
+    hits, real = map(pmean, sums)  # the n drops out
+    return hits / real
+
+
+# --- bytes, devices
+
+
+def bytes_of(count=lambda a, b: a * b + b, first=0, factor=None):
+    """`count` of a layer, from layer frozen + first on, times `factor(n)`, else what an all-reduce sends."""
+
+    def answer(sizes, n, frozen):
+        numbers = sum(count(a, b) for a, b in list(pairwise(sizes))[frozen + first :])
+        return (factor(n) if factor else 8 * (n - 1) / n) * numbers
+
+    return answer
+
+
+def devices_of(work=6, one=1, cost=8):
+    return lambda batch, flops, wire: one + work * batch * wire / (cost * flops)
+
+
+# --- clipping
+
+
+def clipped(squares, scale=lambda limit, norm: jnp.minimum(1, limit / norm)):
+    def clip(gw, gb, limit):
+        factor = scale(limit, jnp.sqrt(squares((gw**2).sum(), (gb**2).sum())))
+        return factor * gw, factor * gb
+
+    return clip
+
+
+def over(*axes):
+    return lambda value: jax.lax.psum(value, axes)
+
+
+def rightly(w, b):
+    return over("model")(w) + b
+
+
+def each_on_its_own(gw, gb, limit):
+    def scale(squares):
+        return jnp.minimum(1, limit / jnp.sqrt(squares))
+
+    return scale(over("model")((gw**2).sum())) * gw, scale((gb**2).sum()) * gb
+
+
+def compares(gw, gb, limit):
+    norm = jnp.sqrt(rightly((gw**2).sum(), (gb**2).sum()))
+    return (limit / norm * gw, limit / norm * gb) if norm > limit else (gw, gb)
+
+
+def by_leaves(gw, gb, limit):
+    norm = jnp.linalg.norm(jnp.append(jax.lax.all_gather(gw, "model").ravel(), gb))
+    return [jnp.where(norm > limit, g * (limit / norm), g) for g in (gw, gb)]
+
+
+def by_all_axes(gw, gb, limit):  # the copies along data, and those of gb along model, counted and divided out
+    data, model = (jax.lax.axis_size(name) for name in ("data", "model"))
+    squares = jax.lax.psum((gw**2).sum() + (gb**2).sum() / model, ("data", "model")) / data
+    return jax.tree.map(lambda g: g / jnp.maximum(1, jnp.sqrt(squares) / limit), (gw, gb))
+
 
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex06.port_1: [
         (by_pmap(in_axes=(None, None, 0, 0)), "still eight copies"),
-        (by_pmap(), "without an axis for the devices"),
-        (by_pmap(nobody_averages, **ring), "device 0's examples alone. Nobody averaged"),
-        (by_pmap(own_mean, **ring), "your mean is that of device 0's examples alone"),
-        (by_pmap(summed, **ring), "8 times as far"),
+        (by_pmap(), "w and mean have no axis for the devices"),
+        (
+            by_pmap(step_of(own), **RING),
+            "device 0's examples alone. Nobody averaged the gradients. A mean of the losses",
+        ),
+        (by_pmap(step_of(own, loss_averaged), **RING), "A mean of the losses inside grad does not do it here"),
+        (by_pmap(step_of(mean=own), **RING), "your mean is that of device 0's examples alone"),
+        (by_pmap(step_of(psum), **RING), "8 times as far"),
+        (by_pmap(step_of(mean=psum), **RING), "what is new counts 8 times"),
+        (by_pmap(step_of(rate=-0.1), **RING), "moved uphill"),
+        (by_pmap(step_of(rate=1), **RING), "the rate, 0.1, is missing"),
+        (by_pmap(step_of(rate=0.05), **RING), "Your w begins with 0.6748"),
+        (by_pmap(step_of(old=0.1, new=0.9), **RING), "0.9 and 0.1 the other way round"),
+        (by_pmap(lambda *a: old_step(*a)[::-1], **RING), "in the other order"),
+        (by_pmap(devices=4, **RING), "4 devices made them; you have 8"),
+        (everything_everywhere, "every device worked on all 40 examples: 1,920 FLOPs"),
+        (by_pmap(gathered, **RING), "every device worked on all 40 examples"),
+        (columns_first, "On a device x should have its own 5 examples, each whole: (5, 4)"),
         (plain, "no pmap made them"),
         (stacked, "still has eight copies"),
         (kept_first, "still has eight copies"),
-        (by_shard_map(old_step, check_vma=False), "no pmap made them"),
+        (off(old_step), "no pmap made them"),
         (lambda w, mean, x, y: w, "expected two arrays"),
     ],
     ex06.port_2: [
         (by_shard_map(old_step), "8 times as far as it should"),
-        (by_shard_map(nobody_averages, check_vma=False), "device 0's examples alone. Nobody averaged"),
-        (by_shard_map(loss_averaged), "under the default check"),
-        (by_pmap(**ring), "and pmap made them"),
-        (by_shard_map(summed, check_vma=False), "8 times as far"),
-        (uncut, "every device worked on all 64 examples"),
-        (lambda w, mean, x, y, mesh: plain(w, mean, x, y), "no shard_map made them"),
+        (off(step_of(own)), "Nobody averaged the gradients"),
+        (off(step_of(own, loss_averaged)), "A mean of the losses inside grad does not do it here"),
+        (off(step_of(mean=psum)), "what is new counts 8 times"),
+        (off(step_of(psum)), "8 times as far"),
+        (by_shard_map(step_of(own, loss_averaged)), "under the default check"),
+        (by_pmap(**RING), "and pmap made them"),
+        (off(old_step, P()), "every device worked on all 40 examples"),
+        (off(old_step, P(), shard_map=imported_shard_map), "every device worked on all 40 examples"),
+        (off(gathered), "every device worked on all 40 examples"),
+        (off(old_step, out=P("data")), "Your w has shape (32, 3): eight copies, one below the other"),
+        (off(old_step, (P(), P(), P(None, "data"), P("data"))), "Which axis of x counts the examples?"),
+        (off(old_step, (P(), P(), P("data"), P())), "Which of the two is not cut?"),
+        (lambda w, mean, x, y, mesh: jax.jit(plain)(w, mean, x, y), "no shard_map made them"),
     ],
     ex06.port_3: [
         (by_shard_map(old_step), "8 times as far as it should"),
-        (by_shard_map(summed), "64 times as far"),
-        (by_shard_map(nobody_averages), "8 times as far as it should"),
-        (by_shard_map(old_step, check_vma=False), "This step turns the check on"),
+        (by_shard_map(step_of(psum)), "64 times as far"),
+        (by_shard_map(step_of(own)), "8 times as far as it should"),
+        (by_shard_map(step_of(lambda g: g / 8, loss_averaged)), "an eighth as far"),
+        (by_shard_map(step_of(own, loss_averaged, mean=psum)), "what is new counts 8 times"),
+        (by_shard_map(step_of(own, loss_averaged, mean=own)), "still differs from device to device"),
+        (off(old_step), "This step turns the check on"),
         (by_shard_map(plain), "still differs from device to device"),
+        (by_shard_map(plain, P(), shard_map=imported_shard_map), "every device worked on all 40 examples"),
     ],
     ex06.port_4: [
-        (jax.jit(old_step), "no axis to average over"),
-        (by_shard_map(loss_averaged), "This step leaves the devices to jit"),
-        (jax.jit(sum_of_errors), "8 times as far"),
-        (by_pmap(**ring), "pmap made them"),
+        (jax.jit(old_step), "Under jit nothing does: there are no devices in the program"),
+        (by_shard_map(step_of(own, loss_averaged)), "shard_map made them. This step leaves the devices to jit"),
+        (jax.jit(step_of(own, jax.grad(lambda w, x, y: 8 * error(w, x, y)), mean=own)), "8 times as far"),
+        (by_pmap(**RING), "pmap made them"),
+        (plain, "each operation ran on its own"),
+        (to_device_0, "Your w is right, and lies on cpu:0; expected a copy on every device"),
+        (copied_everywhere, "x or y was copied whole to every device first"),
+        (copied_inside, "every device worked on all 40 examples"),
     ],
     ex06.drop_units: [
         (keep, "Several devices drop the same units"),
-        (split_key, "Several devices drop the same units"),
         (one_mask, "Examples of one device drop the same units"),
-        (folded, "expected 2 times, so that the sum stays"),
-        (number_as_key, "Two keys drop the same units"),
+        (lambda key, units: keep(own_key(key), units, scale=1), "expected 2 times, so that the sum stays"),
+        (
+            lambda key, units: keep(jax.random.key(jax.lax.axis_index("data")), units),
+            "Two keys drop the same units: every step",
+        ),
+        (numpy_mask, "nothing comes from the key. (NumPy draws once"),
         (lambda key, units: 2 * units, "You keep 1.00 of the units"),
         (lambda key, units: units.sum(), "expected the units of one device, (4, 64)"),
-        (own_key, "On 4 devices, example 4 of the batch loses other units than on 8"),
-        (by_row(lambda row, rows, device: row), "Several devices drop the same units"),
+        (
+            lambda key, units: keep(own_key(key), units),
+            "On 4 devices, example 4 of the batch loses other units than on 8",
+        ),
+        (
+            by_row(lambda row, rows, device: device + row),
+            "Examples 1 and 4 of the batch, on devices 0 and 1, drop the same",
+        ),
         (by_row(lambda row, rows, device: 4 * device + row), "On 4 devices, example 8 of the batch loses other units"),
-        (by_row(lambda row, rows, device: 100 * device + row), "What number does an example keep"),
+        (of_all_rows(lambda rows: rows // 2), "Examples 2 and 4 of the batch, on devices 0 and 1, drop the same units"),
     ],
-    ex06.padded_accuracy: [
-        (lambda right, weights: pmean((right * weights).sum() / weights.sum()), "A mean of the devices' means"),
+    ex06.digit_accuracy: [
+        (lambda *batch: pmean(own_shares(*batch)), "A mean of the devices' shares"),
         (
-            lambda right, weights: pmean((right * weights).sum() / jnp.maximum(weights.sum(), 1)),
-            "A mean of the devices' means",
+            shares(up=own, down=own),
+            "each counted its own examples. All of them need the same numbers. (One that has none",
         ),
-        (lambda right, weights: pmean(right.mean()), "the padding is counted, as examples and as right ones"),
-        (lambda right, weights: psum(right.sum()) / psum(weights.sum()), "Multiply by the weights first"),
-        (lambda right, weights: psum((right * weights).sum()) / 16, "counted as wrong answers"),
-        (lambda right, weights: (right * weights).sum() / weights.sum(), "Device 7 says nan"),
+        (lambda *batch: pmean(shares(up=own, down=own)(*batch)), "And one that has none divides 0 by 0"),
+        (own_shares, "each counted its own examples"),
+        (lambda *batch: psum(own_shares(*batch)), "The devices' shares are added up"),
+        (shares(lambda right, weights: right, jnp.ones_like), "The padding is counted, as examples and as right ones"),
+        (shares(lambda right, weights: right), "Multiply by the weights first"),
+        (shares(of=jnp.ones_like), "The padding is counted as wrong answers"),
+        (shares(lambda right, weights: right - (1 - weights)), "You take the padding for right answers"),
+        (lambda right, labels, weights: psum(counted(right * weights, labels)), "That is how many are right"),
         (
-            lambda right, weights: (right * weights).sum() / jnp.maximum(weights.sum(), 1),
-            "each counted its own examples",
+            lambda right, labels, weights: psum(counted(right * weights, labels)) / psum(weights.sum()),
+            "Divide by those of each digit",
         ),
-        (lambda right, weights: psum((right * weights).sum()) / pmean(weights.sum()), "larger than 1"),
-        (lambda right, weights: psum((right * weights.min()).sum()) / psum(2 * weights.min()), "no partner is dropped"),
-        (lambda right, weights: right * weights, "expected one number"),
+        (
+            lambda right, labels, weights: jnp.full(10, psum((right * weights).sum()) / psum(weights.sum())),
+            "the share over all digits",
+        ),
+        (shares(down=pmean), "One of the two counts runs over the devices"),
+        (shares(up=pmean), "One of the two counts runs over the devices"),
+        (shares(lambda right, weights: right.mean() * weights), "Which examples did you count"),
+        (
+            lambda right, labels, weights: psum((right * weights).sum()) / psum(weights.sum()),
+            "expected an array of shape (10,)",
+        ),
     ],
     ex06.bytes_per_step: [
-        (lambda sizes, n: 4 * parameters(sizes), "that is the size of the gradient"),
-        (lambda sizes, n: 8 * parameters(sizes), "no device sends to itself"),
-        (lambda sizes, n: (n - 1) / n * 4 * parameters(sizes), "half of an all-reduce"),
-        (lambda sizes, n: 2 * (n - 1) / n * parameters(sizes), "A float32 takes 4 bytes"),
-        (lambda sizes, n: 2 * (n - 1) * 4 * parameters(sizes), "what all the devices send together"),
+        (lambda sizes, n, frozen: bytes_of()(sizes, n, 0), "frozen layers have no gradient to send"),
         (
-            lambda sizes, n: 2 * (n - 1) / n * 4 * sum(a * b for a, b in pairwise(sizes)),
-            "the biases are missing",
+            lambda sizes, n, frozen: bytes_of()(sizes[: len(sizes) - frozen], n, 0),
+            "the first layers are frozen, not the last",
         ),
-        (lambda sizes, n: 409_094, "For sizes (64, 32, 10) on 4 devices"),
+        (bytes_of(first=1), "one layer too many is left out"),
+        (bytes_of(factor=lambda n: 4), "that is the size of the gradient"),
+        (bytes_of(factor=lambda n: 8), "no device sends to itself"),
+        (bytes_of(factor=lambda n: 4 * (n - 1) / n), "half of an all-reduce"),
+        (bytes_of(factor=lambda n: 2 * (n - 1) / n), "you count numbers"),
+        (bytes_of(factor=lambda n: 64 * (n - 1) / n), "you count bits"),
+        (bytes_of(factor=lambda n: 16 * (n - 1) / n), "the gradient alone is sent, not the momenta"),
+        (bytes_of(factor=lambda n: 8 * (n - 1)), "in each step; a step sends an n-th"),
+        (bytes_of(factor=lambda n: 4 * (n - 1)), "every device gets the whole gradient of every other"),
+        (bytes_of(factor=lambda n: 8 * (n - 1) / n**2), "you divide by n twice"),
+        (bytes_of(lambda a, b: a * b), "the biases are missing"),
+        (bytes_of(lambda a, b: a * b + a), "a layer has a bias for each output, not for each input"),
+        (bytes_of(lambda a, b: a * b + 1), "a layer has a bias for each output, not one"),
+        (
+            lambda sizes, n, frozen: 8 * (n - 1) / n * math.prod(sizes),
+            "the layers' numbers are added up, not multiplied",
+        ),
+        (
+            bytes_of(lambda a, b: a * b, factor=lambda n: 4 * (n - 1) / n),
+            "that is half of an all-reduce, and the biases are missing",
+        ),
+        (lambda sizes, n, frozen: 292_614, "whatever is handed in"),
     ],
-    ex06.smallest_batch: [
-        (lambda flops, wire, n: 2 * (n - 1) / n * 4 / wire * flops / 2, "That is the forward pass"),
-        (lambda flops, wire, n: 2 * 4 / wire * flops / 6, "no device sends to itself"),
-        (lambda flops, wire, n: (n - 1) / n * 4 / wire * flops / 6, "half of an all-reduce"),
-        (lambda flops, wire, n: 2 * (n - 1) / n / wire * flops / 6, "A float32 has 4"),
-        (lambda flops, wire, n: 2 * (n - 1) / n * 4 / wire * flops / 6 * n, "that is the whole batch"),
-        (lambda flops, wire, n: 2 * (n - 1) / n * 32 / wire * flops / 6, "you count bits"),
-        (lambda flops, wire, n: 6 / flops / (2 * (n - 1) / n * 4 / wire), "that is the inverse"),
+    ex06.most_devices: [
+        (devices_of(work=2), "the forward pass"),
+        (devices_of(work=4), "the backward pass alone"),
+        (devices_of(work=5.4), "those of the small network"),
+        (devices_of(work=1), "the 6 FLOPs for each parameter and example are missing"),
+        (devices_of(one=0), "the (n - 1)/n of the all-reduce is taken for 1"),
+        (devices_of(cost=4), "half of an all-reduce"),
+        (devices_of(cost=2), "you count numbers"),
+        (devices_of(cost=64), "you count bits"),
+        (devices_of(work=1, one=0, cost=1), "solve for n"),
+        (lambda batch, flops, wire: 1 + 6 * batch * flops / (8 * wire), "in each other's place"),
+        (lambda *case: 1 / devices_of()(*case), "that is upside down"),
+        (lambda batch, flops, wire: 1 / (1 - 6 * batch * wire / (8 * flops)), "a size, a rate or a time is above 0"),
+        (lambda batch, flops, wire: 376, "whatever is handed in"),
     ],
+    ex06.clip: [
+        (clipped(lambda w, b: w + b), "the norm is that of the device's own part"),
+        (clipped(lambda w, b: over("model")(w + b)), "gb is added up over 'model'"),
+        (
+            clipped(lambda w, b: over("data", "model")(w + b)),
+            "gw is added up over 'data', and the devices of 'data' hold copies, and gb",
+        ),
+        (clipped(lambda w, b: over("data", "model")(w) + b), "gw is added up over 'data'"),
+        (clipped(lambda w, b: over("data")(rightly(w, b))), "the squares are added up over 'data'"),
+        (clipped(lambda w, b: rightly(w, 0)), "gb is not in your norm"),
+        (clipped(lambda w, b: b), "gw is not in your norm"),
+        (clipped(lambda w, b: jax.lax.pmean(w + b, "model")), "averaged over 'model'"),
+        (clipped(lambda w, b: over("model")(jnp.sqrt(w)) ** 2 + b), "the norms of the parts are added up"),
+        (clipped(rightly, lambda limit, norm: limit / norm), "longer which is below the limit"),
+        (clipped(rightly, lambda limit, norm: jnp.minimum(1, limit / norm**2)), "the root is missing"),
+        (clipped(rightly, lambda limit, norm: jnp.minimum(1, norm / limit)), "as it is"),
+        (clipped(rightly, lambda limit, norm: 1 / norm), "the limit is missing"),
+        (each_on_its_own, "one factor for both"),
+        (lambda gw, gb, limit: (jnp.clip(gw, -limit, limit), jnp.clip(gb, -limit, limit)), "so the direction changes"),
+        (lambda gw, gb, limit: (gw, gb), "longer than the limit as it is"),
+        (compares, "jnp.minimum or jnp.where can compare it"),
+        (lambda gw, gb, limit: gw, "expected two arrays"),
+    ],
+}
+
+# exercise: right answers as nobody expects them
+RIGHT = {
+    ex06.port_1: [numpy_split, stack_of_slices],
+    ex06.port_2: [off(old_step, jit=lambda f: f), off(old_step, shard_map=imported_shard_map), within_set_mesh, prints],
+    ex06.port_3: [own_copy, divides, from_outside],
+    ex06.port_4: [by_hand, out_shardings, axis_of_one, jax.jit(plain)],
+    ex06.drop_units: [of_all_rows(own), split_keys],
+    ex06.digit_accuracy: [by_one_hot, by_gathering, by_segments],
+    ex06.bytes_per_step: [
+        lambda sizes, n, frozen: np.float32(bytes_of()(sizes, n, frozen)),
+        lambda sizes, n, frozen: 7 * bytes_of()(sizes, n, frozen) / 7 + 8 * (n - 1) / n,  # and the loss
+        lambda sizes, n, frozen: 8 * (n - 1) * sum((a + 1) * b for a, b in pairwise(np.array(sizes)[frozen:])) // n,
+    ],
+    ex06.most_devices: [
+        lambda batch, flops, wire: math.floor(devices_of()(batch, flops, wire)),
+        lambda batch, flops, wire: jnp.float32(1 + 0.75 * batch * wire / flops),
+    ],
+    ex06.clip: [by_leaves, by_all_axes],
+}
+
+# prediction: (what the cell counts, worked out by hand; [(wrong guess, what it must be told)])
+GUESSES = {
+    ex06.one_copy: (8, [(1, "out_axes=None checks nothing"), (0, "nothing is refused")]),
+    ex06.first_copy: (
+        458_752,  # 2 * 7/8 * 4 * 256 * 256
+        [
+            (0, "its result goes to all eight"),
+            (262_144, "that is the size of the array"),
+            (1_835_008, "one by one"),
+            (229_376, "half of an all-reduce"),
+            (524_288, "(n - 1)/n is missing"),
+            (114_688, "you count numbers"),
+            (65_536, "those are the numbers of one copy"),
+            (2_097_152, "the size of all eight copies"),
+        ],
+    ),
+    ex06.silent: (
+        2,
+        [(0, "eight times a rate of 0.0125"), (1, "there are two"), (3, "this network does not stand that")],
+    ),
+    ex06.masks: (
+        {"one key": 1, "jit": 8},
+        [
+            ((8, 8), "a key fixes the numbers"),
+            ((32, 8), "a key fixes the numbers"),
+            ((1, 1), "one program, which draws one mask for all 32 rows"),
+            ((1, 32), "there are eight bands"),
+        ],
+    ),
+    ex06.step_bytes: (
+        {"right": 409_101, "pasted": 818_195},  # 2 * 7/8 * 4 * 58,442, once and twice, and 7 of the loss
+        [
+            ((233_768, None), "that is the size of the array"),
+            ((467_536, None), "(n - 1)/n is missing"),
+            ((102_274, None), "you count numbers"),
+            ((204_547, None), "half of an all-reduce"),
+            ((3_272_752, None), "all eight send together"),
+            ((1_636_376, None), "one by one"),
+            ((818_188, None), "you took 8 bytes a number"),
+            ((0, None), "has to be averaged"),
+            ((409_101, 409_101), "it sums twice"),
+        ],
+    ),
+    ex06.accumulated: (
+        {"jit": 4, "by hand": 1},
+        [
+            ((1, 1), "each turn of the loop"),
+            ((5, 1), "after the loop nothing"),
+            ((4, 4), "nothing is sent in the loop"),
+        ],
+    ),
+    ex06.chips: (
+        1.1163,  # (989.5 / 450) / (197 / 100)
+        [
+            (5, "you compare one rate alone"),
+            (4.5, "you compare one rate alone"),
+            (0.2, "you compare one rate alone"),
+            (2.5, "two of their four links"),
+            (0.6, "do not halve it"),
+        ],
+    ),
+    ex06.meshes: (
+        {"8 x 1": 409_101, "4 x 2": 209_794, "2 x 4": 161_004, "1 x 8": 238_336},
+        [
+            ((467_536, None, None, None), "(n - 1)/n is missing"),
+            ((102_274, None, None, None), "you count numbers"),
+            ((None, 385_000, None, None), "a device has only its part of the gradients"),
+            ((None, 350_659, None, None), "what travels along model is missing"),
+            ((None, 175_746, None, None), "what travels along model is missing"),
+            ((None, 312_000, None, None), "a device has B / d of the examples"),
+            ((None, 193_000, None, None), "backward something is sent, too"),
+            ((None, None, 336_000, None), "a device has only its part of the gradients"),
+            ((None, None, 58_860, None), "what travels along model is missing"),
+            ((None, None, 263_000, None), "a device has B / d of the examples"),
+            ((None, None, 112_000, None), "backward something is sent, too"),
+            ((None, None, None, 0), "what travels along model is missing"),
+            ((None, None, None, 123_648), "backward something is sent, too"),
+            ((None, None, None, 409_101), "here no gradient is shared"),
+        ],
+    ),
 }

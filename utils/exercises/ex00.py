@@ -1,246 +1,383 @@
-"""Exercises of notebook 00, JAX in twenty minutes."""
+"""Exercises and predictions of notebook 00, JAX for people who know NumPy (or PyTorch)."""
 
 from __future__ import annotations
 
-from numbers import Real
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from utils.exercises import Wrong, exercise, number, same
+from utils.exercises import Choice, Prediction, Wrong, exercise, number, several, shown
+from utils.exercises.keys import is_key, key_numbers, used_twice, uses_of_keys
+
+past_the_end = Choice(
+    {
+        "an error": "nothing raises; a compiled program has no good way to stop in the middle",
+        "nan": "that is what jnp.take gives",
+        "0": "nothing is filled in; the index is moved",
+        "10": "nothing is there to hold it",
+        "4": "",
+    },
+    free=True,
+)
+lines = Prediction(
+    "lines",
+    {
+        5 / 3: "Python does not run in each call; which of them look alike?",
+        1 / 3: "one trace serves one shape and one dtype",
+        2 / 3: "shape and dtype both count: five numbers are another case, and so are integers",
+        4 / 3: "three ones and three zeros differ in their values alone, and while it is traced x has none",
+    },
+)
+in_the_key = Prediction(
+    "runs",
+    {},
+    own={
+        "values": {2: "values are not in the key: while tracing, there are none"},
+        "number": {0.5: "a Python number has no dtype of its own, and jnp.float32 has one"},
+        "form": {0.5: "the two arrays are alike; what holds them is not"},
+        "static": {0.5: "a static argument is handed over as it is, and the program is compiled for it"},
+    },
+)
+in_a_loop = Prediction(
+    "runs",
+    {},
+    own={
+        "jit(same)": {3: "`same` is one object, and the cache is asked for it, not for what `jit` returned"},
+        "jit(lambda x: same(x))": {1 / 3: "each round makes a new lambda; the cache knows objects, not their text"},
+    },
+)
+fused = Prediction(
+    "operations",
+    {},
+    own={
+        "gelu(x)": {
+            8: "that is one by one",
+            2: "x is read twice, by one loop",
+            3: "all eight go element by element",
+            0: "one is left to do them all",
+        },
+        "gelu(x @ x)": {
+            0.5: "the CPU's compiler leaves a product of matrices an operation of its own",
+            4.5: "that is one by one",
+            1.5: "one before or after the product is enough: it is the first of the nine",
+        },
+    },
+)
+third_at_zero = Prediction(
+    "",
+    {
+        0.0: "that is the second derivative: at 0 the slope is at its peak, neither growing nor shrinking",
+        -1.0: "the sign: the slope has its peak at 0, so it bends downwards",
+        -0.5: "1 is the slope itself",
+        0.5: "the sign is right; (1 - t²)(6 t² - 2) at t = 0",
+    },
+)
+slope = Choice(
+    {
+        "an error": "nothing raises, which is what makes it hard to find",
+        "0": "`where` chooses a result; the derivative of the root was computed all the same",
+        "0.5": "-1 is not positive",
+        "nan": "",
+    },
+    free=True,
+)
+ways = Prediction("functions", {0.5: "one batch is one program; which one should it skip, when the elements disagree?"})
+each_gradient = Choice(
+    {
+        "(3,)": "that is the gradient of the mean; here each of 5 examples has one of its own",
+        "(5,)": "that is one number for each example; a gradient has one for each weight",
+        "(3, 5)": "the mapped axis comes first",
+        "(15,)": "nothing is flattened",
+        "(5, 5)": "the gradient is by `w`, which has 3 numbers",
+        "(5, 3)": "",
+    },
+    free=True,
+)
+different = Prediction(
+    "numbers",
+    {
+        5 / 3: "Python draws, and Python runs only while it is traced",
+        1 / 3: "for ever is once for each trace: another shape or dtype is traced anew, and draws anew",
+        2 / 3: "two zeros have another shape, and the integer another dtype",
+        4 / 3: "the last 0.0 looks like the first",
+    },
+)
+shared = Prediction(
+    "numbers",
+    {
+        0: "another shape is no new draw",
+        0.5: "not the first row alone: all of the smaller layer",
+        1 / 6: "not the first number alone",
+        2: "the smaller layer has six",
+    },
+)
+equal_scores = Prediction(
+    "",
+    {
+        -1: "minus the logarithm, so that being wrong counts up",
+        0.1 / math.log(10): "1/10 is the probability, the loss is minus its logarithm",
+        1 / math.log(10): "that is the logarithm to the base 10; log is the natural one",
+        math.log2(10) / math.log(10): "that is in bits, to the base 2; log is the natural one",
+        10 / math.log(10): "the loss is a logarithm",
+    },
+    within=0.01,
+)
+kept = Prediction(
+    "numbers",
+    {},
+    own={
+        "plain": {
+            58_442: "the rule adds -0.1 g and forgets it; the parameters are not its own",
+            1: "the rate is part of the rule, not of its state",
+        },
+        "momentum": {
+            2: "the parameters themselves are not in the rule's state",
+            1 / 58_442: "each parameter has a velocity of its own",
+        },
+        "Adam": {
+            1 / 2: "two means: of the gradient, and of its square",
+            3 / 2: "the parameters themselves are not in the rule's state",
+            2 / 116_885: "each parameter has two means of its own",
+        },
+    },
+    within=1e-4,
+)
+changed = Choice(
+    {
+        "start": "each step of plain JAX and of Optax returned new arrays",
+        "both": "`start` holds arrays, and arrays do not change; the model took them over and then got others",
+        "neither": "`optimizer.update(model, grads)` returns nothing: it changes the model in place",
+        "model": "",
+    }
+)
 
 
-def _judge_huber(answer):
-    def program(x):
-        value = answer(x)
-        if isinstance(value, bool) or not isinstance(value, (Real, jax.Array)):
-            raise Wrong(f"You return {value!r}; expected a number. Does every way end with `return`?")
-        return value
+LENGTHS = (1, 3, 5, 6, 9, 11, 17, 24, 33, 64)
 
-    def compiled(x):
-        try:
-            return number(jax.jit(program)(x), said=f"huber({x}) is")
-        except Wrong as wrong:
-            if "callable" in str(wrong) or "missing 1 required positional argument" in str(wrong):
-                raise Wrong(
-                    f"{wrong} jax.lax.cond takes the condition, two functions, and then their argument."
-                ) from wrong
-            if "Tracer" not in str(wrong) and "Concretization" not in str(wrong):
-                raise
-            if "TracerArrayConversion" in str(wrong):
-                raise Wrong(
-                    f"{wrong}. NumPy's own functions compute with values, and while JAX traces, x has none. Take jnp's."
-                ) from wrong
+
+def _judge_in_few_lengths(answer):
+    compiled, vectors = set(), []
+
+    def total(x):
+        if isinstance(x, jax.core.Tracer):
             raise Wrong(
-                f"{wrong} While JAX traces, x has no value, so Python can neither choose by it nor turn it into a number of "
-                "its own. Record both ways, and let the program choose."
-            ) from wrong
+                "You call total inside of a jit (or vmap, or grad) of your own, and that is compiled anew for each length."
+            )
+        vectors.append(np.asarray(x))
+        if vectors[-1].ndim != 1:
+            raise Wrong(f"total gets {shown(x)}; it takes a vector.")
+        compiled.add((len(vectors[-1]), jnp.result_type(x)))
+        return jnp.asarray(_total(vectors[-1]), jnp.float32)
 
-    # By hand: 0.5 x² inside, |x| - 0.5 outside; both are 0.5 at 1 and at -1.
-    for x, want in [(0.5, 0.125), (-0.5, 0.125), (3.0, 2.5), (-3.0, 2.5), (1.0, 0.5), (-1.0, 0.5)]:
-        got = compiled(x)
-        if np.isclose(got, want, atol=1e-5):
-            continue
-        if x == -3 and np.isclose(got, 4.5):
-            why = "That is 0.5 x²: your condition holds for every negative x. It is |x| that must be at most 1."
-        elif x == -3 and np.isclose(got, -3.5):
-            why = "The linear part has |x|, not x: the function is the same on both sides of 0."
-        elif abs(x) == 3 and np.isclose(got, abs(x)):
-            why = "Without the - 0.5 the function jumps at 1, where 0.5 x² is 0.5."
-        elif abs(x) == 0.5 and np.isclose(got, 0.0):
-            why = "That is |x| - 0.5, which belongs where |x| is above 1. Are the two ways exchanged?"
-        else:
-            why = "0.5 x² where |x| <= 1, |x| - 0.5 elsewhere."
-        raise Wrong(f"huber({x}) is {got:g}; expected {want:g}. {why}")
-
-
-@exercise(_judge_huber, "jnp.where takes a condition, the result where it holds, and the result where it does not.")
-def huber(x):
-    """Return 0.5 x² where |x| <= 1, else |x| - 0.5; must survive jax.jit."""
-    return jnp.where(jnp.abs(x) <= 1, 0.5 * x**2, jnp.abs(x) - 0.5)
-
-
-# The fifth power at 2, by hand: 32, 5 · 16, 20 · 8, 60 · 4, 120 · 2, 120.
-_ORDERS = [32.0, 80.0, 160.0, 240.0, 240.0, 120.0]
-
-
-def _judge_derivative(answer):
-    got = []
-    for n in range(len(_ORDERS)):
-        function = answer(lambda x: x**5, n)
-        if not callable(function):
-            raise Wrong(f"derivative(f, {n}) is {function!r}; expected a function, as jax.grad returns one.")
-        try:
-            value = function(2.0)
-        except RecursionError as error:
+    for n in LENGTHS:
+        x = np.float32(np.random.default_rng(n).normal(size=n))
+        vectors.clear()
+        value = number(answer(total, jnp.asarray(x)), "one number, the result of total")
+        if not vectors:
+            raise Wrong("You never call total.")
+        vector = vectors[-1]
+        if not math.isclose(value, _total(x), rel_tol=1e-4):
             raise Wrong(
-                f"The function that derivative(f, {n}) returns calls itself without end. A lambda looks a name up when it is "
-                "called, and by then the name holds the lambda itself. jax.grad(f) needs no lambda around it."
-            ) from error
-        except Exception as error:
-            line = (str(error).splitlines() or [""])[0]
-            raise Wrong(f"derivative(f, {n})(2.0) raised {type(error).__name__}: {line}") from error
-        got.append(number(value, said=f"derivative(f, {n})(2.0) is"))
-    if np.allclose(got, _ORDERS, rtol=1e-4):
-        return
-    n = next(n for n in range(len(_ORDERS)) if not np.isclose(got[n], _ORDERS[n], rtol=1e-4))
-    if np.allclose(got, got[0]):
-        why = "It is the same for every n: how often do you differentiate?"
-    elif np.allclose(got[2:], 80.0 ** np.arange(2, len(_ORDERS)), rtol=1e-4):
-        why = "That is a power of the first derivative. The second derivative is the derivative of the first: compose."
-    elif any(np.isclose(got[n], value, rtol=1e-4) for value in _ORDERS):
-        order = int(np.argmin(np.abs(np.array(_ORDERS) - got[n])))
-        why = f"That is the derivative of order {order}. Count the rounds, and what n = 0 should give: f itself."
-    else:
-        why = "Begin with f, and apply jax.grad n times."
-    raise Wrong(f"For f(x) = x**5, derivative(f, {n})(2.0) is {got[n]:g}; expected {_ORDERS[n]:g}. {why}")
+                f"Of a vector of length {n}, total gets one of length {len(vector)}, and {_what_differs(vector, x)}"
+            )
+        if len(vector) > 2 * n:
+            raise Wrong(f"Of a vector of length {n}, total gets one of length {len(vector)}: more than twice as long.")
+    if len(compiled) > 7:
+        lengths = ", ".join(str(length) for length, _ in sorted(compiled, key=lambda one: one[0]))
+        raise Wrong(
+            f"For {len(LENGTHS)} vectors of 1 to 64 numbers total is compiled {len(compiled)} times, for the lengths {lengths}; "
+            "seven at most."
+        )
 
 
-@exercise(_judge_derivative, "jax.grad returns a function, so you can give it a name and apply jax.grad to it again.")
-def derivative(f, n):
-    """Return the function that is the n-th derivative of f, which takes one number."""
-    for _ in range(n):
-        f = jax.grad(f)
-    return f
+def _total(x):
+    """Something that zeros at the end do not change, and other numbers or places do."""
+    return float((np.arange(1, 1 + len(x)) * x**2).sum())
 
 
-def _judge_gradient_norms(answer):
-    w = np.float32([1, -2, 3])
-    x = np.float32([[1, 0, 2], [3, 1, 0], [0, 2, 1], [2, 2, 2]])
-    y = np.float32([1, 2, 3, 1])
-
-    def loss(w, x, y):
-        return (x @ w - y) ** 2
-
-    by_w = 2 * (x @ w - y)[:, None] * x  # by hand, (batch, features)
-    want = np.sqrt((by_w**2).sum(axis=1))
-    try:
-        got = answer(loss, jnp.asarray(w), jnp.asarray(x), jnp.asarray(y))
-    except Wrong as wrong:
-        if "inconsistent sizes" in str(wrong):
-            raise Wrong(
-                f"{wrong} w has 3 elements, the batch 4: w is the same for every example, so map only x and y. in_axes says so."
-            ) from wrong
-        if "scalar-output" in str(wrong):
-            raise Wrong(
-                f"{wrong} You gave the loss of one example a whole batch. Map the gradient over the batch with jax.vmap."
-            ) from wrong
-        raise
-    shape = np.shape(got) if isinstance(got, (Real, np.ndarray, jax.Array)) else None
-    if shape == ():
-        raise Wrong(
-            f"You return one number, {got}; expected one for each of the 4 examples. Gradient first, example by example; no mean, no sum over the batch."
-        )
-    if shape == (3,):
-        raise Wrong(
-            "You return 3 numbers, one for each weight; expected one for each of the 4 examples. The sum of squares runs over the weights, axis 1."
-        )
-    if shape == (4, 3):
-        raise Wrong("You return (4, 3) numbers: the gradient of each example. Now the length of each row.")
-    if shape != (4,) or got.dtype.kind != "f":
-        same(got, want)
-    if np.allclose(got, want**2, rtol=1e-4):
-        raise Wrong(
-            f"Your first value is {got[0]:g}, expected {want[0]:g}: the sum of squares. Its square root is the length."
-        )
-    by_x = np.abs(2 * (x @ w - y)) * np.sqrt((w**2).sum())
-    if np.allclose(got, by_x, rtol=1e-4):
-        raise Wrong(
-            f"Your first value is {got[0]:g}, expected {want[0]:g}: that is the gradient by x. jax.grad differentiates by the first argument unless argnums says otherwise."
-        )
-    if np.allclose(got, want / np.sqrt(3), rtol=1e-4):
-        raise Wrong(
-            f"Your first value is {got[0]:g}, expected {want[0]:g}: the mean of the squares instead of their sum."
-        )
-    if not np.allclose(got, want, rtol=1e-4):
-        raise Wrong(
-            f"Your first value is {got[0]:g}, expected {want[0]:g}. The length is the root of the sum of squares."
-        )
-    # d/dw of sinh(x w - y) / 8 is cosh(x w - y) x / 8.
-    small = np.abs(np.cosh((x @ w - y) / 8) / 8) * np.sqrt((x**2).sum(axis=1))
-    got = answer(lambda w, x, y: jnp.sinh((x @ w - y) / 8), jnp.asarray(w), jnp.asarray(x), jnp.asarray(y))
-    if np.shape(got) != (4,) or not np.allclose(got, small, rtol=1e-3):
-        raise Wrong(
-            "Right for the squared error, and wrong for another loss: you do not use the `loss` that you are given."
-        )
+def _what_differs(vector, x):
+    n = len(x)
+    if len(vector) < n:
+        return "numbers are missing."
+    if np.allclose(vector[:n], x):
+        if not vector[n:].any():
+            return "that is the right vector. Return what total returns."
+        return f"behind x it is filled up with {', '.join(f'{v:g}' for v in vector[n : n + 3])}; expected zeros."
+    if any(np.allclose(vector[i : i + n], x) for i in range(1, 1 + len(vector) - n)):
+        return "zeros stand in front; at the end they do not change the result."
+    return "its numbers are others than those of x."
 
 
 @exercise(
-    _judge_gradient_norms,
-    "jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)) gives (batch, features). jnp.linalg.norm(..., axis=1) gives the lengths.",
+    _judge_in_few_lengths,
+    "1, 2, 4, 8, 16, 32, 64 are seven lengths. np.pad(x, (0, zeros)) adds zeros at the end; (n - 1).bit_length() is the "
+    "number of doublings.",
 )
-def gradient_norms(loss, w, x, y):
-    """Return the length of the gradient by w for each example: (batch,)."""
-    gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(w, x, y)
-    return jnp.linalg.norm(gradients, axis=1)
+def in_few_lengths(total, x):
+    """Return total(x), with x (n,) filled up with zeros to one of seven lengths."""
+    length = 2 ** (len(x) - 1).bit_length()
+    return total(np.pad(x, (0, length - len(x))))
 
 
-def _is_key(value):
-    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+def _traceable(answer):
+    """The answer, with what is to be said where it asks a tracer for its value."""
+
+    def call(*args):
+        try:
+            return answer(*args)
+        except Wrong as wrong:
+            said = str(wrong)
+            if "TracerArrayConversion" in said:
+                raise Wrong(
+                    f"{said} NumPy's own functions compute with values, and while JAX traces there are none. Take jnp's."
+                ) from wrong
+            if "TracerBool" in said or "Concretization" in said:
+                raise Wrong(
+                    f"{said} While JAX traces, v has no values, so Python can neither choose by them nor make numbers of its own "
+                    "of them. Let the program choose."
+                ) from wrong
+            if "NonConcreteBoolean" in said:
+                raise Wrong(
+                    f"{said} How many elements a mask takes is a value, and shapes must be known while tracing."
+                ) from wrong
+            raise
+
+    return call
+
+
+_VECTORS = ([3.0, -4.0, 12.0], [0.3, 0.0, -0.4], [3e-12, 0.0, -4e-12], [-2e5, 1e5, 2e5])
+
+
+def _judge_length(answer):
+    answer = _traceable(answer)
+    zero = jnp.zeros(3)
+    for vector, want in zip(_VECTORS, (13.0, 0.5, 5e-12, 3e5), strict=True):  # by hand
+        got = number(answer(jnp.array(vector)), said=f"length({vector}) is")
+        if math.isclose(got, want, rel_tol=1e-3):
+            continue
+        why = ""
+        if math.isclose(got, want**2, rel_tol=1e-3):
+            why = " That is the sum of the squares; the length is its root."
+        elif math.isclose(got, sum(map(abs, vector)), rel_tol=1e-3):
+            why = " That is the sum of the sizes, |v|; squares first."
+        elif math.isclose(got, want / math.sqrt(3), rel_tol=1e-3):
+            why = " That is the root of the mean of the squares; expected their sum."
+        elif want < 1e-9:
+            why = " What is far smaller than 1 is not 0: is something added under the root, or is a bound in the way?"
+        raise Wrong(f"length({vector}) is {got:g}; expected {want:g}.{why}")
+    at_zero = number(answer(zero), said="length of three zeros is")
+    if abs(at_zero) > 1e-15:
+        raise Wrong(f"length of three zeros is {at_zero:g}; expected 0. Is something added under the root?")
+    both = jax.jit(jax.vmap(jax.value_and_grad(answer)))
+    batch = np.float32([*_VECTORS, [0, 0, 0]])
+    values, gradients = both(jnp.asarray(batch))
+    by_hand = np.append(batch[:4] / np.array([[13.0], [0.5], [5e-12], [3e5]]), np.zeros((1, 3)), axis=0)
+    for vector, gradient, want in zip(batch, np.asarray(gradients), by_hand, strict=True):
+        if np.allclose(gradient, want, atol=1e-3):
+            continue
+        why = ""
+        if np.isnan(gradient).any() and not vector.any():
+            why = " The length is right there, so a way that was not taken was computed: the root of 0, whose slope is infinite."
+        elif not gradient.any():
+            why = " Nothing of v reaches the result: is a gradient stopped?"
+        spelled = ", ".join(f"{float(g):g}" for g in gradient)
+        raise Wrong(
+            f"At [{', '.join(f'{float(v):g}' for v in vector)}] the gradient of your length is [{spelled}]; expected "
+            f"[{', '.join(f'{float(w):g}' for w in want)}].{why}"
+        )
+    if not np.allclose(values, [13, 0.5, 5e-12, 3e5, 0], rtol=1e-3, atol=1e-15):
+        raise Wrong(f"Compiled over a batch, your lengths are {np.asarray(values)}; one by one they were right.")
+
+
+@exercise(
+    _judge_length,
+    "The root must never see a 0 that counts: put something harmless in its place with one jnp.where, and choose the result with another.",
+)
+def length(v):
+    """Return the length of v (n,), a number; at 0 it is 0 and so is its gradient."""
+    squares = (v**2).sum()
+    harmless = jnp.where(squares > 0, squares, 1.0)
+    return jnp.where(squares > 0, jnp.sqrt(harmless), 0.0)
 
 
 def _drawn(answer, key, shape):
-    got = answer(key, shape)
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        what = f"{len(got)} things" if isinstance(got, (tuple, list)) else repr(got)
-        raise Wrong(f"You return {what}; expected three things: weights, noise, key.")
+    got = several(answer(key, shape), 3, "three things: weights, noise, key")
     for name, value in zip(("weights", "noise"), got, strict=False):
-        if not isinstance(value, (np.ndarray, jax.Array)) or _is_key(value) or value.shape != shape:
-            what = f"an array of shape {value.shape}" if hasattr(value, "shape") else repr(value)
-            raise Wrong(f"Your {name}: {what}; expected random numbers of shape {shape}.")
-    if not _is_key(got[2]) or got[2].shape:
-        what = f"an array of shape {got[2].shape}" if hasattr(got[2], "shape") else repr(got[2])
-        raise Wrong(f"The third thing that you return is {what}; expected one key, made by jax.random.split.")
+        if not isinstance(value, (np.ndarray, jax.Array)) or is_key(value) or value.shape != shape:
+            raise Wrong(f"Your {name}: {shown(value)}; expected random numbers of shape {shape}.")
+        if value.dtype.kind != "f":
+            raise Wrong(f"Your {name} are of dtype {value.dtype}; expected float32, as jax.random.normal draws them.")
+    if not is_key(got[2]) or got[2].shape:
+        raise Wrong(f"The third thing that you return is {shown(got[2])}; expected one key, made by jax.random.split.")
     return got
 
 
 def _judge_draw_two(answer):
     key, shape = jax.random.key(7), (40, 50)
-    weights, noise, later = _drawn(answer, key, shape)
-    if np.array_equal(weights, noise):
+    one, same, other = (_drawn(answer, jax.random.key(seed), shape) for seed in (7, 7, 8))
+    for i, name in enumerate(("weights", "noise")):
+        if not np.array_equal(one[i], same[i]):
+            raise Wrong(
+                f"Called twice with one key, you return other {name}, so you draw them from a hidden state. All that is random must come from the key."
+            )
+        if np.array_equal(one[i], other[i]):
+            raise Wrong(
+                f"Two different keys give the same {name}: they come of a key or a seed of your own instead of the caller's key."
+            )
+    if key_numbers(one[2]) == key_numbers(other[2]):
+        raise Wrong("Two different keys give the same key for later: make it from the one that came in.")
+    if np.array_equal(one[0], one[1]):
         raise Wrong(
             "Weights and noise are equal, number by number: you drew both with the same key. One key, one draw."
         )
-    if not np.array_equal(weights, _drawn(answer, key, shape)[0]):
-        raise Wrong(
-            "Called twice with one key, you give two results, so you draw from a hidden state. All that is random must come from the key."
-        )
-    if np.array_equal(weights, _drawn(answer, jax.random.key(8), shape)[0]):
-        raise Wrong(
-            "Two different keys give the same weights: you draw with a key of your own instead of the caller's."
-        )
-    if np.array_equal(jax.random.key_data(later), jax.random.key_data(key)):
+    if key_numbers(one[2]) == key_numbers(key):
         raise Wrong("You return the key that came in, and it is used up. The caller would draw your numbers once more.")
-    other = _drawn(answer, jax.random.key(8), shape)[2]
-    if np.array_equal(jax.random.key_data(later), jax.random.key_data(other)):
-        raise Wrong("Two different keys give the same key for later: make it from the one that came in.")
-    if abs(np.corrcoef(np.ravel(weights), np.ravel(noise))[0, 1]) > 0.1:
+    for name, value in zip(("weights", "noise"), one, strict=False):
+        _refuse_unless_normal(np.asarray(value).ravel(), name)
+    _refuse_reuse(answer, key, shape, key_numbers(one[2])[0])
+    flat = [np.sort(np.abs(np.ravel(value))) for value in one[:2]]
+    if np.allclose(*flat) or abs(np.corrcoef(np.ravel(one[0]), np.ravel(one[1]))[0, 1]) > 0.1:
         raise Wrong(
             "Your noise is made of your weights: know the one and you know the other. Draw each with a key of its own."
         )
-    children = [child for count in (2, 3, 4) for child in jax.random.split(later, count)]
-    for name, value in (("weights", weights), ("noise", noise)):
-        if any(np.array_equal(jax.random.normal(child, shape), value) for child in children):
-            raise Wrong(
-                f"The key that you return has been split already: when the caller splits it, the key of your {name} comes out again. "
-                "Return one that nothing was made from."
-            )
-    again = jax.random.normal(later, shape)
-    for name, value in (("weights", weights), ("noise", noise)):
-        if np.array_equal(again, value):
-            raise Wrong(
-                f"You return the key with which you drew the {name}, so the caller's next draw gives the same numbers. Split into three."
-            )
-        if np.array_equal(jax.random.normal(key, shape), value):
-            raise Wrong(
-                f"The {name} are drawn with the key that came in, from which the other keys are made as well. Split it first, then use only what comes out."
-            )
-        mean, spread = float(np.mean(value)), float(np.std(value))
-        if not abs(mean) < 0.1 or not abs(spread - 1) < 0.1:
-            raise Wrong(
-                f"Your {name} have the mean {mean:.2f} and the standard deviation {spread:.2f}; expected 0 and 1, as of jax.random.normal."
-            )
+
+
+def _refuse_unless_normal(values, name):
+    mean, spread = float(values.mean()), float(values.std())
+    inside = float((np.abs(values) < 1).mean())  # 0.683 of a normal distribution
+    if not abs(mean) < 0.1 or not abs(spread - 1) < 0.1 or not abs(inside - 0.683) < 0.05:
+        raise Wrong(
+            f"Your {name} have the mean {mean:.2f} and the standard deviation {spread:.2f}, and {inside:.0%} of them lie between -1 "
+            "and 1; expected 0, 1 and 68 %, as of jax.random.normal."
+        )
+
+
+def _refuse_reuse(answer, key, shape, later):
+    """Refuse a key that is used twice, and one that is used and handed back."""
+    try:
+        uses, (weights, noise, _) = uses_of_keys(lambda key: tuple(_drawn(answer, key, shape)), key)
+    except Wrong:
+        return  # right so far, and nothing that JAX can trace
+
+    def told(i):
+        names = [name for name, of in (("weights", weights), ("noise", noise)) if i in of and uses[i].by == "a draw"]
+        return f"{uses[i].by}{' of the ' * bool(names)}{' and the '.join(names)}"
+
+    twice = used_twice(uses)
+    if twice:
+        which = "the one that came in" if uses[twice[0]].key == key_numbers(key)[0] else "one that you made"
+        raise Wrong(
+            f"You use one key, {which}, {len(twice)} times: for {', then for '.join(map(told, twice))}. A key is good for one "
+            "draw or one split."
+        )
+    used = [i for i, use in enumerate(uses) if use.key == later]
+    if used:
+        raise Wrong(
+            f"The key that you return is used up: you have used it for {told(used[0])}. What the caller makes of it comes out "
+            "again; return one that nothing was made from."
+        )
 
 
 @exercise(_judge_draw_two, "jax.random.split(key, 3) gives three keys: one for each draw, one for the caller.")
@@ -252,81 +389,179 @@ def draw_two(key, shape):
     return weights, noise, key
 
 
-def _tree(scale):
-    """A pytree of a list of dictionaries and a tuple; every leaf a multiple of the scale."""
-    layers = [{"w": jnp.full((2, 3), 1.0 * scale), "b": jnp.full(3, 2.0 * scale)}]
-    return {"layers": layers, "rest": (jnp.full(2, -1.0 * scale),)}
+def _pulls_of_a_line(params, x, y):
+    """By hand, of (x w + b - y)²: 2 (x w + b - y) times x, and times 1. Each leaf (batch, ...)."""
+    residual = 2 * (x @ params["w"] + params["b"] - y)
+    return {"b": residual, "w": residual[:, None] * x}
 
 
-def _equal(got, want):
-    return all(np.allclose(a, b, atol=1e-5) for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True))
+def _pulls_of_nested(params, x, y):
+    """By hand, of y · x W u + c · x: y times the table of x by u, and x."""
+    return [y[:, None, None] * x[:, :, None] * _U, (x,)]
 
 
-def _judge_nesterov(answer):
-    # In units of a leaf's scale: p = 1, v = 2, g = 3, rate 0.25, fade 0.5. By hand: v = 1 + 3 = 4, p = 1 - 0.25 (3 + 2).
-    trees = _tree(1.0), _tree(2.0), _tree(3.0)
-    before = jax.tree.leaves(trees)
-    try:
-        got = answer(*trees, 0.25, 0.5)
-    except Wrong as wrong:
-        if "TypeError" not in str(wrong):
+_U = np.float32([1, -2, 0.5])
+_CASES = (  # a loss, its parameters, its gradients by hand, x, y, and a length that some gradients exceed and some do not
+    (
+        lambda params, x, y: (x @ params["w"] + params["b"] - y) ** 2,
+        {"b": np.float32(0.5), "w": np.float32([1, -1, 2])},
+        _pulls_of_a_line,
+        np.float32([[1, 0, 2], [3, 1, 0], [0, 2, 1], [2, 2, 2], [0.5, 0.25, 0]]),
+        np.float32([1, 2, 0.25, -3, 0.5]),
+        6.5,
+    ),
+    (
+        lambda params, x, y: y * (x @ params[0] @ _U) + (params[1][0] * x).sum(),
+        [np.zeros((2, 3), np.float32), (np.zeros(2, np.float32),)],
+        _pulls_of_nested,
+        np.float32([[1, 2], [0, 0], [-0.5, 0.25], [3, -1]]),
+        np.float32([0.5, 2, 1, -2]),
+        2.0,
+    ),
+)
+
+
+def _lengths(leaves, axis=None):
+    """The length of each example's gradient, of leaves (batch, ...)."""
+    return np.sqrt(sum((leaf.reshape(len(leaf), -1) ** 2).sum(axis=1) for leaf in leaves))
+
+
+def _times(leaves, factors):
+    return [leaf * np.reshape(factors, (-1,) + (1,) * (leaf.ndim - 1)) for leaf in leaves]
+
+
+def _slips(leaves, most):
+    """What plausible slips give, from each example's gradient: (leaves of the result, the words)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lengths = _lengths(leaves)
+        shorten = np.minimum(1, most / lengths)
+        mean = [leaf.mean(axis=0) for leaf in leaves]
+        of_mean = min(1, most / math.sqrt(sum((leaf**2).sum() for leaf in mean)))
+        whole = min(1, most / math.sqrt(sum((leaf**2).sum() for leaf in leaves)))
+        short = _times(leaves, shorten)
+        own = [_times([leaf], np.minimum(1, most / _lengths([leaf])))[0] for leaf in leaves]
+        added = sum(_lengths([leaf]) for leaf in leaves)
+        averaged = np.sqrt(lengths**2 / sum(leaf[0].size for leaf in leaves))
+        return [
+            (mean, "No gradient is shortened."),
+            (
+                [leaf * of_mean for leaf in mean],
+                "You shorten the mean; shorten each example's gradient, then take the mean.",
+            ),
+            (
+                [leaf.mean(axis=0) * whole for leaf in leaves],
+                "You take one length, that of all the examples' gradients together.",
+            ),
+            ([leaf.sum(axis=0) for leaf in short], "That is the sum over the batch; expected the mean."),
+            (
+                [leaf.mean(axis=0) for leaf in own],
+                "You shorten each leaf by its own length; the length is that of all leaves.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, most / lengths)],
+                "Each gradient gets the length most, and the short ones are stretched; only what is longer is to be changed.",
+            ),
+            (
+                [np.clip(leaf, -most, most).mean(axis=0) for leaf in leaves],
+                "You bound each number by most; the length of the whole gradient is to be bounded.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, most / lengths**2))],
+                "You divide by the sum of the squares; its root is the length.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.where(lengths**2 > most, most / lengths, 1))],
+                "You hold the sum of the squares against most; its root is the length.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, most / added))],
+                "You add the lengths of the leaves; add their squares, and take the root of all.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, most / averaged))],
+                "You take the mean of the squares; the length has their sum.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, 1 / np.maximum(1, lengths))],
+                "You make long gradients 1 long: shortened to most, they keep that length.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, lengths / most))],
+                "You multiply by length / most, which makes the short ones shorter; the quotient is the other way round.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, lengths <= most)],
+                "You leave the long gradients out; shorten them.",
+            ),
+            (
+                [leaf.mean(axis=0) for leaf in _times(leaves, np.maximum(1, most / lengths))],
+                "You lengthen the short gradients and leave the long ones: minimum and maximum are exchanged.",
+            ),
+        ]
+
+
+def _judge_clipped(answer):
+    for loss, params, pulls, x, y, most in _CASES:
+        leaves, form = jax.tree.flatten(pulls(params, x, y))
+        given = jax.tree.map(jnp.asarray, params)
+        try:
+            got = answer(loss, given, jnp.asarray(x), jnp.asarray(y), most)
+        except Wrong as wrong:
+            if "inconsistent sizes" in str(wrong) or "its rank should be at least 1" in str(wrong):
+                raise Wrong(f"{wrong} The parameters are the same for every example: map x and y only.") from wrong
+            if "scalar-output" in str(wrong):
+                raise Wrong(
+                    f"{wrong} The loss is that of one example, and it got a whole batch. Map the gradient over the batch."
+                ) from wrong
             raise
+        if jax.tree.structure(got) != form:
+            what = (
+                shown(got) if isinstance(got, (int, float, np.ndarray, jax.Array, type(None))) else type(got).__name__
+            )
+            raise Wrong(f"You return {what}; expected a pytree of the form of params, here {_form(params)}.")
+        found = jax.tree.leaves(got)
+        for leaf, want in zip(found, leaves, strict=True):
+            if np.shape(leaf) == want.shape and len(want):
+                raise Wrong(
+                    f"A leaf of your result has shape {np.shape(leaf)}, one gradient for each of {len(x)} examples; expected their mean."
+                )
+            if np.shape(leaf) != want.shape[1:]:
+                raise Wrong(
+                    f"A leaf of your result has shape {np.shape(leaf)}; expected {want.shape[1:]}, as in params."
+                )
+        right = [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, most / np.maximum(_lengths(leaves), 1e-9)))]
+        if _close(found, right):
+            continue
+        if not all(np.isfinite(np.asarray(leaf, float)).all() for leaf in found):
+            raise Wrong(
+                f"Your result holds {np.asarray(found[0]).ravel()[0]}: one of the gradients is 0, and its length as well. What is divided by it?"
+            )
+        why = next((words for slip, words in _slips(leaves, most) if _close(found, slip)), "")
+        first, want = (float(np.ravel(tree[-1])[0]) for tree in (found, right))
+        said = f"With most = {most:g}, for params of the form {_form(params)}, the first number of your last leaf is {first:.4g}; expected {want:.4g}."
         raise Wrong(
-            f"{wrong}. The arguments are pytrees, here lists and tuples in a dictionary: jax.tree.map computes leaf by leaf."
-        ) from wrong
-    after = jax.tree.leaves(trees)
-    if len(after) != len(before) or any(a is not b for a, b in zip(after, before, strict=True)):
-        raise Wrong(
-            "After the call, a pytree that you were given holds other arrays: you assigned into the caller's list or dictionary. Build new ones: jax.tree.map does."
+            f"{said} {why or 'Compute one example by hand: its gradient, its length, by what it is shortened.'}"
         )
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Wrong(f"You return {type(got).__name__} {got!r}; expected two pytrees, parameters and velocity.")
-    for name, tree in zip(("parameters", "velocity"), got, strict=True):
-        if jax.tree.structure(tree) != jax.tree.structure(trees[0]):
-            raise Wrong(
-                f"Your {name} are no pytree of the form of the given ones. jax.tree.map(function, tree, tree, ...) keeps the form."
-            )
-        for leaf, want in zip(jax.tree.leaves(tree), before, strict=False):
-            if np.shape(leaf) != want.shape:
-                raise Wrong(f"A leaf of your {name} has shape {np.shape(leaf)}; expected {want.shape}.")
-    params, velocity = got
-    for wrong, why in [
-        ((4.0, -0.25), "Parameters and velocity are exchanged: return the parameters first."),
-        ((None, 2.0), "The velocity that you return is the old one, so it never gathers speed."),
-        (
-            (None, 1.75),
-            "The velocity holds rate · g. In this form v gathers the gradients as they are, and the rate comes in once, in p.",
-        ),
-        (
-            (None, 2.5),
-            "The velocity holds (1 - fade) · g, an average of gradients. Here v ← fade · v + g, the gradient in full.",
-        ),
-        ((None, -2.0), "In the velocity, g has the wrong sign: v ← fade · v + g, and p moves against it."),
-        ((0.25, None), "The parameters moved by rate · g alone: plain gradient descent, without the velocity."),
-        (
-            (0.0, None),
-            "The parameters moved by rate · v: that is momentum as in the lesson. Looking ahead means g + fade · v, with the new v.",
-        ),
-        ((2.25, None), "The parameters moved uphill: p ← p - rate · (...), with a minus."),
-        ((-0.75, None), "The parameters themselves fade. fade belongs to the velocity; p keeps all of its value."),
-        ((0.5, None), "The parameters moved by rate · fade · v; the gradient itself is missing: g + fade · v."),
-    ]:
-        if all(value is None or _equal(tree, _tree(value)) for tree, value in zip(got, wrong, strict=True)):
-            raise Wrong(why)
-    for name, tree, want in (("velocity", velocity, 4.0), ("parameters", params, -0.25)):
-        if not _equal(tree, _tree(want)):
-            leaf = np.ravel(jax.tree.leaves(tree)[0])[0]
-            raise Wrong(
-                f"With p = 2, v = 4, g = 6, rate 0.25 and fade 0.5, your {name} comes out as {leaf:g}; expected {2 * want:g}."
-            )
+
+
+def _form(params):
+    return "{'b': (), 'w': (3,)}" if isinstance(params, dict) else "[(2, 3), ((2,),)]"
+
+
+def _close(found, want):
+    return all(np.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(found, want, strict=True))
 
 
 @exercise(
-    _judge_nesterov,
-    "Two lines of jax.tree.map: the first makes the velocity from velocity and grads, the second the parameters from params, grads and the new velocity.",
+    _judge_clipped,
+    "Write it for one example first: jax.grad, the root of the sum over jax.tree.leaves, jax.tree.map. Then jax.vmap that, and take the mean of each leaf over axis 0.",
 )
-def nesterov(params, velocity, grads, rate, fade):
-    """Return (params, velocity) after one step, as new pytrees of the same form."""
-    velocity = jax.tree.map(lambda v, g: fade * v + g, velocity, grads)
-    params = jax.tree.map(lambda p, g, v: p - rate * (g + fade * v), params, grads, velocity)
-    return params, velocity
+def clipped(loss, params, x, y, most):
+    """Return the mean of the examples' gradients, each of length `most` at most."""
+
+    def one(x, y):
+        pull = jax.grad(loss)(params, x, y)
+        length = jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(pull)))
+        return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, most / length), pull)
+
+    return jax.tree.map(lambda leaf: leaf.mean(axis=0), jax.vmap(one)(x, y))

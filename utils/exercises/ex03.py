@@ -1,8 +1,9 @@
-"""Exercises of notebook 03, Automatic parallelism with jit."""
+"""Exercises and predictions of notebook 03, Automatic parallelism with jit."""
 
 from __future__ import annotations
 
-from unittest import mock
+import gc
+import math
 
 import jax
 import jax.numpy as jnp
@@ -11,213 +12,610 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from utils.compat import spec_text
 from utils.count.cost import cost
-from utils.exercises import Wrong, exercise, number, numbers, same, spell
+from utils.exercises import (
+    Choice,
+    Prediction,
+    Wrong,
+    by_factors,
+    exercise,
+    number,
+    numbers,
+    same,
+    several,
+    shown,
+    spell,
+)
+from utils.exercises.probes import watch
 from utils.mesh import make_mesh
+from utils.show.logged import logged
 
-
-def _mesh():
-    return make_mesh((2, 4), ("x", "y"))
-
-
-def _judge_price_of_sums(answer):
-    got = numbers(answer(), (2,), "two numbers: for the column sums, for the row sums")
-    # By hand: a device holds (512, 128). Column sums: 128 numbers, 512 bytes, n = 2. Row sums: 512 numbers, 2,048 bytes, n = 4.
-    for name, said, n, b, whole in (("column", got[0], 2, 512, 2_048), ("row", got[1], 4, 2_048, 4_096)):
-        want = 2 * (n - 1) * b // n
-        if said == want:
-            continue
-        reasons = {
-            b: "that is what a device puts in. An all-reduce sends 2 (n - 1) / n times that.",
-            want // 2: "that is half of an all-reduce: a reduce-scatter. The totals have to be handed out too.",
-            want // 4: "that counts elements. A float32 takes 4 bytes.",
-            whole: "that is the size of the whole result. A device puts in only the sums of its own block.",
+disagree = Choice(
+    {
+        "yes": "each device holds a block of both operands, and that block of the sum is its own",
+        "no": "device 5 holds rows 2 and 3 of one operand and row 1 of the other, nothing that it could add",
+    }
+)
+holders = Prediction(
+    "",
+    {},
+    {
+        "pieces": {
+            2: "the rows are gone, added up; only y cuts what is left",
+            2 / 4: "x cut the rows, and these are added up; y cuts the columns",
+            1 / 4: "nobody needs all the sums; the columns stay cut",
+        },
+        "devices": {
+            1 / 2: "both devices that add up their halves of a column end with its sum",
+            4 / 2: "only the devices that hold parts of the same columns do",
+            8 / 2: "only the devices that hold parts of the same columns do",
+        },
+        "partner": {
+            k / 2: "device 6 has rows 2 and 3 of columns 4 and 5; who has the rest of these columns?"
+            for k in (0, 1, 3, 4, 5, 6, 7)
+        },
+    },
+    ranks=True,
+)
+ring = Prediction(
+    "times b",
+    {
+        2: "a half takes n - 1 = 3 steps, and in a step a device sends a part, b/4",
+        4: "you count steps; in a step a device sends a part, b/4",
+        1 / 2: "that is the first half alone; then the sums are handed on",
+        2 / 1.5: "a half takes n - 1 steps, not n: the part that has been all around need not go on",
+        1 / 1.5: "a half takes 3 steps of b/4, and there are two halves",
+        1.75 / 1.5: "that would be eight devices; here are four",
+        12 / 1.5: "a part has b/4 bytes, and there are 6 steps",
+    },
+)
+row_sums = Prediction(
+    "bytes",
+    {
+        8 / 12: "2 (n - 1)/n is 1 for n = 2 alone; the partners of a row lie along y, four of them",
+        6 / 12: "that is the first half of the ring alone",
+        1 / 4: "a float32 takes 4 bytes",
+        2: "a device puts in its two partial sums, 8 bytes, not its whole block",
+        4: "a device puts in its own two partial sums, 8 bytes",
+        14 / 12: "the group has the four devices along y, not all eight",
+        16 / 12: "(n - 1)/n is missing",
+        192 / 12: "a device puts in its two partial sums, not the whole table",
+    },
+)
+spread = Prediction(
+    "bytes",
+    {},
+    {
+        "needed": {
+            2: "that is both halves of the ring; nobody needs both sums",
+            1 / 4: "a float32 takes 4 bytes",
+            0: "half of each column is on another device",
+        },
+        "sent": {
+            1 / 2: "so little would do, but this compiler makes an all-reduce",
+            12 / 8: "device 0 keeps a sum that it has: nothing moves after the all-reduce",
+            0: "half of each column is on another device",
+        },
+    },
+)
+inner = Prediction(
+    "bytes",
+    {},
+    {
+        "sent": {
+            1
+            / 2: "a device puts in partial sums of the whole result, 16,384 bytes, times 2 (n - 1)/n, which is 1 for n = 2",
+            2: "2 (n - 1)/n is 1 for n = 2",
+            1 / 4: "you count numbers, or an eighth of something whole: a device has partial sums of the whole result",
+            1.5: "the partners lie along x: n is 2",
+            1.75: "the partners lie along x: n is 2",
+            0: "each device has only half of every sum",
+        },
+        "held": {
+            factor: "no axis of the result is cut: x is the contraction, and y is not used"
+            for factor in (1 / 2, 1 / 4, 1 / 8)
+        },
+    },
+)
+products = Choice(
+    dict.fromkeys(("nothing", "all-reduce", "all-gather"), ""),
+    {
+        "row 2": dict.fromkeys(("nothing", "all-gather"), "y cuts the contraction of both"),
+        "row 3": {
+            "nothing": "y cuts the contraction of a, so a device has only a stretch of its rows",
+            "all-reduce": "y cuts the contraction of one alone. It could be done, and what it costs comes later",
+        },
+        "row 4": {
+            "nothing": "y cuts the contraction of a, and x that of b",
+            "all-reduce": "different axes cut the contraction of a and of b: the stretches of a device do not match",
+        },
+        "row 5": dict.fromkeys(("all-reduce", "all-gather"), "x cuts the rows of a; who cuts the contraction?"),
+        "row 6": dict.fromkeys(("all-reduce", "all-gather"), "x cuts the columns of b; who cuts the contraction?"),
+    },
+)
+turn = Prediction(
+    "",
+    {
+        1 / 2: "there the gather sends 6,144 bytes, half of what the sum sends",
+        2: "set 96 k equal to 192 n",
+        4: "set 96 k equal to 192 n",
+        1 / 4: "set 96 k equal to 192 n",
+    },
+)
+worth = Prediction(
+    "FLOPs in the time of a byte",
+    {
+        24 / 16: "24 weighs more FLOPs against fewer bytes; if they overlap, only the longer one counts on each side",
+        2: "at 32 the gather takes as long to compute as to send, 8,192; the other way still sends 16,384",
+        1 / 4: "at 4 the first way takes as long to compute as to send; the gather still computes four times as long",
+        1 / 16: "at 1 both ways compute longer than they send, and one computes four times as much",
+    },
+)
+batch = Prediction(
+    "bytes",
+    {1 / 4: "you count numbers; a float32 takes 4 bytes", 2: "2 (n - 1)/n is 1 for n = 2"},
+    {
+        "P('batch')": {
+            factor: "each dot product is whole on its device"
+            for factor in (8, 16, 32, 64, 4, 2, 1, 12, 48, 6, 128, 256)
+        },
+        "P(None, 'features')": {
+            1 / 2: "nobody cuts the batch: a device has parts of all eight products",
+            1 / 32: "each dot product is in two parts",
+            8: "a device puts in partial sums, not its part of the examples",
+            0: "each dot product is in two parts",
+        },
+        "P('batch', 'features')": {
+            4: "the batch is cut in four: a device has parts of two products",
+            0: "each dot product is in two parts",
+        },
+    },
+)
+doors = Choice(
+    dict.fromkeys(("laid out anew", "taken as it is", "refused"), ""),
+    {
+        "NumPy": dict.fromkeys(("taken as it is", "refused"), "it has no layout yet, so the program gives it one"),
+        "nobody": dict.fromkeys(("taken as it is", "refused"), "an uncommitted array may be moved, so it is"),
+        "blocks": dict.fromkeys(
+            ("laid out anew", "taken as it is"), "a committed array is where somebody has put it; the door checks that"
+        ),
+    },
+)
+moved = Prediction(
+    "bytes",
+    {
+        1 / 4: "so much has to arrive; this compiler gathers the whole table, and cuts it",
+        0: "of four rows a device holds two",
+        96 / 64: "that would be along y; the rows lie along x",
+        112 / 64: "the rows are cut in two: what a device lacks of the whole is 64 bytes",
+        1 / 2: "not what a device gets, but what it sends; and the compiler gathers more than that",
+    },
+)
+donated = Prediction(
+    "bytes",
+    {},
+    {
+        "kept": {
+            1 / 2: "there are an argument and a result",
+            8: "w is cut into eight",
+            4: "w is cut into eight, and there are two",
+        },
+        "donated": {
+            2: "the result lies where the argument was",
+            0: "the result has to be somewhere",
+            8: "w is cut into eight",
+        },
+        "donated, to P('y')": {
+            1 / 3: "a quarter of w does not fit where an eighth was, so nothing is reused",
             2
-            * (n - 1)
-            * whole
-            // n: "you let a device put in the whole result. It has only the sums of its own block.",
-            1024 * 512 * 4: "that is the whole array. Only the partial sums travel.",
-            2 * (8 - 1) * b // 8: "you took a group of 8. The groups lie along one mesh axis.",
-        }
-        axis = "rows, so partners lie along 'x'" if name == "column" else "columns, so partners lie along 'y'"
-        general = (
-            f"A device holds (512, 128). {name.capitalize()} sums add up {axis}: what does it put in, and what is n?"
-        )
-        reason = reasons.get(said, general)
-        raise Wrong(f"{name.capitalize()} sums: you say {said:,.0f}, {said / want:.3g} times what is sent; {reason}")
-
-
-@exercise(
-    _judge_price_of_sums,
-    "Each device holds (512, 128). How many partial sums is that, how many bytes, and how many devices share the same columns (or rows)?",
+            / 3: "a quarter of w does not fit where an eighth was, so the argument stays, or: the result is a quarter now",
+            4 / 3: "the result is a quarter, 16,384 bytes, the argument an eighth, 8,192",
+        },
+    },
 )
-def price_of_sums():
-    """Return the bytes that each device sends: for column sums, for row sums."""
-    columns, rows = 128 * 4, 512 * 4  # the bytes of a device's own sums
-    return 2 * (2 - 1) * columns // 2, 2 * (4 - 1) * rows // 4
+programs = Prediction(
+    "",
+    {},
+    {
+        "entries": {
+            6 / 5: "the sixth call fits the first entry: values do not count",
+            4 / 5: "P('x', None) is written differently from P('x'), or: whether an array is committed counts as well",
+            3 / 5: "P('x', None) is written differently from P('x'), and whether an array is committed counts as well",
+            1 / 5: "a program is made for a layout",
+        },
+        "compiled": {
+            5 / 4: "P('x', None) means the same as P('x'): an entry more, but no program",
+            6 / 4: "values do not count, and P('x', None) means the same as P('x')",
+            3 / 4: "an uncommitted table and one committed to the same device are two programs",
+            2 / 4: "each layout is compiled for, and an uncommitted table and a committed one are two programs",
+            1 / 4: "a program is made for a layout",
+        },
+    },
+)
+captured = Prediction(
+    "bytes",
+    {
+        1 / 8: "a constant comes without its layout",
+        0: "it is not an argument, so it stands in the program",
+        1 / 4: "you count numbers; a float32 takes 4 bytes",
+        8: "the program is one, and each device runs it",
+        1 / 2: "no axis of a constant is cut, by x or by y",
+    },
+)
 
 
-_LAYOUTS = [
-    (("x", None), (None, "y"), "Who cuts the contraction? Each device has its rows and its columns whole."),
-    (
-        (None, "x"),
-        ("x", None),
-        "Both cut the contraction by 'x'. What does a device hold after its own product?",
-    ),
-    (("x", "y"), ("y", None), "Both cut the contraction by 'y'. What does a device hold after its own product?"),
-    (
-        ("x", "y"),
-        (),
-        "The rows of a are cut by 'y', and b is whole. What does a device lack before it can multiply?",
-    ),
-    (
-        ("x", "y"),
-        ("x", "y"),
-        "A device lacks parts of its rows of a and of its columns of b. Different axes cut the contraction, so partial sums do not match.",
-    ),
-    (("x", None), (), "Each device has its rows whole and all of b: data parallelism. What is missing?"),
-    ((), (None, "x"), "Each device has all of a and its columns of b whole: model parallelism. What is missing?"),
-    (
-        ("x", None),
-        ("x", None),
-        "This is the one that breaks the rules: the compiler brings in the idle axis 'y'. It moves pieces, then adds up.",
-    ),
-]
+def _judge_bytes_of_sum(answer):
+    def sent(passes=2, n=1, steps=-1, held=1, width=4):
+        return passes * (n + steps) / n * held * width
 
-
-def collectives():
-    """The kinds of collectives of each of the eight products, as counted."""
-    found = []
-    for a, b, _ in _LAYOUTS:
-        operands = [
-            jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(_mesh(), PartitionSpec(*s)))
-            for s in (a, b)
-        ]
-        found.append(sorted(c.kind for c in cost(lambda p, q: p @ q, *operands)))
-    return found
-
-
-def _judge_collectives_of_products(answer):
-    got = answer()
-    if not isinstance(got, (list, tuple)) or len(got) != 8 or not all(isinstance(row, (list, tuple)) for row in got):
-        raise Wrong(
-            "Expected a list of eight lists, one for each row of the table; an empty list where nothing is sent."
-        )
-    kinds = ("all-reduce", "all-gather", "collective-permute", "reduce-scatter", "all-to-all")
-    wrong = []
-    for i, (said, want, (a, b, why)) in enumerate(zip(got, collectives(), _LAYOUTS, strict=True)):
-        strangers = [name for name in said if name not in kinds]
-        if strangers:
-            raise Wrong(f"Row {i}: {strangers[0]!r} is not one of {', '.join(kinds)}.")
-        if sorted(set(said)) != sorted(set(want)):
-            wrong.append(
-                f"Row {i}, {spec_text(PartitionSpec(*a))} by {spec_text(PartitionSpec(*b))}: you say "
-                f"{' and '.join(said) or 'nothing'}. {why}"
+    for shape, cuts, axis in (
+        ((24, 350), (4, 5), 0),
+        ((40, 350), (4, 5), 1),
+        ((6, 30, 45), (3, 1, 5), 2),
+        ((6, 30, 45), (3, 1, 5), 0),
+        ((6, 30, 45), (3, 1, 5), 1),
+        ((64,), (8,), 0),
+        ((8, 20, 14, 33), (2, 4, 7, 3), 2),
+    ):
+        case = f"bytes_of_sum({shape}, {cuts}, {axis}): "
+        said = number(answer(shape, cuts, axis), "one number, of bytes", said=f"{case}you return")
+        own = [size // pieces for size, pieces in zip(shape, cuts, strict=True)]
+        n, block = cuts[axis], math.prod(own)
+        if n == 1 and said:
+            raise Wrong(
+                f"{case}you say {said:,.10g} bytes. That axis is in one piece: whom would a device have to ask?"
             )
-    if wrong:
-        raise Wrong(f"{8 - len(wrong)} of 8 rows are right. {wrong[0]}")
+        others = math.prod(cuts)
+        slips = {
+            "passes": [
+                (1, "the 2 of an all-reduce is missing: the sums are added up, and then handed on"),
+                (1, "that is a reduce-scatter: all devices of the group need the result"),
+            ],
+            "n": [
+                (others, "the group has the devices along the axis that you add up, not all of them"),
+                *((k, "you took the cuts of another axis") for k in set(cuts) - {n, 1}),
+            ],
+            "steps": [(0, "(n - 1)/n is missing: of n parts, n - 1 are sent")],
+            "held": [
+                (block, "that is a device's block; it puts in only its partial sums, which have an axis less"),
+                (
+                    math.prod(shape) // shape[axis],
+                    "that is the whole result; a device puts in the sums of its own block",
+                ),
+                (math.prod(shape), "that is the whole array; a device puts in the sums of its own block"),
+                (
+                    math.prod(shape) // shape[axis] // n,
+                    "you cut the result by the axis that is gone; by which is it cut?",
+                ),
+            ],
+            "width": [
+                (1, "that counts numbers; a float32 takes 4 bytes"),
+            ],
+        }
+        right = {"passes": 2, "n": n, "steps": -1, "held": block // own[axis], "width": 4}
+        if n > 1:
+            by_factors(
+                said,
+                case,
+                "bytes",
+                sent,
+                right,
+                slips,
+                "compare what a device holds, what of it a device puts in, and how many share the sum",
+            )
 
 
 @exercise(
-    _judge_collectives_of_products,
-    "Look at the contraction alone: the second entry of a's spec and the first of b's. The same name twice? A name in one of them?",
+    _judge_bytes_of_sum,
+    "What does one device hold of the array? What is left of that when it has added up along the axis? Times 4 bytes, times 2 (n - 1)/n.",
 )
-def collectives_of_products():
-    """Return a list of eight lists: the collectives of each product of the table."""
-    gather, reduce = "all-gather", "all-reduce"
-    return [[], [reduce], [reduce], [gather], [gather, gather], [], [], ["collective-permute", reduce]]
+def bytes_of_sum(shape, cuts, axis):
+    """Return the bytes that each device sends for the sum along one axis."""
+    n, sums = cuts[axis], 1
+    for i in range(len(shape)):
+        if i != axis:
+            sums *= shape[i] // cuts[i]
+    return 2 * (n - 1) / n * sums * 4
+
+
+def _judge_bytes_of_gradients(answer):
+    def sent(passes, share, held, width):
+        return passes * share * held * width
+
+    for batch_, features, out in ((40, 24, 56), (16, 72, 8)):
+        call = f"bytes_of_gradients({batch_}, {features}, {out})"
+        got = numbers(
+            answer(batch_, features, out),
+            (4,),
+            "four numbers of bytes: data parallel by w, by x; model parallel by w, by x",
+            said=f"{call}: you return",
+        )
+        weights, examples, products_ = features * out, batch_ * features, batch_ * out
+        for said, of, held, silent in (
+            (got[0], "data parallel, by w", weights, "In x.T @ r the contraction is the batch: who cuts it?"),
+            (got[1], "data parallel, by x", 0, "In r @ w.T the contraction is out; r is cut by rows, w is whole."),
+            (
+                got[2],
+                "model parallel, by w",
+                0,
+                "In x.T @ r the contraction is the batch; x is whole, r is cut by columns.",
+            ),
+            (got[3], "model parallel, by x", examples, "In r @ w.T the contraction is out: who cuts it?"),
+        ):
+            case = f"{call}, {of}: "
+            if not said or not held:
+                if bool(said) != bool(held):
+                    raise Wrong(f"{case}you say {said:,.10g} bytes. {silent}")
+                continue
+            by = of[-1]
+            shapes = {weights: "w", examples: "x", products_: "r"}
+            slips = {
+                "passes": [(1, "the 2 of an all-reduce is missing: every device needs the gradient")],
+                "share": [
+                    (1, "(n - 1)/n is missing"),
+                    (1 / 2, "n is 8, not 2"),
+                    (3 / 4, "n is 8, not 4"),
+                    (7, "a step sends an n-th, not all"),
+                ],
+                "held": [
+                    *(
+                        (size, f"so large is {name}; the gradient has the shape of {by}")
+                        for size, name in shapes.items()
+                        if size != held
+                    ),
+                    (held / 8, f"the partial sums are not cut: each device has them for all of {by}"),
+                ],
+                "width": [(1, "that counts numbers; a float32 takes 4 bytes")],
+            }
+            right = {"passes": 2, "share": 7 / 8, "held": held, "width": 4}
+            by_factors(
+                said,
+                case,
+                "bytes",
+                sent,
+                right,
+                slips,
+                "compare the shape of the partial sums, and how many devices add them up",
+            )
+
+
+@exercise(
+    _judge_bytes_of_gradients,
+    "Write the two products under each other and mark the contraction of each: the batch, or out. Where both operands cut it, a device has partial sums, in the shape of the gradient.",
+)
+def bytes_of_gradients(batch, features, out):
+    """Return four numbers of bytes: data parallel, by w and x; model parallel, too."""
+    share = 2 * 7 / 8 * 4  # an all-reduce among eight, of float32
+    return share * features * out, 0, 0, share * batch * features
+
+
+_SHAPE = (4, 8, 16, 32)
+_AXES = ("batch", "heads", "positions", "features")
 
 
 def _judge_silent_spec(answer):
     spec = answer()
     if not isinstance(spec, PartitionSpec):
-        raise Wrong(f"You return a {type(spec).__name__}, {spec!r}; expected a PartitionSpec: P(...).")
-    grid = make_mesh((4, 2), ("batch", "features"))
+        raise Wrong(
+            f"You return {shown(spec)}, a {type(spec).__name__}; expected a PartitionSpec, which is written P(...)."
+        )
     try:
-        sharding = NamedSharding(grid, spec)
-        shape = sharding.shard_shape((8, 16))
+        sharding = NamedSharding(make_mesh((2, 4), ("x", "y")), spec)
+        shape = sharding.shard_shape(_SHAPE)
     except Exception as error:
-        raise Wrong(
-            f"{spec_text(spec)} does not fit (8, 16) examples. JAX says: {str(error).splitlines()[0]}"
-        ) from error
-    found = cost(jax.vmap(jnp.dot), *[jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=sharding)] * 2)
+        raise Wrong(_unfit(spec, error)) from error
+    queries = jax.ShapeDtypeStruct(_SHAPE, jnp.float32, sharding=sharding)
+    scores = jax.vmap(jax.vmap(lambda q, k: q @ k.T))
+    with logged():
+        found = cost(scores, queries, queries)
+    cut = [name for name, size, own in zip(_AXES, _SHAPE, shape, strict=True) if own < size]
+    reasons = {
+        "features": "The features are what each product adds up: a device would have partial sums.",
+        "positions": "A score belongs to a position of q and one of k: with one cut for both, a device lacks most of its partners.",
+    }
     if found.bytes_sent:
+        why = [reasons[name] for name in cut if name in reasons]
         raise Wrong(
-            f"{spec_text(spec)}: each device sends {found.bytes_sent} bytes. You cut the features, so each dot product is in parts."
+            f"{spec_text(spec)} cuts {' and '.join(cut)}; each device sends {found.bytes_sent:,} bytes. {' '.join(why)}"
         )
-    if np.prod(shape) != 16:
+    share = math.prod(_SHAPE) // math.prod(shape)
+    if share != 8:
+        idle = [name for name in ("x", "y") if name not in str(spec)]
         raise Wrong(
-            f"{spec_text(spec)}: nothing is sent, but each device holds {shape}, {np.prod(shape) / 128:.3g} of the examples, not an "
-            "eighth. Which axis of the mesh is idle, and may it cut the rows as well?"
+            f"{spec_text(spec)}: nothing is sent, but each device holds {shape}, {_part(share)}, not an eighth. "
+            f"Which axes of the array may {' and '.join(map(repr, idle))} cut?"
         )
+
+
+def _names(entry):
+    return tuple(entry) if isinstance(entry, (tuple, list)) else (entry,)
+
+
+def _part(share):
+    return {1: "all of the array", 2: "half of the array", 4: "a quarter of the array"}.get(
+        share, f"1/{share} of the array"
+    )
+
+
+def _unfit(spec, error):
+    """What does not fit, in words of our own where JAX speaks of its inside."""
+    names = [name for entry in spec for name in _names(entry) if name is not None]
+    strangers = [name for name in names if name not in ("x", "y")]
+    if strangers:
+        return f"{spec_text(spec)} names {strangers[0]!r}. A spec names axes of the mesh, which are 'x' and 'y', in the order of the array's axes."
+    if len(set(names)) < len(names):
+        return f"{spec_text(spec)} names one mesh axis twice. It can cut one axis of the array."
+    if len(spec) > len(_SHAPE):
+        return f"{spec_text(spec)} has {len(spec)} entries; the array has {len(_SHAPE)} axes."
+    for entry, size, axis in zip(spec, _SHAPE, _AXES, strict=False):
+        pieces = math.prod({"x": 2, "y": 4}[name] for name in _names(entry) if name)
+        if size % pieces:
+            return (
+                f"{spec_text(spec)} cuts {axis} into {pieces} pieces, and there are {size}. Which axis is long enough?"
+            )
+    return f"{spec_text(spec)} does not fit the array. JAX says: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
 
 
 @exercise(
     _judge_silent_spec,
-    "Only the first axis of the array may be cut. One entry of a spec can name both axes of the mesh: a tuple.",
+    "Which two axes of the array does each product have for itself, without adding up or comparing along them? Give each of them a mesh axis, or one of them both.",
 )
 def silent_spec():
-    """Return a spec for (8, 16) examples: an eighth on each device, nothing sent."""
-    return PartitionSpec(("batch", "features"))
+    """Return a spec for queries and keys: an eighth on each device, nothing sent."""
+    return PartitionSpec("x", "y")
 
 
-def _judge_make_weights(answer):
-    whole = []
+_LAYER = (64, 128)
+_WHOLE = 64 * 128 * 4
 
-    def device_put(x, *rest, real=jax.device_put, **options):
-        whole.append(np.shape(x) == (64, 128))
-        return real(x, *rest, **options)
 
-    def whole_first(*args, **options):
-        raise Wrong(
-            "jax.make_array_from_callback is for values from outside: to give it random numbers, you make the whole array first. "
-            "Compile the making, and give jit the layout of the result."
-        )
-
-    for spec in (PartitionSpec("x", "y"), PartitionSpec(None, "y")):
-        sharding, key = NamedSharding(_mesh(), spec), jax.random.key(7)
-        patches = {"device_put": device_put, "make_array_from_callback": whole_first}
-        with mock.patch.multiple(jax, **patches):
-            got = answer(key, sharding)
-        if any(whole):
+def _judge_make_layers(answer):
+    for sizes, specs, key in (
+        ((2, 4), [(None, "y"), ("x", "y")], jax.random.key(7, impl="rbg")),  # which compiles faster
+        ((4, 2), [(("y", "x"),)], jax.random.key(11)),
+    ):
+        mesh = make_mesh(sizes, ("x", "y"))
+        shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
+        if len(jax.live_arrays()) > 100:  # on 0.7.2 what was read by its shards lives on, and `watch` looks at each
+            gc.collect()
+        seen = watch(_naming_the_door(answer), key, shardings)
+        layers = several(seen.result, len(specs), f"a list of {len(specs)} arrays, one for each sharding")
+        for i, (layer, sharding) in enumerate(zip(layers, shardings, strict=True)):
+            _judge_layer(layer, i, sharding, key, len(specs))
+        own = sum(_WHOLE // 8 * 8 // math.prod(sizes) * _copies(s, sizes) for s in specs)
+        device, held = max(seen.on_device.items(), key=lambda item: item[1])
+        if held > own + 1024:  # and some bytes for keys
+            whole = "; a whole layer takes 32,768" if held >= _WHOLE else ""
             raise Wrong(
-                "You make the weights on one device and cut them afterwards: a model that needs all eight devices runs out of "
-                "memory there. Compile the making, and give jit the layout of the result."
+                f"The layers are right, but at one time device {device} held {held:,} bytes{whole}. Its own pieces of all "
+                f"{len(specs)} layers take {own:,}. Is something made first, and cut afterwards?"
             )
-        if isinstance(got, jax.Array) and got.shape == (64, 128) and not got.sharding.is_equivalent_to(sharding, 2):
-            raise Wrong(
-                f"Your weights are laid out as {spell(got.sharding)}; expected {spell(sharding)}. Which argument of jit says so?"
-            )
-        same(got, jax.device_put(jax.random.normal(key, (64, 128)), sharding), "Your array of weights")
+
+
+def _copies(spec, sizes):
+    """How many devices hold each piece of an array that is laid out by this spec."""
+    size = dict(zip("xy", sizes, strict=True))
+    used = [name for entry in spec for name in _names(entry) if name]
+    return math.prod(sizes) // math.prod(size[name] for name in used)
+
+
+def _naming_the_door(answer):
+    """The answer; what JAX says to in_shardings for the key, of rank 0, says little to a reader."""
+
+    def call(*args):
+        try:
+            return answer(*args)
+        except Wrong as wrong:
+            if "pjit arguments" in str(wrong) or "in_shardings" in str(wrong):
+                raise Wrong(
+                    f"{wrong} (in_shardings speaks of what comes in. Here the key does, and it has no axes.)"
+                ) from wrong
+            raise
+
+    return call
+
+
+def _different(layer):
+    """One shard of each piece, as NumPy."""
+    return {str(shard.index): np.asarray(shard.data) for shard in layer.addressable_shards}.values()
+
+
+def _judge_layer(layer, i, sharding, key, count):
+    what = f"Layer {i}"
+
+    def drawn(key):
+        return np.asarray(jax.random.normal(key, _LAYER))
+
+    want = drawn(jax.random.fold_in(key, i))
+    if isinstance(layer, jax.Array) and layer.shape == _LAYER and layer.dtype == jnp.float32 and not layer.is_deleted():
+        values = np.asarray(layer)
+        if not np.allclose(values, want, atol=1e-5):
+            known = jax.random.key(0, impl=jax.random.key_impl(key))
+            others = [(jax.random.fold_in(key, k), f"fold_in(key, {k})") for k in range(count + 1) if k != i]
+            others += [
+                (key, "the key itself"),
+                (jax.random.fold_in(known, i), "jax.random.key(0), not of the key that was handed in"),
+            ]
+            for other, words in others:
+                if np.allclose(values, drawn(other), atol=1e-5):
+                    raise Wrong(f"{what} holds the numbers of {words}; expected those of fold_in(key, {i}).")
+            if len({piece.tobytes() for piece in _different(layer)}) < len(_different(layer)):
+                raise Wrong(
+                    f"{what}: two of its blocks hold the same numbers. Does each device draw its piece with one and the same key?"
+                )
+        if not layer.sharding.is_equivalent_to(sharding, 2):
+            raise Wrong(f"{what} is laid out as {spell(layer.sharding)}; expected {spell(sharding)}.")
+    same(layer, jax.device_put(want, sharding), what)
 
 
 @exercise(
-    _judge_make_weights,
-    "jax.jit(function, out_shardings=sharding) gives a program that makes its result in that layout. Call it with the key.",
+    _judge_make_layers,
+    "jax.jit takes a function of the key that returns the whole list, and its out_shardings takes a list of the same form.",
 )
-def make_weights(key, sharding):
-    """Return normal (64, 128) weights of the key, made in the sharding's layout."""
-    return jax.jit(lambda key: jax.random.normal(key, (64, 128)), out_shardings=sharding)(key)
+def make_layers(key, shardings):
+    """Return a list of normal (64, 128) arrays, each made in its sharding's layout."""
+
+    def make(key):
+        keys = [jax.random.fold_in(key, i) for i in range(len(shardings))]
+        return [jax.random.normal(key, (64, 128)) for key in keys]
+
+    return jax.jit(make, out_shardings=shardings)(key)
 
 
-def _judge_count_programs(answer):
-    got = number(answer(), "a whole number", whole=True)
-    if got != 4:
-        reasons = {
-            7: "that is every call. A program is kept and used again.",
-            6: "two too many. Do values count? And in which layout does f return its result?",
-            5: "one too many. Do values count? And in which layout does f return its result?",
-            3: "one too few. Shape, dtype and sharding are all part of the key.",
-            2: "too few. Shape, dtype and sharding are all part of the key.",
-            1: "too few. Shape, dtype and sharding are all part of the key.",
-        }
-        raise Wrong(f"You say {got}: {reasons.get(got, 'there are seven calls, and the first one compiles.')}")
+def _steps_that_drift():
+    """Updates whose result, left to itself, is laid out differently: with w's and x's layout, shapes and mesh."""
+
+    def against_the_slope(w, x):
+        return w - 0.125 * (x.T @ (x @ w)) / 16
+
+    def towards_the_mean(w, x):
+        return 0.5 * w + 0.25 * x.mean(axis=0)[:, None]
+
+    yield against_the_slope, (2, 4), (None, "y"), (None, "x"), (32, 24), (16, 32)
+    yield towards_the_mean, (4, 2), (), (None, "x"), (24, 8), (12, 24)
+
+
+def _judge_steady(answer):
+    rng = np.random.default_rng(3)
+    for update, sizes, spec_w, spec_x, shape_w, shape_x in _steps_that_drift():
+        mesh, calls = make_mesh(sizes, ("x", "y")), []
+        layout, of_x = (NamedSharding(mesh, PartitionSpec(*spec)) for spec in (spec_w, spec_x))
+        start, x = (rng.normal(size=shape).astype(np.float32) for shape in (shape_w, shape_x))
+
+        def counted(w, x, update=update, calls=calls):
+            calls.append(1)
+            return update(w, x)
+
+        step = answer(counted, jax.device_put(start, layout))
+        if not callable(step):
+            raise Wrong(
+                f"You return {shown(step)}; expected a function step(w, x). Does it end with `return`, and is it not called yet?"
+            )
+        w, x, want = jax.device_put(start, layout), jax.device_put(x, of_x), start
+        for turn_ in (1, 2, 3):
+            before = len(calls)
+            with logged("jax_log_compiles") as heard:
+                w = step(w, x)
+            want = np.asarray(update(want, np.asarray(x)))
+            what = f"After step {turn_}, with w laid out by {spec_text(layout.spec)} and x by {spec_text(of_x.spec)}, w"
+            if isinstance(w, jax.Array) and w.shape == shape_w and not w.sharding.is_equivalent_to(layout, 2):
+                raise Wrong(f"{what} is laid out as {spell(w.sharding)}; expected {spell(layout)}, as it came in.")
+            same(w, jax.device_put(want, layout), what)
+            if turn_ > 1 and len(calls) > before:
+                raise Wrong(
+                    f"In step {turn_} the Python code of `update` ran again. A compiled step runs it once, when it is traced; "
+                    "after that only the program runs. Is there one jit, made before the loop?"
+                )
+            made = [line.split(" ")[1] for line in heard if line.startswith("Compiling ")]
+            if turn_ > 1 and made:
+                raise Wrong(f"In step {turn_} JAX compiled again: {', '.join(made)}. What differs from step 1?")
+        if not calls:
+            raise Wrong("Your step never calls `update`. It is to work for any update, not for this one.")
 
 
 @exercise(
-    _judge_count_programs,
-    "Write the key of each call: shape, dtype, sharding. f is element-wise, so computation follows the data.",
+    _judge_steady,
+    "jax.jit(update) is a compiled step. Which argument of jit says how its result is laid out, and where do you find the layout of w?",
 )
-def count_programs():
-    """Return how many programs `jit` has compiled after the six calls."""
-    keys = {((4, 8), "float32", "x, y"), ((4, 8), "float32", "x"), ((2, 8), "float32", "x"), ((4, 8), "int32", "x")}
-    return len(keys)
+def steady(update, w):
+    """Return a compiled step(w, x) whose result is laid out as `w` is."""
+    return jax.jit(update, out_shardings=w.sharding)

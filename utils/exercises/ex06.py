@@ -1,18 +1,161 @@
-"""Exercises of notebook 06, Data-parallel training: pmap, and what replaced it."""
+"""Exercises and predictions of notebook 06, Data-parallel training: pmap, and what replaced it."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, Sharding
 from jax.sharding import PartitionSpec as P
 
-from utils.exercises import Wrong, exercise, number, spell
+from utils.count.cost import cost
+from utils.devices import started_devices
+from utils.exercises import Prediction, Wrong, amount, by_factors, exercise, named_slips, number, spell
+from utils.exercises.program import checks_types, is_pmap, mapped, product_flops, traced
 from utils.mesh import make_mesh
+
+SHARE = "(n - 1)/n is missing: of eight parts seven are sent, its own a device keeps"
+SIZE = "that is the size of the array; an all-reduce sends 2 (n - 1)/n of it"
+HALF = "that is half of an all-reduce: adding up. The sums have to be handed out, too"
+NUMBERS = "you count numbers; a float32 takes 4 bytes"
+ONE_BY_ONE = "so much it is to send all of it to seven devices, one by one"
+
+one_copy = Prediction(
+    "values",
+    {
+        1 / 8: "out_axes=None checks nothing: the array says that it is one, and each device keeps its own",
+        0: "nothing is refused, so there is a result, and each device holds one",
+    },
+)
+first_copy = Prediction(
+    "bytes",
+    {
+        0: "a[0] is a program of all eight devices, and its result goes to all eight",
+        4 / 7: SIZE,
+        8 / 7: SHARE,
+        4: f"{ONE_BY_ONE}, or all eight copies around; it goes as one all-reduce of one copy",
+        1 / 2: HALF,
+        1 / 4: NUMBERS,
+        1 / 7: "those are the numbers of one copy; it is sent as an all-reduce, in bytes",
+        32 / 7: "that is the size of all eight copies",
+    },
+)
+silent = Prediction(
+    "runs",
+    {
+        0: "eight times a rate of 0.0125 is the right run's rate, and Adam divides by the size of the gradient",
+        0.5: "there are two: with an eighth of the rate, and with Adam, which divides by the size of the gradient",
+        1.5: "at the rate 0.1 the steps are eight times too long, and this network does not stand that",
+    },
+)
+masks = Prediction(
+    "masks",
+    {},
+    {
+        "one key": {
+            8: "each device draws for itself, and all from the same key: a key fixes the numbers",
+            4: "a band of four rows is one mask; all the devices draw it from the same key",
+            32: "each device draws for itself, and all from the same key: a key fixes the numbers",
+        },
+        "jit": {
+            1
+            / 8: "under jit there is one program, which draws one mask for all 32 rows; each device has other rows of it",
+            4: "a band of four rows is one mask; there are eight bands",
+        },
+    },
+)
+_REDUCED = {8 / 7: SHARE, 4 / 7: SIZE, 1 / 4: NUMBERS, 8: "that is what all eight send together", 4: ONE_BY_ONE}
+step_bytes = Prediction(
+    "bytes",
+    {},
+    {
+        "right": {
+            **_REDUCED,
+            1 / 2: HALF,
+            2: "you took 8 bytes a number, or sent the momenta, too; the gradient alone is averaged, in float32",
+            0: "the gradient has to be averaged over the devices",
+        },
+        "pasted": {
+            **_REDUCED,
+            1 / 2: "it sums twice: in grad, and in pmean, which averages equal sums",
+        },
+    },
+)
+accumulated = Prediction(
+    "times",
+    {},
+    {
+        "jit": {
+            1
+            / 4: "each turn of the loop has a gradient of its own, and this compiler sums each of them over the devices",
+            5 / 4: "there are four turns, and after the loop nothing is left to be sent",
+        },
+        "by hand": {
+            4: "nothing is sent in the loop: each device adds up its own four gradients, and their mean comes once",
+            5: "nothing is sent in the loop: each device adds up its own four gradients, and their mean comes once",
+        },
+    },
+)
+_FASTER = "you compare one rate alone; what counts is FLOP/s over bytes/s, and both are about five times as large"
+chips = Prediction(
+    "times",
+    {
+        4.5: _FASTER,
+        4: _FASTER,
+        0.18: _FASTER,
+        2.25: "eight v5e in a ring use two of their four links: 100e9 bytes/s",
+        0.56: "an H100's 450e9 is one direction already; do not halve it",
+    },
+    within=0.1,
+)
+_PART = "along data a device has only its part of the gradients, about N / m"
+_BETWEEN = "what travels along model is missing"
+_BACK = "backward something is sent, too: what the second pair passes to the first"
+_ALL_ROWS = "a device has B / d of the examples, not all B"
+meshes = Prediction(
+    "bytes",
+    {1 / 4: NUMBERS},
+    {  # by hand: along data 409,101, 175,746, 58,860, 0; along model 0, 34,048, 102,144, 238,336
+        "8 x 1": {8 / 7: SHARE, 4 / 7: SIZE},
+        "4 x 2": {
+            (350_659 + 34_048) / 209_794: _PART,
+            350_659 / 209_794: f"{_PART}, and {_BETWEEN}",
+            175_746 / 209_794: _BETWEEN,
+            (175_746 + 136_192) / 209_794: _ALL_ROWS,
+            (175_746 + 17_664) / 209_794: _BACK,
+        },
+        "2 x 4": {
+            (233_772 + 102_144) / 161_004: _PART,
+            58_860 / 161_004: _BETWEEN,
+            (58_860 + 204_288) / 161_004: _ALL_ROWS,
+            (58_860 + 52_992) / 161_004: _BACK,
+        },
+        "1 x 8": {0: _BETWEEN, 123_648 / 238_336: _BACK, 409_101 / 238_336: "here no gradient is shared"},
+    },
+    within=0.02,
+)
+
+
+def _mesh(n=8):
+    return make_mesh((n,), ("data",))
+
+
+def _put(arrays, mesh, *spec):
+    return jax.device_put(arrays, NamedSharding(mesh, P(*spec)))
+
+
+def _what(value):
+    if isinstance(value, (jax.Array, np.ndarray)):
+        return f"an array of shape {tuple(value.shape)}"
+    return f"a {type(value).__name__}" + ("" if isinstance(value, (list, tuple)) else f", {value!r}"[:80])
+
+
+def pmap(program, **options):
+    """jax.pmap on the course's devices, as the notebook has it."""
+    return jax.pmap(program, backend=started_devices()[0].platform, **options)
 
 
 def old_step(w, mean, x, y):
@@ -23,145 +166,221 @@ def old_step(w, mean, x, y):
     return w - 0.1 * grad, mean
 
 
-def _mesh():
-    return make_mesh((8,), ("data",))
+SHAPES = {"w": (4, 3), "mean": (4,)}
+SHARED = 2 * 2 * 5 * 4 * 3  # FLOPs of a device that has 5 of the 40 rows: two products of (5, 4) and (4, 3)
 
 
 def _problem():
+    """w, mean, x, y in float32; the rows of x grow, so that every device has another mean."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(64, 4)).astype(np.float32) + np.arange(64, dtype=np.float32)[:, None] / 32
-    y = (x @ np.float32([1, -2, 3, 0.5]) + rng.normal(size=64)).astype(np.float32)
-    return np.float32([0.1, 0.2, -0.3, 0.4]), np.float32([1, 2, 3, 4]), x, y
+    x = rng.normal(size=(40, 4)) + np.arange(40)[:, None] / 16
+    y = x @ rng.normal(size=(4, 3)) + rng.normal(size=(40, 3))
+    return [np.float32(a) for a in (rng.normal(size=(4, 3)), rng.normal(size=4), x, y)]
 
 
-def _judge_port(answer, step):
-    w, mean, x, y = _problem()
-    mesh, by_rows, whole = _mesh(), NamedSharding(_mesh(), P("data")), NamedSharding(_mesh(), P())
-    # By hand: the gradient of the mean of (x w - y)^2 is 2/64 x^T (x w - y), of all 64 examples or of each device's 8.
-    errors = (2 * x * (x @ w - y)[:, None]).reshape(8, 8, 4).mean(axis=1)
-    means = x.reshape(8, 8, 4).mean(axis=1)
-    args = (
-        tuple(map(jnp.asarray, (w, mean, x, y)))
-        if step == 1
-        else (*jax.device_put((w, mean), whole), *jax.device_put((x, y), by_rows))
-    )
-    more = (mesh,) if step in (2, 3) else ()
-    called: list[tuple[str, dict]] = []  # which of the two were called, with which keywords
+def _laid_out(mesh):
+    problem = _problem()
+    return [*_put(problem[:2], mesh), *_put(problem[2:], mesh, "data")]
 
-    def spy(name, **usual):
-        real = getattr(jax, name)
-        return mock.patch.object(jax, name, lambda *a, **k: called.append((name, k)) or real(*a, **{**usual, **k}))
 
-    # pmap takes the default platform's devices, which beside a single GPU are not the course's.
-    platform = mesh.devices.flat[0].platform
-    with spy("pmap", backend=platform), spy("shard_map"):
-        try:
-            got = answer(*args, *more)
-        except Wrong as wrong:
-            raise Wrong(f"{wrong}{_why_raised(str(wrong), step)}") from wrong
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Wrong(f"You return {type(got).__name__}; expected two arrays: the new w and the new mean.")
-    for name, value in zip(("w", "mean"), got, strict=True):
-        shape = getattr(value, "shape", None)
-        if shape == (8, 4):
-            raise Wrong(
-                f"Your {name} has shape (8, 4): still eight copies. Which argument of pmap says that one comes out?"
-            )
-        if not isinstance(value, jax.Array) or shape != (4,):
-            raise Wrong(f"Your {name} is {_what(value)}; expected a jax.Array of shape (4,).")
-    moved, averaged = (w - np.asarray(got[0])) / 0.1, (np.asarray(got[1]) - 0.9 * mean) / 0.1
-    for wrong, reason in (
-        (errors.sum(axis=0), "8 times as far as it should: the gradient is a sum over the devices, taken for a mean."),
-        (
-            errors.sum(axis=0) * 8,
-            "64 times as far as it should: an already summed gradient was summed again, or a sum over the examples was taken for "
-            "their mean.",
-        ),
-        (
-            errors.mean(axis=0) / 8,
-            "an eighth as far as it should: nothing was summed over devices here, and you divide by 8.",
-        ),
-        (errors[0], "by the gradient of device 0's examples alone. Nobody averaged over the devices."),
-    ):
-        if np.allclose(moved, wrong, rtol=1e-3, atol=1e-3):
-            raise Wrong(f"Your w moved {reason}")
-    if not np.allclose(moved, errors.mean(axis=0), rtol=1e-3, atol=1e-3):
-        raise Wrong(f"Your w is {np.asarray(got[0]).round(4)}; expected {(w - 0.1 * errors.mean(axis=0)).round(4)}.")
-    if np.allclose(averaged, means[0], rtol=1e-3, atol=1e-3):
-        raise Wrong("Your w is right; your mean is that of device 0's examples alone.")
-    if not np.allclose(averaged, means.mean(axis=0), rtol=1e-3, atol=1e-3):
-        raise Wrong(
-            f"Your w is right; your mean is {np.asarray(got[1]).round(4)}, expected {(0.9 * mean + 0.1 * means.mean(axis=0)).round(4)}."
-        )
-    # jax.jit keeps what it traced before: the text of the program tells what the calls may not.
-    with spy("pmap", backend=platform), spy("shard_map"):
-        traced = jax.make_jaxpr(lambda *a: answer(*a, *more))(*args)
-    program, names = str(traced), {name for name, _ in called}
-    if step == 1 and "pmap" not in names and ("shard_map" in names or "map" not in program):
+def _judge_port_1(answer):
+    args = [jnp.asarray(a) for a in _problem()]
+    _same_step(_called(answer, args), check=False)
+    program = traced(answer, args)
+    if program is None:
+        return  # it needs real numbers, to print one perhaps: its own business, and the result is right
+    found = mapped(program)
+    if not any(map(is_pmap, found)):
         raise Wrong("The values are right, but no pmap made them. This step keeps pmap, and drops the copies.")
-    outermost = [v for e in traced.jaxpr.eqns for v in (*e.invars, *e.outvars)]
-    if step == 1 and any(v.aval.shape == (8, 4) for v in outermost):
-        raise Wrong(
-            "The values are right, and w or mean still has eight copies: stacked before, or coming out and thrown away after. "
-            "in_axes=None and out_axes=None do without."
-        )
-    if step > 1 and ("pmap" in names or "xla_pmap" in program):
-        raise Wrong("The values are right, and pmap made them. This step has none.")
-    if step in (2, 3):
-        if "shard_map" not in program:
-            raise Wrong("The values are right, but no shard_map made them.")
-        cuts = [
-            str(keywords["in_specs"]) for name, keywords in called if name == "shard_map" and "in_specs" in keywords
-        ]
-        if cuts and not any("data" in specs for specs in cuts):
-            raise Wrong("The values are right, and every device worked on all 64 examples. Which spec cuts x and y?")
-        if step == 2 and "check_vma=False" not in program:
+    for each in found:
+        if any(v.aval.shape in [(8, *shape) for shape in SHAPES.values()] for v in (*each.invars, *each.outvars)):
             raise Wrong(
-                "The values are right, under the default check. This step is pmap's own meaning: check_vma=False."
+                "The values are right, and w or mean still has eight copies: stacked before, or coming out and thrown "
+                "away after. in_axes=None and out_axes=None do without."
             )
-        if step == 3 and "check_vma=False" in program:
-            raise Wrong("The values are right, under check_vma=False. This step turns the check on.")
-    if step == 4 and ("shard_map" in program or "psum" in program):
-        raise Wrong("The values are right, and shard_map made them. This step leaves the devices to jit.")
-    if step > 1 and not got[0].is_fully_replicated:
-        raise Wrong(f"Your w is laid out as {spell(got[0].sharding)}; expected a copy on every device.")
+        devices = each.params.get("axis_size") or math.prod(each.params["mesh"].shape.values())
+        if devices < 8:
+            raise Wrong(f"The values are right, and {devices} devices made them; you have 8. Into how many is x split?")
+    _shared(sum(map(product_flops, found)))
 
 
-def _why_raised(text, step):
-    if "unbound axis name" in text and step < 4:
-        return " The average runs over an axis called 'data'. Which argument names it?"
-    if "unbound axis name" in text:
-        return " Under jit there are no devices in the program, so there is no axis to average over."
-    if "statically infer" in text or "require replication" in text:
-        return " Something that leaves as P() still differs from device to device: what is not averaged yet?"
-    if step == 1 and any(word in text for word in ("squeeze", "rank", "axis 0", "sizes")):
-        return " w and mean come as one copy, without an axis for the devices. Which argument of pmap says so?"
-    return ""
+def _judge_port_2(answer):
+    if any(checks_types(each) for each in _judge_shard_map(answer, check=False)):
+        raise Wrong("The values are right, under the default check. This step is pmap's own meaning: check_vma=False.")
+
+
+def _judge_port_3(answer):
+    if not all(checks_types(each) for each in _judge_shard_map(answer, check=True)):
+        raise Wrong("The values are right, under check_vma=False. This step turns the check on.")
+
+
+def _judge_shard_map(answer, check):
+    """Judge values, layout and work of steps 2 and 3; return the shard_maps of a program that can be traced."""
+    mesh = _mesh()
+
+    def run(*args):
+        return answer(*args, mesh)
+
+    args = _laid_out(mesh)
+    program, compiled = traced(run, args), run
+    if program is not None and not any(map(is_pmap, mapped(program))):  # once, instead of operation by operation
+        try:
+            compiled = jax.jit(run).lower(*args).compile()
+        except Exception:
+            compiled = run  # what is wrong shows when it is called
+    got = _called(compiled, args)
+    _same_step(got, check)
+    _everywhere(got)
+    if program is None:
+        return []
+    found = mapped(program)
+    if any(map(is_pmap, found)):
+        raise Wrong("The values are right, and pmap made them. This step has none.")
+    if not found:
+        raise Wrong("The values are right, but no shard_map made them.")
+    _shared(sum(map(product_flops, found)))
+    return found
+
+
+def _judge_port_4(answer):
+    args = _laid_out(_mesh())
+    got = _called(answer, args)
+    _same_step(got, check=True)
+    _everywhere(got)
+    program = traced(answer, args)
+    if program is None:
+        return
+    for each in mapped(program):
+        name = "pmap" if is_pmap(each) else "shard_map"
+        raise Wrong(f"The values are right, and {name} made them. This step leaves the devices to jit.")
+    for each in program.eqns:  # the outermost
+        if each.primitive.name == "dot_general":
+            raise Wrong("The values are right, and nothing was compiled: each operation ran on its own. jax.jit(step).")
+        if each.primitive.name == "device_put":
+            for out, to in zip(each.outvars, each.params["devices"], strict=True):
+                if out.aval.shape[:1] == (40,) and isinstance(to, Sharding) and to.shard_shape(out.aval.shape)[0] == 40:
+                    raise Wrong(
+                        "The values are right, and x or y was copied whole to every device first: each of them worked on "
+                        "all 40 examples. They come laid out; leave them where they are."
+                    )
+    _shared(cost(answer, *args).flops)
+
+
+WHY = {  # what a message of JAX means here
+    "unbound axis name": "The average runs over an axis called 'data'. What names it? (Under jit nothing does: there are no devices in the program.)",
+    "statically infer": "Something that leaves as P() still differs from device to device: what is not averaged yet?",
+    "require replication": "Something that leaves as P() still differs from device to device: what is not averaged yet?",
+    "evenly divi": "A spec cuts an axis that eight does not divide. Which axis of x counts the examples?",
+    "incompatible shapes": "On a device x and y have another number of examples. Which of the two is not cut?",
+    "dot_general": "On a device x should have its own 5 examples, each whole: (5, 4). How is it split?",
+    "squeeze": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
+    "inconsistent sizes": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
+}
+
+
+def _called(answer, args):
+    try:
+        return answer(*args)
+    except Wrong as wrong:
+        why = next((f" {words}" for said, words in WHY.items() if said in str(wrong)), "")
+        raise Wrong(f"{wrong}{why}") from wrong
+
+
+def _same_step(got, check):
+    """Wrong unless these are the new w and mean, by NumPy; with the slip, where it is a known one."""
+    w, mean, x, y = _problem()
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        raise Wrong(f"You return {_what(got)}; expected two arrays: the new w and the new mean.")
+    if [getattr(value, "shape", None) for value in got] == [(4,), (4, 3)]:
+        raise Wrong("You return the two in the other order: first the new w, then the new mean.")
+    for (name, shape), value in zip(SHAPES.items(), got, strict=True):
+        has = getattr(value, "shape", None)
+        if has == (8, *shape):
+            raise Wrong(f"Your {name} has shape {has}: still eight copies. Which argument says that one comes out?")
+        if has == (8 * shape[0], *shape[1:]):
+            raise Wrong(
+                f"Your {name} has shape {has}: eight copies, one below the other. What comes out is cut by nothing."
+            )
+        if not isinstance(value, (jax.Array, np.ndarray)) or has != shape:
+            raise Wrong(f"Your {name} is {_what(value)}; expected an array of shape {shape}.")
+    # By hand: the gradient of the mean of (x w - y)^2 is 2 / (40 * 3) x^T (x w - y), of all 40 rows or of a device's 5.
+    parts = np.stack([2 / 15 * a.T @ (a @ w - b) for a, b in zip(np.split(x, 8), np.split(y, 8), strict=True)])
+    grad, every, own = parts.mean(axis=0), x.mean(axis=0), x[:5].mean(axis=0)
+    inside = "" if check else " A mean of the losses inside grad does not do it here, under pmap's rule."
+    _slip("Your w", got[0], w - 0.1 * grad, {
+        "moved 8 times as far as it should: the gradient is a sum over the devices, taken for a mean.": w - 0.8 * grad,
+        "moved 64 times as far as it should: an already summed gradient was summed again, or a sum over the examples was taken "
+        "for their mean.": w - 6.4 * grad,
+        "moved an eighth as far as it should: nothing was summed over devices here, and you divide by 8.": w - grad / 80,
+        f"moved by the gradient of device 0's examples alone. Nobody averaged the gradients.{inside}": w - 0.1 * parts[0],
+        "moved uphill: the gradient has to be taken away, not added.": w + 0.1 * grad,
+        "moved by the whole gradient: the rate, 0.1, is missing.": w - grad,
+        "is what came in: it did not move.": w,
+    })  # fmt: skip
+    _slip("Your w is right; your mean", got[1], 0.9 * mean + 0.1 * every, {
+        "is that of device 0's examples alone.": 0.9 * mean + 0.1 * own,
+        "takes a sum over the devices for a mean: what is new counts 8 times.": 0.9 * mean + 0.8 * every,
+        "counts what is new an eighth: nothing was summed over devices here, and you divide by 8.": 0.9 * mean + every / 80,
+        "has 0.9 and 0.1 the other way round.": 0.1 * mean + 0.9 * every,
+        "is what came in: nothing was added.": mean,
+        "is that of this batch; 0.9 of the old one stays.": every,
+        "has all of the old one; 0.9 of it stays.": mean + 0.1 * every,
+    })  # fmt: skip
+
+
+def _slip(name, got, want, slips):
+    """Wrong unless the arrays agree: with the words whose value the reader's is, else with both."""
+    got = np.asarray(got, np.float64)
+    for value, words in [(want, ""), *((value, words) for words, value in slips.items())]:
+        if np.allclose(got, value, rtol=1e-3, atol=1e-4):
+            if words:
+                raise Wrong(f"{name} {words}")
+            return
+    said, expected = (", ".join(f"{v:.4f}" for v in values.ravel()[:4]) for values in (got, np.asarray(want)))
+    raise Wrong(f"{name} begins with {said}; expected {expected}.")
+
+
+def _everywhere(got):
+    for name, value in zip(SHAPES, got, strict=True):
+        if not isinstance(value, jax.Array):
+            raise Wrong(f"Your {name} is right, and {_what(value)} of NumPy; expected a jax.Array, on every device.")
+        if len(value.devices()) < 8 or not value.is_fully_replicated:
+            raise Wrong(f"Your {name} is right, and lies on {spell(value.sharding)}; expected a copy on every device.")
+
+
+def _shared(flops):
+    if flops > 4 * SHARED:  # twice would be a program that computes something twice; eight times is no sharing
+        raise Wrong(
+            f"The values are right, and every device worked on all 40 examples: {flops:,} FLOPs on each, where its own 5 take "
+            f"{SHARED}. Who cuts x and y, and do they stay cut?"
+        )
 
 
 @exercise(
-    lambda answer: _judge_port(answer, 1),
+    _judge_port_1,
     "pmap takes in_axes, None for what every device gets whole, and out_axes, None for what comes out once. x and y still need the axis of eight.",
 )
 def port_1(w, mean, x, y):
     """Return the new w and mean by pmap: one copy of each goes in, one comes out."""
-    step = jax.pmap(old_step, axis_name="data", in_axes=(None, None, 0, 0), out_axes=None)
-    return step(w, mean, x.reshape(8, -1, 4), y.reshape(8, -1))
+    step = pmap(old_step, axis_name="data", in_axes=(None, None, 0, 0), out_axes=None)
+    return step(w, mean, x.reshape(8, 5, 4), y.reshape(8, 5, 3))
 
 
 @exercise(
-    lambda answer: _judge_port(answer, 2),
+    _judge_port_2,
     "The function stays as it is. in_specs: P() twice, P('data') twice; out_specs: P(); and pmap's meaning of a gradient, check_vma=False.",
 )
 def port_2(w, mean, x, y, mesh):
     """Return the new w and mean by shard_map with check_vma=False."""
     specs = (P(), P(), P("data"), P("data"))
-    return jax.shard_map(old_step, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(w, mean, x, y)
+    step = jax.shard_map(old_step, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)
+    return jax.jit(step)(w, mean, x, y)
 
 
 @exercise(
-    lambda answer: _judge_port(answer, 3),
-    "Under the check the gradient of a replicated w arrives summed. Average the loss inside grad, and nothing after it.",
+    _judge_port_3,
+    "Under the check the gradient of a replicated w arrives summed. Average the loss inside grad, and nothing after it. What is no gradient "
+    "does not arrive summed.",
 )
 def port_3(w, mean, x, y, mesh):
     """Return the new w and mean by shard_map under its default check."""
@@ -172,12 +391,12 @@ def port_3(w, mean, x, y, mesh):
         return w - 0.1 * grad, mean
 
     specs = (P(), P(), P("data"), P("data"))
-    return jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=P())(w, mean, x, y)
+    return jax.jit(jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=P()))(w, mean, x, y)
 
 
 @exercise(
-    lambda answer: _judge_port(answer, 4),
-    "Write the step of one device that has all 64 examples. The layout of x and y does the rest.",
+    _judge_port_4,
+    "Write the step of one device that has all 40 examples. The layout of x and y does the rest.",
 )
 def port_4(w, mean, x, y):
     """Return the new w and mean by jit; x and y come laid out over the devices."""
@@ -189,65 +408,63 @@ def port_4(w, mean, x, y):
     return jax.jit(step)(w, mean, x, y)
 
 
-def _what(value):
-    return (
-        f"an array of shape {value.shape}" if isinstance(value, jax.Array) else f"a {type(value).__name__}, {value!r}"
-    )
-
-
 def _judge_drop_units(answer):
     whole = 1 + np.arange(32 * 64, dtype=np.float32).reshape(32, 64) / 1024
 
-    def dropped(seed, n=8):
-        def check(value):
+    def on(n):
+        """The program on n devices, compiled once: the number of a key -> (32, 64)."""
+
+        def check(key, units):
+            value = answer(key, units)
             if not isinstance(value, jax.Array) or value.shape != (32 // n, 64):
                 raise Wrong(
                     f"You return {_what(value)}; expected the units of one device, {(32 // n, 64)}, some of them 0."
                 )
             return value
 
-        mesh = make_mesh((n,), ("data",))
-        program = jax.shard_map(
-            lambda key, units: check(answer(key, units)),
-            mesh=mesh,
-            in_specs=(P(), P("data")),
-            out_specs=P("data"),
-            check_vma=False,
-        )
-        units = jax.device_put(whole, NamedSharding(mesh, P("data")))
-        return np.asarray(jax.jit(program)(jax.random.key(seed), units))
+        mesh, specs = _mesh(n), {"in_specs": (P(), P("data")), "out_specs": P("data")}
+        program = jax.jit(jax.shard_map(check, mesh=mesh, check_vma=False, **specs))
+        units = _put(whole, mesh, "data")
+        return lambda seed: np.asarray(program(jax.random.key(seed), units), np.float64)
 
-    got, again, other = dropped(0), dropped(0), dropped(1)
-    if not np.array_equal(got, again):
-        raise Wrong("The same key gave other units. All randomness must come from the key.")
+    on_eight = on(8)
+    got, other = on_eight(0), on_eight(1)
     kept = (got != 0).mean()
     if not 0.4 < kept < 0.6:
         raise Wrong(f"You keep {kept:.2f} of the units; expected about half.")
     masks = (got != 0).reshape(8, 4, 64)
-    if len({block.tobytes() for block in masks}) < 8:
+    bands, rows = len({band.tobytes() for band in masks}), [row.tobytes() for row in masks.reshape(32, 64)]
+    if np.array_equal(got != 0, other != 0):
         raise Wrong(
-            "Several devices drop the same units: they draw from the same key. What differs from device to device?"
+            "Two keys drop the same units: every step would. The device's number has to go into the key, not replace it."
+            if bands == 8
+            else "Two keys drop the same units: nothing comes from the key. (NumPy draws once, while JAX traces the program.)"
         )
-    if len({row.tobytes() for row in masks.reshape(32, 64)}) < 32:
+    if all(len({row.tobytes() for row in band}) == 1 for band in masks):
         raise Wrong(
             "Examples of one device drop the same units. The mask has the shape of the units, a row for each example."
         )
-    if np.array_equal(got, other):
+    if bands < 8:
         raise Wrong(
-            "Two keys drop the same units: every step would. The device's number has to go into the key, not replace it."
+            "Several devices drop the same units: they draw from the same key. What differs from device to device?"
+        )
+    twin = next(((rows.index(row), i) for i, row in enumerate(rows) if rows.index(row) < i), None)
+    if twin:
+        raise Wrong(
+            f"Examples {twin[0]} and {twin[1]} of the batch, on devices {twin[0] // 4} and {twin[1] // 4}, drop the same units. From which "
+            "numbers are the two drawn? Each example has one of its own in the whole batch."
         )
     factor = got[got != 0] / whole[got != 0]
     if not np.allclose(factor, 2):
         raise Wrong(
             f"What you keep is {factor[-1]:.3g} times what it was; expected 2 times, so that the sum stays what it was on average."
         )
-    for n in (4, 2):
-        moved = np.flatnonzero(((dropped(0, n) != 0) != (got != 0)).any(axis=1))
-        if moved.size:
-            raise Wrong(
-                f"On {n} devices, example {moved[0]} of the batch loses other units than on 8: your mask depends on which device has the "
-                "example, and on its row there. What number does an example keep, however the batch is dealt out?"
-            )
+    moved = np.flatnonzero(((on(4)(0) != 0) != (got != 0)).any(axis=1))
+    if moved.size:
+        raise Wrong(
+            f"On 4 devices, example {moved[0]} of the batch loses other units than on 8: your mask depends on which device has the "
+            "example, and on its row there. What number does an example keep, however the batch is dealt out?"
+        )
 
 
 @exercise(
@@ -264,135 +481,306 @@ def drop_units(key, units):
     return jnp.where(kept, 2 * units, 0)
 
 
-def _judge_padded_accuracy(answer):
-    # 13 examples padded to 16, two a device: devices 0 to 5 have two real ones, 6 has one, 7 has none.
-    right = np.float32([1, 0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1])  # what the padding "gets right" must not count
-    weights = np.float32([1] * 13 + [0] * 3)
+def _examples(size, padding, seed):
+    """right, labels, weights: each digit occurs among the real ones; what is filled in, anywhere, is partly called right."""
+    rng = np.random.default_rng(seed)
+    weights, labels = np.ones(size, np.float32), np.zeros(size, np.int32)  # filled in with zeros, and 0 is a digit, too
+    weights[rng.permutation(size)[:padding]] = 0
+    real = np.flatnonzero(weights)
+    labels[real] = np.concatenate([np.arange(10), rng.integers(0, 10, len(real) - 10)])
+    right = (rng.random(size) < 0.6).astype(np.float32)
+    right[weights == 0] = np.arange(padding) % 3 != 0
+    return right, labels, weights
 
-    def check(value):
-        if getattr(value, "shape", None) != () or not isinstance(value, jax.Array):
-            raise Wrong(f"You return {_what(value)}; expected one number, an array of shape ().")
-        return value.reshape(1)
 
-    place = NamedSharding(_mesh(), P("data"))
-    program = jax.jit(
-        jax.shard_map(
-            lambda r, w: check(answer(r, w)), mesh=_mesh(), in_specs=P("data"), out_specs=P("data"), check_vma=False
-        )
-    )
-    got = np.asarray(program(*jax.device_put((right, weights), place)))
-    # By hand: 8 of the 13 real ones are right.
-    want = 8 / 13
-    if np.isnan(got).any() and np.unique(got).size > 1:
-        raise Wrong(
-            f"Device 7 says {got[7]}: it divides by its own count, and it has no real example. Add up first, then divide."
-        )
-    if np.ptp(got) > 1e-6:
-        raise Wrong(
-            f"The devices say {got[0]:.3f}, {got[1]:.3f}, ...: each counted its own examples. All of them need the same number."
-        )
-    said = float(got[0])
-    reasons = {
-        11 / 16: "that is 11 / 16: the padding is counted, as examples and as right ones.",
-        8 / 16: "that is 8 / 16: the padding is counted as wrong answers. Divide by the number of real examples.",
-        8 * 8 / 13: "that is larger than 1: one of the two sums runs over the devices, the other does not.",
-        11 / 13: "that is 11 / 13: the padding's right answers are counted, too. Multiply by the weights first.",
-        7 / 12: "that is 7 / 12: the example that has no partner is dropped.",
-    }
-    for value, why in reasons.items():
-        if abs(said - value) < 1e-4:
-            raise Wrong(f"You say {said:.4f}; {why}")
-    if not abs(said - want) < 1e-4:  # also where it is not a number
-        blame = (
-            "A mean of the devices' means gives a device with one real example the weight of two."
-            if np.isnan(said)
-            or abs(said - np.mean([0.5, 0, 1, 0.5, 1, 0.5, 1, 0])) < 1e-4
-            or abs(said - np.mean([0.5, 0, 1, 0.5, 1, 0.5, 1])) < 1e-4
-            else "Eight of the 13 real examples are right."
-        )
-        raise Wrong(f"You say {said:.4f}; expected 8 / 13 = {want:.4f}. {blame}")
+def _judge_digit_accuracy(answer):
+    def check(*parts):
+        value = answer(*parts)
+        if not isinstance(value, (jax.Array, np.ndarray)) or value.shape != (10,):
+            raise Wrong(f"You return {_what(value)}; expected an array of shape (10,), one share for each digit.")
+        return value[None]
+
+    for n, size, padding, seed in ((8, 24, 7, 0), (4, 24, 5, 1)):
+        batch, mesh = _examples(size, padding, seed), _mesh(n)
+        specs = {"in_specs": (P("data"),) * 3, "out_specs": P("data"), "check_vma": False}
+        program = jax.jit(jax.shard_map(check, mesh=mesh, **specs))
+        got = np.asarray(program(*_put(batch, mesh, "data")), np.float64)  # a row for each device
+        apart = np.ptp(np.nan_to_num(got, nan=-1), axis=0)
+        if apart.max() > 1e-4:
+            says = got[:, apart.argmax()]
+            last = next(i for i, v in enumerate(says) if not np.isclose(v, says[0], equal_nan=True))
+            nan = " (One that has none of a digit divides 0 by 0.)" if np.isnan(got).any() else ""
+            raise Wrong(
+                f"For digit {apart.argmax()} device 0 says {says[0]:.3f}, device {last} {says[last]:.3f}: each counted its own "
+                f"examples. All of them need the same numbers.{nan}"
+            )
+        _name_share(got[0], batch, n)
+
+
+def _name_share(got, batch, n):
+    """Wrong unless these are the shares over all real examples, by NumPy."""
+    right, labels, weights = batch
+
+    def shares(hits, of, labels=labels):
+        with np.errstate(all="ignore"):
+            return np.bincount(labels, hits, 10) / np.bincount(labels, of, 10)
+
+    want, hits, ones = shares(right * weights, weights), np.bincount(labels, right * weights, 10), np.ones_like(weights)
+    own = np.stack([shares(r * w, w, y) for r, y, w in zip(*(np.split(a, n) for a in batch), strict=True)])
+    means = "A mean of the devices' shares gives a device with one example of a digit the weight of one with three."
+    slips = [
+        (want, ""),
+        (shares(right, ones), "The padding is counted, as examples and as right ones; its label is 0."),
+        (shares(right, weights), "The padding's right answers are counted, too. Multiply by the weights first."),
+        (shares(right * weights, ones), "The padding is counted as wrong answers. Divide by the number of real ones."),
+        (shares(right - (1 - weights), weights), "You take the padding for right answers; some of it is called wrong."),
+        (hits, "That is how many are right. Divide by how many there are of each digit."),
+        (hits / weights.sum(), "You divide by all the real examples. Divide by those of each digit."),
+        (np.full(10, hits.sum() / weights.sum()), "That is the share over all digits, ten times."),
+        (np.nan_to_num(own).sum(axis=0), "The devices' shares are added up. Add up the counts, then divide."),
+        (want * n, "One of the two counts runs over the devices; the other does not, or is a mean."),
+        (want / n, "One of the two counts runs over the devices; the other does not, or is a mean."),
+        (np.nanmean(own, axis=0), means),
+        (np.nan_to_num(own).mean(axis=0), means),
+        (own.mean(axis=0), f"{means} And one that has none divides 0 by 0."),
+    ]
+    unknown = "Which examples did you count, and what did you divide by?"
+    words = next((words for value, words in slips if np.allclose(got, value, atol=1e-4, equal_nan=True)), unknown)
+    if words:
+        digit = int(np.flatnonzero(~np.isclose(got, want, atol=1e-4))[0])
+        counts = f"{hits[digit]:.0f} of {np.bincount(labels, weights, 10)[digit]:.0f}"
+        raise Wrong(f"For digit {digit} you say {got[digit]:.4f}; expected {counts}, {want[digit]:.4f}. {words}")
 
 
 @exercise(
-    _judge_padded_accuracy,
-    "Two numbers per device: how many of its real examples are right, and how many it has. psum both, then divide.",
+    _judge_digit_accuracy,
+    "Two arrays of ten for each device: how many of its real examples of each digit are right, and how many it has. psum both, then divide. "
+    "jnp.zeros(10).at[labels].add(values) adds up values by label.",
 )
-def padded_accuracy(right, weights):
-    """In shard_map: the share of right answers among all the real examples."""
-    return jax.lax.psum((right * weights).sum(), "data") / jax.lax.psum(weights.sum(), "data")
+def digit_accuracy(right, labels, weights):
+    """In shard_map: the share of right answers for each digit, (10,), everywhere."""
+    hits = jnp.zeros(10).at[labels].add(weights * right)
+    real = jnp.zeros(10).at[labels].add(weights)
+    return jax.lax.psum(hits, "data") / jax.lax.psum(real, "data")
 
 
-def _parameters(sizes):
-    return sum(n * m + m for n, m in pairwise(sizes))
+def _of_each(answer, cases, expected):
+    """What a formula says of each case; a constant is no formula."""
+    said = [number(answer(*case), expected, positive=True) for case in cases]
+    if len(set(said)) == 1:
+        raise Wrong(f"You return {amount(said[0])} whatever is handed in; return a formula of the arguments.")
+    return said
 
 
 def _judge_bytes_per_step(answer):
-    for sizes, n in (((64, 256, 128, 64, 10), 8), ((64, 32, 10), 4)):
-        got = number(answer(sizes, n), "one number, of bytes")
-        count = _parameters(sizes)
-        want = 2 * (n - 1) / n * 4 * count
-        weights = sum(a * b for a, b in pairwise(sizes))
-        reasons = {
-            4 * count: "that is the size of the gradient. An all-reduce sends 2 (n - 1) / n times that.",
-            2 * 4 * count: "the factor (n - 1) / n is missing: no device sends to itself.",
-            want / 2: "that is half of an all-reduce: adding up. The sums have to be handed out too.",
-            want / 4: "that counts numbers. A float32 takes 4 bytes.",
-            want
-            * n: "that is what all the devices send together. One device sends an n-th of the gradient in each step of the ring.",
-            2 * (n - 1) / n * 4 * weights: "the biases are missing: a layer of n inputs and m outputs has m more.",
+    cases = ([48, 20, 36, 7, 12], 6, 2), ([64, 256, 128, 64, 10], 8, 1), ([30, 50, 11], 4, 0)
+    for (sizes, n, frozen), said in zip(cases, _of_each(answer, cases, "one number, of bytes"), strict=True):
+        layers = list(pairwise(sizes))
+        each = [a * b + b for a, b in layers]
+        if abs(said - 2 * (n - 1) / n * 4 * sum(each[frozen:])) <= 16:
+            continue  # with the loss, one number or two, or without
+        counts = {
+            "frozen layers have no gradient to send": sum(each),
+            "those are the frozen layers; the others are trained": sum(each[:frozen]),
+            "the first layers are frozen, not the last": sum(each[: len(each) - frozen]),
+            "one layer too many is left out: sizes has one entry more than there are layers": sum(each[frozen + 1 :]),
+            "the biases are missing: a layer of a inputs and b outputs has b more": sum(
+                a * b for a, b in layers[frozen:]
+            ),
+            "a layer has a bias for each output, not for each input": sum(a * b + a for a, b in layers[frozen:]),
+            "a layer has a bias for each output, not one": sum(a * b + 1 for a, b in layers[frozen:]),
+            "the layers' numbers are added up, not multiplied": math.prod(sizes),
+            "a layer has a weight for each pair of an input and an output": sum(sizes[frozen:]),
         }
-        for value, why in reasons.items():
-            if abs(got - value) <= 1e-6 * want and abs(value - want) > 1:
-                raise Wrong(f"For sizes {sizes} on {n} devices you say {got:,.0f} bytes; {why}")
-        if abs(got - want) > 64:  # the loss, one number or two, may be counted or not
-            raise Wrong(
-                f"For sizes {sizes} on {n} devices you say {got:,.0f} bytes, {got / want:.3g} times what is sent. "
-                f"The network has {count:,} parameters; what does each device put in, and what does an all-reduce send?"
-            )
+        layer = f"{frozen} frozen layer{'s' * (frozen != 1)}"
+        by_factors(
+            said,
+            f"For sizes {sizes} on {n} devices with {layer} ",
+            "bytes",
+            lambda passes, share, count, width, together: passes * share * count * width * together,
+            {"passes": 2, "share": (n - 1) / n, "count": sum(each[frozen:]), "width": 4, "together": 1},
+            {
+                "passes": [(1, HALF)],
+                "share": [
+                    (1, "(n - 1)/n is missing: no device sends to itself"),
+                    (1 / 2, "that is the size of the gradient; an all-reduce sends 2 (n - 1)/n of it"),
+                    (
+                        (n - 1) / 2,
+                        "every device gets the whole gradient of every other; a ring sends sums, an n-th a step",
+                    ),
+                    (n - 1, "you send the whole gradient in each step; a step sends an n-th"),
+                    (1 / n, "you count one step of n - 1"),
+                    ((n - 1) / n**2, "you divide by n twice: 2 (n - 1) steps, an n-th of the gradient in each"),
+                ],
+                "count": [(value, words) for words, value in counts.items()],
+                "width": [
+                    (1, NUMBERS),
+                    (32, "you count bits"),
+                    (8, "the gradient alone is sent, not the momenta; and a float32 takes 4 bytes"),
+                ],
+                "together": [(n, "that is what all the devices send together")],
+            },
+            "what does each device put in, and how much of it does an all-reduce send?",
+        )
 
 
 @exercise(
     _judge_bytes_per_step,
-    "Parameters: n times m weights and m biases for each layer. The gradient has one float32 for each. Then the all-reduce of lesson 03.",
+    "Of each trained layer: a times b weights, and b biases. The gradient has one float32 for each. Then the all-reduce of lesson 03.",
 )
-def bytes_per_step(sizes, n):
-    """Return the bytes that each of n devices sends per step, to average a gradient."""
-    parameters = sum(a * b + b for a, b in pairwise(sizes))
-    return 2 * (n - 1) / n * 4 * parameters
+def bytes_per_step(sizes, n, frozen):
+    """Return the bytes that each of n devices sends; the first `frozen` layers rest."""
+    layers = [a * b + b for a, b in pairwise(sizes)]
+    return 2 * (n - 1) / n * 4 * sum(layers[frozen:])
 
 
-def _judge_smallest_batch(answer):
-    for flops, wire, n in ((1e15, 1e12, 6), (2e14, 1e11, 4)):
-        got = number(answer(flops, wire, n), "one number, of examples")
-        want = 2 * (n - 1) / n * 4 / wire * flops / 6  # the number of parameters is in both times, and cancels
-        reasons = {
-            want
-            * 3: "you count 2 FLOPs for each parameter and example. That is the forward pass; the backward pass takes two more products.",
-            want * 6: "the 6 FLOPs for each parameter and example are missing.",
-            want * 1.5: "you count 4 FLOPs for each parameter and example, the backward pass alone.",
-            want * n / (n - 1): "the factor (n - 1) / n is missing: no device sends to itself.",
-            want / 2: "you price half of an all-reduce, or 2 bytes for a number. 2 (n - 1) / n, and 4 bytes.",
-            want / 4: "you count numbers, and the wire carries bytes. A float32 has 4.",
-            want * 8: "you count bits, and the wire's rate is in bytes.",
-            want * n: "that is the whole batch. The examples of one device are asked.",
-            1 / want: "that is the inverse: at a small batch computing is short, and sending is not.",
-        }
-        for value, why in reasons.items():
-            if abs(got - value) <= 1e-4 * value:
-                raise Wrong(f"For {flops:.0e} FLOP/s and {wire:.0e} bytes/s on {n} devices you say {got:,.4g}; {why}")
-        if abs(got - want) > 1.0:
-            raise Wrong(
-                f"For {flops:.0e} FLOP/s and {wire:.0e} bytes/s on {n} devices you say {got:,.4g}; set the two times equal: "
-                "bytes sent / (bytes/s) = 6 FLOPs · parameters · examples / (FLOP/s)."
-            )
+def _judge_most_devices(answer):
+    cases = (1_000_000, 2e14, 1e11), (65_536, 1e15, 9e11), (3_000_000, 4e14, 2e11)
+    for (batch, flops, wire), said in zip(cases, _of_each(answer, cases, "one number, of devices"), strict=True):
+        ratio = 6 * batch * wire / (8 * flops)
+        if said in (math.floor(1 + ratio), math.ceil(1 + ratio)):
+            continue  # whole devices
+        if math.isclose(said, 1 / (1 - ratio), rel_tol=1e-3):
+            raise Wrong(f"You say {amount(said)}; a device does not compute the whole batch, but batch / n of it.")
+        by_factors(
+            said,
+            f"For {batch:,} examples at {flops:.0e} FLOP/s and {wire:.0e} bytes/s ",
+            "devices",
+            lambda one, batch, work, passes, width, rates, turned: (
+                (one + batch * work / (passes * width) * rates) ** turned
+            ),
+            {"one": 1, "batch": batch, "work": 6, "passes": 2, "width": 4, "rates": wire / flops, "turned": 1},
+            {
+                "one": [(0, "the (n - 1)/n of the all-reduce is taken for 1")],
+                "work": [
+                    (
+                        2,
+                        "2 FLOPs for each parameter and example are the forward pass; the backward pass takes two more products",
+                    ),
+                    (4, "4 FLOPs for each parameter and example are the backward pass alone"),
+                    (5.4, "5.4 FLOPs are those of the small network above; take 6"),
+                    (1, "the 6 FLOPs for each parameter and example are missing"),
+                ],
+                "passes": [(1, HALF)],
+                "width": [
+                    (1, NUMBERS),
+                    (2, "the gradients are float32, 4 bytes"),
+                    (32, "you count bits; the wire's rate is in bytes"),
+                    (1 / 2, "nothing is left of the all-reduce: 2 (n - 1)/n, and 4 bytes"),
+                ],
+                "rates": [(flops / wire, "FLOP/s and bytes/s are in each other's place")],
+                "turned": [(-1, "that is upside down")],
+            },
+            "set 2 (n - 1)/n x 4 / W equal to 6 (batch / n) / F, and solve for n",
+        )
 
 
 @exercise(
-    _judge_smallest_batch,
-    "Seconds to send: 2 (n - 1) / n · 4 N / bandwidth. Seconds to compute: 6 N · examples / rate. Set them equal; N drops out.",
+    _judge_most_devices,
+    "For each parameter: 2 (n - 1) / n · 4 / W seconds to send, 6 · (batch / n) / F to compute. Set them equal, multiply by n, solve for n.",
 )
-def smallest_batch(flops_per_second, bytes_per_second, n):
-    """Return the examples per device at which computing takes as long as sending."""
-    sending = 2 * (n - 1) / n * 4 / bytes_per_second  # seconds for each parameter
-    computing = 6 / flops_per_second  # seconds for each parameter and example
-    return sending / computing
+def most_devices(batch, flops_per_second, bytes_per_second):
+    """Return the n at which n devices compute as long as they send, for one batch."""
+    # 8 (n - 1) / n / W = 6 (batch / n) / F, so 8 (n - 1) / W = 6 batch / F.
+    return 1 + 6 * batch * bytes_per_second / (8 * flops_per_second)
+
+
+def _judge_clip(answer):
+    rng = np.random.default_rng(0)
+    gw, gb = np.float32(rng.normal(size=(6, 20))), np.float32(rng.normal(size=7))
+    for d, m, limit in ((2, 4, 2.0), (2, 4, 50.0), (4, 2, 5.0)):
+        mesh, cut, each = make_mesh((d, m), ("data", "model")), P(None, "model"), P("data", "model")
+
+        def check(gw, gb, limit=limit):
+            got = answer(gw, gb, limit)
+            if not isinstance(got, (tuple, list)) or len(got) != 2:
+                raise Wrong(f"You return {_what(got)}; expected two arrays: both gradients, clipped.")
+            for name, value, given in zip(("gw", "gb"), got, (gw, gb), strict=True):
+                if not isinstance(value, jax.Array) or value.shape != given.shape:
+                    raise Wrong(f"Your {name} is {_what(value)}; expected an array of shape {given.shape}, as it came.")
+            return got[0][None, None], got[1][None, None]  # what each device says, as an entry of its own
+
+        specs = {"in_specs": (cut, P()), "out_specs": (each, each), "check_vma": False}
+        try:
+            new = jax.jit(jax.shard_map(check, mesh=mesh, **specs))(_put(gw, mesh, *cut), _put(gb, mesh))
+        except Wrong as wrong:
+            why = {
+                "unbound axis name": " The mesh has the axes 'data' and 'model'.",
+                "bool": " Inside the program a norm has no value yet: jnp.minimum or jnp.where can compare it, Python cannot.",
+            }
+            raise Wrong(f"{wrong}{next((words for said, words in why.items() if said in str(wrong)), '')}") from wrong
+        given = np.stack(np.split(gw, m, axis=1)), np.broadcast_to(gb, (m, 7))
+        # By what each device multiplies: (d, m, entries of its part).
+        scales = [(np.asarray(a, np.float64) / b).reshape(d, m, -1) for a, b in zip(new, given, strict=True)]
+        _name_scale(scales, given[0], gb, limit)
+
+
+def _name_scale(scales, parts, gb, limit):
+    """Wrong unless both gradients are multiplied by min(1, limit / norm), the same on every device."""
+    (d, m), squares, bias = scales[0].shape[:2], (parts**2).sum(axis=(1, 2)), float((gb**2).sum())
+    norm = math.sqrt(squares.sum() + bias)
+    want = min(1.0, limit / norm)
+    if all(np.allclose(scale, want, rtol=1e-3) for scale in scales):
+        return
+    of_w, of_b = (float(scale[0, 0, 0]) for scale in scales)
+    begins = f"On {d} x {m} devices, with a norm of {norm:.2f} and a limit of {limit:g}, device 0 multiplies gw by {of_w:.4g}"
+    begins += f" and gb by {of_b:.4g}; expected {want:.4g} for both"
+    if any(np.ptp(scale, axis=2).max() > 1e-3 * want for scale in scales):
+        raise Wrong(
+            f"{begins}. Entries of one array are scaled differently, so the direction changes. One factor for all."
+        )
+    if not math.isclose(of_w, of_b, rel_tol=1e-3):
+        raise Wrong(f"{begins}. The global norm is one, of all the gradients together: one factor for both.")
+    for value, words in (
+        (1, "that leaves a gradient longer than the limit as it is"),
+        (limit / norm, "that makes a gradient longer which is below the limit; it should stay"),
+        (min(1, norm / limit), "that is norm / limit"),
+        (min(1, limit / norm**2), "that is by the square of the norm; the root is missing"),
+        (limit / norm**2, "that is by the square of the norm; the root is missing"),
+        (1 / norm, "the limit is missing"),
+        (limit, "the norm is missing"),
+    ):
+        if math.isclose(of_w, value, rel_tol=1e-3):
+            raise Wrong(f"{begins}: {words}.")
+    held = "and the devices of 'data' hold copies"
+    words = named_slips(
+        (limit / of_w) ** 2,  # the squares that the reader's norm has
+        lambda gw, gb, all: (gw + gb) * all,
+        {"gw": float(squares.sum()), "gb": bias, "all": 1},
+        {
+            "gw": [
+                (float(squares[0]), "the norm is that of the device's own part; the other parts lie along 'model'"),
+                (d * float(squares.sum()), f"gw is added up over 'data', {held}"),
+                (float(squares.mean()), "the squares of gw are averaged over 'model', not added up"),
+                (
+                    float(np.sqrt(squares).sum() ** 2),
+                    "the norms of the parts are added up; it is their squares that add up",
+                ),
+                (0, "gw is not in your norm"),
+            ],
+            "gb": [
+                (m * bias, "gb is added up over 'model', and each device there has the same"),
+                (bias / m, "gb is divided among 'model', and each device has the whole"),
+                (d * bias, f"gb is added up over 'data', {held}"),
+                (d * m * bias, "gb is added up over all devices, and each of them has the same"),
+                (0, "gb is not in your norm"),
+            ],
+            "all": [
+                (d, f"the squares are added up over 'data', {held}"),
+                (1 / m, "the squares are averaged over 'model', not added up"),
+            ],
+        },
+    )
+    raise Wrong(f"{begins}{words and ': '}{words}.")
+
+
+@exercise(
+    _judge_clip,
+    "Squares add up: those of gw over 'model', where its parts are; those of gb are whole on each device already. Then the root, then "
+    "jnp.minimum(1, limit / norm).",
+)
+def clip(gw, gb, limit):
+    """In shard_map over 'data' and 'model': both, clipped by their global norm."""
+    squares = jax.lax.psum((gw**2).sum(), "model") + (gb**2).sum()
+    scale = jnp.minimum(1, limit / jnp.sqrt(squares))
+    return scale * gw, scale * gb

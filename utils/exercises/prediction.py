@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from utils.exercises.judge import Wrong, number, shown
 from utils.exercises.slips import Slips, amount, named_slips, off_by
@@ -36,26 +36,26 @@ class Prediction:
     own: dict[str, dict[float, str]] = field(default_factory=dict)
     within: float = 1e-3
     ranks: bool = False
+    kind: ClassVar[str] = "numbers"
 
-    def compare(self, guess: Any, truth: float | dict[str, float]) -> None:
+    def compare(self, guess: Any, truth: Any) -> None:
         """Print what is to be said about the guess; nothing where it is None."""
         for line in self.readings(guess, truth):
             print(textwrap.fill(line, 110, break_on_hyphens=False))
 
-    def readings(self, guess: Any, truth: float | dict[str, float]) -> list[str]:
-        """The lines that `compare` prints, one for each number that the reader guessed."""
+    def readings(self, guess: Any, truth: Any) -> list[str]:
+        """The lines that `compare` prints, one for each answer that the reader guessed."""
         if guess is None:
             return []
         if not isinstance(truth, dict):
-            return [f"Your guess{self._reading(guess, float(truth))}"]
+            return [f"Your guess{self._reading(guess, truth)}"]
         if not isinstance(guess, (list, tuple)) or len(guess) != len(truth):
-            return [f"Your guess is {shown(guess)}; expected {len(truth)} numbers: {', '.join(truth)}."]
+            return [f"Your guess is {shown(guess)}; expected {len(truth)} {self.kind}: {', '.join(truth)}."]
         pairs = zip(guess, truth.items(), strict=True)
-        return [
-            f"{of}: your guess{self._reading(one, float(value), of)}" for one, (of, value) in pairs if one is not None
-        ]
+        return [f"{of}: your guess{self._reading(one, value, of)}" for one, (of, value) in pairs if one is not None]
 
-    def _reading(self, guess: Any, truth: float, label: str = "") -> str:
+    def _reading(self, guess: Any, truth: Any, label: str = "") -> str:
+        truth = float(truth)
         try:
             said = number(guess, f"one number, of {self.unit}" if self.unit else "one number", said=" is")
         except Wrong as wrong:

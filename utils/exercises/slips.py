@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
 
 from utils.exercises.judge import Wrong
 
@@ -55,6 +58,18 @@ def by_factors(
     said_so = f"{case}you say" if case else "You say"
     words = named_slips(said, formula, right, slips) or advice
     raise Wrong(f"{said_so} {amount(said)} {unit}, {off_by(said, want)}: {words}.")
+
+
+def explained(said: Any, slips: Iterable[tuple[Any, str]], within: float = 1e-4, most: int = 2) -> str:
+    """The words of the slips that give what is said in every case (numbers, lists or arrays of them), or ''.
+
+    `within`: the relative difference that does not count. Where two slips give the same, both are told; where more
+    than `most` do, none is.
+    """
+    found = [
+        words for wrong, words in slips if np.shape(wrong) == np.shape(said) and np.allclose(wrong, said, within, 1e-9)
+    ]
+    return "; or: ".join(dict.fromkeys(found)) if len(found) <= most else ""
 
 
 def off_by(said: float, want: float) -> str:

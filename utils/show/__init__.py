@@ -1,1 +1,1 @@
-"""What a cell shows: drawings, pictures, tables, mistakes."""
+"""What a cell shows: drawings, plots, pictures, tables, mistakes."""

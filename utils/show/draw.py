@@ -15,6 +15,8 @@ from utils.compat import spec_text
 from utils.layout import Piece, describe, piece_shape, pieces
 from utils.show.picture import COLORS, Picture
 
+MARK = "#b3003c"  # of an axis: none of the pieces' colours
+
 
 def sharding(array: Any, title: str | None = None) -> Picture:
     """Draw who holds what of one array of rank 0 to 3. Errors as `shardings`."""
@@ -22,12 +24,16 @@ def sharding(array: Any, title: str | None = None) -> Picture:
     return shardings({title or ("one device" if spec is None else spec_text(spec)): array})
 
 
-def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
+def shardings(
+    arrays: dict[str, Any], columns: int | None = None, marked: dict[str, tuple[int, str]] | None = None
+) -> Picture:
     """Draw several arrays side by side, by title: before and after, or several layouts of one array.
 
-    `columns`, 1 to 3, is how many stand in a row: all of up to three, else two, unless given.
+    `columns`, 1 to 3, is how many stand in a row: all of up to three, else two, unless given. `marked`: by title, an
+    axis (0 or 1) of an array of rank 2 and a word, such as `{"a": (1, "contraction")}`: an arrow along that axis.
 
-    Raises ValueError for rank above 3 or for no array at all, and whatever `layout.pieces` raises.
+    Raises ValueError for rank above 3, for no array at all, for a mark of something else, and whatever
+    `layout.pieces` raises.
     """
     if not arrays:
         raise ValueError("nothing to draw: give a title and an array, as in {'before': x}")
@@ -37,6 +43,10 @@ def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
             raise ValueError(
                 f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
             )
+    marked = marked or {}
+    for title, (axis, _) in marked.items():
+        if title not in arrays or len(arrays[title].shape) != 2 or axis not in (0, 1):
+            raise ValueError(f"cannot mark axis {axis} of {title!r}: it must be axis 0 or 1 of a drawn array of rank 2")
     if columns is None:
         columns = len(arrays) if len(arrays) < 4 else 2
     if columns not in (1, 2, 3):
@@ -58,7 +68,10 @@ def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
         )
         part.suptitle(f"{title}\n{summary}", fontsize=10)
         _draw_pieces(part, size, tuple(array.shape), found[title])
-    return Picture(figure, " ".join(f"{title}: {describe(array)}" for title, array in arrays.items()))
+        if title in marked:
+            _mark_axis(part.axes[0], *marked[title])
+    told = {title: f" Axis {axis} is marked: {word}." for title, (axis, word) in marked.items()}
+    return Picture(figure, " ".join(f"{t}: {describe(array)}{told.get(t, '')}" for t, array in arrays.items()))
 
 
 def mesh(mesh: Any) -> Picture:
@@ -75,7 +88,7 @@ def mesh(mesh: Any) -> Picture:
     for i, (axes, plane) in enumerate(zip(figure.subplots(1, len(planes), squeeze=False)[0], planes, strict=True)):
         for (row, column), device in np.ndenumerate(plane):
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor="#f4f4f4", edgecolor="#333333"))
-            _circle(axes, column + 0.5, row + 0.5, 0.32, device, COLORS[device % len(COLORS)], 12)
+            _circle(axes, column + 0.5, row + 0.5, 0.32, device, "#555555", 12)
         _frame(axes, plane.shape)
         axes.set_xticks(np.arange(plane.shape[1]) + 0.5, range(plane.shape[1]))
         axes.set_yticks(np.arange(plane.shape[0]) + 0.5, range(plane.shape[0]) if ids.ndim > 1 else [""])
@@ -188,11 +201,31 @@ def _draw_pieces(part: Any, inches: tuple[float, float], shape: tuple[int, ...],
         axes.set_axis_off()
 
 
+def _mark_axis(axes: Axes, axis: int, word: str) -> None:
+    """An arrow with a word, below the array along its columns or left of it along its rows."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()  # the limits of `_frame`: bottom is below
+    room = 0.24 * (bottom - top)
+    line = {"arrowstyle": "<->", "color": MARK, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
+    if axis == 1:
+        at = bottom + 0.25 * room
+        axes.annotate("", (left, at), (right, at), arrowprops=line)
+        axes.text((left + right) / 2, at + 0.1 * room, word, color=MARK, ha="center", va="top", fontsize=8)
+        axes.set_ylim(bottom + room, top)
+    else:
+        at = left - 0.25 * room
+        axes.annotate("", (at, bottom), (at, top), arrowprops=line)
+        axes.text(
+            at - 0.1 * room, (top + bottom) / 2, word, color=MARK, ha="right", va="center", rotation=90, fontsize=8
+        )
+        axes.set_xlim(left - room, right)
+
+
 def _circles(axes: Axes, box: tuple[float, float, float, float], devices: list[int], color: str, scale: float) -> None:
     """Devices side by side in the piece that they hold, in as many rows as makes the circles largest."""
     x, y, w, h = box
-    rows = max(range(1, len(devices) + 1), key=lambda r: min(h / r, w / math.ceil(len(devices) / r)))
-    columns = math.ceil(len(devices) / rows)
+    even = [r for r in range(1, len(devices) + 1) if len(devices) % r == 0]  # eight as 2 by 4, not as 3, 3 and 2
+    rows = max(even, key=lambda r: min(h / r, w * r / len(devices)))
+    columns = len(devices) // rows
     step = min(h / rows, w / columns, 0.42 / scale)  # at most 0.42 inch from circle to circle
     for i, device in enumerate(devices):
         row, column = divmod(i, columns)

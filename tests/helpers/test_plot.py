@@ -1,0 +1,281 @@
+"""Lines, bars and rings: what is drawn, what the description says of it, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from utils.show import plot
+from utils.show.picture import COLORS
+from utils.show.rings import rings
+from utils.show.words import number
+
+X = dict(xlabel="n")
+
+
+def test_lines_are_drawn_where_the_numbers_are_and_told_apart_without_colour():
+    shown = plot.lines({"up": [0, 1, 2], "down": ([0, 2], [2, 0])}, xlabel="step", ylabel="loss", title="Two")
+    [axes] = shown.figure.axes
+    up, down = axes.lines
+    assert up.get_xydata().tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert down.get_xydata().tolist() == [[0, 2], [2, 0]]
+    assert [to_hex(line.get_color()).upper() for line in (up, down)] == list(COLORS[:2])
+    assert up.get_linestyle() != down.get_linestyle() and up.get_marker() != down.get_marker()
+    assert [text.get_text() for text in shown.figure.legends[0].get_texts()] == ["up", "down"]
+    assert (axes.get_xlabel(), axes.get_ylabel(), shown.figure.get_suptitle()) == ("step", "loss", "Two")
+
+
+def test_eight_lines_and_eight_parts_all_differ():
+    drawn = plot.lines({f"line {i}": [i, i + 1] for i in range(8)}, **X).figure.axes[0].lines
+    assert len({line._unscaled_dash_pattern[1] and tuple(line._unscaled_dash_pattern[1]) for line in drawn}) == 8
+    assert len({line.get_color() for line in drawn}) == len({line.get_marker() for line in drawn}) == 8
+    parts = plot.bars({f"part {i}": [1] for i in range(8)}, ["a"], **X).figure.axes[0].containers
+    assert len({part[0].get_hatch() for part in parts}) == 8
+
+
+def test_a_line_on_which_others_lie_is_wider():
+    y = np.linspace(1, 2, 50)
+    shown = plot.lines({"a": y, "b": y + 1e-6, "c": y - 1e-6, "other": 3 - y}, **X, ylabel="y")
+    a, b, c, other = (line.get_linewidth() for line in shown.figure.axes[0].lines)
+    assert a > b + 2 > c + 4
+    assert c == other
+    assert shown.alt == (
+        "y against n from 0 to 49. a rises from 1 to 2; other falls from 2 to 1. b and c lie on a. "
+        "a and other cross at 24.5. b and other cross at 24.5. c and other cross at 24.5."
+    )
+
+
+def test_the_course_of_a_line_in_words():
+    said = {
+        "rises": ([1, 2, 3, 4, 5], "a rises from 1 to 5"),
+        "falls": ([5, 4, 3.4, 2, 1], "a falls from 5 to 1"),
+        "wavers": ([5, 3, 3.1, 2, 1], "a falls unsteadily from 5 to 1"),
+        "level": ([7, 7, 7, 7, 7], "a stays at 7"),
+        "a hill": ([0, 3, 9, 3, 1], "a goes from 0 to 1, highest 9 at 20"),
+        "a wave": ([0, 5, 0, -5, 0], "a goes from 0 to 0, highest 5 at 10 and lowest -5 at 30"),
+        "late": ([2, 2, 2, 2, 6], "a stays near 2 until 30, then rises to 6"),
+        "early": ([9, 5, 1, 1, 1], "a falls from 9, and from 20 on stays near 1"),
+    }
+    for case, (y, words) in said.items():
+        shown = plot.lines({"a": y}, [0, 10, 20, 30, 40], xlabel="n", ylabel="y")
+        assert shown.alt == f"y against n from 0 to 40. {words}.", case
+
+
+def test_logarithmic_axes_and_where_lines_cross_on_them():
+    x = np.array([1, 2, 50, 100])
+    shown = plot.lines({"x": x, "100 / x": 100 / x}, x, log="xy", xlabel="x", ylabel="y")
+    assert shown.alt == (
+        "y against x from 1 to 100, both logarithmic. x rises from 1 to 100; 100 / x falls from 100 to 1. "
+        "x and 100 / x cross at 10."
+    )
+    [axes] = shown.figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "50", "100"]  # what was measured
+    often = plot.lines({"a": [0, 1] * 4, "b": [1, 0] * 4}, **X)
+    assert "a and b cross 7 times." in often.alt
+
+
+def test_marks_and_notes():
+    shown = plot.lines(
+        {"a": [1, 10, 100]},
+        xlabel="x",
+        ylabel="y",
+        log="y",
+        marks={"your guess": (1.5, None), "the limit": (None, 16), "best": ([0, 2], [1, 100])},
+        notes={"here": (1, 20)},
+        ylim=(1, 50),
+    )
+    assert shown.alt == (
+        "y against x from 0 to 2, y logarithmic. a rises from 1 to 100. your guess: an upright line at 1.5. "
+        "the limit: a line across at 16. best: (0, 1) and (2, 100). Written in it: here."
+    )
+    [axes] = shown.figure.axes
+    _, upright, across, points = axes.lines
+    assert list(upright.get_xdata()) == [1.5, 1.5] and list(across.get_ydata()) == [16, 16]
+    assert points.get_xydata().tolist() == [[0, 1], [2, 100]] and points.get_linestyle() == "None"
+    assert [text.get_text() for text in axes.texts] == ["here"]
+    low, high = axes.get_ylim()
+    assert low < 1 and high > 100  # widened, so that the points are seen
+
+
+def test_a_square_stays_one_however_far_the_guess_is():
+    corners = {"v5e": ([100, 1000, 1000], [1000, 1000, 100])}
+    limits = dict(log="xy", xlim=(100, 1e4), ylim=(100, 1e4))
+    shown = plot.lines(corners, **X, **limits, shade="v5e", marks={"your guess": (7, 500)})
+    [axes] = shown.figure.axes
+    assert axes.get_xlim() == pytest.approx(axes.get_ylim()) and axes.get_xlim()[0] < 7
+    assert axes.get_box_aspect() == 1
+    [shaded] = axes.collections
+    # The square below and left of (1000, 1000), in the axes' logarithms: its area, by the corners.
+    x, y = np.log10(shaded.get_paths()[0].vertices).T
+    area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+    assert area == pytest.approx((3 - 2) * (3 - np.log10(axes.get_ylim()[0])))
+    assert "v5e leads from (100, 1,000) to (1,000, 100)." in shown.alt
+
+
+def test_panels_share_an_axis_with_one_label_only():
+    series = {"left": {"a": [1, 2]}, "right": {"a": [10, 30], "b": [5, 6]}}
+    marks = {"right": {"limit": (None, 20)}}
+    shared = plot.lines(series, xlabel="n", ylabel="ms", marks=marks)
+    left, right = shared.figure.axes
+    assert (left.get_title(), right.get_title()) == ("left", "right")
+    assert left.get_ylim() == right.get_ylim() and (left.get_ylabel(), right.get_ylabel()) == ("ms", "")
+    assert left.lines[0].get_color() == right.lines[0].get_color()
+    assert shared.alt == (
+        "left: ms against n from 0 to 1. a rises from 1 to 2. right: ms against n from 0 to 1. a rises from 10 to 30; "
+        "b rises from 5 to 6. limit: a line across at 20."
+    )
+    own = plot.lines(series, xlabel="n", ylabel=["ms", "GB"])
+    assert own.figure.axes[0].get_ylim() != own.figure.axes[1].get_ylim()
+    assert own.figure.axes[1].get_ylabel() == "GB"
+
+
+def widths(axes):
+    """Each part's bars as (left, width), and its name."""
+    return {part.get_label(): [(bar.get_x(), bar.get_width()) for bar in part] for part in axes.containers}
+
+
+def test_stacked_bars_follow_each_other_and_others_stand_apart():
+    parts = {"given": [1, 15.25], "rest": [0.5, 5.27]}
+    shown = plot.bars(parts, ["FSDP", "data"], xlabel="GB", stacked=True, numbers=True, marks={"a chip has 16": 16})
+    [axes] = shown.figure.axes
+    assert widths(axes) == {"given": [(0, 1), (0, 15.25)], "rest": [(1, 0.5), (15.25, 5.27)]}
+    assert [text.get_text() for text in axes.texts] == ["1.5", "20.5"]  # the sums
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["FSDP", "data"]
+    assert axes.get_ylim() == (1.5, -0.5)  # the first on top
+    assert shown.alt == (
+        "GB. FSDP: 1.5 (given 1, rest 0.5); data: 20.5 (given 15.2, rest 5.27). a chip has 16: an upright line at 16."
+    )
+    beside = plot.bars(parts, ["FSDP", "data"], xlabel="GB", numbers=True)
+    [axes] = beside.figure.axes
+    assert widths(axes) == {"given": [(0, 1), (0, 15.25)], "rest": [(0, 0.5), (0, 5.27)]}
+    given, rest = ([(bar.get_y(), bar.get_y() + bar.get_height()) for bar in part] for part in axes.containers)
+    assert given[0][1] <= rest[0][0] + 1e-9 and rest[0][1] < given[1][0]
+    assert beside.alt == "GB. FSDP: given 1, rest 0.5; data: given 15.2, rest 5.27."
+
+
+def test_bars_with_a_sign_on_each_and_words_on_the_axis():
+    shown = plot.bars(
+        {"counted": [3, 0]},
+        ["a", "b"],
+        xlabel="kB",
+        title="Sent",
+        marks={"by hand": [2, 9]},
+        xticks={0: "no", 5: "yes"},
+    )
+    [axes] = shown.figure.axes
+    assert shown.alt == "Sent. kB. a: 3, by hand 2; b: 0, by hand 9."
+    assert axes.lines[0].get_xydata().tolist() == [[2, 0], [9, 1]]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["no", "yes"]
+    low, high = axes.get_xlim()
+    assert low == 0 and high > 9  # the marks, too, are seen
+
+
+def test_panels_of_bars():
+    series = {"128": {"sent": [1, 2]}, "1024": {"sent": [8, 16]}}
+    shared = plot.bars(series, ["a", "b"], xlabel="kB", marks={"128": {"you": [3, 4]}})
+    assert shared.alt == "128: kB. a: 1, you 3; b: 2, you 4. 1024: kB. a: 8; b: 16."
+    left, right = shared.figure.axes
+    assert left.get_xlim() == right.get_xlim()
+    left, right = plot.bars(series, ["a", "b"], xlabel=["kB", "kB"]).figure.axes
+    assert left.get_xlim()[1] < right.get_xlim()[1]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        plot.lines({f"a rather long name, number {i}": [i, 1] for i in range(8)}, xlabel="n", title="A title"),
+        plot.lines({title: {"x": [1, 2], "y": [2, 1]} for title in "abc"}, xlabel="n", ylabel="ms", title="A title"),
+        plot.bars({"one": [1, 2, 3], "two": [3, 2, 1]}, ["a", "b", "c"], xlabel="n", numbers=True, title="A title"),
+        plot.bars({"one": range(30)}, [f"name {i}" for i in range(30)], xlabel="n", marks={"limit": 25}),
+    ],
+)
+def test_no_words_lie_on_others(shown):
+    shown._repr_mimebundle_()  # which lays it out
+    [legend] = shown.figure.legends
+    boxes = [legend.get_window_extent(), *(axes.get_tightbbox() for axes in shown.figure.axes)]
+    boxes += [text.get_window_extent() for text in shown.figure.texts]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= shown.figure.bbox.x1 and box.y1 <= shown.figure.bbox.y1
+    for axes in shown.figure.axes:
+        labels = [text.get_window_extent() for text in axes.get_yticklabels() if text.get_text()]
+        assert not any(a.overlaps(b) for i, a in enumerate(labels) for b in labels[:i])
+
+
+def test_told_stands_in_place_of_the_numbers():
+    assert plot.lines({"a": [0.1, 0.2]}, xlabel="n", told="It rises.").alt == "It rises."
+    assert plot.bars({"a": [0.1]}, ["b"], xlabel="n", told="One bar.").alt == "One bar."
+
+
+@pytest.mark.parametrize(
+    ("series", "more", "message"),
+    [
+        ({}, {}, "nothing to draw: give a name and its numbers"),
+        ({"left": {}}, {}, "nothing to draw"),
+        ({"a": []}, {}, r"'a' has shape \(0,\): give a list of one number or more"),
+        ({"a": [[1, 2]]}, {}, r"'a' has shape \(1, 2\)"),
+        ({"a": [1, 2, 3]}, {"x": [1, 2]}, "'x of a' has 2 numbers where 3 are needed"),
+        ({"a": (1, 2, 3)}, {}, r"'a' is a tuple of 3: give y, or the pair \(x, y\)"),
+        ({"a": [1, float("nan")]}, {}, "'a' holds nan at index 1"),
+        ({"a": [float("inf")]}, {}, "'a' holds inf at index 0"),
+        ({"a": [1, 0]}, {"log": "y"}, "'a' holds 0 at index 1, which a logarithmic axis cannot show"),
+        ({"a": [1, 2]}, {"log": "x"}, "'x of a' holds 0 at index 0"),
+        ({"a": [1]}, {"log": "z"}, "log is 'x', 'y', 'xy' or nothing, not 'z'"),
+        ({"a": [1]}, {"marks": {"guess": 3}}, r"the mark 'guess' is 3: give the pair \(x, y\)"),
+        ({"a": [1]}, {"marks": {"guess": (None, None)}}, "for a line, one of the two is None"),
+        ({"a": [1]}, {"marks": {"guess": ([1, 2], [3])}}, "'guess' has 2 places of x and 1 of y"),
+        ({"a": [1]}, {"marks": {"guess": (None, 0)}, "log": "y"}, "'guess' holds 0 at index 0"),
+        ({"a": [1]}, {"marks": {name: (1, 1) for name in "bcde"}}, "4 marks cannot be told apart; draw up to 3"),
+        ({"left": {"a": [1]}}, {"marks": {"a": (1, 1)}}, r"marks for 'a', but the panels are \['left'\]"),
+        ({"left": {"a": [1]}}, {"xlabel": ["x", "y"]}, r"2 labels for 1 panel\(s\): give one"),
+        ({name: {"a": [1]} for name in "abcd"}, {}, "4 panels do not fit beside each other; draw up to 3"),
+        ({str(i): [1] for i in range(9)}, {}, "9 lines cannot be told apart; draw up to 8"),
+        ({"a": [1]}, {"shade": "b"}, r"cannot shade below 'b': the lines are \['a'\]"),
+    ],
+)
+def test_what_lines_refuse(series, more, message):
+    with pytest.raises(ValueError, match=message):
+        plot.lines(series, **{**X, **more})
+
+
+@pytest.mark.parametrize(
+    ("series", "more", "message"),
+    [
+        ({}, {}, "nothing to draw"),
+        ({"a": [1]}, {}, "'a' has 1 numbers where 2 are needed"),
+        ({"a": [1, float("nan")]}, {}, "'a' holds nan at index 1"),
+        ({"a": [1, -2]}, {"stacked": True}, "'a' holds -2: a stacked bar has no negative length"),
+        ({"a": [1, 2]}, {"marks": {"guess": [1]}}, "'guess' has 1 numbers where 2 are needed"),
+        ({"a": [1, 2]}, {"marks": {"guess": float("nan")}}, "'guess' holds nan"),
+        ({str(i): [1, 2] for i in range(9)}, {}, "9 parts cannot be told apart"),
+    ],
+)
+def test_what_bars_refuse(series, more, message):
+    with pytest.raises(ValueError, match=message):
+        plot.bars(series, ["x", "y"], **{**X, **more})
+
+
+def test_numbers_as_people_write_them():
+    values = [0, -0.0, 16, 13790, 2048, 409101, 1e8, 20.516, 0.000972, 1.5e-17, 3.2e12, 1234.5, -0.25]
+    said = "0 0 16 13,790 2,048 409,101 100,000,000 20.5 0.000972 1.5e-17 3.2e12 1,230 -0.25"
+    assert [number(value) for value in values] == said.split()
+
+
+def test_rings_close_where_the_ends_are_neighbours():
+    ring = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])[:, None]  # one line of four chips
+    rows = np.stack(np.meshgrid(range(3), range(2), indexing="ij"), axis=-1)  # two lines of three
+    shown = rings({"a ring": ring, "rows": rows})
+    assert shown.alt == (
+        "Lines through a grid of chips, by their corners. a ring: (0, 0), (1, 0), (1, 1), (0, 1), and back to the "
+        "first; rows: (0, 0), (2, 0); then: (0, 1), (2, 1)."
+    )
+    left, right = shown.figure.axes
+    assert [line.get_xydata().tolist() for line in left.lines] == [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]
+    assert [len(line.get_xydata()) for line in right.lines] == [3, 3]
+    assert [text.get_text() for text in right.texts] == ["0", "1", "2"] * 2
+    with pytest.raises(ValueError, match="nothing to draw"):
+        rings({})
+    with pytest.raises(ValueError, match=r"the places of 'a' have shape \(4, 2\), not \(along the axis, lines, 2\)"):
+        rings({"a": ring[:, 0]})

@@ -1,0 +1,148 @@
+"""A solution changed in one place: what a judge must refuse, unless the change computes the same."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from utils.exercises import Exercise
+
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mod,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`change`: the first line that differs, before and after, as `ast.unparse` writes it."""
+
+    change: str
+    source: str
+
+    def function(self, solution: Callable[..., Any]) -> Callable[..., Any]:
+        """The changed function, among the names of the solution's module."""
+        names = dict(solution.__globals__)
+        exec(compile(self.source, f"<{solution.__name__}, changed>", "exec"), names)
+        return names[solution.__name__]
+
+
+def mutants(exercise: Exercise, most: int) -> list[Mutant]:
+    """Each change of the solution in one place; of more than `most`, evenly chosen ones, the same in every run."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(exercise.function)))
+    [function] = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    function.decorator_list = []
+    function.body = function.body[ast.get_docstring(function) is not None :]
+    before = ast.unparse(tree)
+    texts = sorted({n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str)})
+    found: dict[str, Mutant] = {}
+    for place, node in enumerate(ast.walk(function)):
+        for change in range(len(list(_changed(node, texts)))):
+            changed = copy.deepcopy(tree)
+            there = list(ast.walk(changed.body[0]))[place]
+            _put(changed, there, list(_changed(there, texts))[change])
+            after = ast.unparse(ast.fix_missing_locations(changed))
+            if after != before:
+                found.setdefault(after, Mutant(_difference(before, after), after))
+    every = list(found.values())
+    return every if len(every) <= most else [every[i * len(every) // most] for i in range(most)]
+
+
+def _changed(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
+    """What may stand in a node's place, from the texts of the function; None: nothing, the statement is left out."""
+    if isinstance(node, ast.Constant):
+        yield from (ast.Constant(value) for value in _other_values(node.value, texts))
+    elif isinstance(node, ast.BinOp):
+        if type(node.op) in OPERATORS:
+            yield ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
+        if not isinstance(node.op, (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)):
+            yield ast.BinOp(node.right, node.op, node.left)
+    elif isinstance(node, ast.UnaryOp):
+        yield node.operand
+    elif isinstance(node, ast.AugAssign) and type(node.op) in OPERATORS:
+        yield ast.AugAssign(node.target, OPERATORS[type(node.op)](), node.value)
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        yield ast.UnaryOp(ast.Not(), node)
+        if type(node.ops[0]) in COMPARISONS:
+            yield ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    elif isinstance(node, ast.IfExp):
+        yield ast.IfExp(node.test, node.orelse, node.body)
+    elif isinstance(node, ast.Call):
+        yield from _other_calls(node)
+    elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) > 1:
+        if not isinstance(getattr(node, "ctx", None), ast.Store):
+            yield from _other_elements(node)
+    elif isinstance(node, ast.Expr):
+        yield None
+
+
+def _other_values(value: Any, texts: list[str]) -> list[Any]:
+    if isinstance(value, str):
+        return [texts[texts.index(value) - 1]]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1] if value > 1 else [value + 1]
+    return [2 * value] if isinstance(value, float) else []
+
+
+def _other_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
+    """Without one of the elements; the first two swapped."""
+    rest = {} if isinstance(node, ast.Set) else {"ctx": ast.Load()}
+    for i in range(len(node.elts)):
+        yield type(node)(node.elts[:i] + node.elts[i + 1 :], **rest)
+    if rest:
+        yield type(node)([node.elts[1], node.elts[0], *node.elts[2:]], **rest)
+
+
+def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
+    """Without the call, without one of its keywords, its first two arguments swapped."""
+    if node.args and not isinstance(node.args[0], ast.Starred):
+        yield node.args[0]
+    elif isinstance(node.func, ast.Attribute):
+        yield node.func.value
+    for i in range(len(node.keywords)):
+        yield ast.Call(node.func, node.args, node.keywords[:i] + node.keywords[i + 1 :])
+    if len(node.args) > 1 and not any(isinstance(arg, ast.Starred) for arg in node.args[:2]):
+        first, second, *rest = node.args
+        yield ast.Call(node.func, [second, first, *rest], node.keywords)
+
+
+def _put(tree: ast.AST, old: ast.AST, new: ast.AST | None) -> None:
+    for parent in ast.walk(tree):
+        for name, value in ast.iter_fields(parent):
+            if value is old:
+                setattr(parent, name, new)
+                return
+            if isinstance(value, list) and any(item is old for item in value):
+                at = next(i for i, item in enumerate(value) if item is old)
+                value[at : at + 1] = [new] if new is not None else ([] if len(value) > 1 else [ast.Pass()])
+                return
+
+
+def _difference(before: str, after: str) -> str:
+    pairs = zip_longest(before.splitlines(), after.splitlines(), fillvalue="")
+    old, new = next((a.strip(), b.strip()) for a, b in pairs if a != b)
+    return f"{old} -> {new}"

@@ -1,0 +1,103 @@
+"""Begin a lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"`.
+
+Writes, from tools/lesson_template, the notebook, its exercises and their wrong and right answers; a line of the
+changelog, the **Next:** of the lesson before, and what `make stamp` writes; then runs the notebook. What comes out is a
+draft that passes every test: it shows the forms, and its author replaces what they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tools import NUMBER, notebooks, readme, refresh, stamp
+
+TEMPLATE = notebooks.ROOT / "tools" / "lesson_template"
+USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"'
+
+
+def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:
+    """Write all files of a new lesson, and return its notebook, not yet executed.
+
+    Raises ValueError, with what to type, where an argument is none, or the number is taken.
+    """
+    there = {notebooks.number(path): path for path in notebooks.lessons(root)}
+    for wrong, why in (
+        (not (number and name and title), "type all three"),
+        (not re.fullmatch(NUMBER, number), f"NUMBER is two digits, and a letter for a second part; not {number!r}"),
+        (number in there, f"{number} is taken, by {there.get(number, root).name}"),
+        (len(number) > 2 and number[:2] not in there, f"{number} is a later part of {number[:2]}, which is not there"),
+        (not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name), f"NAME is in snake_case, the file's; not {name!r}"),
+        (re.search(r"[|\[\]\n]", title), f"TITLE stands in a table and in links, without | or [ ]; not {title!r}"),
+    ):
+        if wrong:
+            raise ValueError(f"{why}: {USAGE}")
+    path = root / "notebooks" / f"{number}_{name}.ipynb"
+    before = max((other for other in there if other < number), default=None)
+    after = min((other for other in there if other > number), default=min(there))
+    counted = [notebooks.read(there[part]) for part in there if number[:2] <= part < number]
+    exercises = sum(len(re.findall(r"^### Exercise ", cell.source, re.M)) for part in counted for cell in part.cells)
+    words = {
+        "NN": number,
+        "TITLE": title,
+        "DRAFT": readme.DRAFT,
+        "BEFORE": link(there[before]) if before else "Python and NumPy",
+        "AFTER": link(there[after]),
+        "FIRST": f"{int(number[:2])}.{exercises + 1}",
+    }
+
+    def filled(template: str) -> str:
+        text = (TEMPLATE / template).read_text(encoding="utf-8")
+        return re.sub(r"(?<![A-Z])(?:" + "|".join(words) + r")(?![A-Z])", lambda word: words[word[0]], text)
+
+    notebooks.write(new_notebook(cells=list(cells(filled("notebook.md")))), path)
+    for template, target in (("exercises.py", "utils/exercises"), ("wrong_answers.py", "tests/wrong_answers")):
+        (root / target / f"ex{number}.py").write_text(filled(template), encoding="utf-8")
+    if before:
+        notebook = notebooks.read(there[before])
+        recap = notebook.cells[-1]
+        recap.source = re.sub(
+            r"\*\*Next:\*\*.*?(?=\n\n|\Z)", lambda _: f"**Next:** {link(path)}", recap.source, flags=re.S
+        )
+        notebooks.write(notebook, there[before])
+    changelog = root / "CHANGELOG.md"
+    text, line = changelog.read_text(encoding="utf-8"), f"- Lesson {number}, {title}.\n"
+    head, added, rest = text.partition("### Added\n\n")
+    if not added or head.count("\n## [") > 1:  # nothing was added since the last release
+        head, added, rest = text.partition("## [Unreleased]\n")
+        added += "\n### Added\n\n"
+    changelog.write_text(f"{head}{added}{line}{rest}", encoding="utf-8")
+    stamp.stamp(root, *notebooks.repository())
+    return path
+
+
+def cells(text: str) -> Iterator[NotebookNode]:
+    """The cells of tools/lesson_template/notebook.md: each below a line `<!-- id text|code {metadata} -->`."""
+    _, *parts = re.split(r"^<!-- ([a-z-]+) (text|code) ?(\{.*\})? -->\n", text, flags=re.M)
+    for name, kind, metadata, source in zip(*[iter(parts)] * 4, strict=True):
+        make = new_markdown_cell if kind == "text" else new_code_cell
+        yield make(source.strip("\n"), id=name, metadata=json.loads(metadata or "{}"))
+
+
+def link(path: Path) -> str:
+    title = notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
+    return f"[{title}]({path.name})"
+
+
+def main(number: str = "", name: str = "", title: str = "") -> None:
+    try:
+        path = begin(number, name, title.strip())
+    except ValueError as error:
+        raise SystemExit(f"Error: {error}") from error
+    refresh.main([number])
+    print(f"Open notebooks/{path.name}, and go on as CONTRIBUTING says under Add a lesson.")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

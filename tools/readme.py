@@ -1,0 +1,94 @@
+"""What README says of the lessons, from the notebooks: their rows, how many, how long they take (`make stamp`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from tools import notebooks
+
+PARTS = {  # by the number of its first lesson
+    "00": "Part I: eight devices",
+    "07": "Part II: knowing the cost before you run",
+    "10": "Part III: training at scale",
+    "90": "Appendix",
+}
+DRAFT = "nothing yet: this lesson is a draft"  # what one builds in a lesson that need not have all its parts yet
+BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
+HEAD = "| No. | Title | You build | Minutes | Open in |\n|---|---|---|---|---|"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A lesson, as README's table and the site's front page have it."""
+
+    number: str
+    title: str
+    path: str
+    builds: str
+    minutes: int
+
+    @property
+    def part(self) -> str:
+        return PARTS[max(first for first in PARTS if first <= self.number)]
+
+    @property
+    def draft(self) -> bool:
+        return self.builds == DRAFT
+
+
+def row(path: Path) -> Row:
+    """Raises ValueError, with the line to write, where the notebook's first two cells do not say it."""
+    title, plan = (cell.source for cell in notebooks.read(path).cells[:2])
+    number = notebooks.number(path)
+    said = []
+    for text, pattern, form in (
+        (title, rf"^# {number} · (.+?)$", f"# {number} · Title"),
+        (plan, r"^\*\*You build\*\* (.+?)\.$", "**You build** something."),
+        (
+            plan,
+            r"^\*\*You need\*\*.*?\b(\d+) minutes",
+            "**You need** another lesson, 60 minutes, and no special hardware.",
+        ),
+    ):
+        found = re.search(pattern, text, re.M | re.S)
+        if not found:
+            raise ValueError(f"{path.name} lacks a line of the form: {form}")
+        said.append(" ".join(found[1].split()))
+    return Row(number, said[0], f"notebooks/{path.name}", said[1], int(said[2]))
+
+
+def rows(root: Path = notebooks.ROOT) -> list[Row]:
+    return [row(path) for path in notebooks.lessons(root)]
+
+
+def hours(found: list[Row]) -> int:
+    return round(sum(row.minutes for row in found) / 60)
+
+
+def listed(text: str, found: list[Row], setup: str | None = None) -> str:
+    """README's text with these lessons: a table for each part, with the badges of the repository that `setup` names
+    (the text of the setup cell; None: this one's), and the sentences that count them.
+
+    Raises ValueError where the text has no place for one of them.
+    """
+    tables = [BEGIN]
+    for part, lessons in groupby(found, lambda row: row.part):
+        tables += [f"### {part}\n", HEAD]
+        for row in lessons:
+            colab, kaggle, binder, codespaces = notebooks.badges(row.path, setup).split("\n")
+            about = f"| {row.number} | [{row.title}]({row.path}) | {row.builds} | {row.minutes} |"
+            tables.append(f"{about} {colab} {kaggle}<br>{binder} {codespaces} |")
+        tables[-1] += "\n"
+    minutes = [row.minutes for row in found]
+    for place, written in (
+        (rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", "\n".join([*tables, END])),
+        (r"All \d+ lessons take about \d+ hours", f"All {len(found)} lessons take about {hours(found)} hours"),
+        (r"Each lesson takes \d+ to \d+ minutes", f"Each lesson takes {min(minutes)} to {max(minutes)} minutes"),
+    ):
+        text, places = re.subn(place, lambda _, written=written: written, text)
+        if places != 1:
+            raise ValueError(f"README.md has {places} places, and not one, for: {written.splitlines()[0]}")
+    return text
