@@ -97,7 +97,7 @@ def axes_of(members: Groups, axes: Axes) -> str:
 @functools.lru_cache(maxsize=1024)
 def axes_between(pairs: Groups, axes: Axes) -> str:
     """The names of the mesh axes along which some pair's source and target differ; nothing without such a mesh."""
-    if not pairs or max(map(max, pairs)) >= math.prod(size for _, size in axes):
+    if not axes or not pairs or max(map(max, pairs)) >= math.prod(size for _, size in axes):
         return ""
     places = np.array(np.unravel_index(np.array(pairs), [size for _, size in axes]))  # (axis, pair, source or target)
     return ", ".join(name for (name, _), place in zip(axes, places, strict=True) if (place[:, 0] != place[:, 1]).any())
