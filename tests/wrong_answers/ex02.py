@@ -260,6 +260,14 @@ def counted(numbers):
 
 
 # exercise: [(wrong answer, what the message must say)]
+def masks_what_is_zero(rows, sharding):
+    missing = -len(rows) % sharding.mesh.size
+    padded = jax.device_put(np.pad(rows, ((0, missing), (0, 0))), sharding)
+    real = padded != 0
+    mean = padded.sum(0) / real.sum(0)
+    return jnp.where(real, (padded - mean) ** 2, 0).sum(0) / real.sum(0)
+
+
 WRONG = {
     ex02.holder_of: [
         (lambda row, column: 4 * (row // 4) + column // 3, "its first, for the rows, is 'y' here"),
@@ -277,6 +285,8 @@ WRONG = {
         (lambda row, column: row / 4, "expected a whole number"),
     ],
     ex02.spec_for_batch: [
+        (lambda: P("y", P.UNCONSTRAINED, "x"), "promises nothing"),
+        (lambda: P("y", ..., "x"), "an entry is a name"),
         (lambda: P("x", None, "y"), "the 10 features cannot be cut in 4"),
         (lambda: P("y", "x"), "each device holds (4, 3, 10); the length is cut"),
         (lambda: P("x", "y"), "the length of 6 cannot be cut in 4"),
@@ -309,6 +319,7 @@ WRONG = {
         (lambda shards, shape: ex02.rebuild.function(shards, shape).T, "shape (8, 4); expected (4, 8)"),
     ],
     ex02.variance_of_rows: [
+        (masks_what_is_zero, "your first variance is"),
         (padding_counts, "the 6 rows of padding count as rows, in the mean and in the squares"),
         (padding_is_moved, "are no longer once the mean is subtracted"),
         (padding_in_the_squares, "count as rows in the mean of the squares, though not in the mean"),
@@ -380,7 +391,7 @@ WRONG = {
         (counted([0, 0, 384, 384, 0, 0, 384, 384]), "Device 4: you say 0 bytes. Which rows does it hold"),
         (counted(PIECE), "expected eight whole numbers"),
         (counted([0, 0, 384, 384]), "expected eight whole numbers"),
-        (counted({d: 384 for d in range(8)}), "expected eight whole numbers"),
+        (counted({d: 384 for d in range(8)}), "that is the whole new piece, everywhere"),
     ],
 }
 
@@ -425,15 +436,11 @@ GUESSES = {
         ],
     ),
     ex02.wired_holder: (4, [(6, "other mesh"), (5, "row's end"), (7, "begins with 0")]),
-    ex02.ten_over_four: ("refuses", [("pads", "invent rows"), ("uneven", "one shape")]),
+    ex02.ten_over_four: ("refuses", [("pads", "rows that you gave it"), ("uneven", "one shape")]),
     ex02.padded_mean: (11.25, [(13.5, "divided by twelve"), (16.2, "the sum stays")]),
     ex02.made_in_place: (
         {"result": 262_144, "temporary": 0},
-        [
-            ((2_097_152, 2_097_152), "whole"),
-            ((262_144, 262_144), "its own piece"),
-            ((524_288, 0), "both mesh axes cut"),
-        ],
+        [((2_097_152, 8), "whole"), ((262_144, 1), "its own piece"), ((524_288, 0), "both mesh axes cut")],
     ),
     ex02.callback_calls: (
         {"P('x')": 8, "P()": 1},
@@ -442,7 +449,7 @@ GUESSES = {
     ex02.idle_receivers: (2, [(8, "not in place"), (0, "needs column 0"), (4, "in turn"), (1, "each end")]),
     ex02.through_the_host: (
         {"device_put": "yes", "compiled": "no"},
-        [(("no", "no"), "looks at neither plan"), (("yes", "yes"), "runs on the devices alone")],
+        [(("no", "no"), "just its new piece"), (("yes", "yes"), "it does there")],
     ),
 }
 
@@ -484,6 +491,8 @@ RIGHT = {
         through_an_identity,
     ],
     ex02.arriving_bytes: [
+        lambda: dict(zip(range(8), ex02.arriving_bytes.function(), strict=True)),
+        lambda: (number for number in ex02.arriving_bytes.function()),
         counted((0, 0, 384, 384, 384, 384, 0, 0)),
         counted(np.array([0, 0, 384, 384, 384, 384, 0, 0])),
         lambda: jnp.array([0, 0, 384.0, 384, 384, 384, 0, 0]),
