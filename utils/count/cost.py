@@ -1,71 +1,29 @@
-"""What a compiled program communicates, computes and holds, counted from its own text (HLO).
-
-Bytes that each device sends, in a group of n devices with an operand of b bytes on each, by the bandwidth-optimal
-algorithms (Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005):
-
-- all-gather: every device passes on n - 1 pieces of size b, so (n - 1) b, or (n - 1)/n of the result;
-- reduce-scatter: the same ring with sums of size b/n: (n - 1)/n b;
-- all-reduce: a reduce-scatter, then an all-gather of its result: 2 (n - 1)/n b;
-- all-to-all: an n-th of the operand to each of the others: (n - 1)/n b;
-- collective-permute: the operand, to one other device: b, or nothing for a device that no pair names as a source.
-"""
+"""What a compiled program communicates, computes and holds, counted from its own text (HLO)."""
 
 from __future__ import annotations
 
 import html
-import itertools
-import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from utils.count import hlo
-from utils.count.hlo import Shape, UnknownConstruct
-from utils.show.table import format_table
+from utils.count.calls import custom_call, shows_only
+from utils.count.collectives import KERNEL, SENT, Collective, collective
+from utils.count.groups import axes_between, axes_of
+from utils.count.hlo import Computation, Program, UnknownConstruct
+from utils.count.products import flops
+from utils.count.runs import Runs, runs
+from utils.show.table import format_table, show_table
 
-SENT = {  # bytes that one device sends, from the size of its group and the bytes of its operands
-    "all-reduce": lambda n, b: 2 * (n - 1) * b / n,
-    "all-gather": lambda n, b: (n - 1) * b,
-    "reduce-scatter": lambda n, b: (n - 1) * b / n,
-    "all-to-all": lambda n, b: (n - 1) * b / n,
-    "collective-permute": lambda n, b: b if n > 1 else 0.0,
-}
-# What moves data between devices and is not priced above: named in an error wherever it stands.
-UNPRICED = ("ragged-all-to-all", "collective-broadcast", "send", "recv", "infeed", "outfeed")
-COUNTED = re.compile(r" ((?:" + "|".join(map(re.escape, (*SENT, *UNPRICED))) + r")(?:-start)?|dot|convolution)\(")
-
-
-@dataclass(frozen=True)
-class Collective:
-    """One collective of the program: what each device of a group puts in and gets out, and how often."""
-
-    kind: str
-    operands: tuple[Shape, ...]
-    results: tuple[Shape, ...]
-    groups: tuple[tuple[int, ...], ...]  # places in the mesh; for a permute, (source, target) pairs
-    times: int
-    asynchronous: bool = False  # begun in one place and waited for in another, with work in between
-
-    @property
-    def group_size(self) -> int:
-        """Devices that take part together; for a permute 2, or 1 if every device sends to itself."""
-        if self.kind == "collective-permute":
-            return 2 if any(source != target for source, target in self.groups) else 1
-        return max(map(len, self.groups), default=1)
-
-    @property
-    def bytes_sent(self) -> int:
-        """Bytes that a device that takes part sends, over all its runs (see the module's table)."""
-        return round(self.times * SENT[self.kind](self.group_size, hlo.nbytes(self.operands)))
-
-    def sent_by(self, device: int) -> int:
-        """Bytes that the device at this place of the mesh sends: none if no group has it, and no pair as a source."""
-        if self.kind == "collective-permute":
-            return self.bytes_sent * any(source == device != target for source, target in self.groups)
-        return self.bytes_sent * any(device in group for group in self.groups)
+# Opcodes that may have something to count: collectives (the second halves of asynchronous pairs left out), products,
+# and what moves data or multiplies without a price here, which is named in an error.
+COUNTED = re.compile(
+    r"(all-|collective-|ragged-|reduce-scatter)[a-z-]*(?<!-done)(?<!-update)|send|recv|infeed|outfeed"
+    r"|dot|scaled-dot|convolution|reduce|custom-call"
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +50,7 @@ class Cost:
     memory: Memory | None
     devices: int
     axes: tuple[tuple[str, int], ...] = ()  # of the arguments' mesh, where they have one
+    told: tuple[str, ...] = ()  # what the text does not tell, and was counted as the reader said
 
     def __iter__(self) -> Iterator[Collective]:
         return iter(self.collectives)
@@ -102,21 +61,49 @@ class Cost:
     @property
     def bytes_sent(self) -> int:
         """The most that any one device sends."""
-        return max((sum(c.sent_by(d) for c in self.collectives) for d in range(self.devices)), default=0)
+        return _most(self.collectives)
+
+    def by_kind(self) -> dict[str, int]:
+        """The same for each kind of collective, as ``{"all-gather": 1024}``."""
+        kinds = sorted({c.kind for c in self})
+        return {kind: _most(c for c in self if c.kind == kind) for kind in kinds}
+
+    def by_axis(self) -> dict[str, int]:
+        """The same for each axis of the mesh, or several, as ``{"x": 1024, "x, y": 8}``.
+
+        A permute counts for the axes along which some device's partner lies.
+        """
+        axes = {
+            c: (c.kind == "collective-permute" and axes_between(c.groups, self.axes)) or self.along(c) for c in self
+        }
+        return {axis: _most(c for c in self if axes[c] == axis) for axis in sorted(set(axes.values()))}
 
     def along(self, collective: Collective) -> str:
         """Over which axes of the arguments' mesh the groups lie: ``x``, ``x, y``; else their number and size."""
+        if collective.kind == KERNEL:
+            return "as it says"
         if collective.kind == "collective-permute":
             return f"{len(collective.groups)} pairs"
-        named = _axes_of(collective.groups, self.axes)
+        named = axes_of(collective.groups, self.axes)
         return named or f"{len(collective.groups)} x {collective.group_size} devices"
 
     def rows(self) -> list[tuple[str, str, str, str, int, int]]:
         """The table's rows: collective, along, operand, result, times, bytes that each device sends."""
         return [
-            (c.kind, self.along(c), _spell(c.operands), _spell(c.results), c.times, c.bytes_sent)
-            for c in self.collectives
+            (c.kind, self.along(c), hlo.spell(c.operands), hlo.spell(c.results), c.times, c.bytes_sent) for c in self
         ]
+
+    def sources(self) -> list[tuple[str, str, int, str, str]]:
+        """Who asked for each: collective, along, bytes that each device sends, JAX's operation, the line of code."""
+        found = []
+        for c in self:
+            operation = (c.source.operation + ", backward" * c.source.backward) if c.source else "not told"
+            found.append((c.kind, self.along(c), c.bytes_sent, operation, c.source.code if c.source else ""))
+        return found
+
+    def who_asked(self) -> None:
+        """Print `sources`."""
+        show_table(("collective", "along", "bytes sent", "for", "in the line"), self.sources())
 
     def _totals(self) -> list[str]:
         lines = [f"each device sends {self.bytes_sent:,} bytes and computes {self.flops:,} FLOPs in products"]
@@ -125,6 +112,8 @@ class Cost:
             lines.append(
                 f"it holds {m.arguments:,} bytes of arguments, {m.outputs:,} of results, {m.temporaries:,} in between"
             )
+        if self.told:
+            lines.append(f"counted with {', '.join(self.told)}, as you say")
         return lines
 
     def __str__(self) -> str:
@@ -149,15 +138,31 @@ class Cost:
 HEADERS = ("collective", "along", "operand", "result", "times", "bytes sent")
 
 
-def cost(program: Any, *args: Any, **kwargs: Any) -> Cost:
+def _most(collectives: Iterable[Collective]) -> int:
+    sent = Counter()
+    for c in collectives:
+        for device in c.senders:
+            sent[device] += c.bytes_sent
+    return max(sent.values(), default=0)
+
+
+def cost(
+    program: Any, *args: Any, rounds: int | None = None, branches: Literal["dearest"] | None = None, **kwargs: Any
+) -> Cost:
     """Count what a program communicates, computes and holds.
 
     `program` is a function (jitted or not) with its arguments, arrays or `jax.ShapeDtypeStruct`s; or what
     `.lower(...)` or `.compile()` returned, without arguments. Nothing is run.
 
+    `rounds` says how often each loop runs whose text does not tell; `branches="dearest"` counts of every conditional
+    the branch that sends the most and, for the FLOPs, the one that multiplies the most: more than this no device does.
+
+    What goes to the host for `jax.debug` is not counted, nor what routines of linear algebra compute.
+
     Raises UnknownConstruct (a ValueError) that names what cannot be counted: a collective without a known price,
-    replica groups in another spelling, a loop with communication or products inside and rounds that its text does not
-    tell, communication in a branch that may or may not be taken.
+    replica groups in another spelling, code that the text does not show (Pallas kernels that do not tell their cost,
+    callbacks, foreign functions), a loop with communication or products inside and rounds that its text does not tell,
+    communication or products in a branch that may or may not be taken.
     """
     import jax
 
@@ -173,155 +178,73 @@ def cost(program: Any, *args: Any, **kwargs: Any) -> Cost:
         stats.alias_size_in_bytes,
         stats.peak_memory_in_bytes,
     )
-    meshes = [
-        leaf.sharding.mesh
-        for leaf in jax.tree.leaves((args, kwargs))
-        if hasattr(getattr(leaf, "sharding", None), "mesh")
-    ]
-    axes = tuple(meshes[0].shape.items()) if meshes else ()
-    return read(program.as_text(), memory, axes)
+    laid_out = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves((args, kwargs))]
+    laid_out += jax.tree.leaves([getattr(program, f"{side}_shardings", None) for side in ("input", "output")])
+    meshes = (sharding.mesh for sharding in laid_out if hasattr(sharding, "mesh"))
+    axes = next((tuple(mesh.shape.items()) for mesh in meshes), ())
+    return read(program.as_text(), memory, axes, rounds, branches)
 
 
-def read(text: str, memory: Memory | None = None, axes: tuple[tuple[str, int], ...] = ()) -> Cost:
+def read(
+    text: str,
+    memory: Memory | None = None,
+    axes: tuple[tuple[str, int], ...] = (),
+    rounds: int | None = None,
+    branches: Literal["dearest"] | None = None,
+) -> Cost:
     """The same from the text of a compiled program, in time that grows with its length."""
-    header = text[: text.index("\n")]
-    sizes = [int(n) for n in re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", header)]
-    devices = math.prod(sizes)
-    found = hlo.computations(text)
-    count, unsure = hlo.times(found)
-    flops, collectives = 0, []
-    for name, computation in found.items():
-        if not count[name] and name not in unsure:
+    if branches not in (None, "dearest") or (rounds is not None and rounds < 0):
+        raise ValueError(f'rounds={rounds!r}, branches={branches!r}: say a whole number, and "dearest"')
+    program = hlo.program(text)
+    sent, computed = {}, {}  # by computation: the collectives and the FLOPs of one run, without what it calls
+    for name, computation in program.computations.items():
+        collectives, products = _own(program, computation)
+        sent |= {name: collectives} if collectives else {}
+        computed |= {name: products} if products else {}
+    size = {name: sum(c.bytes_sent for c in own) for name, own in sent.items()}
+    sending = _runs(program, size, {name: own[0].kind for name, own in sent.items()}, rounds, branches)
+    computing = _runs(program, computed, dict.fromkeys(computed, "a product"), rounds, branches)
+    collectives = [
+        replace(c, times=sending.times[name]) for name, own in sent.items() for c in own if sending.times[name]
+    ]
+    total = sum(computing.times[name] * own for name, own in computed.items())
+    told = tuple(dict.fromkeys(sending.told + computing.told))
+    return Cost(tuple(collectives), total, memory, program.devices, axes, told)
+
+
+def _own(program: Program, computation: Computation) -> tuple[list[Collective], int]:
+    """The collectives and the FLOPs of one run of a computation, without what it calls."""
+    counted = {name for opcode in computation.kinds if COUNTED.fullmatch(opcode) for name in computation.kinds[opcode]}
+    collectives, total = [], 0
+    for name in computation.lines if counted else ():
+        if name not in counted:
             continue
-        repeated = None
-        for line, right in computation.lines.items():
-            if not COUNTED.search(right.partition(" metadata=")[0]):
-                continue
-            instruction = computation[line]
-            kind = instruction.opcode.removesuffix("-start")
-            if kind not in (*SENT, *UNPRICED, "dot", "convolution"):
-                continue
-            if kind in UNPRICED:
-                raise UnknownConstruct(f"the collective {kind}, which has no price here")
-            if name in unsure:
-                raise UnknownConstruct(
-                    f"{kind} in a loop or branch of which the program does not tell how often it runs"
-                )
-            if kind in SENT:
-                repeated = _repeats(computation) if repeated is None else repeated
-                if not repeated:
-                    collectives.append(_collective(found, computation, instruction, count[name], devices))
-            else:
-                flops += count[name] * _flops(computation, instruction)
-    return Cost(tuple(collectives), flops, memory, devices, axes)
+        instruction, found = computation[name], None
+        if instruction.kind in SENT:
+            found = collective(program, computation, instruction)
+        elif instruction.opcode == "custom-call":
+            found, products = custom_call(program, computation, instruction)
+            total += products
+        elif instruction.opcode in ("dot", "convolution", "reduce"):
+            total += flops(computation, instruction)
+        elif not shows_only(program, computation, instruction):
+            raise UnknownConstruct(f"the collective {instruction.kind}, which has no price here")
+        collectives += [found] if found else []
+    return collectives, total
 
 
-def _repeats(computation: hlo.Computation) -> bool:
-    """Does the computation only go on with a collective that another one began?
-
-    A TPU writes an asynchronous collective again in the fusions that overlap it with work, and where it is waited for.
-    (Its channel does not tell: all collectives of a shard_map share one.)
-    """
-    targets = _custom_calls(computation)
-    if "AsyncCollectiveStart" in targets:
-        return False
-    return "AsyncCollectiveDone" in targets or computation.name.startswith("async_collective_fusion")
-
-
-def _asynchronous(computation: hlo.Computation, instruction: hlo.Instruction) -> bool:
-    return instruction.opcode.endswith("-start") or "AsyncCollectiveStart" in _custom_calls(computation)
-
-
-def _custom_calls(computation: hlo.Computation) -> str:
-    return " ".join(right for right in computation.lines.values() if "custom_call_target=" in right)
-
-
-def _collective(found, computation, instruction, times, devices) -> Collective:
-    kind = instruction.opcode.removesuffix("-start")
-    operands = tuple(shape for name in instruction.operands for shape in computation[name].shapes)
-    results = instruction.shapes
-    entry = next(reversed(found))
-    root = computation[computation.root]
-    sliced = root.opcode == "dynamic-slice" and root.operands[0] == instruction.name
-    if kind == "all-reduce" and sliced and computation.name != entry:
-        # A TPU fuses an all-reduce and the slice of its result: inside the fusion they are a reduce-scatter.
-        kind, results = "reduce-scatter", root.shapes
-    if instruction.opcode.endswith("-start"):
-        done = [
-            n for n, right in computation.lines.items() if f"{kind}-done(" in right and f"%{instruction.name})" in right
-        ]
-        results = computation[done[0]].shapes if done else results
-    if kind == "collective-permute":
-        pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", instruction.attributes)
-        groups = tuple((int(a), int(b)) for a, b in re.findall(r"(\d+),(\d+)", pairs[1] if pairs else ""))
-        if not groups:
-            raise UnknownConstruct(f"a collective-permute without pairs: {instruction.attributes[:120]!r}")
-    else:
-        groups = hlo.groups(instruction.attributes, devices)
-        if len(set(map(len, groups))) > 1:
-            raise UnknownConstruct(f"{kind} in groups of different sizes: {groups}")
-    return Collective(kind, operands, results, groups, times, _asynchronous(computation, instruction))
-
-
-def _flops(computation: hlo.Computation, instruction: hlo.Instruction) -> int:
-    """2 x elements of the result x length of the contraction; 0 for a product of vectors.
-
-    (Some versions write that as a multiplication and a sum, which are not counted, so it must not count elsewhere.)
-    """
-    [(_, result)] = instruction.shapes
-    left, right = (computation.operand(instruction, i).shapes[0][1] for i in (0, 1))
-    if instruction.opcode == "dot":
-        axes = _numbers("lhs_contracting_dims", instruction)
-        if len(axes) + len(_numbers("lhs_batch_dims", instruction)) == max(len(left), len(right)):
-            return 0
-        contracted = [left[axis] for axis in axes]
-        return 2 * math.prod(result) * math.prod(contracted)
-    return _convolution_flops(instruction, left, right, result)
-
-
-def _convolution_flops(instruction: hlo.Instruction, left: tuple, right: tuple, result: tuple) -> int:
-    """2 x batch x input features x output features x pairs of an output and a kernel position that meet an input.
-
-    A TPU writes products as convolutions: plain ones without a window, batched ones with the batch as a dimension of
-    the window, padded and dilated so that one kernel position meets each output. (XLA's HloCostAnalysis counts so.)
-    """
-    ins, kernel, outs = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", instruction.attributes).groups()
-    size_of = dict(zip(kernel, right, strict=True))
-    windows = dict(
-        re.findall(r"(\w+)=([\dx_-]+)", (re.search(r"window=\{([^}]*)\}", instruction.attributes) or [""])[0])
-    )
-    pairs = 1
-    for place, label in enumerate(sorted(label for label in kernel if label.isdigit())):
-        stride, dilate, spread = (
-            int(windows[key].split("x")[place]) if key in windows else 1
-            for key in ("stride", "lhs_dilate", "rhs_dilate")
-        )
-        before = int(windows["pad"].split("x")[place].split("_")[0]) if "pad" in windows else 0
-        last = (left[ins.index(label)] - 1) * dilate
-        at = np.add.outer(np.arange(result[outs.index(label)]) * stride - before, np.arange(size_of[label]) * spread)
-        pairs *= int(((at >= 0) & (at <= last) & (at % dilate == 0)).sum())
-    groups = instruction.number("batch_group_count") or 1
-    return 2 * left[ins.index("b")] // groups * size_of["i"] * size_of["o"] * pairs
-
-
-def _numbers(key: str, instruction: hlo.Instruction) -> list[int]:
-    found = re.search(rf"\b{key}=\{{([\d,]*)\}}", instruction.attributes)
-    return [int(n) for n in found[1].split(",") if n] if found else []
-
-
-def _axes_of(groups: tuple[tuple[int, ...], ...], axes: tuple[tuple[str, int], ...]) -> str:
-    """The names of the mesh axes along which the groups lie, or nothing."""
-    sizes = [size for _, size in axes]
-    wanted = {frozenset(group) for group in groups}
-    for r in range(1, len(axes) + 1):
-        for chosen in itertools.combinations(range(len(axes)), r):
-            ids = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
-            rest = [i for i in range(len(axes)) if i not in chosen]
-            lines = ids.transpose([*rest, *chosen]).reshape(-1, int(np.prod([sizes[i] for i in chosen])))
-            if {frozenset(line) for line in lines.tolist()} == wanted:
-                return ", ".join(axes[i][0] for i in chosen)
-    return ""
-
-
-def _spell(arrays: tuple[Shape, ...]) -> str:
-    return " + ".join(f"{dtype}[{','.join(map(str, dims))}]" for dtype, dims in arrays)
+def _runs(
+    program: Program, own: dict[str, int], what: dict[str, str], rounds: int | None, branches: str | None
+) -> Runs:
+    """How often the computations in `own` run. Raises UnknownConstruct, with `what` they have, if it is not told."""
+    found = runs(program, own, rounds, branches == "dearest")
+    for name in own:
+        if name not in found.times:
+            raise UnknownConstruct(f"{what[name]} in {name}, of which the program does not tell what runs it")
+        if name in found.unsure:
+            say = {"loop": "rounds=", "branch": 'branches="dearest"'}[found.unsure[name]]
+            raise UnknownConstruct(
+                f"{what[name]} in a loop or branch of which the program does not tell how often it runs: "
+                f"if you can say, call cost(..., {say})"
+            )
+    return found

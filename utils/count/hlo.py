@@ -1,16 +1,22 @@
-"""Read the text of a compiled program (HLO): its computations, how often each one runs, and its groups of devices."""
+"""Read the text of a compiled program (HLO): its computations, their instructions, and their types."""
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
 import re
-from collections import defaultdict
 from dataclasses import dataclass, field
 
-import numpy as np
-
 Shape = tuple[str, tuple[int, ...]]  # dtype, dimensions
+
+# ``  ROOT %name = type opcode(``, where the type is one word, or a tuple with blanks and parentheses inside.
+LINE = re.compile(r"  (ROOT )?%?([\w.\-]+) = (?:\(.*?\)|[^ (]\S*) ([a-z][\w\-]*)\(")
+# What may run a computation, and where it names it. (Sums and sorts name tiny ones, without anything to count.)
+CALLERS = ("while", "conditional", "fusion", "call", "async-start", "custom-call")
+NAMED = re.compile(
+    r"\b(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations)="
+    r"(?:%([\w.\-]+)|\{([^{}]*)\})"
+)
 
 
 class UnknownConstruct(ValueError):
@@ -32,14 +38,30 @@ class Instruction:
         """The arrays of the type: one, or a tuple's."""
         return shapes(self.type)
 
+    @property
+    def kind(self) -> str:
+        """The opcode; for the first half of an asynchronous pair, that of the whole."""
+        return self.opcode.removesuffix("-start")
+
     def called(self, key: str) -> str | None:
         """The computation that the attribute `key` names."""
-        found = re.search(rf"\b{key}=%([\w.\-]+)", self.attributes)
-        return found and found[1]
+        return self._find(rf"\b{key}=%([\w.\-]+)")
 
     def number(self, key: str) -> int | None:
-        found = re.search(rf"\b{key}=(\d+)", self.attributes)
-        return int(found[1]) if found else None
+        found = self._find(rf"\b{key}=(\d+)")
+        return int(found) if found else None
+
+    def numbers(self, key: str) -> list[int]:
+        found = self._find(rf"\b{key}=\{{([\d,]*)\}}")
+        return [int(n) for n in found.split(",")] if found else []
+
+    def quoted(self, key: str) -> str:
+        """The value of ``key="..."``, or nothing."""
+        return self._find(rf'\b{key}="([^"]*)"') or ""
+
+    def _find(self, pattern: str) -> str | None:
+        found = re.search(pattern, self.attributes)
+        return found and found[1]
 
 
 @dataclass
@@ -47,19 +69,156 @@ class Computation:
     """A named list of instructions, read when asked for: most lines of a large program never are."""
 
     name: str
-    lines: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, str] = field(default_factory=dict)  # by instruction: what stands right of its equals sign
+    kinds: dict[str, list[str]] = field(default_factory=dict)  # by opcode: its instructions
     root: str = ""
 
     def __getitem__(self, name: str) -> Instruction:
         return parse(name, self.lines[name])
 
+    def of_kind(self, *opcodes: str) -> list[Instruction]:
+        return [self[name] for opcode in opcodes for name in self.kinds.get(opcode, ())]
+
     def operand(self, instruction: Instruction, i: int) -> Instruction:
         return self[instruction.operands[i]]
 
+    @functools.cached_property
+    def calls(self) -> list[tuple[str, list[str]]]:
+        """The instructions that run other computations, with the names of these."""
+        found = []
+        for name in (name for opcode in CALLERS for name in self.kinds.get(opcode, ())):
+            named = [one or several for one, several in NAMED.findall(self.lines[name])]
+            below = [word.strip().removeprefix("%") for text in named for word in text.split(",") if word.strip()]
+            if below:
+                found.append((name, below))
+        return found
+
+    @functools.cached_property
+    def targets(self) -> dict[str, Instruction]:
+        """Its custom calls by name (of several, the last)."""
+        return {call.quoted("custom_call_target"): call for call in self.of_kind("custom-call")}
+
+    @functools.cached_property
+    def users(self) -> dict[str, list[str]]:
+        """By instruction, those that take what it gives."""
+        found: dict[str, list[str]] = {}
+        for user, line in self.lines.items():
+            for name in parse(user, line).operands:
+                found.setdefault(name, []).append(user)
+        return found
+
+    @functools.cached_property
+    def finished(self) -> dict[str, tuple[Shape, ...]]:
+        """What asynchronous pairs give, by the name of their first half."""
+        halves = self.of_kind(*(opcode for opcode in self.kinds if opcode.endswith("-done")))
+        return {half.operands[0]: half.shapes for half in halves if half.operands}
+
+
+@dataclass
+class Program:
+    """A compiled program: its computations by name, each after those that it calls."""
+
+    computations: dict[str, Computation]
+    entry: str
+    devices: int
+    preamble: str  # what stands before the first computation
+
+    def __getitem__(self, name: str) -> Computation:
+        return self.computations[name]
+
+    @functools.cached_property
+    def callers(self) -> dict[str, tuple[Computation, Instruction]]:
+        """By computation, the (first) instruction that runs it, and where that stands."""
+        found: dict[str, tuple[Computation, Instruction]] = {}
+        for computation in self.computations.values():
+            for name, below in computation.calls:
+                for called in below:
+                    if called not in found:
+                        found[called] = computation, computation[name]
+        return found
+
+    @functools.cached_property
+    def chains(self) -> set[str]:
+        """The numbers of the asynchronous collectives that a TPU's program begins."""
+        begun = [c for c in self.computations.values() if "AsyncCollectiveStart" in c.targets]
+        lines = (line for computation in begun for line in computation.lines.values())
+        return {number for line in lines for number in re.findall(r'\bchain_id="(\w+)"', line)}
+
+    @functools.cached_property
+    def frames(self) -> dict[int, tuple[str, int]]:
+        """File and line by the numbers that ``stack_frame_id`` refers to (older versions write them in each line)."""
+        files = dict(re.findall(r'^(\d+) "(.*)"$', self._section("FileNames"), re.M))
+        places = {
+            number: (files.get(file, ""), int(line))
+            for number, file, line in re.findall(
+                r"^(\d+) \{file_name_id=(\d+)\b.*?\bline=(\d+)", self._section("FileLocations"), re.M
+            )
+        }
+        frames = re.findall(r"^(\d+) \{file_location_id=(\d+)", self._section("StackFrames"), re.M)
+        return {int(number): places[place] for number, place in frames if place in places}
+
+    def _section(self, title: str) -> str:
+        return self.preamble.partition(f"\n{title}\n")[2].partition("\n\n")[0]
+
+
+def program(text: str) -> Program:
+    """Take a program's text apart, in time that grows with its length."""
+    computations: dict[str, Computation] = {}
+    entry, current, last, preamble = "", None, "", []
+    for line in text.split("\n"):
+        if current is None:
+            if line.endswith("{") and line.startswith(("%", "ENTRY ")):
+                name = line.removeprefix("ENTRY ").split(" ", 1)[0].removeprefix("%")
+                current = computations[name] = Computation(name)
+                entry = name if line.startswith("ENTRY ") else entry
+            elif not computations:
+                preamble.append(line)
+        elif line == "}" or line.startswith("}, execution_thread="):
+            current = None
+        elif found := LINE.match(line):
+            root, last, opcode = found.groups()
+            current.lines[last] = line[line.index(" = ") + 3 :]
+            current.kinds.setdefault(opcode, []).append(last)
+            if root:
+                current.root = last
+        elif line.startswith(("  %", "  ROOT ")) or not last:
+            raise UnknownConstruct(f"a line that is no instruction: {line[:80]!r}")
+        else:  # a Pallas kernel's metadata may go over several lines
+            current.lines[last] += "\n" + line
+    if not entry:
+        raise UnknownConstruct("a program without computations")
+    header = "\n".join(preamble).partition("\n")[0]
+    sizes = [int(n) for n in re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", header)]
+    return Program(computations, entry, math.prod(sizes), "\n".join(preamble))
+
+
+def parse(name: str, text: str) -> Instruction:
+    """Take apart what stands right of the equals sign."""
+    end = _closing(text, 0) + 1 if text.startswith("(") else text.index(" ")
+    start = text.index("(", end)
+    close = _closing(text, start)
+    operands = tuple(re.findall(r"%([\w.\-]+)", text[start:close]))
+    return Instruction(name, text[:end], text[end:start].strip(), operands, text[close + 1 :])
+
+
+def _closing(text: str, start: int) -> int:
+    """The position of the parenthesis that closes the one at `start`."""
+    depth = 0
+    for found in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if found[0] == "(" else -1
+        if not depth:
+            return found.start()
+    raise UnknownConstruct(f"a line without its closing parenthesis: {text[:80]}")
+
 
 def shapes(text: str) -> tuple[Shape, ...]:
-    """The arrays named in a type, without the layouts behind them: ``(f32[2,4]{1,0}, s32[])``."""
-    found = re.findall(r"\b([a-z]\w*)\[([\d,]*)\]", re.sub(r"\{[^{}]*\}", "", text))
+    """The arrays named in a type, without the layouts behind them: ``(f32[2,4]{1,0}, s32[])``.
+
+    Raises UnknownConstruct for an array whose size is not known before it runs: ``f32[<=8]``.
+    """
+    found = re.findall(r"\b([a-z]\w*)\[([^\]]*)\]", re.sub(r"\{[^{}]*\}", "", text))
+    if any("<=" in dims for _, dims in found):
+        raise UnknownConstruct(f"an array of a size that the program finds out while it runs: {text[:80]}")
     return tuple((dtype, tuple(int(n) for n in dims.split(",") if n)) for dtype, dims in found)
 
 
@@ -77,204 +236,6 @@ def nbytes(arrays: tuple[Shape, ...]) -> float:
     return sum(itemsize(dtype) * math.prod(dims) for dtype, dims in arrays)
 
 
-def _closing(text: str, start: int) -> int:
-    """The position of the parenthesis that closes the one at `start`."""
-    depth = 0
-    for found in re.compile(r"[()]").finditer(text, start):
-        depth += 1 if found[0] == "(" else -1
-        if not depth:
-            return found.start()
-    raise UnknownConstruct(f"a line without its closing parenthesis: {text[:80]}")
-
-
-def parse(name: str, text: str) -> Instruction:
-    """Take apart what stands right of the equals sign."""
-    end = _closing(text, 0) + 1 if text.startswith("(") else text.index(" ")
-    start = text.index("(", end)
-    close = _closing(text, start)
-    operands = tuple(re.findall(r"%([\w.\-]+)", text[start:close]))
-    return Instruction(name, text[:end], text[end:start].strip(), operands, text[close + 1 :])
-
-
-def computations(text: str) -> dict[str, Computation]:
-    """The program's computations by name, each after those that it calls; the last one is the entry."""
-    found: dict[str, Computation] = {}
-    current = None
-    for line in text.splitlines():
-        if line.startswith("  ") and current is not None:
-            name, equals, right = line.strip().partition(" = ")
-            if equals:
-                root = name.startswith("ROOT ")
-                name = name.removeprefix("ROOT ").removeprefix("%")
-                current.lines[name] = right
-                if root:
-                    current.root = name
-        elif line.endswith("{") and not line.startswith("HloModule"):
-            name = line.removeprefix("ENTRY ").split(" ", 1)[0].removeprefix("%")
-            current = found[name] = Computation(name)
-    if not found:
-        raise UnknownConstruct("a program without computations")
-    return found
-
-
-CALLS = re.compile(r" (while|fusion|call|conditional|async-start|custom-call)\(")
-
-
-def times(found: dict[str, Computation]) -> tuple[dict[str, int], set[str]]:
-    """How often each computation runs, and which ones may not run at all: those under a conditional.
-
-    The second also holds what runs in a loop whose rounds cannot be read: an error for the caller, but only if
-    something in there has to be counted.
-    """
-    count: dict[str, int] = defaultdict(int)
-    unsure: set[str] = set()
-    entry = next(reversed(found))
-    count[entry] = 1
-    for name in reversed(found):
-        if not count[name] and name not in unsure:
-            continue
-        for line_name, right in found[name].lines.items():
-            kind = CALLS.search(right[:4000])
-            if not kind:
-                continue
-            instruction = found[name][line_name]
-            rounds, doubtful = 1, name in unsure
-            if instruction.opcode == "while":
-                rounds = trip_count(found, found[name], instruction)
-                below = [instruction.called("body")]
-                doubtful = doubtful or rounds is None
-                condition = instruction.called("condition")
-                count[condition] += count[name] * ((rounds or 0) + 1)
-                if doubtful:
-                    unsure.add(condition)
-            elif instruction.opcode == "conditional":
-                branches = re.search(r"branch_computations=\{([^}]*)\}", instruction.attributes)
-                below = re.findall(r"%([\w.\-]+)", branches[1]) if branches else []
-                below += [instruction.called(key) for key in ("true_computation", "false_computation")]
-                doubtful = True
-            else:
-                below = [instruction.called("calls"), instruction.called("to_apply")]
-            for called in below:
-                if called:
-                    count[called] += count[name] * (rounds or 1)
-                    if doubtful:
-                        unsure.add(called)
-    return count, unsure
-
-
-def trip_count(found: dict[str, Computation], around: Computation, loop: Instruction) -> int | None:
-    """The rounds of a while loop: as the compiler notes them, or read off `for (i = start; i < stop; i += step)`."""
-    noted = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop.attributes)
-    if noted:
-        return int(noted[1])
-    condition, body = found[loop.called("condition")], found[loop.called("body")]
-    try:
-        test = condition[condition.root]
-        counter, stop = (condition.operand(test, i) for i in (0, 1))
-        compare = test if test.opcode == "compare" else _root(found, test)
-        direction = re.search(r"direction=(\w+)", compare.attributes)[1]
-        index = counter.number("index")
-        start = _constant(around, around[around.operand(loop, 0).operands[index]])
-        step = _step(found, body, body.operand(body[body.root], index), index)
-        rounds = (_constant(condition, stop) - start) / step
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    if compare.opcode != "compare" or direction not in ("LT", "LE"):
-        return None
-    return max(0, math.ceil(rounds) if direction == "LT" else math.floor(rounds) + 1)
-
-
-def _root(found: dict[str, Computation], fusion: Instruction) -> Instruction:
-    inside = found[fusion.called("calls")]
-    return inside[inside.root]
-
-
-def _origin(inside: Computation, instruction: Instruction) -> Instruction:
-    """What is copied: a TPU's compiler moves a loop's counter to another memory and back."""
-    while instruction.opcode in ("copy", "bitcast", "convert"):
-        instruction = inside.operand(instruction, 0)
-    return instruction
-
-
-def _constant(inside: Computation, instruction: Instruction) -> int:
-    instruction = _origin(inside, instruction)
-    if instruction.opcode != "constant":
-        raise ValueError("not a constant")
-    return int(re.search(r"constant\((-?\d+)\)", inside.lines[instruction.name])[1])
-
-
-def _step(found: dict[str, Computation], body: Computation, add: Instruction, index: int) -> int:
-    """The constant that the body adds to the counter."""
-    add = _origin(body, add)
-    operands = [_origin(body, body[name]) for name in add.operands]
-    if add.opcode == "fusion":
-        inside = found[add.called("calls")]
-        within = inside[inside.root]
-        if within.opcode != "add":
-            raise ValueError("not an addition")
-        constants = [inside[name] for name in within.operands if inside[name].opcode == "constant"]
-        if constants:
-            return _constant(inside, constants[0])
-    elif add.opcode != "add":
-        raise ValueError("not an addition")
-    counter = [o for o in operands if o.opcode == "get-tuple-element" and o.number("index") == index]
-    others = [o for o in operands if o not in counter]
-    if len(counter) != 1 or len(others) != 1:
-        raise ValueError("not a counter plus a constant")
-    return _constant(body, others[0])
-
-
-def groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
-    """The devices (places in the mesh, row by row) that take part together, in any of the spellings of HLO.
-
-    ``{{0,1},{2,3}}``; ``{}`` for all; ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)``: numbers in that shape, transposed,
-    reshaped; ``mesh['x'=2,'y'=4] {'y'}``: along named axes or parts of them, ``'y':(2)2``, the numbers possibly
-    transposed by ``device_ids=``.
-    Raises UnknownConstruct for any other.
-    """
-    found = re.search(
-        r"replica_groups=(\{\{.*?\}\}|\{\}|\[[^\]]*\]<=\[[^\]]*\](?:T\([\d,]+\))?|mesh\[.*?\{[^}]*\})", attributes
-    )
-    if not found:
-        raise UnknownConstruct(f"replica groups spelled {attributes[:120]!r}")
-    text = found[1]
-    if text == "{}" and "use_global_device_ids=true" in attributes:
-        raise UnknownConstruct("replica groups that this jaxlib cannot print: the libtpu is too new for it")
-    if text == "{}":
-        return (tuple(range(devices)),)
-    if text.startswith("{{"):
-        return tuple(tuple(int(n) for n in part.split(",") if n) for part in re.findall(r"\{([\d,]*)\}", text))
-    if text.startswith("["):
-        shape, iota = text.split("<=")
-        return tuple(map(tuple, _iota(iota).reshape(_ints(shape)).tolist()))
-    ids = re.search(r"device_ids=\(([^()]*(?:\([\d,]+\))?)\)", text)
-    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", text.split("]")[0])}
-    along = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", text[text.rindex("{") :])
-    if not {name for name, *_ in along} <= set(sizes):
-        raise UnknownConstruct(f"replica groups spelled {text!r}")
-    # 'y':(2)2 is the part of y of size 2 behind a part of size 2: every axis is cut at all such places.
-    wanted = {(name, int(before or 1), int(size or sizes[name])) for name, before, size in along}
-    parts = []  # (axis, size of what stands before, size)
-    for axis, size in sizes.items():
-        places = sorted(
-            {1, size, *(b for name, b, _ in wanted if name == axis), *(b * s for name, b, s in wanted if name == axis)}
-        )
-        parts += [(axis, start, stop // start) for start, stop in itertools.pairwise(places)] or [(axis, 1, 1)]
-    if not wanted <= set(parts):
-        raise UnknownConstruct(f"replica groups spelled {text!r}")
-    order = [parts.index((name, int(before or 1), int(size or sizes[name]))) for name, before, size in along]
-    shape = [size for *_, size in parts]
-    mesh = (_iota(ids[1]) if ids else np.arange(math.prod(shape))).reshape(shape)
-    mesh = mesh.transpose([i for i in range(len(parts)) if i not in order] + order)
-    return tuple(map(tuple, mesh.reshape(-1, math.prod(shape[i] for i in order)).tolist()))
-
-
-def _ints(text: str) -> list[int]:
-    return [int(n) for n in re.findall(r"\d+", text)]
-
-
-def _iota(text: str) -> np.ndarray:
-    """``[2,4]T(1,0)``: 0, 1, 2 ... in that shape, then transposed."""
-    shape, _, order = text.partition("T")
-    numbers = np.arange(math.prod(_ints(shape))).reshape(_ints(shape))
-    return numbers.transpose(_ints(order)) if order else numbers
+def spell(arrays: tuple[Shape, ...]) -> str:
+    """As a table has it: ``f32[2,4] + s32[]``."""
+    return " + ".join(f"{dtype}[{','.join(map(str, dims))}]" for dtype, dims in arrays)

@@ -1,0 +1,261 @@
+"""The same counter on what the TPU compiler writes, where libtpu is installed: for a v5e-8, answers worked out by hand."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from tests.helpers.test_cost import MANY, PROGRAMS, TWO, collective, counted, manual, plan, product, two_layers
+from utils.count.cost import cost
+from utils.count.hlo import UnknownConstruct
+
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu is not installed here")
+
+
+@functools.cache
+def tpu_devices():
+    # Both are needed for libtpu to stay quiet without a TPU; any topology can be described all the same.
+    os.environ.update(
+        TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-8", ALLOW_MULTIPLE_LIBTPU_LOAD="1"
+    )
+    from jax.experimental import topologies
+
+    return np.array(topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices)
+
+
+def tpu_mesh(sizes, names):
+    return Mesh(tpu_devices().reshape(sizes), names, axis_types=(AxisType.Auto,) * len(sizes))
+
+
+# On a TPU these are what the CPU's compiler does too, to the byte ...
+SAME = [
+    "column sums",
+    "product, rows by columns",
+    "product, inner by inner",
+    "products in a batch",
+    "two-layer MLP",
+    "scan",
+    "scan in scan",
+    "counted while",
+    "gradients, a tuple",
+    "psum over both",
+    "all_to_all over y",
+    "ppermute, some left out",
+    "2x2x2, psum over x and z",
+    "nothing to say",
+]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_by_hand_for_a_tpu(name):
+    mesh, build, collectives, flops = PROGRAMS[name]
+    program, *arguments = build(tpu_mesh(*mesh))
+    found = cost(program, *arguments)
+    assert sorted(counted(found)) == sorted(collectives)
+    assert found.flops == flops
+
+
+def test_tpu_gathers_weights_as_bf16():
+    # A TPU multiplies float32 in bfloat16 unless told otherwise, and gathers the operands so: half of the CPU's bytes.
+    program, *arguments = product(("x", "y"), ("x", "y"))(tpu_mesh(*TWO))
+    assert sorted(counted(cost(program, *arguments))) == [("all-gather", "x", 1, 1_024), ("all-gather", "y", 1, 3_072)]
+
+
+def test_tpu_sums_bf16_as_it_is():
+    found = cost(lambda t: t.sum(0), plan(tpu_mesh(*TWO), (512, 512), "x", "y", dtype=jnp.bfloat16))
+    assert counted(found) == [("all-reduce", "x", 1, 256)]
+
+
+def test_tpu_fuses_a_sum_and_a_slice_to_a_reduce_scatter():
+    # (2048, 4096) on each device, padded by the compiler to 2,080 rows; 24 rows are put right afterwards.
+    program = collective(lambda t: lax.psum_scatter(t, "y", tiled=True), "y", shape=(8192, 4096))
+    f, argument = program(tpu_mesh(*TWO))
+    found = cost(f, argument)
+    assert ("reduce-scatter", "y", 1, 3 * 2_080 * 4_096 * 4 // 4) in counted(found)
+    assert 1 <= found.bytes_sent / (3 * 2_048 * 4_096 * 4 / 4) < 1.05
+
+
+def test_tpu_turns_a_gather_into_a_loop_of_permutes():
+    # (8192, 8192) in bf16, rows over 8 devices: seven pieces of 16,777,216 bytes have to arrive at each.
+    mesh = tpu_mesh(*TWO)
+    a = plan(mesh, (8192, 8192), ("x", "y"), dtype=jnp.bfloat16)
+    found = cost(lambda p, q: p @ q, a, a)
+    assert {c.kind for c in found} == {"collective-permute"}
+    assert found.flops == 2 * 8192**3 // 8  # so the loop's rounds were read right
+    assert 7 * 16_777_216 <= found.bytes_sent <= 9 * 16_777_216
+
+
+def test_tpu_asynchronous_collectives_count_once():
+    # Two gathers of (2048, 2048) in bf16, overlapped with products: 7 pieces of 1,048,576 bytes each.
+    mesh = tpu_mesh(*TWO)
+
+    def f(x, v, w):
+        h = jnp.tanh(x @ x.T) @ x
+        h = jnp.tanh(h @ lax.all_gather(v, ("x", "y"), tiled=True))
+        return jnp.tanh(h @ lax.all_gather(w, ("x", "y"), tiled=True))
+
+    rows = P(("x", "y"))
+    g = jax.shard_map(f, mesh=mesh, in_specs=(rows, rows, rows), out_specs=rows)
+    arguments = [
+        plan(mesh, shape, ("x", "y"), dtype=jnp.bfloat16) for shape in ((16384, 2048), (2048, 2048), (2048, 2048))
+    ]
+    compiled = jax.jit(g).lower(*arguments).compile()
+    assert compiled.as_text().count(" all-gather(") > 2
+    found = cost(compiled)
+    assert counted(found) == [("all-gather", "x, y", 1, 7 * 1_048_576)] * 2
+    assert any(c.asynchronous for c in found)
+    assert not any(c.asynchronous for c in cost(lambda t: t.sum(0), plan(mesh, (512, 512), "x")))
+
+
+def test_tpu_fuses_several_sums_and_slices_to_one_reduce_scatter():
+    """Sums of (512, 128) and (512, 64) over x, 393,216 bytes, of which each of two devices keeps half its rows."""
+    mesh = tpu_mesh(*TWO)
+    kept = NamedSharding(mesh, P("x", "y"))
+    f = jax.jit(lambda x, a, b: (x.T @ a, x.T @ b), out_shardings=(kept, kept))
+    found = cost(f, plan(mesh, (1024, 512), "x"), plan(mesh, (1024, 512), "x"), plan(mesh, (1024, 256), "x"))
+    assert counted(found) == [("reduce-scatter", "x", 1, 196_608)]
+
+
+def test_tpu_keeps_the_gradients_of_cut_weights_in_pieces():
+    """Weights of (256, 1024) and (1024, 256) stored over x and y, used twice: their gradients are (256, 256) on each
+    device, added up over x, of which half is kept: half of 2 x 262,144 bytes. Eleven products of 32 x 256 x 256."""
+    mesh = tpu_mesh(*TWO)
+    weights = plan(mesh, (256, 1024), "x", "y"), plan(mesh, (1024, 256), "y", "x")
+
+    def layer(x, w1, w2):
+        return x + jnp.tanh(x @ w1) @ w2
+
+    gradient = jax.grad(lambda w, x: (layer(layer(x, *w), *w) ** 2).mean())
+    found = cost(
+        jax.jit(gradient, out_shardings=tuple(w.sharding for w in weights)), weights, plan(mesh, (64, 256), "x")
+    )
+    assert [row for row in counted(found) if row[0] == "reduce-scatter"] == [("reduce-scatter", "x", 1, 262_144)]
+    assert not [c for c in found if c.kind == "all-reduce" and found.along(c) == "x"]
+    assert found.flops == 11 * 2 * 32 * 256 * 256
+
+
+def test_tpu_loop_over_very_many_arrays():
+    """140 numbers of 4 bytes, added up 3 times over 8 devices."""
+    mesh = tpu_mesh((8,), ("d",))
+
+    def f(arrays):
+        def body(arrays, _):
+            return [t - total for t, total in zip(arrays, lax.pmean(arrays, "d"), strict=True)], None
+
+        return lax.scan(body, arrays, None, length=3)[0]
+
+    assert cost(manual(mesh, f, P("d")), [plan(mesh, shape, "d") for shape in MANY]).bytes_sent == 2_940
+
+
+def test_tpu_shows_what_jax_debug_prints_and_counts_it_not():
+    def f(t):
+        total = t.sum(0)
+        jax.debug.print("{}", total[0])
+        return total
+
+    assert counted(cost(f, plan(tpu_mesh(*TWO), (64, 128), "x"))) == [("all-reduce", "x", 1, 512)]
+
+
+def test_tpu_callback_is_named():
+    with pytest.raises(UnknownConstruct, match="send"):
+        cost(lambda t: jax.pure_callback(np.sin, t, t) + 1, plan(tpu_mesh(*TWO), (64, 128), "x"))
+
+
+def test_tpu_multiplies_a_matrix_and_a_vector_with_a_sum():
+    # 32 rows of 128 on each device, 2 x 32 x 128; a sum of products of vectors is none, here as on the CPU.
+    mesh = tpu_mesh(*TWO)
+    assert cost(lambda a, v: a @ v, plan(mesh, (64, 128), "x"), plan(mesh, (128,))).flops == 8_192
+    assert cost(jax.vmap(jnp.dot), *[plan(mesh, (64, 128), "x")] * 2).flops == 0
+
+
+def pallas(kernel, mesh, shape, **options):
+    """A kernel on each device's part of two arrays: the first cut in rows, the second on all devices."""
+    from jax.experimental import pallas as pl
+
+    def f(a, b):
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(shape, jnp.float32), **options)(a, b)
+
+    g = jax.shard_map(f, mesh=mesh, in_specs=(P("d"), P()), out_specs=P("d"), check_vma=False)
+    return g, plan(mesh, (1024, 128), "d"), plan(mesh, (128, 128))
+
+
+def multiply(a, b, out):
+    out[...] = jnp.dot(a[...], b[...], preferred_element_type=jnp.float32)
+
+
+def to_the_right(a, b, out):
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def move(send, receive):
+        copy = pltpu.make_async_remote_copy(a, out, send, receive, device_id=(lax.rem(lax.axis_index("d") + 1, 8),))
+        copy.start()
+        copy.wait()
+
+    pl.run_scoped(move, pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA)
+
+
+def test_tpu_kernel_that_multiplies():
+    from jax.experimental import pallas as pl
+
+    mesh = tpu_mesh((8,), ("d",))
+    with pytest.raises(UnknownConstruct, match=r"kernel .* does not tell its cost: .*\(flops=\)"):
+        cost(*pallas(multiply, mesh, (128, 128))[:1], *pallas(multiply, mesh, (128, 128))[1:])
+    told = pl.CostEstimate(flops=2 * 128**3, transcendentals=0, bytes_accessed=3 * 65_536)
+    assert cost(*pallas(multiply, mesh, (128, 128), cost_estimate=told)).flops == 2 * 128**3
+
+
+def test_tpu_kernel_that_sends():
+    from jax.experimental import pallas as pl
+
+    mesh = tpu_mesh((8,), ("d",))
+    f, *arguments = pallas(to_the_right, mesh, (128, 128))
+    with pytest.raises(UnknownConstruct, match=r"\(flops=, remote_bytes_transferred=\)"):
+        cost(f, *arguments)
+    if "remote_bytes_transferred" not in inspect.signature(pl.CostEstimate).parameters:
+        pytest.skip("this JAX has no word for what a kernel sends")
+    told = pl.CostEstimate(flops=0, transcendentals=0, bytes_accessed=131_072, remote_bytes_transferred=65_536)
+    found = cost(*pallas(to_the_right, mesh, (128, 128), cost_estimate=told))
+    assert counted(found) == [("kernel", "as it says", 1, 65_536)]
+    assert found.by_axis() == {"as it says": 65_536}
+
+
+def test_tpu_tells_who_asked():
+    mesh = tpu_mesh(*TWO)
+    weights = plan(mesh, (128, 512), "x", "y"), plan(mesh, (512, 128), "y", "x")
+    found = cost(two_layers, plan(mesh, (64, 128), "x"), *weights)
+    first, second = "h = jax.nn.relu(x @ w1)", "return h @ w2"
+    assert sorted((kind, operation, line) for kind, _, _, operation, line in found.sources()) == [
+        ("all-gather", "dot_general", first),
+        ("all-gather", "dot_general", second),
+        ("all-reduce", "dot_general", second),
+    ]
+
+
+def test_tpu_tells_its_links():
+    """A large sum over a ring of eight goes both ways round: two links. A gather does not say."""
+    mesh = tpu_mesh((8,), ("d",))
+    [large] = cost(*collective(lambda t: lax.psum(t, "d"), "d", out=P(), shape=(4096, 1024))(mesh))
+    assert large.links == 2
+    [gather] = cost(*collective(lambda t: lax.all_gather(t, "d", tiled=True).sum(0), "d")(mesh))
+    assert gather.links is None
+
+
+def test_tpu_slices_of_a_large_system_are_named():
+    from jax.experimental import topologies
+
+    tpu_devices()
+    slices = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2", num_slices=2).devices
+    mesh = Mesh(np.array(slices).reshape(2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    with pytest.raises(UnknownConstruct, match="send"):
+        cost(*collective(lambda t: lax.psum(t, "x"), "x", out=P())(mesh))
