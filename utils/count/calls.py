@@ -12,8 +12,9 @@ from utils.count.products import gemm
 HARMLESS = re.compile(
     r"lapack_\w+|blas_\w+|cublas_\w+_ffi|(__)?cusolver\$?\w*|cu_threefry\w*|__cub\$\w+|(__gpu\$)?TopK\w*|PartialReduce"
     r"|ApproxTopK|AllocateBuffer|AssumeGatherIndicesInBound|GatherScatterIndicesBitpacked|X64\w+|SliceId|BarrierStart"
-    r"|AsyncCollective(Start|Done)|Cholesky|(Qr|Lu)\w*Decomposition\w*|Eigh\w*|Householder\w*|CompactWyHelper"
-    r"|InvertDiagBlocks\w+|Resize\w+|PadToStatic|SliceToDynamic|Sharding|SPMD\w+|MoveTo\w+|annotate_device_placement"
+    r"|AsyncCollective(Start|Done)|ConcatBitcast|Cholesky|(Qr|Lu)\w*Decomposition\w*|Eigh\w*|Householder\w*"
+    r"|CompactWyHelper|InvertDiagBlocks\w+|Resize\w+|PadToStatic|SliceToDynamic|Sharding|SPMD\w+|MoveTo\w+"
+    r"|annotate_device_placement"
 )
 GEMM = re.compile(r"__cublas\$\w+(\$\w+)*")  # products by a GPU's library
 CALLBACK = re.compile(r"xla(_ffi)?(_partitioned)?_python_(cpu|gpu)_callback")
