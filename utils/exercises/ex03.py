@@ -663,6 +663,7 @@ def _judge_steady(answer):
                 raise Wrong(f"`update` gets {shown(w)} as w and {shown(x)} as x: that is update(x, w).")
             return update(w, x)
 
+        counted.__name__ = counted.__qualname__ = "update"  # so it is called in what JAX says
         step = answer(counted, jax.device_put(start, layout))
         if not callable(step):
             raise Wrong(
@@ -704,7 +705,7 @@ def _stepped(step, w, x, turn_):
     except Exception as error:
         said = str(error)
         why = next((words for part, words in _AT_THE_DOOR.items() if part in said), "")
-        line = next(filter(None, said.splitlines()), "").rstrip(".")
+        line = next(filter(None, said.splitlines()), "").rstrip(".,")
         raise Wrong(f"Step {turn_} raised {type(error).__name__}: {line}.{why}") from error
 
 
@@ -730,6 +731,8 @@ def _judge_step(w, what, last, want, update, x, layout, layouts, turn_):
             why = " So was the w of an earlier case: `steady` gets a new w, and has to ask it."
         elif w.sharding.is_equivalent_to(drifted, 2):
             why = " So the compiler lays out what `update` returns, where nothing binds it."
+        elif w.sharding.is_fully_replicated:
+            why = " So each device holds all of it."
         raise Wrong(f"{what} is laid out as {spell(w.sharding)}; expected {spell(layout)}, as it came in.{why}")
 
 
