@@ -291,6 +291,7 @@ WHY = {  # what a message of JAX means here
     "dot_general": "On a device x should have its own 5 examples, each whole: (5, 4). How is it split?",
     "squeeze": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
     "inconsistent sizes": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
+    "logical devices": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
 }
 
 
