@@ -42,7 +42,6 @@ pytestmark = pytest.mark.usefixtures("compiled_once")
 LATER = {
     "05",
     "05b",
-    "06",
     "07",
     "08",
     "09",
