@@ -448,7 +448,7 @@ GUESSES = {
         {"psum_scatter": 296, "all_to_all": 12},
         [
             ((188, None), "its own part"),
-            ((2268, None), "times too large"),
+            ((2464, None), "place by place"),
             ((288, None), "place 1"),
             ((304, None), "place 3"),
             ((None, 21), "sent it to device 1"),

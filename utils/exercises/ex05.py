@@ -105,7 +105,7 @@ tens_and_units = Prediction(
     own={
         "psum_scatter": {
             188 / 296: "that is the sum of device 2's own part; the parts are added across the devices",
-            2364 / 296: "that is the sum of all 64 numbers; they are added place by place",
+            2464 / 296: "that is the sum of all 64 numbers; they are added place by place",
             288 / 296: "that is place 1, which device 1 keeps",
             304 / 296: "that is place 3, which device 3 keeps",
         },
@@ -310,7 +310,7 @@ def _judge_differences(answer):
     "and what does it get?",
 )
 def differences(x):
-    """Per device: a part (k,) -> each number minus the one before it in all of x, (k,)."""
+    """Per device: a part (k,) -> each number minus the one before it in x, (k,)."""
     before = jax.lax.ppermute(x[-1:], "i", [(i, i + 1) for i in range(7)])
     return x - jnp.concatenate([before, x[:-1]])
 
@@ -578,7 +578,7 @@ def _pair(answer: Callable[..., Any], n: int) -> Callable[..., Any]:
     "the two with the type that it keeps; jnp.zeros_like(readings[0]) varies, jnp.float32(0) does not.",
 )
 def follow(readings):
-    """Per device: its readings (n,) -> every s (n,) and every level (n,), the same on all."""
+    """Per device: its readings (n,) -> every s (n,), every level (n,)."""
 
     def step(carry, reading):
         s, level = carry
