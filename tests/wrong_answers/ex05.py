@@ -377,14 +377,12 @@ RIGHT = {
         gathered_means,
         means(grand=("y", "x")),
         lambda t: lax.pmean(t.mean(), ("x", "y")) + means(grand=None)(t),
-        functools.partial(means()),
     ],
     ex05.follow: [
         by_fori,
         by_while,
         level_outside,
         lambda readings: list(following()(readings)),
-        following(start=lambda r: (0.0 * r[0], jnp.zeros((), r.dtype))),
         following(start=lambda r: (varying(ZERO(0), "i"), 0.0)),
         following(loop=functools.partial(lax.scan, unroll=True)),
         jax.jit(following(agree=lambda s, axis: -lax.pmin(-s, axis))),
@@ -427,7 +425,8 @@ GUESSES = {
         [
             ((6, None), "the pair (7, 0)"),
             ((3, None), "does not stay"),
-            ((1, 4), "to the right"),
+            ((1, None), "sends to device 2"),
+            ((None, 4), "sends to device 3"),
             ((None, 1), "does not stay"),
         ],
     ),
@@ -447,7 +446,7 @@ GUESSES = {
     ex05.tens_and_units: (  # 2 + 12 + ... + 72; the 2 of device 0, then the 12 of device 1
         {"psum_scatter": 296, "all_to_all": 12},
         [
-            ((188, None), "its own part"),
+            ((188, None), "own part"),
             ((2464, None), "place by place"),
             ((288, None), "place 1"),
             ((304, None), "place 3"),

@@ -70,11 +70,11 @@ to_the_right = Prediction(
         "device 0": {
             6: "that would need the pair (7, 0), and the list has none",
             3: "what a device had does not stay; it gets what it is sent",
-            1: "that is what device 1 had; the numbers go to the right",
+            1: "that is what device 1 had, and it sends to device 2",
         },
         "device 1": {
             1 / 3: "what a device had does not stay; it gets what it is sent",
-            4 / 3: "that is what device 2 had; the numbers go to the right",
+            4 / 3: "that is what device 2 had, and it sends to device 3",
         },
     },
     ranks=True,
