@@ -305,6 +305,7 @@ WRONG = {
         (means(None, grand=None), "only the columns' means are taken away"),
         (gathered_table, "Right values. On the 2 by 4 mesh each device sends"),
         (whole_blocks, "take it on the device first, then across devices"),
+        (means(grand=("x", "x")), "one name stands there twice"),
         (means(rows=("i",)), "Is the name of the axis right? This mesh has 'x' and 'y'."),
         (lambda t: t - lax.pmean(t.mean(axis=1), "y"), "Your function raised "),
         (lambda t: None, "Does it end with `return`?"),

@@ -14,6 +14,7 @@ from utils.compat import type_text
 from utils.count.cost import cost
 from utils.exercises import Choice, Prediction, Wrong, exercise, explained, part, same
 from utils.exercises.probes import primitives
+from utils.exercises.program import operations
 from utils.mesh import make_mesh
 
 inside = Choice(
@@ -243,7 +244,12 @@ def _named(answer: Callable[..., Any], mesh: Any) -> Callable[..., Any]:
 def _compiled(program: Callable, mesh: Any, in_specs: Any, out_specs: Any, *args: Any) -> Any:
     """The devices' program, compiled once for these arguments."""
     mapped = jax.shard_map(program, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
-    return jax.jit(mapped).lower(*args).compile()
+    traced = jax.jit(mapped).trace(*args)
+    for each in operations(traced.jaxpr):
+        axes = each.params.get("axes", each.params.get("axis_name"))
+        if isinstance(axes, tuple) and len(set(axes)) < len(axes):  # JAX 0.12 does not survive to compile it
+            raise Wrong(f"A collective (`{each.primitive.name}`) is given the axes {axes}: one name stands there twice.")
+    return traced.lower().compile()
 
 
 def _refuse_growth(programs: dict[int, Any], why: str) -> None:
