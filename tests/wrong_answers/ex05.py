@@ -232,8 +232,14 @@ def local_level(readings):
     return lax.scan(step, (0 * readings[0], 0 * readings[0]), readings)[1]
 
 
-def running_level(value, axis):
-    return lax.pmax(value, axis)
+def with_running_level(readings):
+    def step(carry, reading):
+        s, level = carry
+        s = 0.5 * s + 0.3 * reading + 0.2 * level
+        level = jnp.maximum(level, lax.pmax(s, "i"))
+        return (s, level), (s, level)
+
+    return lax.scan(step, (jnp.zeros_like(readings[0]), 0.0), readings)[1]
 
 
 ZERO = jnp.float32
@@ -254,6 +260,7 @@ WRONG = {
         (lambda x: -forward(x), "the number that comes after is taken away"),
         (sends_all, "each device sends 20 bytes where a part has 5 numbers, 44 where it has 11"),
         (gathers_all_first, "what is sent grows with the vector. Which of a device's numbers"),
+        (lambda x: x - lax.ppermute(x, "i", RIGHTWARDS), "the neighbour's number at the same place"),
         (with_neighbour(axis="x"), "Is the name of the axis right? This mesh has 'i'."),
         (with_neighbour(send=lambda x: x[-1]), "Your function raised "),
         (through_halves, "With parts of 5 numbers your result differs"),
@@ -288,11 +295,18 @@ WRONG = {
         (lambda x: None, "Does it end with `return`?"),
     ],
     ex05.centered: [
-        (means((), (), ()), "each block has the means of its own numbers taken away"),
-        (means(("x",), ("y",)), "the names of the axes are swapped"),
+        (means((), (), ()), "those of the block alone; the mean that is added is that of the block"),
+        (means(("x",), ("y",)), "taken along 'x', and the devices that share a row lie along 'y'; the columns' means"),
+        (
+            means((), ()),
+            "the rows' means are those of the block alone; the columns' means are those of the block alone.",
+        ),
         (means(rows=("x",)), "the rows' means are taken along 'x'"),
         (means(columns=("y",)), "the columns' means are taken along 'y'"),
-        (means(("x", "y"), ("x", "y")), "over both axes, across different rows and columns"),
+        (
+            means(("x", "y"), ("x", "y")),
+            "over both axes, across different rows; the columns' means are taken over both axes",
+        ),
         (means(rows=("x", "y")), "the rows' means are taken over both axes"),
         (means(columns=("x", "y")), "the columns' means are taken over both axes"),
         (means(grand=()), "the mean that is added is that of the block"),
@@ -301,8 +315,11 @@ WRONG = {
         (means(grand=None), "the mean of the whole table is not added"),
         (means(sign=-1), "the mean of the whole table is taken away, and is to be added"),
         (means(reduce=lax.psum), "the devices' means are added up, not averaged"),
-        (means(columns=None, grand=None), "only the rows' means are taken away"),
-        (means(None, grand=None), "only the columns' means are taken away"),
+        (
+            means(columns=None, grand=None),
+            "the columns' means are not taken away; the mean of the whole table is not added",
+        ),
+        (means(None, grand=None), "the rows' means are not taken away; the mean of the whole table is not added"),
         (gathered_table, "Right values. On the 2 by 4 mesh each device sends"),
         (whole_blocks, "take it on the device first, then across devices"),
         (means(grand=("x", "x")), "one name stands there twice"),
@@ -318,10 +335,12 @@ WRONG = {
         ),
         (following(start=lambda r: (varying(ZERO(0), "i"), varying(ZERO(0), "i"))), "Start each one as it goes on"),
         (following(start=lambda r: jnp.zeros(2)), "Your function raised"),
-        (following(late=True), "each level is the one before"),
+        (following(late=True), "each level that you return is the one before the step"),
         (following(agree=lax.pmean), "your levels are the mean of all s"),
         (following(agree=lax.psum), "your levels are the sum of all s"),
         (following(agree=lax.pmin), "your levels are the smallest of all s"),
+        (following(agree=lax.pmean, late=True), "not the largest; each level that you return is the one before"),
+        (with_running_level, "the largest s of all steps so far, not of this step"),
         (following(listen=0.0), "the level does not enter the next s"),
         (following(keep=0.3, take=0.5), "0.5 and 0.3 are swapped"),
         (following(keep=0.2, listen=0.5), "0.5 and 0.2 are swapped"),
@@ -329,7 +348,7 @@ WRONG = {
         (following(start=lambda r: (r[0], ZERO(0))), "s begins with the first reading"),
         (following(loop=python_loop), "Right values, without a loop of JAX"),
         (following(outputs=lambda old, new: new[::-1]), "is float32[7]{V:i} on each device"),
-        (following(outputs=lambda old, new: old), "Your first result, every s of each device, differs"),
+        (following(outputs=lambda old, new: old), "as they were before it"),
         (following(outputs=lambda old, new: new[0]), "You return a "),
         (following(outputs=lambda old, new: (new[0], new[1], new[0])), "You return 3 results; expected two"),
         (local_level, "may differ from device to device, and is to leave under out_specs=P()"),

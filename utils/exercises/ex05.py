@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from utils.compat import type_text
 from utils.count.cost import cost
-from utils.exercises import Choice, Prediction, Wrong, exercise, explained, part, same
+from utils.exercises import Choice, Prediction, Wrong, exercise, explained, part, same, shown
 from utils.exercises.probes import primitives
 from utils.exercises.program import operations
 from utils.mesh import make_mesh
@@ -248,7 +248,9 @@ def _compiled(program: Callable, mesh: Any, in_specs: Any, out_specs: Any, *args
     for each in operations(traced.jaxpr):
         axes = each.params.get("axes", each.params.get("axis_name"))
         if isinstance(axes, tuple) and len(set(axes)) < len(axes):  # JAX 0.12 does not survive to compile it
-            raise Wrong(f"A collective (`{each.primitive.name}`) is given the axes {axes}: one name stands there twice.")
+            raise Wrong(
+                f"A collective (`{each.primitive.name}`) is given the axes {axes}: one name stands there twice."
+            )
     return traced.lower().compile()
 
 
@@ -266,9 +268,11 @@ def _joined(arrays: list) -> np.ndarray:
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
-def _told(got: np.ndarray, slips: list[tuple[np.ndarray, str]]) -> str:
-    """`explained`, with the rounding of a float32 that is as large as the largest number, since some are near 0."""
-    lift = 10 * np.abs(got).max()
+def _told(got: np.ndarray, want: np.ndarray, slips: Iterable[tuple[np.ndarray, str]]) -> str:
+    """The words of the slips that give this, to the rounding of the largest number; '' for what is right, or unknown."""
+    if np.allclose(got, want, 1e-5, 1e-5) or not np.isfinite(got).all():
+        return ""
+    lift = 10 * np.abs(got).max()  # some numbers are near 0
     return explained(got + lift, [(slip + lift, words) for slip, words in slips], within=1e-5)
 
 
@@ -292,6 +296,7 @@ def _judge_differences(answer):
             ),
             (less(first), "the first number of each part becomes 0, as if it stood before itself"),
             (less(last), "each device takes away the last number of its own part, not its neighbour's"),
+            (less(0 * last + last.sum()), "each device takes away the sum of all eight last numbers"),
             (less(np.append(last[1:], 0)), "each device takes away its right neighbour's last number"),
             (less(np.roll(last, -1)), "each device takes away its right neighbour's last number"),
             (less(np.append(0, first[:-1])), "each device takes away its left neighbour's first number"),
@@ -303,8 +308,13 @@ def _judge_differences(answer):
             (after - x, "each number is taken away from the one that comes after it"),
             (x - after, "the number that comes after is taken away, not the one before"),
             (x, "nothing is taken away"),
+            (
+                (parts - np.vstack([0 * parts[:1], parts[:-1]])).ravel(),
+                "the neighbour's number at the same place is taken away",
+            ),
+            ((parts - np.roll(parts, 1, 0)).ravel(), "the neighbour's number at the same place is taken away"),
         ]
-        if words := _told(got, slips):
+        if words := _told(got, want, slips):
             raise Wrong(f"In your result {words}.")
         same(got, want.astype(np.float32), f"With parts of {k} numbers your result")
     _refuse_growth(programs, "Which of a device's numbers does another need?")
@@ -327,7 +337,7 @@ def _judge_part_of_softmax(answer):
         x = rng.normal(size=8 * k).astype(np.float32)
         programs[k] = _compiled(part(_named(answer, mesh), (k,)), mesh, P("i"), P("i"), x)
         got = np.asarray(programs[k](x))
-        if words := _told(got, _no_softmax(x.astype(np.float64).reshape(8, k))):
+        if words := _told(got, _softmax(x), _no_softmax(x.astype(np.float64).reshape(8, k))):
             raise Wrong(f"Your result is no softmax: {words}.")
         same(got, _softmax(x), f"With parts of {k} scores your result")
     at = np.arange(40)
@@ -346,7 +356,7 @@ def _judge_part_of_softmax(answer):
                 f"Right for small scores. With {where} your result is not a number. So what you subtract is not the largest of "
                 "all scores: some exp is infinite, or each of them is 0."
             )
-        same(got, _softmax(y), f"With {where} your result")
+        same(got, _softmax(y), f"Right for small scores. With {where} your result")
     _refuse_growth(dict(sorted(programs.items())), "Reduce on the device first, then across the devices.")
 
 
@@ -409,12 +419,13 @@ def _centered(
     rows: tuple[int, ...] | None = (1,),
     columns: tuple[int, ...] | None = (0,),
     grand: tuple[int, ...] | None = (0, 1),
-    reduce: Callable = np.mean,
     sign: int = 1,
+    reduce: Callable = np.mean,
+    grand_reduce: Callable | None = None,
 ) -> np.ndarray:
-    """Of blocks (x, y, r, c), with the mean of the rows' means along these mesh axes; None: without."""
+    """Of blocks (x, y, r, c), with the mean of the rows' means along these mesh axes; (): the block's; None: without."""
 
-    def along(means, axes):  # the means of each device -> those that it gets
+    def along(means: np.ndarray, axes: tuple[int, ...], reduce: Callable = reduce) -> np.ndarray:  # what each gets
         return np.broadcast_to(reduce(means, axis=axes, keepdims=True), means.shape) if axes else means
 
     out = blocks.copy()
@@ -423,31 +434,50 @@ def _centered(
     if columns is not None:
         out -= along(blocks.mean(2), columns)[:, :, None, :]
     if grand is not None:
-        out += sign * along(blocks.mean((2, 3)), grand)[:, :, None, None]
+        out += sign * along(blocks.mean((2, 3)), grand, grand_reduce or reduce)[:, :, None, None]
     return out
 
 
-CENTERED: list[tuple[dict, str]] = [  # what people do in its place
-    ({"rows": (), "columns": (), "grand": ()}, "each block has the means of its own numbers taken away"),
-    ({"rows": (0,), "columns": (1,)}, "the names of the axes are swapped: a row lies along 'y', a column along 'x'"),
-    ({"rows": (0,)}, "the rows' means are taken along 'x': the devices that share a row lie along 'y'"),
-    ({"columns": (1,)}, "the columns' means are taken along 'y': the devices that share a column lie along 'x'"),
-    ({"rows": (0, 1), "columns": (0, 1)}, "the means are taken over both axes, across different rows and columns"),
-    ({"rows": (0, 1)}, "the rows' means are taken over both axes, across different rows"),
-    ({"columns": (0, 1)}, "the columns' means are taken over both axes, across different columns"),
-    ({"rows": ()}, "the rows' means are those of the block alone"),
-    ({"columns": ()}, "the columns' means are those of the block alone"),
-    ({"grand": ()}, "the mean that is added is that of the block, not of the whole table"),
-    ({"grand": (0,)}, "the mean that is added is taken along 'x' alone, and the table lies along both axes"),
-    ({"grand": (1,)}, "the mean that is added is taken along 'y' alone, and the table lies along both axes"),
-    ({"grand": None}, "the mean of the whole table is not added"),
-    ({"sign": -1}, "the mean of the whole table is taken away, and is to be added"),
-    ({"rows": None}, "the rows' means are not taken away"),
-    ({"columns": None}, "the columns' means are not taken away"),
-    ({"rows": None, "grand": None}, "only the columns' means are taken away"),
-    ({"columns": None, "grand": None}, "only the rows' means are taken away"),
-    ({"rows": None, "columns": None, "sign": -1}, "only the mean of the whole table is taken away"),
-    ({"reduce": np.sum}, "the devices' means are added up, not averaged"),
+ROWS = {  # what people take for the rows' means
+    (1,): "",
+    (0,): "the rows' means are taken along 'x', and the devices that share a row lie along 'y'",
+    (0, 1): "the rows' means are taken over both axes, across different rows",
+    (): "the rows' means are those of the block alone",
+    None: "the rows' means are not taken away",
+}
+COLUMNS = {
+    (0,): "",
+    (1,): "the columns' means are taken along 'y', and the devices that share a column lie along 'x'",
+    (0, 1): "the columns' means are taken over both axes, across different columns",
+    (): "the columns' means are those of the block alone",
+    None: "the columns' means are not taken away",
+}
+GRAND = {
+    ((0, 1), 1): "",
+    ((0, 1), -1): "the mean of the whole table is taken away, and is to be added",
+    ((), 1): "the mean that is added is that of the block, not of the whole table",
+    ((0,), 1): "the mean that is added is taken along 'x' alone, and the table lies along both axes",
+    ((1,), 1): "the mean that is added is taken along 'y' alone, and the table lies along both axes",
+    (None, 1): "the mean of the whole table is not added",
+}
+CENTERED = [  # each combination of these
+    (dict(rows=r, columns=c, grand=g, sign=sign), "; ".join(filter(None, words)))
+    for r, of_rows in ROWS.items()
+    for c, of_columns in COLUMNS.items()
+    for (g, sign), of_all in GRAND.items()
+    if any(words := (of_rows, of_columns, of_all))
+]
+CENTERED += [
+    (dict(reduce=np.sum), "the devices' means are added up, not averaged"),
+    (dict(reduce=np.sum, grand_reduce=np.mean), "the means of rows and columns are added up, not averaged"),
+    (
+        dict(reduce=lambda means, **how: means.sum(**how) / 8),
+        "all sums are divided by 8, and fewer devices share a row",
+    ),
+    (
+        dict(reduce=lambda means, axis, **how: means.sum(axis, **how) / {(0,): 2, (1,): 4, (0, 1): 8}[axis]),
+        "the sums are divided by 2 along 'x' and by 4 along 'y', as on the 2 by 4 mesh, and this one is 4 by 2",
+    ),
 ]
 
 
@@ -463,7 +493,7 @@ def _judge_centered(answer):
         def instead(blocks=blocks, shape=t.shape, **how):
             return _centered(blocks, **how).transpose(0, 2, 1, 3).reshape(shape)
 
-        if words := _told(got, [(instead(**how), words) for how, words in CENTERED]):
+        if words := _told(got, instead(), ((instead(**how), words) for how, words in CENTERED)):
             raise Wrong(f"In your result {words}.")
         on = f"On the {rows} by {columns} mesh"
         same(got, instead().astype(np.float32), f"{on} your result")
@@ -489,38 +519,60 @@ def centered(t):
 
 def _followed(
     readings: np.ndarray,
-    keep: float = 0.5,
-    take: float = 0.3,
-    listen: float = 0.2,
-    agree: Callable = np.max,
-    late: bool = False,
+    weights: tuple[float, float, float] = (0.5, 0.3, 0.2),
+    agree: Callable = lambda s, reading, level: s.max(),
+    late: tuple[bool, bool] = (False, False),
     start: Callable = np.zeros_like,
 ) -> np.ndarray:
-    """By a plain loop, of readings (8, n): every s of all devices, then every level, one flat array."""
+    """By a plain loop, of readings (8, n): every s of all devices, then every level, one flat array.
+
+    `weights`: of s, reading and level. `late`: is s, is the level given out as it was before the step?
+    """
     s, level, every = start(readings[:, 0]), 0.0, []
     for reading in readings.T:
-        before, s = level, keep * s + take * reading + listen * level
-        level = agree(s)
-        every.append((s, before if late else level))
+        before = s, level
+        s = np.dot(weights, [s, reading, level + 0 * s])
+        level = agree(s, reading, level)
+        every.append([old if is_late else new for old, new, is_late in zip(before, (s, level), late, strict=True)])
     return _joined([np.transpose([s for s, _ in every]), [level for _, level in every]])
 
 
-FOLLOWED: list[tuple[dict, str]] = [  # what people do in its place
-    ({"late": True}, "each level is the one before; it is to be the largest of the new s"),
-    ({"agree": np.mean}, "your levels are the mean of all s, not the largest"),
-    ({"agree": np.sum}, "your levels are the sum of all s, not the largest"),
-    ({"agree": np.min}, "your levels are the smallest of all s, not the largest"),
-    ({"listen": 0.0}, "the level does not enter the next s"),
-    ({"keep": 0.0}, "the s before does not enter the next s"),
-    ({"take": 0.0}, "the readings do not enter"),
-    ({"take": 1.0}, "the readings enter whole, not by 0.3"),
-    ({"keep": 1.0}, "the s before enters whole, not by 0.5"),
-    ({"listen": 1.0}, "the level enters whole, not by 0.2"),
-    ({"keep": 0.3, "take": 0.5}, "0.5 and 0.3 are swapped"),
-    ({"keep": 0.2, "listen": 0.5}, "0.5 and 0.2 are swapped"),
-    ({"take": 0.2, "listen": 0.3}, "0.3 and 0.2 are swapped"),
-    ({"start": np.copy}, "s begins with the first reading, not with 0"),
+WEIGHTS = {
+    (0.5, 0.3, 0.2): "",
+    (0.5, 0.3, 0.0): "the level does not enter the next s",
+    (0.0, 0.3, 0.2): "the s before does not enter the next s",
+    (0.5, 0.0, 0.2): "the readings do not enter",
+    (0.5, 1.0, 0.2): "the readings enter whole, not by 0.3",
+    (1.0, 0.3, 0.2): "the s before enters whole, not by 0.5",
+    (0.5, 0.3, 1.0): "the level enters whole, not by 0.2",
+    (0.3, 0.5, 0.2): "0.5 and 0.3 are swapped",
+    (0.2, 0.3, 0.5): "0.5 and 0.2 are swapped",
+    (0.5, 0.2, 0.3): "0.3 and 0.2 are swapped",
+}
+AGREE = {
+    "": lambda s, reading, level: s.max(),
+    "your levels are the mean of all s, not the largest": lambda s, reading, level: s.mean(),
+    "your levels are the sum of all s, not the largest": lambda s, reading, level: s.sum(),
+    "your levels are the smallest of all s, not the largest": lambda s, reading, level: s.min(),
+    "your levels are the largest s of all steps so far, not of this step": lambda s, reading, level: max(
+        s.max(), level
+    ),
+    "your levels are the largest reading, not the largest s": lambda s, reading, level: reading.max(),
+}
+LATE = {
+    (False, False): "",
+    (False, True): "each level that you return is the one before the step",
+    (True, False): "each s that you return is the one before the step",
+    (True, True): "what you return of each step is s and level as they were before it",
+}
+FOLLOWED = [  # what people do in its place, one or two things at once
+    (dict(weights=weights, agree=agree, late=late), "; ".join(words))
+    for weights, of_weights in WEIGHTS.items()
+    for of_agree, agree in AGREE.items()
+    for late, of_late in LATE.items()
+    if 0 < len(words := [*filter(None, (of_weights, of_agree, of_late))]) < 3
 ]
+FOLLOWED.append((dict(start=np.copy), "s begins with the first reading, not with 0"))
 
 
 def _judge_follow(answer):
@@ -530,9 +582,9 @@ def _judge_follow(answer):
         program = _pair(_named(answer, mesh), n)
         s, levels = map(np.asarray, _compiled(program, mesh, P("i"), specs, readings.ravel())(readings.ravel()))
         exact = readings.astype(np.float64)
-        if words := _told(_joined([s, levels]), [(_followed(exact, **how), words) for how, words in FOLLOWED]):
+        got, want = _joined([s, levels]), _followed(exact).astype(np.float32)
+        if words := _told(got, want, ((_followed(exact, **how), words) for how, words in FOLLOWED)):
             raise Wrong(f"In your result {words}.")
-        want = _followed(exact).astype(np.float32)
         same(s.reshape(8, n), want[: 8 * n].reshape(8, n), "Your first result, every s of each device,")
         same(levels, want[8 * n :], "Your second result, every level,")
     used = primitives(jax.shard_map(program, mesh=mesh, in_specs=P("i"), out_specs=specs), readings.ravel())
@@ -559,7 +611,7 @@ def _pair(answer: Callable[..., Any], n: int) -> Callable[..., Any]:
             raise
         if not isinstance(got, (tuple, list)) or len(got) != 2:
             end = " Does the function end with `return`?" if got is None else ""
-            said = f"{len(got)} results" if isinstance(got, (tuple, list)) else f"a {type(got).__name__}"
+            said = f"{len(got)} results" if isinstance(got, (tuple, list)) else shown(got)
             raise Wrong(f"You return {said}; expected two: every s, and every level.{end}")
         for name, one in zip(("first", "second"), got, strict=True):
             if not isinstance(one, jax.Array):
