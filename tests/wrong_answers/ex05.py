@@ -142,6 +142,11 @@ def by_sums(t):
     return t - rows[:, None] - columns[None, :] + lax.psum(t.sum(), ("y", "x")) / (height * width)
 
 
+def divided_as_on_the_first_mesh(t):
+    rows, columns = lax.psum(t.mean(1), "y") / 4, lax.psum(t.mean(0), "x") / 2
+    return t - rows[:, None] - columns + lax.psum(t.mean(), ("x", "y")) / 8
+
+
 def gathered_means(t):
     rows = lax.all_gather(t.mean(axis=1), "y").mean(axis=0)
     return (t - rows[:, None]) - lax.all_gather((t - rows[:, None]).mean(axis=0), "x").mean(axis=0)
@@ -258,6 +263,7 @@ WRONG = {
         (first_is_zero, "the first number of all becomes 0; what is before it is 0"),
         (forward, "each number is taken away from the one that comes after it"),
         (lambda x: -forward(x), "the number that comes after is taken away"),
+        (lambda x: jnp.diff(x, prepend=lax.psum(x[-1:], "i")), "the sum of all eight last numbers"),
         (sends_all, "each device sends 20 bytes where a part has 5 numbers, 44 where it has 11"),
         (gathers_all_first, "what is sent grows with the vector. Which of a device's numbers"),
         (lambda x: x - lax.ppermute(x, "i", RIGHTWARDS), "the neighbour's number at the same place"),
@@ -276,7 +282,7 @@ WRONG = {
         (shifted_by(lambda x: lax.pmean(x.max(), "i")), "With 200 added on device 0 alone your result is not a number"),
         (shifted_by(lambda x: lax.psum(x.max(), "i")), "or each of them is 0"),
         (shifted_by(lambda x: lax.pmin(x.min(), "i")), "is not the largest of all scores"),
-        (shifted_by(lambda x: lax.pmean(x.mean(), "i")), "is not the largest of all scores"),
+        (lambda x: jnp.exp(x - jnp.log(lax.psum(jnp.exp(x).sum(), "i"))), "Right for small scores. With 200 added"),
         (shifted_by(lambda x: lax.pmax(jnp.abs(x).max(), "i")), "With 200 taken away"),
         (shifted_by(lambda x: jnp.maximum(lax.pmax(x.max(), "i"), 0)), "With 200 taken away from every score"),
         (shifted_by(lambda x: lax.pmax(x.mean(), "i")), "With 200 added to one score alone"),
@@ -313,6 +319,8 @@ WRONG = {
         (means(grand=("x",)), "the mean that is added is taken along 'x' alone"),
         (means(grand=("y",)), "the mean that is added is taken along 'y' alone"),
         (means(grand=None), "the mean of the whole table is not added"),
+        (divided_as_on_the_first_mesh, "as on the 2 by 4 mesh, and this one is 4 by 2"),
+        (means(reduce=lambda value, axes: lax.psum(value, axes) / 8), "all sums are divided by 8"),
         (means(sign=-1), "the mean of the whole table is taken away, and is to be added"),
         (means(reduce=lax.psum), "the devices' means are added up, not averaged"),
         (
@@ -349,7 +357,7 @@ WRONG = {
         (following(loop=python_loop), "Right values, without a loop of JAX"),
         (following(outputs=lambda old, new: new[::-1]), "is float32[7]{V:i} on each device"),
         (following(outputs=lambda old, new: old), "as they were before it"),
-        (following(outputs=lambda old, new: new[0]), "You return a "),
+        (following(outputs=lambda old, new: new[0]), "You return an array of shape (7,); expected two"),
         (following(outputs=lambda old, new: (new[0], new[1], new[0])), "You return 3 results; expected two"),
         (local_level, "may differ from device to device, and is to leave under out_specs=P()"),
         (lambda r: tuple(x[-1] for x in following()(r)), "has shape (); expected (7,)"),
