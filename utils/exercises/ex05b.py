@@ -204,8 +204,14 @@ names_y = Choice(
 )
 
 
-def _read(answer, mesh, shape, specs, axes):
-    """Run the answer on its parts of each case; the program, and its result's types as they were traced."""
+def _quickly(lowered):
+    """Compile a program that runs once: on the CPU most of the time goes into making it fast."""
+    cpu = jax.devices()[0].platform == "cpu"
+    return lowered.compile({"xla_backend_optimization_level": 0} if cpu else None)
+
+
+def _compiled(answer, mesh, shape, specs, axes, args):
+    """The answer as a compiled program, with the results of all devices side by side, and its result's type inside."""
     types: list[str] = []
 
     def program(*parts):
@@ -213,7 +219,8 @@ def _read(answer, mesh, shape, specs, axes):
         types.append(type_text(got))
         return got.reshape((1,) * len(axes) + shape)
 
-    return jax.jit(jax.shard_map(program, mesh=mesh, in_specs=specs, out_specs=P(*axes))), types
+    mapped = jax.jit(jax.shard_map(program, mesh=mesh, in_specs=specs, out_specs=P(*axes)))
+    return _quickly(mapped.lower(*args)), types[-1]
 
 
 def _values(rng, *shape):
@@ -279,11 +286,12 @@ def _masked_slips(w, x, y, real):
 
 
 def _judge_masked_gradient(answer):
-    mesh = make_mesh((8,), ("i",))
-    program, types = _read(answer, mesh, (5,), (P(), P("i"), P("i"), P("i")), ("i",))
-    cases = [_masked_case(counts) for counts in COUNTS]
+    mesh, cases = make_mesh((8,), ("i",)), [_masked_case(counts) for counts in COUNTS]
+    program, found = _compiled(answer, mesh, (5,), (P(), P("i"), P("i"), P("i")), ("i",), cases[0])
     got = [np.asarray(program(*case)) for case in cases]
-    slips = [{words: np.broadcast_to(wrong, (8, 5)) for words, wrong in _masked_slips(*case).items()} for case in cases[:2]]
+    slips = [
+        {words: np.broadcast_to(wrong, (8, 5)) for words, wrong in _masked_slips(*case).items()} for case in cases[:2]
+    ]
     right = _masked_slips(*cases[2])[""]  # a device without a real row
     said, want = np.stack(got[:2]), np.stack([each[""] for each in slips])
     if not np.allclose(said, want, rtol=1e-4, atol=1e-6):
@@ -295,10 +303,12 @@ def _judge_masked_gradient(answer):
         where = "Where a device has no real row at all, your gradient"
         same(got[2][0].astype(np.float32), right.astype(np.float32), where)
         raise Wrong(f"{where} differs from device to device.")
-    _refuse_type(types[-1], "i")
-    sent = cost(program, *cases[0]).bytes_sent
-    if sent > 56:
-        raise Wrong(f"Right values, and each device sends {sent} bytes; at most 56 are asked. What else do you send than a gradient?")
+    _refuse_type(found, "i")
+    sent = cost(program).bytes_sent
+    if sent > 100:
+        raise Wrong(
+            f"Right values, and each device sends {sent} bytes; at most 100 are asked. Which values does each collective carry?"
+        )
 
 
 def _refuse_gradient(got, want, words):
@@ -307,7 +317,11 @@ def _refuse_gradient(got, want, words):
         raise Wrong(f"Your gradient is {words}." if words[-1] != "?" else f"Your gradient is {words}")
     flat, right = got.reshape(8, -1), np.broadcast_to(want, got.shape).reshape(8, -1)
     device, at = (int(i) for i in np.argwhere(~np.isclose(flat, right, rtol=1e-4, atol=1e-6))[0])
-    differs = "" if np.allclose(flat, flat[0], rtol=1e-4) or got.ndim > 2 else " Your eight gradients differ from device to device."
+    differs = (
+        ""
+        if np.allclose(flat, flat[0], rtol=1e-4) or got.ndim > 2
+        else " Your eight gradients differ from device to device."
+    )
     raise Wrong(
         f"On device {device} value {at} of your gradient is {flat[device, at]:.6g}, expected {right[device, at]:.6g}.{differs} "
         "Compare with the derivative by hand: of which rows does each term come, and by what is it divided?"
@@ -358,8 +372,13 @@ def _two_axis_slips(sizes, w, x, y):
     right = own(whole - targets)
     total = right.sum(0)
     alone = own(partial - targets[:, :, None])
-    mixed = own(partial.sum(0, keepdims=True) - targets[:, :, None])
-    everything = own(partial.sum((0, 2))[None] - targets)
+    summed = parts.sum(0)  # (3, along model, 5): what a sum along data makes of x
+
+    def mixed(predicted):
+        """Where predictions are added up along data, so are the contributions on the way back."""
+        return 2 * np.einsum("drm,rmf->mf", predicted - targets[:, :, None], summed)
+
+    by_data, by_both = mixed(partial.sum(0)), mixed(partial.sum((0, 2))[:, None])
     rows = 3 * d
     extra = "along `data` the gradient by these weights is summed already"
     return {
@@ -377,12 +396,13 @@ def _two_axis_slips(sizes, w, x, y):
         "`model`": alone.sum(0) / rows,
         "that of partial predictions, and too large by the number of devices along `data`": alone.sum(0) / 3,
         "that of predictions which are added up along `data`: the devices along `data` have other rows, those along `model` "
-        "the other columns": mixed.sum(0) / rows,
-        "that of predictions which are added up along `data`, and too large by the number of devices there": mixed.sum(0) / 3,
-        "that of predictions which are added up along both axes: along `data` the devices have other rows": everything.sum(0)
+        "the other columns": by_data / rows,
+        "that of predictions which are added up along `data`, and too large by the number of devices there": by_data
+        / 3,
+        "that of predictions which are added up along both axes: along `data` the devices have other rows": by_both
         / rows,
         "that of predictions which are added up along both axes, and too large by the number of devices along `data`": (
-            everything.sum(0) / 3
+            by_both / 3
         ),
         "that of a prediction divided by the number of devices along `model`: a product is a sum over columns, not a mean": own(
             whole / m - targets
@@ -394,6 +414,7 @@ def _two_axis_slips(sizes, w, x, y):
         "up": right / rows,
         "that of the sum over all rows, not of the mean": total,
         "half of the right one: the derivative of a square is twice its root": total / rows / 2,
+        "the right one with its sign turned": -total / rows,
         "a sum along `model` of gradients by different weights: each device has its own five": (total / rows).sum(0),
         "a mean along `model` of gradients by different weights: each device has its own five": (total / rows).mean(0),
         "too small by the number of devices along `data`: you divide by it twice": total / rows / d,
@@ -402,20 +423,14 @@ def _two_axis_slips(sizes, w, x, y):
 
 
 def _judge_two_axis_gradient(answer):
-    said, want, named, types = [], [], {}, ""
+    said, named, found = [], {}, ""
+    specs, axes = (P("model"), P("data", "model"), P("data")), ("data", "model")
     for sizes in ((2, 4), (4, 2)):
-        program, traced = _read(
-            answer,
-            make_mesh(sizes, ("data", "model")),
-            (5,),
-            (P("model"), P("data", "model"), P("data")),
-            ("data", "model"),
-        )
         case = _two_axis_case(sizes)
+        program, found = _compiled(answer, make_mesh(sizes, axes), (5,), specs, axes, case)
         said.append(np.asarray(program(*case)).ravel())
         for words, wrong in _two_axis_slips(sizes, *case).items():
             named.setdefault(words, []).append(np.broadcast_to(wrong, (*sizes, 5)).ravel())
-        types = traced[-1]
     want = named.pop("")
     if not np.allclose(said, want, rtol=1e-4, atol=1e-6):
         words = explained(np.stack(said), [(np.stack(wrong), words) for words, wrong in named.items()])
@@ -429,7 +444,7 @@ def _judge_two_axis_gradient(answer):
             f"{said[case][at]:.6g}, expected {want[case][at]:.6g}. Compare with the derivative by hand: which devices have "
             "the other columns of a row, and which have the other rows of a column?"
         )
-    _refuse_type(types, "data")
+    _refuse_type(found, "data")
 
 
 @exercise(
@@ -466,30 +481,48 @@ def _refuse_places(rows, blocks, thing, pairs):
     wrong = np.argwhere(found != np.arange(8))
     if not len(wrong):
         return
-    me = np.arange(8)[:, None]
     device, place = (int(i) for i in wrong[0])
     there = found[device, place]
     what = {-1: "nothing (zeros)", -2: f"something that is no {thing}"}.get(there, f"{thing} {there}")
-    said = f"On device {device}, at place {place}, stands {what}; {thing} {place} belongs there."
-    got = set(found[device]) - {-1, -2}
-    directions = [{(i, (i + step) % 8) for i in range(8)} for step in (1, -1)]
-    gaps = [pair for ring in directions if pairs & ring for pair in sorted(ring - pairs)]
-    if gaps:
-        said += f" No pair sends from device {gaps[0][0]} to device {gaps[0][1]}, which gets zeros instead."
-    elif (found >= 0).all() and (found != np.arange(8)).any(1).sum() >= 7 and ((found - found[0]) % 8 == me).all():
+    clue = _clue(found, device, thing, pairs)
+    raise Wrong(f"On device {device}, at place {place}, stands {what}; {thing} {place} belongs there.{clue}")
+
+
+def _clue(found, device, thing, pairs):
+    """What the places of all devices tell besides, a sentence or nothing."""
+    me, got = np.arange(8)[:, None], set(found[device]) - {-1, -2}
+    others = found[me != np.arange(8)].reshape(8, 7)  # of each device, the places that are not its own
+    for step in (1, -1):
+        ring = {(i, (i + step) % 8) for i in range(8)}
+        if pairs & ring and ring - pairs:
+            source, target = min(ring - pairs)
+            return f" No pair sends from device {source} to device {target}, which gets zeros instead."
+    if len(got) == 8 and (found != np.arange(8)).any(1).sum() >= 7 and ((found - found[0]) % 8 == me).all():
         order = " ".join(map(str, found[1]))
-        said += f" Device 1 has them as {order}: in an order that begins at the device itself. On every device {thing} j belongs at place j."
-    elif there >= 0 and all(found[d, p] in (-1, (2 * d - p) % 8) for d, p in wrong):
-        side = "right" if (there - device) % 8 <= 4 else "left"
-        said += f" It began to the {side} of device {device}, and stands where what began on the other side belongs."
-    elif there == -1 and len(got) < 8:
-        missing = sorted(set(range(8)) - got)
-        said += (
-            f" In all of its places it has {len(got)} of the 8: {thing} {missing[0]} never came, or was written outside of the array."
+        return (
+            f" Device 1 has them as {order}: in an order that begins at the device itself. On every device {thing} j "
+            "belongs at place j."
         )
-    elif there == -2 and (found == -2).all():
-        said += " No place holds one: is what arrives added up, where it is to be kept?"
-    raise Wrong(said)
+    if (found == me).all():
+        return f" All of its places hold its own {thing}: what arrives is not used."
+    if all(set(found[d]) - {-1} <= {d, (d + 1) % 8, (d - 1) % 8} for d in range(8)) and (found >= 0).all():
+        return " It has its neighbours' and no others: does each step send on what has arrived?"
+    for step, side in ((1, "right"), (-1, "left")):
+        if (device, (device + step) % 8) in pairs and found[device, (device + step) % 8] == (device - step) % 8:
+            arrived, put = (device - step) % 8, (device + step) % 8
+            return (
+                f" What is sent to the {side} arrives from the other side: after one send device {device} holds {thing} "
+                f"{arrived}, and you put it at place {put}."
+            )
+    if (others == -2).all():
+        return f" No other place holds a {thing}: is what arrives added up, where it is to be kept?"
+    if -1 in found[device] and len(got) < 8:
+        never = min(set(range(8)) - got)
+        return (
+            f" It has {len(got)} of the 8, and {thing} {never} is not among them: it never came, or was written over, or "
+            "outside of the array."
+        )
+    return ""
 
 
 def _sends(found, piece):
@@ -510,11 +543,11 @@ def _sends(found, piece):
 
 
 def _judge_gather_both_ways(answer):
-    x = np.arange(1, 41, dtype=np.float32).reshape(8, 5) / 2
-    program = on_eight(part(answer, (40,)), P("i"), P("i"))
-    rows = np.asarray(program(x.ravel())).reshape(8, 8, 5)
-    load = _sends(cost(program, x.ravel()), 20)
-    _refuse_places(rows, np.broadcast_to(x, (8, 8, 5)), "block", set(load))
+    x = np.arange(1, 49, dtype=np.float32).reshape(8, 6) / 2
+    program = _quickly(on_eight(part(answer, (48,)), P("i"), P("i")).lower(x.ravel()))
+    rows = np.asarray(program(x.ravel())).reshape(8, 8, 6)
+    load = _sends(cost(program), 24)
+    _refuse_places(rows, np.broadcast_to(x, (8, 8, 6)), "block", set(load))
     right, left = (max(load[i, (i + step) % 8] for i in range(8)) for step in (1, -1))
     if max(right, left) > 4.01:
         way, other = ("right", "left") if right > left else ("left", "right")
@@ -550,24 +583,28 @@ def gather_both_ways(block):
 def _judge_rotating_transposed(answer):
     rng = np.random.default_rng(0)
     g, b = _values(rng, 24, 5), _values(rng, 16, 5)
-    program = on_eight(part(answer, (3, 16)), P("i"), P("i"))
+    program = _quickly(on_eight(part(answer, (3, 16)), P("i"), P("i")).lower(g, b))
     rows = np.asarray(program(g, b)).reshape(8, 3, 8, 2).swapaxes(1, 2)
     blocks = np.einsum("drm,pkm->dprk", g.reshape(8, 3, 5), b.reshape(8, 2, 5))
-    found = cost(program, g, b)
+    found = cost(program)
     if any(c.kind == "all-gather" for c in found):
         raise Wrong("You use all-gather, and then a device holds all of b. Let its pieces pass, by jax.lax.ppermute.")
     _refuse_places(rows, blocks, "slice", set(_sends(found, 40)))
     large = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((64, 256), (768, 256))]
-    found, piece = cost(on_eight(part(answer, (8, 768)), P("i"), P("i")), *large), 96 * 256 * 4
+    found, piece = cost(_quickly(on_eight(part(answer, (8, 768)), P("i"), P("i")).lower(*large))), 96 * 256 * 4
     sent = found.bytes_sent / piece
     if sent > 7.01:
-        raise Wrong(f"Right values, and a device sends {sent:.3g} pieces of b; 7 are enough. What does the last send carry?")
+        raise Wrong(
+            f"Right values, and a device sends {sent:.3g} pieces of b; 7 are enough. What does the last send carry?"
+        )
     if found.flops > 2 * 8 * 768 * 256 * 1.01:
         times = found.flops / (2 * 8 * 768 * 256)
         raise Wrong(f"Right values, and the products are {times:.3g} times as much work as g @ b.T.")
     if found.memory.temporaries > 4 * piece:
         room = found.memory.temporaries / piece
-        raise Wrong(f"Right values, and a device holds {room:.2g} pieces of b in between; at most 4 are asked. Which values do you keep?")
+        raise Wrong(
+            f"Right values, and a device holds {room:.2g} pieces of b in between; at most 4 are asked. Which values do you keep?"
+        )
 
 
 @exercise(
