@@ -108,13 +108,15 @@ def both_ways(to_right, to_left, right=-1, left=1, own=True, wrap=True):
 
     def gather(block):
         me = lax.axis_index("i")
-        out = jnp.zeros((8, *block.shape)).at[me].set(block if own else 0 * block)
+        out = varying(jnp.zeros((8, *block.shape)), "i").at[me].set(block if own else 0 * block)
         for pairs, steps, sign in ((RIGHT_PAIRS, to_right, right), (LEFT_PAIRS, to_left, left)):
-            passing = block
-            for step in range(1, steps + 1):
-                passing = lax.ppermute(passing, "i", pairs)
+
+            def send(carry, step, pairs=pairs, sign=sign):
+                passing, out = lax.ppermute(carry[0], "i", pairs), carry[1]
                 place = me + sign * step
-                out = out.at[place % 8 if wrap else place].set(passing)
+                return (passing, out.at[place % 8 if wrap else place].set(passing)), None
+
+            (_, out), _ = lax.scan(send, (block, out), jnp.arange(1, steps + 1))
         return out.reshape(-1)
 
     return gather
@@ -216,12 +218,18 @@ def way_back(pairs=RIGHT_PAIRS, sign=-1, sends=7, product=lambda g, piece: g @ p
 
     def transposed(g, b):
         me, k = lax.axis_index("i"), b.shape[0]
-        out = varying(jnp.zeros((g.shape[0], 8, k)), "i")
-        for step in range(8):
+
+        def put(out, piece, step):
             place = me + sign * step
-            out = out.at[:, place % 8 if modulo else place].set(product(g, b))
-            if step < sends:
-                b = lax.ppermute(b, "i", pairs)
+            return out.at[:, place % 8 if modulo else place].set(product(g, piece))
+
+        def turn(carry, step):
+            out, piece = carry
+            return (put(out, piece, step), lax.ppermute(piece, "i", pairs)), None
+
+        start = varying(jnp.zeros((g.shape[0], 8, k)), "i")
+        (out, last), _ = lax.scan(turn, (start, b), jnp.arange(sends))
+        out = put(out, last, sends)
         return out.reshape(g.shape[0], -1) if wide else out.sum(1)
 
     return transposed
@@ -366,10 +374,8 @@ WRONG = {
     ],
     ex05b.gather_both_ways: [
         (both_ways(7, 0), "7 blocks go to the right, 0 to the left; at most 4"),
-        (both_ways(0, 7), "7 blocks go to the left, 0 to the right; at most 4"),
         (both_ways(4, 4), "a device sends 8 blocks, 4 to the right and 4 to the left; 7 are enough"),
         (both_ways(5, 2), "5 blocks go to the right, 2 to the left"),
-        (both_ways(7, 7), "at most 4 in one direction"),
         (both_ways(3, 3), "It has 7 of the 8, and block 4 is not among them: it never came"),
         (both_ways(4, 3, right=1, left=-1), "after one send device 0 holds block 7, and you put it at place 1"),
         (both_ways(4, 3, left=-1), "after one send device 0 holds block 1, and you put it at place 7"),
@@ -388,7 +394,7 @@ WRONG = {
         (lambda g, b: g @ lax.all_gather(b, "i", tiled=True).T, "You use all-gather, and then a device holds all of b"),
         (way_back(sign=1), "after one send device 0 holds slice 7, and you put it at place 1"),
         (way_back(pairs=LEFT_PAIRS), "after one send device 0 holds slice 1, and you put it at place 7"),
-        (way_back(sends=6), "On device 0, at place 1, stands slice 2; slice 1 belongs there"),
+        (way_back(sends=6), "It has 7 of the 8, and slice 1 is not among them: it never came"),
         (lambda g, b: way_back_both_ways(g, b, 4), "a device sends 8 pieces of b; 7 are enough"),
         (way_back(modulo=False, sign=1, pairs=LEFT_PAIRS), "or outside of the array"),
         (way_back(pairs=[(i, i + 1) for i in range(7)]), "No pair sends from device 7 to device 0"),
@@ -436,7 +442,26 @@ RIGHT = {
 }
 
 # exercise: changes of the solution in one place that compute the same
-SAME = {}
+SAME = {
+    ex05b.masked_gradient: [
+        (
+            "return jax.lax.psum(squares, 'i') / jax.lax.psum(real.sum(), 'i') -> "
+            "return squares / jax.lax.psum(real.sum(), 'i')",
+            "the gradient by a shared w adds up what the devices' own losses give",
+        ),
+        (
+            "squares = (real * (x @ w - y) ** 2).sum() -> squares = (real * (y - x @ w) ** 2).sum()",
+            "the square of a difference has no sign",
+        ),
+    ],
+    ex05b.two_axis_gradient: [
+        (
+            "return jax.lax.pmean(((predicted - y) ** 2).mean(), 'data') -> "
+            "return jax.lax.pmean(((y - predicted) ** 2).mean(), 'data')",
+            "the square of a difference has no sign",
+        ),
+    ],
+}
 
 # prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
 GUESSES = {
@@ -515,7 +540,10 @@ GUESSES = {
             (229_376, "you count all eight devices"),
         ],
     ),
-    ex05b.other_start: (4, [(3, "one device further to the left"), (2, "one to the right"), (7, "count modulo 8")]),
+    ex05b.other_start: (
+        4,
+        [(3, "one device further to the left"), (2, "that is the right neighbour"), (7, "count modulo 8")],
+    ),
     ex05b.same_copies: (
         {"naive": "no", "ring": "yes", "psum": "yes"},
         [
