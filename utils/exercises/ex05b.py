@@ -611,7 +611,7 @@ def _judge_rotating_transposed(answer):
     "that began `step` devices to your left.",
 )
 def rotating_transposed(g, b):
-    """Per device: g (r, m) and its piece of b, (k, m) -> g times all of b.T, (r, 8 * k)."""
+    """Per device: g (r, m) and its piece of b, (k, m) -> g times b.T, (r, 8 * k)."""
     me, k = jax.lax.axis_index("i"), b.shape[0]
     out = jnp.zeros((g.shape[0], 8 * k))
     for step in range(8):
