@@ -357,7 +357,7 @@ WRONG = {
         (
             two_axes(BY_MODEL, lambda s: lax.psum(s.mean(), ("data", "model"))),
             "Not yet. Your ",
-        ),  # JAX refuses it since 0.8
+        ),  # 0.7.2 accepts it, 0.10.2 refuses it
         (two_axes(BY_MODEL, lambda s: lax.psum(MEAN(s), "model")), "too large by the number of devices along `model`"),
         (two_axes(over(lax.pmean, "model"), MEAN), "a product is a sum over columns, not a mean"),
         (two_axes(BY_MODEL, MEAN, after=BY_MODEL), "a sum along `model` of gradients by different weights"),
