@@ -65,6 +65,11 @@ def by_vjp(w, x, y, real):
     return back(jnp.ones_like(total))[0]
 
 
+def masked_late(w, x, y, real):
+    rows = jax.vmap(jax.grad(lambda w, x, y: (x @ w - y) ** 2), (None, 0, 0))(w, x, y)
+    return (rows * real[:, None]).sum(0) / psum(real.sum())
+
+
 def two_axes(predict, mean, after=lambda g: g, own_copy=False):
     """The gradient of mean(squares of predict(x @ w) - y)."""
 
@@ -287,6 +292,14 @@ def way_back_of_kept_pieces(g, b):
     return g @ whole.reshape(-1, b.shape[1]).T
 
 
+def way_back_without_width(g, b):
+    me, out = lax.axis_index("i"), jnp.zeros((g.shape[0], 8 * b.shape[0]))
+    for step in range(8):
+        out = lax.dynamic_update_slice_in_dim(out, g @ b.T, (me - step) % 8, axis=1)
+        b = lax.ppermute(b, "i", RIGHT_PAIRS) if step < 7 else b
+    return out
+
+
 def way_back_of_own_piece(g, b):
     me, k = lax.axis_index("i"), b.shape[0]
     out = varying(jnp.zeros((g.shape[0], 8, k)), "i")
@@ -331,6 +344,14 @@ WRONG = {
             "with the mask on y alone",
         ),
         (of_loss(lambda w, x, y, real: psum((x @ w - y) @ real) / psum(real.sum())), "that of the differences"),
+        (of_loss(lambda *a: psum(squares(*a)) / pmean(a[3].sum())), "or do you divide by the devices' mean count?"),
+        (of_loss(lambda *a: pmean(squares(*a)) / psum(a[3].sum())), "Where is a pmean that should be a psum?"),
+        (
+            of_loss(lambda *a: psum(squares(*a)) / psum(a[3].mean())),
+            "6 times too large: you divide by the mean of `real`",
+        ),
+        (of_loss(lambda *a: psum(squares(*a)) / lax.pmax(a[3].sum(), "i")), "by what is it divided?"),
+        (masked_late, "masked too late"),
         (by_hand(1), "half of the right one"),
         (by_hand(-2), "with its sign turned"),
         (of_loss(lambda w, x, y, real: right_loss(w, x[:4], y[:4], real[:4])), "is it divided"),
@@ -352,7 +373,7 @@ WRONG = {
         (two_axes(BY_BOTH, jnp.mean), "added up along both axes"),
         (two_axes(BY_MODEL, jnp.mean), "too large by the number of devices along `data`"),
         (two_axes(BY_MODEL, MEAN, after=BY_DATA), "too large by the number of devices along `data`"),
-        (two_axes(BY_MODEL, jnp.mean, after=BY_DATA), "too large by that number twice"),
+        (two_axes(BY_MODEL, jnp.mean, after=BY_DATA), "too large by the number of devices along `data`, squared"),
         (two_axes(BY_MODEL, lambda s: lax.psum(s.mean(), "model")), "too large by the number of all devices"),
         (
             two_axes(BY_MODEL, lambda s: lax.psum(s.mean(), ("data", "model"))),
@@ -371,6 +392,12 @@ WRONG = {
         (two_axes(BY_MODEL, lambda s: MEAN(s) / 2), "half of the right one"),
         (two_axes(BY_MODEL, MEAN, after=lambda g: -g), "with its sign turned"),
         (two_axes(BY_MODEL, MEAN, after=over(lax.pmean, "data"), own_copy=True), "you divide by it twice"),
+        (two_axes(BY_DATA, along(jnp.mean, "model")), "the two axes have changed places"),
+        (two_axes(BY_MODEL, along(jnp.sum, "data")), "3 times too large"),
+        (
+            lambda w, x, y: jax.grad(lambda w: MEAN(lax.psum(x @ w - y, "model") ** 2))(w),
+            "y is subtracted once, from the whole sum",
+        ),
         (two_axes_gathered, "Right values on every device, and their type is float32[5]{V:(data,model)}"),
         (two_axes_of_all_weights, "returns an array of shape"),
         (lambda w, x, y: None, "Does it end with `return`?"),
@@ -404,6 +431,7 @@ WRONG = {
         (way_back(wide=False), "returns an array of shape (3, 2); expected (3, 16)"),
         (way_back(product=lambda g, piece: g @ piece), "Your function raised "),
         (way_back_in_order_of_arrival, "in an order that begins at the device itself"),
+        (way_back_without_width, "are they written one over the other?"),
         (way_back_of_own_piece, "does each step send on what has arrived?"),
         (way_back_of_kept_pieces, "pieces of b in between; at most 4 are asked"),
         (way_back(pairs=[(i, (i + 3) % 8) for i in range(8)], sign=-3), "which is no neighbour of it"),

@@ -228,7 +228,7 @@ def _values(rng, *shape):
     return (rng.integers(1, 9, shape) * rng.choice([-0.5, 0.5], shape)).astype(np.float32)
 
 
-COUNTS = (6, 4, 5, 1, 2, 6, 3, 2), (2, 6, 1, 5, 6, 3, 4, 6), (6, 6, 0, 4, 6, 5, 6, 1)
+COUNTS = (5, 4, 5, 1, 2, 3, 3, 2), (2, 6, 1, 5, 6, 3, 4, 6), (6, 6, 0, 4, 6, 5, 6, 1)
 
 
 def _masked_case(counts):
@@ -250,16 +250,17 @@ def _masked_slips(w, x, y, real):
     counts[counts == 0] = np.nan  # as on the device, which divides 0 by 0
     unmasked = by_device((x @ w - y * real).reshape(8, 6))
     total, n = own.sum(0), real.sum()
+    each_row = 2 * (off[..., None] * parts).sum(0)  # (6, 5): of the rows in one place on all devices
     each = own / counts[:, None]
     means = each.sum(0)
     return {
         "": total / n,
-        "8 times too large: the gradient by a shared w is summed over the devices already. Do you sum once more, or is "
-        "each device's loss already that of all?": 8 * total / n,
+        "8 times too large: the gradient by a shared w is summed over the devices already. Do you sum once more, is each "
+        "device's loss already that of all, or do you divide by the devices' mean count?": 8 * total / n,
         "64 times too large: the gradient by a shared w is summed over the devices already, your own sum comes on top, "
         "and each device's loss is already that of all": 64 * total / n,
-        "an eighth of the right one: by an own copy of w each device has its own part of the gradient; what do you divide "
-        "by twice?": total / n / 8,
+        "an eighth of the right one: the sum over all devices is divided by the number of all real rows, and by eight as "
+        "well. Where is a pmean that should be a psum?": total / n / 8,
         "that of the mean of eight means. A device with one real row counts as much as one with six: add up the squares "
         "of all, and divide by the number of all": means / 8,
         "the sum of eight means, because the gradient by a shared w is summed over the devices. Where do you divide by "
@@ -280,6 +281,9 @@ def _masked_slips(w, x, y, real):
         "half of the right one: the derivative of a square is twice its root": total / n / 2,
         "the device's own: of its own rows, divided by the number of all. Nothing adds up the eight": own / n,
         "the device's own: that of the mean over its own rows. Nothing adds up the eight": each,
+        "that of rows which are masked too late: by a shared w the gradient of each row is added up over the devices, and "
+        "then the mask of one device falls on rows of all": np.einsum("dr,rf->df", real.reshape(8, 6), each_row) / n,
+        "6 times too large: you divide by the mean of `real` where its sum is meant": 6 * total / n,
         "that of the differences, not of their squares": (parts * real.reshape(8, 6, 1)).sum((0, 1)) / n,
         "the right one with its sign turned": -total / n,
     }
@@ -383,9 +387,10 @@ def _two_axis_slips(sizes, w, x, y):
     extra = "along `data` the gradient by these weights is summed already"
     return {
         "": total / rows,
-        f"too large by the number of devices along `data`: {extra}. Is it the mean that you differentiate, or the sum of the "
-        "devices' means?": total / 3,
-        "too large by that number twice": total / 3 * d,
+        f"too large by the number of devices along `data`: {extra}. Do you sum once more, or is it the sum of the devices' "
+        "means that you differentiate?": total / 3,
+        f"too large by the number of devices along `data`, squared: {extra}, your own sum comes on top, and it is the sum of "
+        "the devices' means that you differentiate": total / 3 * d,
         "too large by the number of devices along `model`: which of your sums counts the same loss once for each of them?": m
         * total
         / rows,
@@ -397,6 +402,13 @@ def _two_axis_slips(sizes, w, x, y):
         "that of partial predictions, and too large by the number of devices along `data`": alone.sum(0) / 3,
         "that of predictions which are added up along `data`: the devices along `data` have other rows, those along `model` "
         "the other columns": by_data / rows,
+        "that of predictions which are added up along `data`, and of a mean along `model`: the two axes have changed "
+        "places": by_data / 3 / m,
+        "that of predictions from which each device along `model` takes y away: y is subtracted once, from the whole sum": own(
+            whole - m * targets
+        ).sum(0)
+        / rows,
+        "3 times too large: along `data` there is a mean, and the 3 rows of a device are added up": total / d,
         "that of predictions which are added up along `data`, and too large by the number of devices there": by_data
         / 3,
         "that of predictions which are added up along both axes: along `data` the devices have other rows": by_both
@@ -517,6 +529,8 @@ def _clue(found, device, thing, pairs):
             )
     if (others == -2).all():
         return f" No other place holds a {thing}: is what arrives added up, where it is to be kept?"
+    if (found < 0).all() and (found == -1).any():
+        return f" No place holds a whole {thing}: are they written one over the other?"
     if -1 in found[device] and len(got) < 8:
         never = min(set(range(8)) - got)
         return (
