@@ -529,7 +529,7 @@ def _clue(found, device, thing, pairs):
             )
     if (others == -2).all():
         return f" No other place holds a {thing}: is what arrives added up, where it is to be kept?"
-    if (found < 0).all() and (found == -1).any():
+    if (found[device] < 0).all() and -1 in found[device]:
         return f" No place holds a whole {thing}: are they written one over the other?"
     if -1 in found[device] and len(got) < 8:
         never = min(set(range(8)) - got)
