@@ -130,16 +130,33 @@ def pieces_alone(rows, sharding):
     return np.mean([shard.data.var(axis=0) for shard in placed.addressable_shards], axis=0)
 
 
-def whole_on_one_device(rows, sharding):
-    return put(jnp.pad(rows, ((0, -len(rows) % sharding.mesh.size), (0, 0))), sharding)[: len(rows)].var(axis=0)
-
-
 def whole_on_all(rows, sharding):
     return put(rows, NamedSharding(sharding.mesh, P())).var(axis=0)
 
 
 def slices_the_placed(rows, sharding):
     return put(padded(rows, cuts(sharding)), sharding)[: len(rows)].var(axis=0)
+
+
+def gathers_the_placed(rows, sharding):
+    whole = jax.jit(lambda array: array, out_shardings=NamedSharding(sharding.mesh, P()))
+    return whole(put(padded(rows, cuts(sharding)), sharding))[: len(rows)].var(axis=0)
+
+
+def places_twice(rows, sharding):
+    placed = put(padded(rows, cuts(sharding)), sharding)
+    return put(placed, NamedSharding(sharding.mesh, P()))[: len(rows)].var(axis=0)
+
+
+def mean_of_all_features(rows, sharding):
+    placed, n = put(padded(rows, cuts(sharding)), sharding), len(rows)
+    return jnp.where((np.arange(len(placed)) < n)[:, None], (placed - placed.sum() / n) ** 2, 0).sum(axis=0) / n
+
+
+def root_of_nothing(rows, sharding):
+    placed, n = put(padded(rows, cuts(sharding)), sharding), len(rows)
+    distances = jnp.where((np.arange(len(placed)) < n)[:, None], placed - placed.sum(axis=0) / n, 0)
+    return (distances.sum(axis=0) / n) ** 2
 
 
 def placed_and_not_used(rows, sharding):
@@ -452,6 +469,10 @@ WRONG = {
         (lambda row, column: 3 * row, "your devices go from 0 to 21; there are 0 to 7.) Which entry"),
         (lambda row, column: column // 6 + 4 * (row // 2), "Which step passes over a whole mesh row"),
         (lambda row, column: 8 * (column // 6) + row // 2, "You begin the second mesh row with device 8"),
+        (lambda row, column: column // 6 + row // 2, "You begin the second mesh row with device 1."),
+        (lambda row, column: 4 * column // 6 + row // 2, "multiplies first"),
+        (lambda row, column: 4 * (column // 6) + row, "you count rows along 'y' where blocks of rows count"),
+        (lambda row, column: 4 * ((column + 1) // 6) + (row + 1) // 2, "Rows and columns are numbered from 0"),
         (lambda row, column: 4 * (row // 2) + column // 2, "You cut the columns in six"),
         (lambda row, column: 4 * (row // 2) + column // 3, "the mesh has 2 rows of 4"),
         (lambda row, column: 4 * (column > 6) + row // 2, "Column 6 is the seventh column"),
@@ -532,6 +553,11 @@ WRONG = {
             "All 8 pieces stand one behind",
         ),
         (lambda shards, shape: np.array([data for _, data in shards]), "A piece belongs where its index says"),
+        (
+            lambda shards, shape: ex02.rebuild.function(shards, shape).astype(np.float16),
+            "has dtype float16, which rounds",
+        ),
+        (lambda shards, shape: np.zeros(shape), "is 0 everywhere. Is anything put into it?"),
         (lambda shards, shape: None, "Does the function end with `return`?"),
         (lambda shards, shape: ex02.rebuild.function(shards, shape).tolist(), "not its values in lists"),
     ],
@@ -562,8 +588,7 @@ WRONG = {
             lambda rows, sharding: jnp.var(jnp.asarray(rows), axis=0),
             "A function of jax.numpy makes its array on one device",
         ),
-        (whole_on_one_device, "A slice of a size that the mesh does not divide does that"),
-        (whole_on_all, "You placed them by a sharding that does not cut"),
+        (whole_on_all, "You placed them, first or later, by a sharding that does not cut"),
         (slices_the_placed, "They were placed in pieces, and a later step sent them to all devices. A slice"),
         (placed_and_not_used, "the rows that you placed are not used"),
         (shards_on_the_host, "the rows that you placed are not used"),
@@ -574,6 +599,14 @@ WRONG = {
         (masked(pad=padded_in_front), "the padding stands in front"),
         (masked(by=lambda n, real: 1), "neither the sum of the rows nor that of the squares"),
         (masked(by=lambda n, real: len(real)), "you divide by 16, both times"),
+        (gathers_the_placed, "and so does a layout that does not cut"),
+        (places_twice, "You placed them, first or later, by a sharding that does not cut"),
+        (
+            lambda rows, sharding: put(padded(rows, 8), sharding).addressable_shards[0].data.var(0),
+            "one device's rows alone",
+        ),
+        (mean_of_all_features, "sum over the rows alone, axis 0"),
+        (root_of_nothing, "the distances from the mean add up to 0"),
         (mask_of_one_axis, "it needs an axis of size 1 beside the rows' features: mask[:, None]"),
         (variance(lambda rows, v: len(rows) * v), "that is the sum of the squares; divide it"),
         (variance(lambda rows, v: np.abs(rows - rows.mean(0)).mean(0)), "the mean of the distances"),
@@ -652,6 +685,9 @@ WRONG = {
         (counted([360, 720, 360, 720, 720, 360, 720, 360]), "you take the second mesh for both"),
         (counted([360, 720, 360, 720, 720, 360, 720, 360]), "your numbers stand in the order of the second mesh"),
         (counted([4320] * 8), "all devices together"),
+        (counted([1, 2, 2, 1, 1, 2, 2, 1]), "numbers of old pieces"),
+        (counted([1440] * 8), "that is the whole array"),
+        (counted([720, 360, 360, 720, 720, 360, 360, 720]), "Is each device at its place in the second mesh?"),
         (counted([540] * 8), "the mean over the devices"),
         (counted([360] * 8), "so much larger is its new piece"),
         (counted([0] * 8), "nothing arrives anywhere?"),
@@ -777,7 +813,6 @@ RIGHT = {
         all_in_one_program,
         pads_with_the_mean,
         lambda rows, sharding: np.asarray(ex02.variance_of_rows.function(rows[::-1], sharding)),
-        lambda rows, sharding: jnp.square(jnp.sqrt(ex02.variance_of_rows.function(rows, sharding))),
         masked(pad=padded_in_front, mask=lambda n, padded: np.arange(padded) >= padded - n),
         by_products,
         shard_by_shard,

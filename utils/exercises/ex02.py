@@ -263,9 +263,24 @@ def _judge_holder_of(answer):
             "You multiply the place along 'y' by 4. Which step passes over a whole mesh row, that is four devices: one along "
             "'x', or one along 'y'?",
         ),
+        *(
+            (
+                lambda row, column, first=first: first * (column // 6) + row // 2,
+                f"You begin the second mesh row with device {first}. How many devices stand in the first?",
+            )
+            for first in (1, 3, 5, 6, 7, 8, 12)
+        ),
         (
-            lambda row, column: 8 * (column // 6) + row // 2,
-            "You begin the second mesh row with device 8. How many devices stand in the first?",
+            lambda row, column: 4 * column // 6 + row // 2,
+            "4 * column // 6 multiplies first, and cuts the columns in more than two. Divide in brackets.",
+        ),
+        (
+            lambda row, column: 4 * (column // 6) + row,
+            "'x' is right; you count rows along 'y' where blocks of rows count.",
+        ),
+        (
+            lambda row, column: 4 * ((column + 1) // 6) + (row + 1) // 2,
+            "Rows and columns are numbered from 0.",
         ),
         (
             lambda row, column: 4 * (row // 2) + column // 2,
@@ -485,11 +500,20 @@ def _judge_rebuild(answer):
                 ],
             )
             part = got.flat[0] / table.flat[0]
+            if not why and not got.any():
+                why = "is 0 everywhere. Is anything put into it?"
+            if (
+                not why
+                and got.dtype.kind == "f"
+                and np.array_equal(got, table.astype(got.dtype))
+                and got.dtype.itemsize < 4
+            ):
+                why = f"has dtype {got.dtype}, which rounds. The pieces have float32"
             if not why and part > 0 and not np.isclose(part, 1) and np.allclose(got, part * table, 1e-4, 1e-6):
                 off = f"{1 / part:.4g} times too small" if part < 1 else f"{part:.4g} times too large"
-                why = f"is {off} in each place. Nothing needs to be multiplied or divided: here each piece comes {copies} times, and a copy holds the same values"
+                why = f"is {off} in each place. Nothing needs to be multiplied or divided: here each piece comes {'once' if copies == 1 else f'{copies} times'}, and a copy holds the same values"
             if why:
-                raise Wrong(f"{what} {why}.")
+                raise Wrong(ended(f"{what} {why}"))
             right = np.isclose(got, table)
             if not right.all() and not got[~right].any():
                 raise Wrong(
@@ -546,6 +570,11 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
             ((rows - n * mean) ** 2).sum(axis=0),
             "neither the sum of the rows nor that of the squares is divided by their number",
         ),
+        (((rows - mean.mean()) ** 2).mean(axis=0), "you subtract one mean, of all features, from each"),
+        (
+            ((rows - mean.sum()) ** 2).mean(axis=0),
+            "you subtract one number from all features: sum over the rows alone, axis 0",
+        ),
         (((rows - n * mean) ** 2).mean(axis=0), "you subtract the sum of the rows; their mean is asked"),
         (
             ((rows[:-1] - mean) ** 2).sum(axis=0) / n,
@@ -594,8 +623,12 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
                 f"you divide by {len(padded)} for the mean; {n} rows are real",
             ),
             (((front - mean) ** 2).sum(axis=0) / n, _IN_FRONT),
-            (front.var(axis=0), _IN_FRONT),
+            (front.var(axis=0) if more < n else np.full_like(mean, np.inf), _IN_FRONT),
             (np.pad(rows, ((0, more), (0, 0)), mode="edge").var(axis=0), "you pad with rows that count as rows"),
+            (
+                pieces[0].var(axis=0) if fits else np.full_like(mean, np.inf),
+                "that is the variance of one device's rows alone",
+            ),
             (
                 np.mean([piece.var(axis=0) for piece in pieces], axis=0),
                 "the mean of the pieces' variances is not that of all rows",
@@ -644,7 +677,7 @@ def _judge_variance_of_rows(answer):
             and got.shape == want.shape
             and not np.allclose(got, want, 1e-4, 1e-4)
         ):
-            why = explained(got, _variance_slips(rows, cuts))
+            why = explained(np.where(np.abs(got) < 1e-5, 0, got), _variance_slips(rows, cuts))
             raise Wrong(
                 f"{case}: your first variance is {got[0]:.5g}, expected {want[0]:.5g}"
                 + (
@@ -671,10 +704,11 @@ def _judge_variance_of_rows(answer):
         if len(full) == 8 and sum(seen.sent.values()) >= 7 * eighth:
             why = (
                 "They were placed in pieces, and a later step sent them to all devices. A slice of a size that the mesh does not "
-                "divide does that: keep the padded rows, and leave the padding out with a mask."
+                "divide does that, and so does a layout that does not cut: keep the padded rows as they lie, and leave the padding out "
+                "with a mask."
             )
         elif len(full) == 8:
-            why = "You placed them by a sharding that does not cut."
+            why = "You placed them, first or later, by a sharding that does not cut."
         raise Wrong(
             f"Right values; but {which} held {seen.most:,} bytes at one time, and all rows are {rows.nbytes:,}. {why}"
         )
@@ -852,6 +886,12 @@ def _judge_arriving_bytes(answer):
         ([bytes_ // 2 for bytes_ in want], "these are numbers of elements. A bfloat16 takes 2 bytes."),
         ([bytes_ * 2 for bytes_ in want], "everywhere twice what arrives. A bfloat16 takes 2 bytes, a float32 4."),
         ([bytes_ * 8 for bytes_ in want], "these are bits. A byte has 8."),
+        ([bytes_ // 360 for bytes_ in want], "these are numbers of old pieces. How many bytes has one?"),
+        ([1440] * 8, "that is the whole array. Which part of it does a device need?"),
+        (
+            [want[0] + want[1] - bytes_ for bytes_ in want],
+            "where 360 arrive you say 720, and where 720 arrive 360. Is each device at its place in the second mesh?",
+        ),
         ([-bytes_ for bytes_ in want], "no less than 0 bytes can arrive: subtract the overlap from the new piece."),
         (
             _arriving(lambda d: (piece(d % 2, 2), piece(d % 4, 4))),
