@@ -45,7 +45,6 @@ LATER = {
     "06",
     "07",
     "08",
-    "09",
     "90",
 }
 MOST = 24  # changes of one solution: they are evenly chosen where there are more
