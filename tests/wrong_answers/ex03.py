@@ -149,6 +149,27 @@ def with_static_shape(key, shardings):
     return [normal(out_shardings=s)(k, (64, 128), jnp.float32) for k, s in zip(keys, shardings, strict=True)]
 
 
+def folded_again(key, i):
+    for k in range(i + 1):
+        key = jax.random.fold_in(key, k)
+    return jax.random.normal(key, (64, 128))
+
+
+def two_at_any_rate(key, shardings):
+    return jax.jit(lambda key: [whole(key, i) for i in range(2)], out_shardings=shardings)(key)
+
+
+def one_program_of_a_batch_of_keys(key, shardings):
+    n = len(shardings)
+
+    @functools.partial(jax.jit, out_shardings=tuple(shardings))
+    def make():
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(n))
+        return tuple(jax.random.normal(keys[i], (64, 128)) for i in range(n))
+
+    return make()
+
+
 def anew_in_each_step(update, w):
     layout = w.sharding
     return lambda w, x: jax.jit(lambda w, x: update(w, x), out_shardings=layout)(w, x)
@@ -208,10 +229,24 @@ WRONG = {
     ex03.bytes_of_sum: [
         (of_sum(passes=1), "the 2 of an all-reduce is missing"),
         (of_sum(count=lambda n: 1), "(n - 1)/n is missing"),
-        (of_sum(passes=1, count=lambda n: 1), "the 2 of an all-reduce is missing, and (n - 1)/n is missing"),
+        (
+            of_sum(passes=1, count=lambda n: 1),
+            "that is what a device puts in: 2 (n - 1)/n is 1 for n = 2, or if // rounds",
+        ),
+        (of_sum(count=lambda n: (n - 1) // n), "(n - 1) // n is 0"),
+        (of_sum(passes=1, count=lambda n: 2 * (n - 1) // n), "or if // rounds"),
+        (
+            of_sum(count=lambda n: n - 1),
+            "in a step a device sends an n-th of what it puts in, not all of it; or: that is",
+        ),
+        (lambda shape, cuts, axis: math.prod(cuts) * of_sum()(shape, cuts, axis), "what all 20 devices send together"),
+        (
+            of_sum(held=lambda shape, cuts, axis: shape[axis] // cuts[axis]),
+            "you count along the axis that you add up; the other axes are left",
+        ),
         (
             of_sum(passes=1, count=lambda n: n - 1),
-            "bytes_of_sum((24, 350), (4, 5), 0): you say 840 bytes, 2 times too large",
+            "840 bytes, 2 times too large: that is what an all-gather sends, (n - 1) times what a device puts in",
         ),
         (of_sum(width=1), "that counts numbers"),
         (of_sum(held=lambda shape, cuts, axis: math.prod(shape) // shape[axis]), "that is the whole result"),
@@ -250,7 +285,12 @@ WRONG = {
         (gradients(of_r, None, None, of_r), "so large is r; the gradient has the shape of w"),
         (gradients(of_w, None, None, of_x, passes=1), "the 2 of an all-reduce is missing"),
         (gradients(of_w, None, None, of_x, share=1), "(n - 1)/n is missing"),
-        (gradients(of_w, None, None, of_x, share=1 / 2), "n is 8, not 2"),
+        (gradients(of_w, None, None, of_x, share=1 / 2), "2 (n - 1)/n is 1 for n = 2, and n is 8"),
+        (gradients(of_w, None, None, of_x, passes=1, share=1), "that is what a device puts in"),
+        (gradients(of_w, None, None, of_x, share=3 / 4), "n is 8, not 4"),
+        (gradients(of_w, None, None, of_x, passes=4), "changes its values, not their bytes"),
+        (gradients(of_w, None, None, of_x, passes=1, share=7), "that is what an all-gather sends"),
+        (lambda *sizes: [[7 * of_w(*sizes), 0, 0], [7 * of_x(*sizes)]], "expected four numbers of bytes"),
         (gradients(of_w, None, None, of_x, share=7), "a step sends an n-th"),
         (gradients(of_w, None, None, of_x, width=1), "that counts numbers"),
         (gradients(of_w, None, None, of_x, width=1 / 2), "for all of w"),
@@ -258,15 +298,21 @@ WRONG = {
         (lambda batch, features, out: 7 * features * out, "expected four numbers of bytes"),
     ],
     ex03.silent_spec: [
-        (lambda: P("x"), "each device holds (2, 8, 16, 32), half of the array, not an eighth"),
-        (lambda: P(None, "y"), "a quarter of the array, not an eighth. Which axes of the array may 'x' cut?"),
+        (lambda: P("x", "y"), "cuts heads into 4 pieces, and there are 6. What can cut heads?"),
+        (lambda: P(None, ("x", "y")), "cuts heads into 8 pieces, and there are 6"),
+        (lambda: P("x"), "each device holds (2, 6, 16, 32), half of the array, not an eighth"),
+        (lambda: P("y"), "a quarter of the array, not an eighth. Which axes of the array may 'x' cut?"),
+        (lambda: P(None, "x"), "half of the array, not an eighth. Which axes of the array may 'y' cut?"),
+        (lambda: P("y", "x", None, None, None), "has 5 entries; the array has 4 axes"),
+        (lambda: NamedSharding(jax.make_mesh((2, 4), ("x", "y")), P("y", "x")), "expected a PartitionSpec"),
         (lambda: P(), "all of the array, not an eighth. Which axes of the array may 'x' and 'y' cut?"),
         (
             lambda: P("x", None, "y"),
-            "cuts batch and positions; each device sends 24,576 bytes. A score belongs to a position of q and one of k",
+            "cuts batch and positions; each device sends 18,432 bytes. A score belongs to a position of q and one of k",
         ),
         (lambda: P("x", None, None, "y"), "a device would have partial sums"),
         (lambda: P(None, None, "x", "y"), "A score belongs to a position of q and one of k"),
+        (lambda: P("y", None, None, "x"), "cuts batch and features"),
         (lambda: P(None, None, None, ("x", "y")), "partial sums"),
         (lambda: P(("x", "y")), "cuts batch into 8 pieces, and there are 4"),
         (lambda: P("batch", "heads"), "names 'batch'. A spec names axes of the mesh"),
@@ -307,33 +353,71 @@ WRONG = {
         (in_layout(lambda key, i: whole(key, i).T), "Layer 0 has shape (128, 64)"),
         (
             lambda key, shardings: jax.jit(lambda key: [whole(key, i) for i in range(len(shardings))])(key),
-            "Layer 0 is laid out as cpu:0; expected P(None, 'y')",
+            "Layer 0 is laid out as cpu:0; expected P(None, 'y') on a 2 x 4 mesh ('x', 'y'). It is whole, on one device",
         ),
         (
             lambda key, shardings: jax.jit(lambda key: whole(key, 0), in_shardings=shardings[0])(key),
             "in_shardings speaks of what comes in",
         ),
         (lambda key, shardings: in_layout(whole)(key, shardings[:1]), "1 of them; expected a list of 2 arrays"),
-        (lambda key, shardings: in_layout(whole)(key, shardings[::-1]), "Layer 0 is laid out as P('x', 'y')"),
+        (lambda key, shardings: in_layout(whole)(key, shardings[::-1]), "That is the layout of layer 1"),
+        (
+            layers(lambda key, i, s: jax.jit(lambda key: jax.device_put(whole(key, i), s))(key)),
+            "A jax.device_put inside a compiled program does not bind the layout",
+        ),
+        (
+            in_layout(lambda key, i: jax.random.uniform(jax.random.fold_in(key, i), (64, 128))),
+            "Layer 0 holds uniform numbers",
+        ),
+        (in_layout(folded_again), "Layer 1 holds the numbers of a key that was folded in once for each layer"),
+        (two_at_any_rate, "lists of different lengths. In this case there is 1 in `shardings`"),
+        (
+            lambda key, shardings: jnp.stack(in_layout(whole)(key, shardings)),
+            "an array of shape (2, 64, 128), which has one layout",
+        ),
     ],
     ex03.steady: [
-        (lambda update, w: update, "w is laid out as P('x', 'y') on a 2 x 4 mesh"),
-        (lambda update, w: jax.jit(update), "w is laid out as P('x', 'y') on a 2 x 4 mesh"),
-        (lambda update, w: jax.jit(update, in_shardings=(w.sharding, None)), "expected P(None, 'y') on a 2 x 4 mesh"),
-        (lambda update, w: jax.jit(update, donate_argnums=0), "expected P(None, 'y') on a 2 x 4 mesh"),
+        (lambda update, w: update, "ran on the arrays themselves, operation by operation"),
+        (
+            lambda update, w: jax.jit(update),
+            "w is laid out as P('x', 'y') on a 2 x 4 mesh ('x', 'y'); expected P(None, 'y') on a 2 x 4 mesh ('x', 'y'), as "
+            "it came in. So the compiler lays out what `update` returns, where nothing binds it.",
+        ),
+        (lambda update, w: jax.jit(update, in_shardings=(w.sharding, None)), "where nothing binds it"),
+        (lambda update, w: jax.jit(update, donate_argnums=0), "where nothing binds it"),
+        (
+            lambda update, w: jax.jit(update, out_shardings=w.sharding.spec),
+            "A spec does not say of which mesh it speaks",
+        ),
+        (
+            lambda update, w: jax.jit(update, in_shardings=w.sharding, out_shardings=w.sharding),
+            "That is in_shardings: it refuses w or x as they are laid out here",
+        ),
+        (
+            lambda update, w: jax.jit(update, out_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0])),
+            "w and x lie on eight devices",
+        ),
+        (
+            lambda update, w: jax.jit(lambda x, w: update(w, x), out_shardings=w.sharding),
+            "`update` gets an array of shape (16, 32) as w",
+        ),
+        (
+            lambda update, w: jax.jit(lambda w, x: update(update(w, x), x), out_shardings=w.sharding),
+            "has been updated 2 times",
+        ),
         (
             lambda update, w: jax.jit(update, out_shardings=NamedSharding(w.sharding.mesh, P())),
-            "w is laid out as P() on a 2 x 4",
+            "as it came in. So each device holds all of it.",
         ),
         (
             lambda update, w: jax.jit(update, out_shardings=NamedSharding(w.sharding.mesh, P(None, "y"))),
-            "expected P() on a 4 x 2 mesh",
+            "expected P() on a 4 x 2 mesh ('x', 'y'), as it came in. So was the w of an earlier case",
         ),
         (anew_in_each_step, "In step 2 the Python code of `update` ran again"),
-        (eager_and_placed, "In step 2 the Python code of `update` ran again"),
-        (placed_inside, "w is laid out as P('x', 'y')"),
-        (compiled_and_thrown_away, "w is laid out as P('x', 'y')"),
-        (of_the_first_weights, "After step 2, with w laid out by P(None, 'y') and x by P(None, 'x'), w differs in"),
+        (eager_and_placed, "ran on the arrays themselves, operation by operation"),
+        (placed_inside, "where nothing binds it"),
+        (compiled_and_thrown_away, "ran on the arrays themselves, operation by operation"),
+        (of_the_first_weights, "After step 2, with w laid out by P(None, 'y') and x by P(None, 'x'), w is what it was"),
         (for_this_update_alone, "Your step never calls `update`"),
         (
             lambda update, w: jax.jit(lambda w, x: w, out_shardings=w.sharding),
@@ -356,43 +440,54 @@ RIGHT = {
         gradients_as_an_array,
         gradients_by_loops,
         gradients_on_jax,
+        lambda *sizes: ((7 * of_w(*sizes), 0), (0, 7.0 * of_x(*sizes))),
     ],
     ex03.silent_spec: [
         lambda: P("y", "x"),
-        lambda: P(None, ("x", "y")),
-        lambda: P(None, ["y", "x"], None),
-        lambda: P("x", "y", None, None),
-        lambda: jax.sharding.PartitionSpec(*"xy"),
+        lambda: P(("y",), ("x",)),
+        lambda: P(["y"], "x", None),
+        lambda: P("y", "x", None, None),
+        lambda: jax.sharding.PartitionSpec(*"yx"),
     ],
-    ex03.make_layers: [in_layout(whole), constrained, from_split_keys, with_static_shape],
+    ex03.make_layers: [
+        in_layout(whole),
+        constrained,
+        from_split_keys,
+        with_static_shape,
+        one_program_of_a_batch_of_keys,
+    ],
     ex03.steady: [
         constrained_inside,
         placed_behind,
         compiled_once_for_all,
         lambda update, w: jax.jit(update, out_shardings=w.sharding, donate_argnums=0),
         lambda update, w: functools.partial(jax.jit, out_shardings=w.sharding)(update),
+        lambda update, w: jax.jit(update, in_shardings=(w.sharding, None), out_shardings=w.sharding),
+        lambda update, w: jax.jit(jax.jit(update), out_shardings=NamedSharding(w.sharding.mesh, w.sharding.spec)),
     ],
 }
 
 # exercise: [(a change of the solution, why it computes the same)]
-SAME = {
-    ex03.silent_spec: [
-        ("return PartitionSpec('x', 'y') -> return PartitionSpec('y', 'x')", "batch over y, heads over x: as good"),
-    ],
-}
+SAME = {}
 
 # prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
 GUESSES = {
     ex03.disagree: (
-        {"P('x') + P()": "no", "P('x') + P(None, 'y')": "no", "P('x') + P('y')": "yes"},
+        {
+            "P('x') + P()": "no",
+            "P('x') + P(None, 'y')": "no",
+            "P(None, 'y') + P(None, ('y', 'x'))": "no",
+            "P('x') + P('y')": "yes",
+        },
         [
-            (("yes", None, None), "each device holds a block of both operands"),
+            (("yes", None, None, None), "each device holds a block of both operands"),
             (
-                (None, True, None),
+                (None, True, None, None),
                 "P('x') + P(None, 'y'): your guess, yes, is not so: it is no: each device holds a block",
             ),
-            ((None, None, "no"), "device 5 holds rows 2 and 3 of one operand and row 1 of the other"),
-            ("yes", "expected 3 answers"),
+            ((None, None, "yes", None), "each device holds a block of both operands"),
+            ((None, None, None, "no"), "device 5 holds rows 2 and 3 of one operand and row 1 of the other"),
+            ("yes", "expected 4 answers"),
         ],
     ),
     ex03.holders: (
@@ -419,25 +514,29 @@ GUESSES = {
         ],
     ),
     ex03.row_sums: (
-        12,
+        {"row sums": 12, "variances": 16},
         [
-            (8, "the partners of a row lie along y"),
-            (6, "that is the first half of the ring alone"),
-            (3, "a float32 takes 4 bytes"),
-            (24, "not its whole block"),
-            (14, "not all eight"),
-            (16, "(n - 1)/n is missing"),
-            (192, "not the whole table"),
+            ((8, None), "the partners of a row lie along y"),
+            ((6, None), "that is the first half of the ring alone"),
+            ((3, None), "a float32 takes 4 bytes"),
+            ((24, None), "not its whole block"),
+            ((14, None), "not all eight"),
+            ((16, None), "(n - 1)/n is missing"),
+            ((192, None), "not the whole table"),
+            ((None, 8), "a distance needs the mean, so the means go around first"),
+            ((None, 24), "there are two rounds, for the means and for the squares"),
+            ((None, 32), "two numbers in each round"),
+            ((None, 12), "along x, and there are two rounds"),
+            ((None, 4), "a float32 takes 4 bytes"),
         ],
     ),
     ex03.spread: (
-        {"needed": 4, "sent": 8},
+        8,
         [
-            ((8, None), "nobody needs both sums"),
-            ((1, None), "a float32 takes 4 bytes"),
-            ((None, 4), "this compiler makes an all-reduce"),
-            ((None, 12), "nothing moves after the all-reduce"),
-            ((0, None), "half of each column is on another device"),
+            (4, "so little would do, but this compiler makes an all-reduce"),
+            (1, "a float32 takes 4 bytes"),
+            (12, "nothing moves after the all-reduce"),
+            (0, "half of each column is on another device"),
         ],
     ),
     ex03.inner: (
@@ -451,23 +550,39 @@ GUESSES = {
         ],
     ),
     ex03.products: (
-        {"row 2": "all-reduce", "row 3": "all-gather", "row 4": "all-gather", "row 5": "nothing", "row 6": "nothing"},
+        {
+            "row 2": "all-reduce",
+            "row 3": "all-gather",
+            "row 4": "all-gather",
+            "row 5": "nothing",
+            "row 6": "nothing",
+            "row 7": "collective-permute",
+        },
         [
-            (("all-gather", None, None, None, None), "y cuts the contraction of both"),
-            ((None, "nothing", None, None, None), "only a stretch of its rows"),
-            ((None, "All-Reduce", None, None, None), "It could be done, and what it costs comes later"),
-            ((None, None, "all-reduce", None, None), "the stretches of a device do not match"),
-            ((None, None, None, "all-reduce", None), "who cuts the contraction?"),
-            ((None, None, None, None, "all-gather"), "x cuts the columns of b"),
-            ((None, None, None, None, "psum"), "expected 'nothing', 'all-reduce' or 'all-gather'"),
+            (("all-gather", None, None, None, None, None), "y cuts the contraction of both"),
+            ((None, "nothing", None, None, None, None), "only a stretch of its rows"),
+            ((None, "All-Reduce", None, None, None, None), "It could be done, and what it costs comes later"),
+            ((None, None, "all-reduce", None, None, None), "the stretches of a device do not match"),
+            ((None, None, None, "all-reduce", None, None), "who cuts the contraction?"),
+            ((None, None, None, None, "all-gather", None), "x cuts the columns of b"),
+            ((None, None, None, None, None, "all-gather"), "so the second rule says, and it would do"),
+            ((None, None, None, None, None, "all-reduce"), "that comes second"),
+            ((None, None, None, None, None, "nothing"), "x cuts the contraction of b"),
+            (
+                (None, None, None, None, "psum", None),
+                "expected 'nothing', 'all-reduce', 'all-gather', 'reduce-scatter'",
+            ),
         ],
     ),
     ex03.turn: (
-        128,
+        {"same": 128, "adds up from": 80},
         [
-            (64, "half of what the sum sends"),
-            (256, "set 96 k equal to 192 n"),
-            (32, "set 96 k equal to 192 n"),
+            ((64, None), "half of what the sum sends"),
+            ((256, None), "set 96 k equal to 192 n"),
+            ((32, None), "set 96 k equal to 192 n"),
+            ((None, 128), "should be 80: from there on it would pay"),
+            ((None, 96), "this compiler adds up already"),
+            ((None, 64), "there it gathers"),
         ],
     ),
     ex03.worth: (
@@ -509,14 +624,17 @@ GUESSES = {
         ],
     ),
     ex03.donated: (
-        {"kept": 16_384, "donated": 8_192, "donated, to P('y')": 24_576},
+        {"kept": 16_384, "donated": 8_192, "for bfloat16": 12_288, "for P('y')": 24_576},
         [
-            ((8_192, None, None), "there are an argument and a result"),
-            ((131_072, None, None), "w is cut into eight"),
-            ((None, 16_384, None), "the result lies where the argument was"),
-            ((None, 0, None), "the result has to be somewhere"),
-            ((None, None, 8_192), "a quarter of w does not fit where an eighth was"),
-            ((None, None, 16_384), "so the argument stays"),
+            ((8_192, None, None, None), "there are an argument and a result"),
+            ((131_072, None, None, None), "w is cut into eight"),
+            ((None, 16_384, None, None), "the result lies where the argument was"),
+            ((None, 0, None, None), "the result has to be somewhere"),
+            ((None, None, 8_192, None), "there would be room for it in w"),
+            ((None, None, 4_096, None), "but it is not reused"),
+            ((None, None, 16_384, None), "takes 2 bytes"),
+            ((None, None, None, 8_192), "a quarter of w does not fit where an eighth was"),
+            ((None, None, None, 16_384), "so the argument stays"),
         ],
     ),
     ex03.programs: (

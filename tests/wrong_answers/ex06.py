@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import jax
@@ -116,7 +117,44 @@ def copied_inside(w, mean, x, y):
     return step(w, mean, x, y)
 
 
+def under_vmap(w, mean, x, y):
+    return jax.vmap(old_step, axis_name="data", **RING)(w, mean, x.reshape(8, 5, 4), y.reshape(8, 5, 3))
+
+
+def mean_of_copies(w, mean, x, y):
+    return tuple(copies.mean(axis=0) for copies in by_pmap(in_axes=(None, None, 0, 0))(w, mean, x, y))
+
+
+def summed(axes):  # over these axes, where the mean is asked
+    return jax.grad(lambda w, x, y: ((x @ w - y) ** 2).sum(axes).mean())
+
+
 # --- right ports, in unusual forms
+
+
+def dealt_out(w, mean, x, y):  # device i gets rows i, 8 + i, 16 + i ...
+    axes = {"in_axes": (None, None, 1, 1), "out_axes": None}
+    return jax.pmap(old_step, axis_name="data", **axes)(w, mean, x.reshape(5, 8, 4), y.reshape(5, 8, 3))
+
+
+def closed_over(w, mean, x, y):
+    step = pmap(lambda x, y: old_step(w, mean, x, y), axis_name="data", out_axes=None)
+    return step(x.reshape(8, 5, 4), y.reshape(8, 5, 3))
+
+
+def in_pairs(w, mean, x, y):
+    step = pmap(lambda state, batch: old_step(*state, *batch), axis_name="data", in_axes=(None, 0), out_axes=None)
+    return step((w, mean), (jnp.array(jnp.split(x, 8)), jnp.array(jnp.split(y, 8))))
+
+
+def by_rows_of_one_table(w, mean, x, y):
+    step = pmap(
+        lambda w, mean, rows: old_step(w, mean, rows[:, :4], rows[:, 4:]),
+        axis_name="data",
+        in_axes=(None, None, 0),
+        out_axes=None,
+    )
+    return step(w, mean, jnp.concatenate([x, y], axis=1).reshape(8, 5, 7))
 
 
 def numpy_split(w, mean, x, y):
@@ -183,6 +221,20 @@ def axis_of_one(w, mean, x, y):  # the old step, with an axis of one "device" th
     return jax.jit(lambda w, mean, x, y: step(w, mean, x[None], y[None]))(w, mean, x, y)
 
 
+def sums_of_each_device(w, mean, x, y):  # a vmap over eight parts, which jit leaves where they are
+    parts = jax.vmap(plain, in_axes=(None, None, 0, 0))(w, mean, x.reshape(8, 5, 4), y.reshape(8, 5, 3))
+    return jax.tree.map(lambda part: part.mean(axis=0), parts)
+
+
+def two_programs(w, mean, x, y):
+    new_w = jax.jit(lambda w, x, y: w - 0.1 * jax.grad(error)(w, x, y))(w, x, y)
+    return new_w, jax.jit(lambda mean, x: 0.9 * mean + 0.1 * x.mean(axis=0))(mean, x)
+
+
+def gradients_by_hand(w, mean, x, y):
+    return w - 0.1 * psum(2 * x.T @ (x @ w - y)) / 120, 0.9 * mean + 0.1 * psum(x.sum(axis=0)) / 40
+
+
 # --- dropout
 
 
@@ -231,6 +283,33 @@ def split_keys(key, units):
     return jax.vmap(keep)(keys, units)
 
 
+def each_row(drop):
+    """Drop by `drop(key of the example, its units)`, the key made of its number in the whole batch."""
+
+    def drop_units(key, units):
+        numbers = units.shape[0] * jax.lax.axis_index("data") + jnp.arange(units.shape[0])
+        return jax.vmap(lambda number, row: drop(jax.random.fold_in(key, number), row))(numbers, units)
+
+    return drop_units
+
+
+def half_exactly(key, row):
+    return row * jax.random.permutation(key, jnp.repeat(jnp.array([0.0, 2.0]), 32))
+
+
+def by_uniform(key, row):
+    return jnp.where(jax.random.uniform(key, row.shape) < 0.5, 0, row / 0.5)
+
+
+def in_a_loop(key, units):
+    first = units.shape[0] * jax.lax.axis_index("data")
+    return jnp.stack([keep(jax.random.fold_in(key, first + i), row) for i, row in enumerate(units)])
+
+
+def whole_examples(key, row):
+    return jnp.where(jax.random.bernoulli(key), 2 * row, 0)
+
+
 # --- the share of each digit
 
 
@@ -267,6 +346,23 @@ def by_segments(right, labels, weights):
     return hits / real
 
 
+def digit_by_digit(right, labels, weights):
+    def share(digit):
+        own = weights * (labels == digit)
+        return psum((right * own).sum()) / psum(own.sum())
+
+    return jnp.stack([share(digit) for digit in range(10)])
+
+
+def by_one_array_of_twenty(right, labels, weights):
+    sums = psum(jnp.zeros(20).at[labels].add(right * weights).at[labels + 10].add(weights))
+    return sums[:10] / sums[10:]
+
+
+def by_wrong_ones(right, labels, weights):
+    return 1 - psum(counted((1 - right) * weights, labels)) / psum(counted(weights, labels))
+
+
 # --- bytes, devices
 
 
@@ -282,6 +378,14 @@ def bytes_of(count=lambda a, b: a * b + b, first=0, factor=None):
 
 def devices_of(work=6, one=1, cost=8):
     return lambda batch, flops, wire: one + work * batch * wire / (cost * flops)
+
+
+def searched(batch, flops, wire):
+    """The first whole number of devices at which sending takes longer."""
+    n = 1
+    while 8 * (n - 1) / n / wire < 6 * batch / n / flops:
+        n += 1
+    return n
 
 
 # --- clipping
@@ -315,6 +419,29 @@ def compares(gw, gb, limit):
     return (limit / norm * gw, limit / norm * gb) if norm > limit else (gw, gb)
 
 
+def by_norm(norm):
+    """Clip by `norm(gw, gb)`."""
+
+    def clip(gw, gb, limit):
+        scale = jnp.minimum(1, limit / norm(gw, gb))
+        return scale * gw, scale * gb
+
+    return clip
+
+
+def size(g):
+    return jnp.sqrt((g**2).sum())
+
+
+def takes_float(gw, gb, limit):
+    return min(1.0, limit / float(size(gw))) * gw, gb
+
+
+def by_cond(gw, gb, limit):
+    norm = jnp.sqrt(rightly((gw**2).sum(), (gb**2).sum()))
+    return jax.lax.cond(norm > limit, lambda *g: tuple(limit / norm * v for v in g), lambda *g: g, gw, gb)
+
+
 def by_leaves(gw, gb, limit):
     norm = jnp.linalg.norm(jnp.append(jax.lax.all_gather(gw, "model").ravel(), gb))
     return [jnp.where(norm > limit, g * (limit / norm), g) for g in (gw, gb)]
@@ -341,7 +468,7 @@ WRONG = {
         (by_pmap(step_of(mean=psum), **RING), "what is new counts 8 times"),
         (by_pmap(step_of(rate=-0.1), **RING), "moved uphill"),
         (by_pmap(step_of(rate=1), **RING), "the rate, 0.1, is missing"),
-        (by_pmap(step_of(rate=0.05), **RING), "Your w begins with 0.6748"),
+        (by_pmap(step_of(rate=0.05), **RING), "Your w moved 0.5 times as far as it should"),
         (by_pmap(step_of(old=0.1, new=0.9), **RING), "0.9 and 0.1 the other way round"),
         (by_pmap(lambda *a: old_step(*a)[::-1], **RING), "in the other order"),
         (by_pmap(devices=4, **RING), "4 devices made them; you have 8"),
@@ -353,6 +480,18 @@ WRONG = {
         (kept_first, "still has eight copies"),
         (off(old_step), "no pmap made them"),
         (lambda w, mean, x, y: w, "expected two arrays"),
+        (under_vmap, "no pmap made them"),
+        (mean_of_copies, "still has eight copies"),
+        (by_pmap(step_of(mean=own), **RING), "your mean is that of device 0's examples alone"),
+        (by_pmap(step_of(rate=-0.1), **RING), "moved uphill"),
+        (by_pmap(step_of(rate=1), **RING), "the rate, 0.1, is missing"),
+        (by_pmap(step_of(rate=0.2), **RING), "moved 2 times as far as it should."),
+        (by_pmap(step_of(grad=summed(1)), **RING), "the mean is that of all the numbers, 3 in each row of y"),
+        (by_pmap(step_of(grad=summed((0, 1))), **RING), "a sum over a device's 5 x 3 numbers"),
+        (by_pmap(step_of(grad=lambda w, x, y: 0 * w), **RING), "moved nowhere"),
+        (by_pmap(in_axes=(None, None, 0, 0), out_axes=(None, 0)), "Your mean has shape (8, 4): still eight copies"),
+        (lambda *args: by_pmap(**RING)(*args)[::-1], "You return the two in the other order"),
+        (lambda *args: pmap(old_step, axis_name="data", **RING)(*args), "what has to be split?"),
     ],
     ex06.port_2: [
         (by_shard_map(old_step), "8 times as far as it should"),
@@ -361,7 +500,17 @@ WRONG = {
         (off(step_of(mean=psum)), "what is new counts 8 times"),
         (off(step_of(psum)), "8 times as far"),
         (by_shard_map(step_of(own, loss_averaged)), "under the default check"),
-        (by_pmap(**RING), "and pmap made them"),
+        (by_pmap(**RING), "You use pmap, or a shard_map of blocks with pmap's axis of eight"),
+        (by_shard_map(old_step), "another than under check_vma=False"),
+        (
+            by_shard_map(old_step, tuple(P(*(["i"] * bool(s))) for s in SPECS), check_vma=False),
+            "one axis, called 'data'",
+        ),
+        (off(old_step, out=(P(), P("data"))), "Your mean has shape (32,): eight copies"),
+        (off(step_of(mean=own)), "your mean is that of device 0's examples alone"),
+        (lambda *args: filter(None, args), "You return a filter"),
+        (lambda *args: (filter(None, args), args[1]), "Your w is a filter"),
+        (lambda *args: jax.tree.map(np.asarray, off(old_step)(*args)), "of NumPy; expected a jax.Array"),
         (off(old_step, P()), "every device worked on all 40 examples"),
         (off(old_step, P(), shard_map=imported_shard_map), "every device worked on all 40 examples"),
         (off(gathered), "every device worked on all 40 examples"),
@@ -379,6 +528,12 @@ WRONG = {
         (by_shard_map(step_of(own, loss_averaged, mean=own)), "still differs from device to device"),
         (off(old_step), "This step turns the check on"),
         (by_shard_map(plain), "still differs from device to device"),
+        (off(step_of(own, loss_averaged)), "your shard_map has check_vma=False"),
+        (by_pmap(step_of(own, loss_averaged), **RING), "You use pmap"),
+        (by_shard_map(step_of(own, loss_averaged), out=P("data")), "Your w has shape (32, 3): eight copies"),
+        (by_shard_map(step_of(lambda g: g / 64)), "somewhere an 8 is divided by that should not be"),
+        (lambda w, mean, x, y, mesh: jax.jit(plain)(w, mean, x, y), "no shard_map made them"),
+        (lambda *args: filter(None, args), "You return a filter"),
         (by_shard_map(plain, P(), shard_map=imported_shard_map), "every device worked on all 40 examples"),
     ],
     ex06.port_4: [
@@ -390,6 +545,17 @@ WRONG = {
         (to_device_0, "Your w is right, and lies on cpu:0; expected a copy on every device"),
         (copied_everywhere, "x or y was copied whole to every device first"),
         (copied_inside, "every device worked on all 40 examples"),
+        (lambda *args: jax.jit(plain)(*map(np.asarray, args)), "lies on cpu:0; expected a copy on every device"),
+        (lambda *args: jax.tree.map(np.asarray, jax.jit(plain)(*args)), "of NumPy; expected a jax.Array"),
+        (jax.jit(step_of(lambda g: g / 8, mean=own)), "somewhere an 8 is divided by"),
+        (
+            lambda *args: jax.jit(plain, in_shardings=NamedSharding(ex06._mesh(), P()))(*args),
+            "x and y come laid out; leave them where they are",
+        ),
+        (jax.jit(step_of(own, mean=lambda m: m / 8)), "your mean counts what is new an eighth"),
+        (jax.jit(step_of(own, summed((0, 1)), mean=own)), "a sum over all 40 x 3 numbers"),
+        (jax.jit(lambda w, mean, x, y: (w, 0.9 * mean + 0.1 * x.mean(axis=1))), "one for each column"),
+        (lambda *args: jax.jit(plain), "expected two arrays: the new w and the new mean"),
     ],
     ex06.drop_units: [
         (keep, "Several devices drop the same units"),
@@ -411,6 +577,17 @@ WRONG = {
             "Examples 1 and 4 of the batch, on devices 0 and 1, drop the same",
         ),
         (by_row(lambda row, rows, device: 4 * device + row), "On 4 devices, example 8 of the batch loses other units"),
+        (each_row(whole_examples), "You drop whole examples, all 64 units or none"),
+        (
+            lambda key, units: keep(jax.random.split(key, 8)[jax.lax.axis_index("data")], units),
+            "On 4 devices, example 4 of the batch loses other units than on 8",
+        ),
+        (by_row(lambda row, rows, device: 0 * device + row), "Several devices drop the same units"),
+        (
+            lambda key, units: jax.random.bernoulli(own_key(key), 0.5, units.shape),
+            "times what it was; expected 2 times",
+        ),
+        (lambda key, units: (keep(own_key(key), units), key), "You return a tuple; expected the units"),
         (of_all_rows(lambda rows: rows // 2), "Examples 2 and 4 of the batch, on devices 0 and 1, drop the same units"),
     ],
     ex06.digit_accuracy: [
@@ -442,6 +619,15 @@ WRONG = {
             lambda right, labels, weights: psum((right * weights).sum()) / psum(weights.sum()),
             "expected an array of shape (10,)",
         ),
+        (lambda *batch: 1 - by_segments(*batch), "the share of wrong answers"),
+        (shares(down=lambda own: psum(own) + 1), "one more than there are"),
+        (shares(down=lambda own: psum(jnp.maximum(own, 1))), "A device that has none of a digit counts one"),
+        (lambda right, labels, weights: psum(counted(weights, labels)), "how many real examples there are of each"),
+        (
+            lambda *batch: (lambda hits: hits / hits.sum())(psum(counted(batch[0] * batch[2], batch[1]))),
+            "Divide by the real",
+        ),
+        (lambda *batch: [by_segments(*batch)], "You return a list; expected an array of shape (10,)"),
     ],
     ex06.bytes_per_step: [
         (lambda sizes, n, frozen: bytes_of()(sizes, n, 0), "frozen layers have no gradient to send"),
@@ -470,6 +656,13 @@ WRONG = {
             bytes_of(lambda a, b: a * b, factor=lambda n: 4 * (n - 1) / n),
             "that is half of an all-reduce, and the biases are missing",
         ),
+        (lambda sizes, n, frozen: bytes_of()(sizes, n, max(frozen - 1, 0)), "one frozen layer is counted, too"),
+        (bytes_of(lambda a, b: a * b + a + b), "and none for an input"),
+        (bytes_of(factor=lambda n: 8 * n / (n - 1)), "(n - 1)/n is upside down"),
+        (bytes_of(factor=lambda n: 8 / n), "you count one step of n - 1"),
+        (bytes_of(factor=lambda n: 8 * (n - 1)), "all the devices send together"),
+        (bytes_of(factor=lambda n: 4 * (n + 1) / n), "look at what each device puts in"),
+        (lambda sizes, n, frozen: None, "Does the function end with `return`"),
         (lambda sizes, n, frozen: 292_614, "whatever is handed in"),
     ],
     ex06.most_devices: [
@@ -485,6 +678,10 @@ WRONG = {
         (lambda batch, flops, wire: 1 + 6 * batch * flops / (8 * wire), "in each other's place"),
         (lambda *case: 1 / devices_of()(*case), "that is upside down"),
         (lambda batch, flops, wire: 1 / (1 - 6 * batch * wire / (8 * flops)), "a size, a rate or a time is above 0"),
+        (devices_of(one=-1), "the 1 comes to the other side with a plus"),
+        (devices_of(work=3), "a multiplication and an addition each"),
+        (devices_of(one=0, cost=7), "7/8 is the (n - 1)/n of eight devices"),
+        (lambda *case: 2 * devices_of()(*case), "set 2 (n - 1)/n x 4 / W equal to 6 (batch / n) / F"),
         (lambda batch, flops, wire: 376, "whatever is handed in"),
     ],
     ex06.clip: [
@@ -509,27 +706,134 @@ WRONG = {
         (lambda gw, gb, limit: (gw, gb), "longer than the limit as it is"),
         (compares, "jnp.minimum or jnp.where can compare it"),
         (lambda gw, gb, limit: gw, "expected two arrays"),
+        (by_norm(lambda gw, gb: over("model")(size(gw) ** 2) ** 0.5 + size(gb)), "the norms of gw and gb are added up"),
+        (by_norm(lambda gw, gb: over("model")(size(gw)) + size(gb)), "the norms of the parts and of gb are added up"),
+        (
+            by_norm(lambda gw, gb: over("model")(jnp.sqrt(size(gw) ** 2 + size(gb) ** 2))),
+            "the norms that the devices of 'model' have are added up",
+        ),
+        (by_norm(lambda gw, gb: over("model")(abs(gw).sum()) + abs(gb).sum()), "you add up the sizes of the numbers"),
+        (
+            by_norm(lambda gw, gb: jnp.sqrt(jax.lax.pmax(size(gw) ** 2, "model") + size(gb) ** 2)),
+            "you take the largest part of gw",
+        ),
+        (clipped(lambda w, b: over("data")(w) + b), "its parts lie along 'model'"),
+        (clipped(rightly, lambda limit, norm: jnp.maximum(1, limit / norm)), "leaves a gradient longer"),
+        (takes_float, "Inside the program a norm has no value yet"),
+        (lambda gw, gb, limit: clipped(rightly)(gw, gb, limit)[::-1], "expected an array of shape (6, 5), as it came"),
     ],
 }
 
 # exercise: right answers as nobody expects them
 RIGHT = {
-    ex06.port_1: [numpy_split, stack_of_slices],
-    ex06.port_2: [off(old_step, jit=lambda f: f), off(old_step, shard_map=imported_shard_map), within_set_mesh, prints],
-    ex06.port_3: [own_copy, divides, from_outside],
-    ex06.port_4: [by_hand, out_shardings, axis_of_one, jax.jit(plain)],
-    ex06.drop_units: [of_all_rows(own), split_keys],
-    ex06.digit_accuracy: [by_one_hot, by_gathering, by_segments],
+    ex06.port_1: [
+        numpy_split,
+        stack_of_slices,
+        dealt_out,
+        closed_over,
+        in_pairs,
+        by_rows_of_one_table,
+        by_pmap(step_of(lambda g: psum(g) / 8, mean=lambda m: psum(m) / jax.lax.axis_size("data")), **RING),
+    ],
+    ex06.port_2: [
+        off(old_step, jit=lambda f: f),
+        off(old_step, shard_map=imported_shard_map),
+        within_set_mesh,
+        prints,
+        off(step_of(lambda g: psum(g) / 8)),
+        off(gradients_by_hand),
+        off(old_step, (P(), P(None), P("data", None), P(("data",))), (P(), P(None))),
+    ],
+    ex06.port_3: [
+        own_copy,
+        divides,
+        from_outside,
+        by_shard_map(gradients_by_hand),
+        by_shard_map(step_of(pmean, loss_averaged)),  # a mean of equal numbers is that number
+        by_shard_map(step_of(lambda g: pmean(g) / 8)),
+    ],
+    ex06.port_4: [
+        by_hand,
+        out_shardings,
+        axis_of_one,
+        jax.jit(plain),
+        jax.jit(sums_of_each_device),
+        two_programs,
+        lambda *args: jax.jit(plain).lower(*args).compile()(*args),
+    ],
+    ex06.drop_units: [
+        of_all_rows(own),
+        split_keys,
+        each_row(half_exactly),
+        each_row(by_uniform),
+        in_a_loop,
+        by_row(lambda row, rows, device: 31 - (rows * device + row)),
+    ],
+    ex06.digit_accuracy: [
+        by_one_hot,
+        by_gathering,
+        by_segments,
+        digit_by_digit,
+        by_one_array_of_twenty,
+        by_wrong_ones,
+    ],
     ex06.bytes_per_step: [
         lambda sizes, n, frozen: np.float32(bytes_of()(sizes, n, frozen)),
         lambda sizes, n, frozen: 7 * bytes_of()(sizes, n, frozen) / 7 + 8 * (n - 1) / n,  # and the loss
         lambda sizes, n, frozen: 8 * (n - 1) * sum((a + 1) * b for a, b in pairwise(np.array(sizes)[frozen:])) // n,
+        lambda sizes, n, frozen: int(bytes_of()(sizes, n, frozen)),
+        lambda sizes, n, frozen: Fraction(8 * (n - 1), n) * sum((a + 1) * b for a, b in pairwise(sizes[frozen:])),
+        lambda sizes, n, frozen: sum(
+            8 * (n - 1) / n * (sizes[i] + 1) * sizes[i + 1] for i in range(frozen, len(sizes) - 1)
+        ),
     ],
     ex06.most_devices: [
         lambda batch, flops, wire: math.floor(devices_of()(batch, flops, wire)),
         lambda batch, flops, wire: jnp.float32(1 + 0.75 * batch * wire / flops),
+        searched,
+        lambda batch, flops, wire: (8 * flops + 6 * batch * wire) / (8 * flops),
+        lambda batch, flops, wire: 1 + Fraction(3 * batch * int(wire), 4 * int(flops)),
     ],
-    ex06.clip: [by_leaves, by_all_axes],
+    ex06.clip: [
+        by_leaves,
+        by_all_axes,
+        by_cond,
+        clipped(rightly, lambda limit, norm: limit / jnp.maximum(norm, limit)),
+        clipped(rightly, lambda limit, norm: jnp.minimum(1, limit / (norm + 1e-6))),
+        by_norm(lambda gw, gb: jnp.hypot(size(jax.lax.all_gather(gw, "model", axis=1, tiled=True)), size(gb))),
+    ],
+}
+
+# exercise: [(change of the solution that computes the same, why)]
+UNCOMPILED = "a shard_map is a program of the devices with jit and without"
+EVEN = "the square is the same"
+SAME = {
+    ex06.port_2: [("return jax.jit(step)(w, mean, x, y) -> return step(w, mean, x, y)", UNCOMPILED)],
+    ex06.port_3: [
+        (
+            "return jax.jit(jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=P()))(w, mean, x, y) -> "
+            "return jax.shard_map(step, mesh=mesh, in_specs=specs, out_specs=P())(w, mean, x, y)",
+            UNCOMPILED,
+        ),
+        (
+            "grad = jax.grad(lambda w: jax.lax.pmean(((x @ w - y) ** 2).mean(), 'data'))(w) -> "
+            "grad = jax.grad(lambda w: jax.lax.pmean(((y - x @ w) ** 2).mean(), 'data'))(w)",
+            EVEN,
+        ),
+    ],
+    ex06.port_4: [
+        (
+            "grad = jax.grad(lambda w: ((x @ w - y) ** 2).mean())(w) -> "
+            "grad = jax.grad(lambda w: ((y - x @ w) ** 2).mean())(w)",
+            EVEN,
+        ),
+    ],
+    ex06.clip: [
+        (
+            "scale = jnp.minimum(1, limit / jnp.sqrt(squares)) -> scale = jnp.minimum(limit / jnp.sqrt(squares), 1)",
+            "the smaller of two, in either order",
+        ),
+    ],
 }
 
 # prediction: (what the cell counts, worked out by hand; [(wrong guess, what it must be told)])

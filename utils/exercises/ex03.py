@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import math
+from contextlib import suppress
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +27,7 @@ from utils.exercises import (
     shown,
     spell,
 )
-from utils.exercises.probes import watch
+from utils.exercises.probes import primitives, watch
 from utils.mesh import make_mesh
 from utils.show.logged import logged
 
@@ -70,31 +72,35 @@ ring = Prediction(
 )
 row_sums = Prediction(
     "bytes",
+    {},
     {
-        8 / 12: "2 (n - 1)/n is 1 for n = 2 alone; the partners of a row lie along y, four of them",
-        6 / 12: "that is the first half of the ring alone",
-        1 / 4: "a float32 takes 4 bytes",
-        2: "a device puts in its two partial sums, 8 bytes, not its whole block",
-        4: "a device puts in its own two partial sums, 8 bytes",
-        14 / 12: "the group has the four devices along y, not all eight",
-        16 / 12: "(n - 1)/n is missing",
-        192 / 12: "a device puts in its two partial sums, not the whole table",
+        "row sums": {
+            8 / 12: "2 (n - 1)/n is 1 for n = 2 alone; the partners of a row lie along y, four of them",
+            6 / 12: "that is the first half of the ring alone",
+            1 / 4: "a float32 takes 4 bytes",
+            2: "a device puts in its two partial sums, 8 bytes, not its whole block",
+            4: "a device puts in its own two partial sums, 8 bytes",
+            14 / 12: "the group has the four devices along y, not all eight",
+            16 / 12: "(n - 1)/n is missing",
+            192 / 12: "a device puts in its two partial sums, not the whole table",
+        },
+        "variances": {
+            1 / 2: "a distance needs the mean, so the means go around first",
+            24 / 16: "there are two rounds, for the means and for the squares",
+            2: "a device puts in two numbers in each round, not its whole block",
+            12 / 16: "the partners of a column lie along x, and there are two rounds",
+            1 / 4: "a float32 takes 4 bytes",
+        },
     },
 )
 spread = Prediction(
     "bytes",
-    {},
     {
-        "needed": {
-            2: "that is both halves of the ring; nobody needs both sums",
-            1 / 4: "a float32 takes 4 bytes",
-            0: "half of each column is on another device",
-        },
-        "sent": {
-            1 / 2: "so little would do, but this compiler makes an all-reduce",
-            12 / 8: "device 0 keeps a sum that it has: nothing moves after the all-reduce",
-            0: "half of each column is on another device",
-        },
+        1 / 2: "so little would do, but this compiler makes an all-reduce",
+        1 / 8: "a float32 takes 4 bytes, and this compiler makes an all-reduce",
+        12 / 8: "device 0 keeps a sum that it has: nothing moves after the all-reduce",
+        2: "device 0 keeps a sum that it has: nothing moves after the all-reduce",
+        0: "half of each column is on another device",
     },
 )
 inner = Prediction(
@@ -117,7 +123,7 @@ inner = Prediction(
     },
 )
 products = Choice(
-    dict.fromkeys(("nothing", "all-reduce", "all-gather"), ""),
+    dict.fromkeys(("nothing", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"), ""),
     {
         "row 2": dict.fromkeys(("nothing", "all-gather"), "y cuts the contraction of both"),
         "row 3": {
@@ -130,16 +136,32 @@ products = Choice(
         },
         "row 5": dict.fromkeys(("all-reduce", "all-gather"), "x cuts the rows of a; who cuts the contraction?"),
         "row 6": dict.fromkeys(("all-reduce", "all-gather"), "x cuts the columns of b; who cuts the contraction?"),
+        "row 7": {
+            "nothing": "x cuts the contraction of b, so a device has only a stretch of its columns",
+            "all-reduce": "that comes second. x cuts the contraction of b alone, and first something else is moved",
+            "all-gather": "so the second rule says, and it would do; this compiler uses the idle y",
+        },
     },
 )
 turn = Prediction(
     "",
+    {},
     {
-        1 / 2: "there the gather sends 6,144 bytes, half of what the sum sends",
-        2: "set 96 k equal to 192 n",
-        4: "set 96 k equal to 192 n",
-        1 / 4: "set 96 k equal to 192 n",
+        "same": {
+            1 / 2: "there the gather sends 6,144 bytes, half of what the sum sends",
+            2: "set 96 k equal to 192 n",
+            4: "set 96 k equal to 192 n",
+            1 / 4: "set 96 k equal to 192 n",
+        },
+        "adds up from": {
+            128 / 80: "from there on it would pay; this compiler does not wait so long",
+            96 / 80: "at 80 the gather sends 7,680 bytes and the sum 12,288, and this compiler adds up already",
+            64 / 80: "there it gathers",
+            48 / 80: "there it gathers",
+            32 / 80: "there it gathers",
+        },
     },
+    ranks=True,
 )
 worth = Prediction(
     "FLOPs in the time of a byte",
@@ -204,7 +226,12 @@ donated = Prediction(
             0: "the result has to be somewhere",
             8: "w is cut into eight",
         },
-        "donated, to P('y')": {
+        "for bfloat16": {
+            8_192 / 12_288: "there would be room for it in w, but memory is given to a result of one's own dtype alone",
+            4_096 / 12_288: "there would be room for it in w, and w would stay as large as it is; but it is not reused",
+            16_384 / 12_288: "a number of bfloat16 takes 2 bytes",
+        },
+        "for P('y')": {
             1 / 3: "a quarter of w does not fit where an eighth was, so nothing is reused",
             2
             / 3: "a quarter of w does not fit where an eighth was, so the argument stays, or: the result is a quarter now",
@@ -264,11 +291,24 @@ def _judge_bytes_of_sum(answer):
             raise Wrong(
                 f"{case}you say {said:,.10g} bytes. That axis is in one piece: whom would a device have to ask?"
             )
+        if n > 1 and not said:
+            raise Wrong(
+                f"{case}you say 0 bytes. The parts of each sum are on {n} devices, so something has to be sent. "
+                f"(If you divide with //: (n - 1) // n is 0.)"
+            )
         others = math.prod(cuts)
         slips = {
             "passes": [
                 (1, "the 2 of an all-reduce is missing: the sums are added up, and then handed on"),
                 (1, "that is a reduce-scatter: all devices of the group need the result"),
+                (n, "that is what an all-gather sends, (n - 1) times what a device puts in"),
+                (2 * n, "in a step a device sends an n-th of what it puts in, not all of it"),
+                (2 * n, "that is what the whole group sends"),
+                (2 * others, f"that is what all {others} devices send together"),
+                (
+                    n / (n - 1) if n > 1 else 0,
+                    "that is what a device puts in: 2 (n - 1)/n is 1 for n = 2, or if // rounds",
+                ),
             ],
             "n": [
                 (others, "the group has the devices along the axis that you add up, not all of them"),
@@ -282,6 +322,7 @@ def _judge_bytes_of_sum(answer):
                     "that is the whole result; a device puts in the sums of its own block",
                 ),
                 (math.prod(shape), "that is the whole array; a device puts in the sums of its own block"),
+                (own[axis], "you count along the axis that you add up; the other axes are left"),
                 (
                     math.prod(shape) // shape[axis] // n,
                     "you cut the result by the axis that is gone; by which is it cut?",
@@ -323,8 +364,10 @@ def _judge_bytes_of_gradients(answer):
 
     for batch_, features, out in ((40, 24, 56), (16, 72, 8)):
         call = f"bytes_of_gradients({batch_}, {features}, {out})"
+        said_so = answer(batch_, features, out)
+        pairs = isinstance(said_so, (list, tuple)) and [len(pair) if np.ndim(pair) else 0 for pair in said_so] == [2, 2]
         got = numbers(
-            answer(batch_, features, out),
+            [*said_so[0], *said_so[1]] if pairs else said_so,
             (4,),
             "four numbers of bytes: data parallel by w, by x; model parallel by w, by x",
             said=f"{call}: you return",
@@ -349,10 +392,14 @@ def _judge_bytes_of_gradients(answer):
             by = of[-1]
             shapes = {weights: "w", examples: "x", products_: "r"}
             slips = {
-                "passes": [(1, "the 2 of an all-reduce is missing: every device needs the gradient")],
+                "passes": [
+                    (1, "the 2 of an all-reduce is missing: every device needs the gradient"),
+                    (4, "there is one all-reduce; the 2 of the gradient changes its values, not their bytes"),
+                    (8, "that is what an all-gather sends, (n - 1) times what a device puts in"),
+                ],
                 "share": [
                     (1, "(n - 1)/n is missing"),
-                    (1 / 2, "n is 8, not 2"),
+                    (1 / 2, "that is what a device puts in: 2 (n - 1)/n is 1 for n = 2, and n is 8"),
                     (3 / 4, "n is 8, not 4"),
                     (7, "a step sends an n-th, not all"),
                 ],
@@ -388,7 +435,7 @@ def bytes_of_gradients(batch, features, out):
     return share * features * out, 0, 0, share * batch * features
 
 
-_SHAPE = (4, 8, 16, 32)
+_SHAPE = (4, 6, 16, 32)
 _AXES = ("batch", "heads", "positions", "features")
 
 
@@ -398,6 +445,8 @@ def _judge_silent_spec(answer):
         raise Wrong(
             f"You return {shown(spec)}, a {type(spec).__name__}; expected a PartitionSpec, which is written P(...)."
         )
+    if len(spec) > len(_SHAPE):
+        raise Wrong(f"{spec_text(spec)} has {len(spec)} entries; the array has {len(_SHAPE)} axes.")
     try:
         sharding = NamedSharding(make_mesh((2, 4), ("x", "y")), spec)
         shape = sharding.shard_shape(_SHAPE)
@@ -444,24 +493,20 @@ def _unfit(spec, error):
         return f"{spec_text(spec)} names {strangers[0]!r}. A spec names axes of the mesh, which are 'x' and 'y', in the order of the array's axes."
     if len(set(names)) < len(names):
         return f"{spec_text(spec)} names one mesh axis twice. It can cut one axis of the array."
-    if len(spec) > len(_SHAPE):
-        return f"{spec_text(spec)} has {len(spec)} entries; the array has {len(_SHAPE)} axes."
     for entry, size, axis in zip(spec, _SHAPE, _AXES, strict=False):
         pieces = math.prod({"x": 2, "y": 4}[name] for name in _names(entry) if name)
         if size % pieces:
-            return (
-                f"{spec_text(spec)} cuts {axis} into {pieces} pieces, and there are {size}. Which axis is long enough?"
-            )
+            return f"{spec_text(spec)} cuts {axis} into {pieces} pieces, and there are {size}. What can cut {axis}?"
     return f"{spec_text(spec)} does not fit the array. JAX says: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
 
 
 @exercise(
     _judge_silent_spec,
-    "Which two axes of the array does each product have for itself, without adding up or comparing along them? Give each of them a mesh axis, or one of them both.",
+    "Which two axes of the array does each product have for itself, without adding up or comparing along them? Give each of them a mesh axis that divides it.",
 )
 def silent_spec():
     """Return a spec for queries and keys: an eighth on each device, nothing sent."""
-    return PartitionSpec("x", "y")
+    return PartitionSpec("y", "x")
 
 
 _LAYER = (64, 128)
@@ -478,9 +523,13 @@ def _judge_make_layers(answer):
         if len(jax.live_arrays()) > 100:  # on 0.7.2 what was read by its shards lives on, and `watch` looks at each
             gc.collect()
         seen = watch(_naming_the_door(answer), key, shardings)
+        if len(getattr(seen.result, "shape", ())) == 3:
+            raise Wrong(
+                f"You return {shown(seen.result)}, which has one layout; expected a list of {len(specs)} arrays, each in its own."
+            )
         layers = several(seen.result, len(specs), f"a list of {len(specs)} arrays, one for each sharding")
-        for i, (layer, sharding) in enumerate(zip(layers, shardings, strict=True)):
-            _judge_layer(layer, i, sharding, key, len(specs))
+        for i, layer in enumerate(layers):
+            _judge_layer(layer, i, shardings, key, answer)
         own = sum(_WHOLE // 8 * 8 // math.prod(sizes) * _copies(s, sizes) for s in specs)
         device, held = max(seen.on_device.items(), key=lambda item: item[1])
         if held > own + 1024:  # and some bytes for keys
@@ -505,6 +554,11 @@ def _naming_the_door(answer):
         try:
             return answer(*args)
         except Wrong as wrong:
+            if "structure error" in str(wrong.__cause__):
+                raise Wrong(
+                    f"Your function raised ValueError: what it makes and its out_shardings are lists of different lengths. "
+                    f"In this case there {'is' if len(args[1]) == 1 else 'are'} {len(args[1])} in `shardings`."
+                ) from wrong
             if "pjit arguments" in str(wrong) or "in_shardings" in str(wrong):
                 raise Wrong(
                     f"{wrong} (in_shardings speaks of what comes in. Here the key does, and it has no axes.)"
@@ -514,13 +568,20 @@ def _naming_the_door(answer):
     return call
 
 
+def _made_of(answer, key, shardings):
+    """The primitives of what the answer does with a key; none if it cannot be traced."""
+    with suppress(Exception):
+        return primitives(lambda key: answer(key, shardings), key)
+    return ()
+
+
 def _different(layer):
     """One shard of each piece, as NumPy."""
     return {str(shard.index): np.asarray(shard.data) for shard in layer.addressable_shards}.values()
 
 
-def _judge_layer(layer, i, sharding, key, count):
-    what = f"Layer {i}"
+def _judge_layer(layer, i, shardings, key, answer):
+    what, sharding, count = f"Layer {i}", shardings[i], len(shardings)
 
     def drawn(key):
         return np.asarray(jax.random.normal(key, _LAYER))
@@ -532,18 +593,32 @@ def _judge_layer(layer, i, sharding, key, count):
             known = jax.random.key(0, impl=jax.random.key_impl(key))
             others = [(jax.random.fold_in(key, k), f"fold_in(key, {k})") for k in range(count + 1) if k != i]
             others += [
+                (
+                    functools.reduce(jax.random.fold_in, range(i + 1), key),
+                    "a key that was folded in once for each layer",
+                ),
                 (key, "the key itself"),
                 (jax.random.fold_in(known, i), "jax.random.key(0), not of the key that was handed in"),
             ]
             for other, words in others:
                 if np.allclose(values, drawn(other), atol=1e-5):
                     raise Wrong(f"{what} holds the numbers of {words}; expected those of fold_in(key, {i}).")
+            if np.allclose(values, np.asarray(jax.random.uniform(jax.random.fold_in(key, i), _LAYER)), atol=1e-5):
+                raise Wrong(f"{what} holds uniform numbers; expected those of jax.random.normal.")
             if len({piece.tobytes() for piece in _different(layer)}) < len(_different(layer)):
                 raise Wrong(
                     f"{what}: two of its blocks hold the same numbers. Does each device draw its piece with one and the same key?"
                 )
         if not layer.sharding.is_equivalent_to(sharding, 2):
-            raise Wrong(f"{what} is laid out as {spell(layer.sharding)}; expected {spell(sharding)}.")
+            why = ""
+            if "device_put" in _made_of(answer, key, shardings):
+                why = " A jax.device_put inside a compiled program does not bind the layout of its result."
+            for k, other in enumerate(shardings):
+                if layer.sharding.is_equivalent_to(other, 2):
+                    why = f" That is the layout of layer {k}."
+            if len(layer.sharding.device_set) == 1:
+                why = " It is whole, on one device: nothing lays it out."
+            raise Wrong(f"{what} is laid out as {spell(layer.sharding)}; expected {spell(sharding)}.{why}")
     same(layer, jax.device_put(want, sharding), what)
 
 
@@ -575,16 +650,20 @@ def _steps_that_drift():
 
 
 def _judge_steady(answer):
-    rng = np.random.default_rng(3)
+    rng, layouts = np.random.default_rng(3), []
     for update, sizes, spec_w, spec_x, shape_w, shape_x in _steps_that_drift():
         mesh, calls = make_mesh(sizes, ("x", "y")), []
         layout, of_x = (NamedSharding(mesh, PartitionSpec(*spec)) for spec in (spec_w, spec_x))
         start, x = (rng.normal(size=shape).astype(np.float32) for shape in (shape_w, shape_x))
+        layouts.append(spec_text(layout.spec))
 
-        def counted(w, x, update=update, calls=calls):
-            calls.append(1)
+        def counted(w, x, update=update, calls=calls, shapes=(shape_w, shape_x)):
+            calls.append(isinstance(w, jax.core.Tracer) or isinstance(x, jax.core.Tracer))
+            if (np.shape(w), np.shape(x)) == shapes[::-1]:
+                raise Wrong(f"`update` gets {shown(w)} as w and {shown(x)} as x: that is update(x, w).")
             return update(w, x)
 
+        counted.__name__ = counted.__qualname__ = "update"  # so it is called in what JAX says
         step = answer(counted, jax.device_put(start, layout))
         if not callable(step):
             raise Wrong(
@@ -592,24 +671,74 @@ def _judge_steady(answer):
             )
         w, x, want = jax.device_put(start, layout), jax.device_put(x, of_x), start
         for turn_ in (1, 2, 3):
-            before = len(calls)
+            before, last = len(calls), want
             with logged("jax_log_compiles") as heard:
-                w = step(w, x)
+                w = _stepped(step, w, x, turn_)
             want = np.asarray(update(want, np.asarray(x)))
             what = f"After step {turn_}, with w laid out by {spec_text(layout.spec)} and x by {spec_text(of_x.spec)}, w"
-            if isinstance(w, jax.Array) and w.shape == shape_w and not w.sharding.is_equivalent_to(layout, 2):
-                raise Wrong(f"{what} is laid out as {spell(w.sharding)}; expected {spell(layout)}, as it came in.")
-            same(w, jax.device_put(want, layout), what)
+            if turn_ == 1 and calls and not any(calls):
+                raise Wrong(
+                    "In step 1 the Python code of `update` ran on the arrays themselves, operation by operation. A compiled "
+                    "step is made by jit."
+                )
             if turn_ > 1 and len(calls) > before:
                 raise Wrong(
                     f"In step {turn_} the Python code of `update` ran again. A compiled step runs it once, when it is traced; "
                     "after that only the program runs. Is there one jit, made before the loop?"
                 )
+            if isinstance(w, jax.Array) and w.shape == shape_w and not w.is_deleted():
+                _judge_step(w, what, last, want, update, np.asarray(x), layout, layouts, turn_)
+            same(w, jax.device_put(want, layout), what)
             made = [line.split(" ")[1] for line in heard if line.startswith("Compiling ")]
             if turn_ > 1 and made:
                 raise Wrong(f"In step {turn_} JAX compiled again: {', '.join(made)}. What differs from step 1?")
         if not calls:
             raise Wrong("Your step never calls `update`. It is to work for any update, not for this one.")
+
+
+def _stepped(step, w, x, turn_):
+    """The next weights; what JAX refuses at the doors of the reader's program, in words that say which door."""
+    try:
+        return step(w, x)
+    except Wrong:
+        raise
+    except Exception as error:
+        said = str(error)
+        why = next((words for part, words in _AT_THE_DOOR.items() if part in said), "")
+        line = next(filter(None, said.splitlines()), "").rstrip(".,")
+        raise Wrong(f"Step {turn_} raised {type(error).__name__}: {line}.{why}") from error
+
+
+_AT_THE_DOOR = {
+    "non-empty mesh": " (A spec does not say of which mesh it speaks; a sharding does.)",
+    "does not match the sharding on the respective arg": " (That is in_shardings: it refuses w or x as they are laid out here.)",
+    "explicit output sharding with device ids": " (w and x lie on eight devices, and out_shardings asks for others.)",
+}
+
+
+def _judge_step(w, what, last, want, update, x, layout, layouts, turn_):
+    """Name what is wrong with a layout or with values."""
+    values = np.asarray(w)
+    if not np.allclose(values, want, 1e-5, 1e-5):
+        if turn_ > 1 and np.allclose(values, last, 1e-5, 1e-5):
+            raise Wrong(f"{what} is what it was after step {turn_ - 1}. Does each step start from the w that it gets?")
+        if np.allclose(values, np.asarray(update(want, x)), 1e-5, 1e-5):
+            raise Wrong(f"{what} has been updated {turn_ + 1} times. How often does one step call `update`?")
+    if not w.sharding.is_equivalent_to(layout, 2):
+        laid, why = spec_text(w.sharding.spec) if hasattr(w.sharding, "spec") else "", ""
+        drifted = jax.jit(update)(jax.device_put(last, layout), jax.device_put(x, _across(layout))).sharding
+        if laid in layouts[:-1]:
+            why = " So was the w of an earlier case: `steady` gets a new w, and has to ask it."
+        elif w.sharding.is_equivalent_to(drifted, 2):
+            why = " So the compiler lays out what `update` returns, where nothing binds it."
+        elif w.sharding.is_fully_replicated:
+            why = " So each device holds all of it."
+        raise Wrong(f"{what} is laid out as {spell(w.sharding)}; expected {spell(layout)}, as it came in.{why}")
+
+
+def _across(layout):
+    """How x is laid out in the cases of `_steps_that_drift`."""
+    return NamedSharding(layout.mesh, PartitionSpec(None, "x"))
 
 
 @exercise(

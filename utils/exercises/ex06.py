@@ -219,7 +219,7 @@ def _judge_shard_map(answer, check):
     mesh = _mesh()
 
     def run(*args):
-        return answer(*args, mesh)
+        return _pair(answer(*args, mesh))  # before JAX looks at what is none
 
     args = _laid_out(mesh)
     program, compiled = traced(run, args), run
@@ -228,18 +228,31 @@ def _judge_shard_map(answer, check):
             compiled = jax.jit(run).lower(*args).compile()
         except Exception:
             compiled = run  # what is wrong shows when it is called
+    found = [] if program is None else mapped(program)
+    if any(map(is_pmap, found)):
+        raise Wrong(
+            "You use pmap, or a shard_map of blocks with pmap's axis of eight. This step has neither: x and y stay as they "
+            "come, (40, 4) and (40, 3)."
+        )
     got = _called(compiled, args)
-    _same_step(got, check)
+    try:
+        _same_step(got, check)
+    except Wrong as wrong:
+        other = any(checks_types(each) is not check for each in found)
+        raise Wrong(f"{wrong} {OTHER_RULE[check]}" if other else str(wrong)) from wrong
     _everywhere(got)
     if program is None:
         return []
-    found = mapped(program)
-    if any(map(is_pmap, found)):
-        raise Wrong("The values are right, and pmap made them. This step has none.")
     if not found:
         raise Wrong("The values are right, but no shard_map made them.")
     _shared(sum(map(product_flops, found)))
     return found
+
+
+OTHER_RULE = {
+    False: "And your shard_map has the default check, under which a gradient is another than under check_vma=False.",
+    True: "And your shard_map has check_vma=False, under which a gradient is another than under the check.",
+}
 
 
 def _judge_port_4(answer):
@@ -271,10 +284,14 @@ WHY = {  # what a message of JAX means here
     "statically infer": "Something that leaves as P() still differs from device to device: what is not averaged yet?",
     "require replication": "Something that leaves as P() still differs from device to device: what is not averaged yet?",
     "evenly divi": "A spec cuts an axis that eight does not divide. Which axis of x counts the examples?",
-    "incompatible shapes": "On a device x and y have another number of examples. Which of the two is not cut?",
+    "must refer to an axis": "The mesh has one axis, called 'data'.",
+    "sub got incompatible shapes": "On a device x and y have another number of examples. Which of the two is not cut?",
+    "add got incompatible shapes": "The mean of x has 4 numbers, one for each column.",
+    "does not match the sharding on": "x and y come laid out; leave them where they are.",
     "dot_general": "On a device x should have its own 5 examples, each whole: (5, 4). How is it split?",
     "squeeze": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
     "inconsistent sizes": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
+    "logical devices": "w and mean have no axis for the devices, and x and y have 40 rows: what says so, and what has to be split?",
 }
 
 
@@ -286,9 +303,8 @@ def _called(answer, args):
         raise Wrong(f"{wrong}{why}") from wrong
 
 
-def _same_step(got, check):
-    """Wrong unless these are the new w and mean, by NumPy; with the slip, where it is a known one."""
-    w, mean, x, y = _problem()
+def _pair(got):
+    """The new w and the new mean; Wrong where it is anything else."""
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         raise Wrong(f"You return {_what(got)}; expected two arrays: the new w and the new mean.")
     if [getattr(value, "shape", None) for value in got] == [(4,), (4, 3)]:
@@ -303,29 +319,47 @@ def _same_step(got, check):
             )
         if not isinstance(value, (jax.Array, np.ndarray)) or has != shape:
             raise Wrong(f"Your {name} is {_what(value)}; expected an array of shape {shape}.")
+    return got
+
+
+def _same_step(got, check):
+    """Wrong unless these are the new w and mean, by NumPy; with the slip, where it is a known one."""
+    w, mean, x, y = _problem()
+    got = _pair(got)
     # By hand: the gradient of the mean of (x w - y)^2 is 2 / (40 * 3) x^T (x w - y), of all 40 rows or of a device's 5.
     parts = np.stack([2 / 15 * a.T @ (a @ w - b) for a, b in zip(np.split(x, 8), np.split(y, 8), strict=True)])
     grad, every, own = parts.mean(axis=0), x.mean(axis=0), x[:5].mean(axis=0)
     inside = "" if check else " A mean of the losses inside grad does not do it here, under pmap's rule."
+    moved = w - np.asarray(got[0], np.float64)
+    times = float((moved * grad).sum() / (0.1 * (grad * grad).sum()))
+    if np.allclose(moved, 0.1 * times * grad, rtol=1e-3, atol=1e-4) and not math.isclose(times, 1, rel_tol=1e-3):
+        rest = next((words for much, words in MOVED if math.isclose(times, much, rel_tol=1e-2, abs_tol=1e-3)), "")
+        raise Wrong(f"Your w moved {rest or f'{times:.4g} times as far as it should.'}")
     _slip("Your w", got[0], w - 0.1 * grad, {
-        "moved 8 times as far as it should: the gradient is a sum over the devices, taken for a mean.": w - 0.8 * grad,
-        "moved 64 times as far as it should: an already summed gradient was summed again, or a sum over the examples was taken "
-        "for their mean.": w - 6.4 * grad,
-        "moved an eighth as far as it should: nothing was summed over devices here, and you divide by 8.": w - grad / 80,
         f"moved by the gradient of device 0's examples alone. Nobody averaged the gradients.{inside}": w - 0.1 * parts[0],
-        "moved uphill: the gradient has to be taken away, not added.": w + 0.1 * grad,
-        "moved by the whole gradient: the rate, 0.1, is missing.": w - grad,
-        "is what came in: it did not move.": w,
     })  # fmt: skip
     _slip("Your w is right; your mean", got[1], 0.9 * mean + 0.1 * every, {
         "is that of device 0's examples alone.": 0.9 * mean + 0.1 * own,
         "takes a sum over the devices for a mean: what is new counts 8 times.": 0.9 * mean + 0.8 * every,
-        "counts what is new an eighth: nothing was summed over devices here, and you divide by 8.": 0.9 * mean + every / 80,
+        "counts what is new an eighth: somewhere an 8 is divided by that should not be.": 0.9 * mean + every / 80,
         "has 0.9 and 0.1 the other way round.": 0.1 * mean + 0.9 * every,
         "is what came in: nothing was added.": mean,
         "is that of this batch; 0.9 of the old one stays.": every,
         "has all of the old one; 0.9 of it stays.": mean + 0.1 * every,
     })  # fmt: skip
+
+
+MOVED = [  # how many times as far as it should, and what a reader is told
+    (8, "8 times as far as it should: the gradient is a sum over the devices, taken for a mean."),
+    (64, "64 times as far as it should: an already summed gradient was summed again."),
+    (1 / 8, "an eighth as far as it should: somewhere an 8 is divided by that should not be."),
+    (-1, "uphill: the gradient has to be taken away, not added."),
+    (10, "by the whole gradient: the rate, 0.1, is missing."),
+    (0, "nowhere: it is what came in."),
+    (3, "3 times as far as it should: the mean is that of all the numbers, 3 in each row of y."),
+    (120, "120 times as far as it should: a sum over all 40 x 3 numbers is taken for their mean."),
+    (15, "15 times as far as it should: a sum over a device's 5 x 3 numbers is taken for their mean."),
+]
 
 
 def _slip(name, got, want, slips):
@@ -436,10 +470,12 @@ def _judge_drop_units(answer):
     bands, rows = len({band.tobytes() for band in masks}), [row.tobytes() for row in masks.reshape(32, 64)]
     if np.array_equal(got != 0, other != 0):
         raise Wrong(
-            "Two keys drop the same units: every step would. The device's number has to go into the key, not replace it."
+            "Two keys drop the same units: every step would. A number has to go into the key, not replace it."
             if bands == 8
             else "Two keys drop the same units: nothing comes from the key. (NumPy draws once, while JAX traces the program.)"
         )
+    if all(row.all() or not row.any() for row in masks.reshape(32, 64)):
+        raise Wrong("You drop whole examples, all 64 units or none. Each unit is kept or dropped on its own.")
     if all(len({row.tobytes() for row in band}) == 1 for band in masks):
         raise Wrong(
             "Examples of one device drop the same units. The mask has the shape of the units, a row for each example."
@@ -456,8 +492,9 @@ def _judge_drop_units(answer):
         )
     factor = got[got != 0] / whole[got != 0]
     if not np.allclose(factor, 2):
+        times = " to ".join(dict.fromkeys(f"{value:.3g}" for value in (factor.min(), factor.max())))
         raise Wrong(
-            f"What you keep is {factor[-1]:.3g} times what it was; expected 2 times, so that the sum stays what it was on average."
+            f"What you keep is {times} times what it was; expected 2 times, so that the sum stays what it was on average."
         )
     moved = np.flatnonzero(((on(4)(0) != 0) != (got != 0)).any(axis=1))
     if moved.size:
@@ -527,6 +564,8 @@ def _name_share(got, batch, n):
 
     want, hits, ones = shares(right * weights, weights), np.bincount(labels, right * weights, 10), np.ones_like(weights)
     own = np.stack([shares(r * w, w, y) for r, y, w in zip(*(np.split(a, n) for a in batch), strict=True)])
+    real = np.bincount(labels, weights, 10)
+    every = np.maximum([np.bincount(y, w, 10) for y, w in zip(*(np.split(a, n) for a in batch[1:]), strict=True)], 1)
     means = "A mean of the devices' shares gives a device with one example of a digit the weight of one with three."
     slips = [
         (want, ""),
@@ -535,6 +574,11 @@ def _name_share(got, batch, n):
         (shares(right * weights, ones), "The padding is counted as wrong answers. Divide by the number of real ones."),
         (shares(right - (1 - weights), weights), "You take the padding for right answers; some of it is called wrong."),
         (hits, "That is how many are right. Divide by how many there are of each digit."),
+        (want * real / (real + 1), "You divide by one more than there are."),
+        (real, "That is how many real examples there are of each digit. Of how many is the answer right?"),
+        (1 - want, "That is the share of wrong answers."),
+        (hits / hits.sum(), "You divide by all the right answers. Divide by the real examples of each digit."),
+        (hits / every.sum(axis=0), "A device that has none of a digit counts one. Add up first."),
         (hits / weights.sum(), "You divide by all the real examples. Divide by those of each digit."),
         (np.full(10, hits.sum() / weights.sum()), "That is the share over all digits, ten times."),
         (np.nan_to_num(own).sum(axis=0), "The devices' shares are added up. Add up the counts, then divide."),
@@ -548,7 +592,7 @@ def _name_share(got, batch, n):
     words = next((words for value, words in slips if np.allclose(got, value, atol=1e-4, equal_nan=True)), unknown)
     if words:
         digit = int(np.flatnonzero(~np.isclose(got, want, atol=1e-4))[0])
-        counts = f"{hits[digit]:.0f} of {np.bincount(labels, weights, 10)[digit]:.0f}"
+        counts = f"{hits[digit]:.0f} of {real[digit]:.0f}"
         raise Wrong(f"For digit {digit} you say {got[digit]:.4f}; expected {counts}, {want[digit]:.4f}. {words}")
 
 
@@ -583,11 +627,13 @@ def _judge_bytes_per_step(answer):
             "frozen layers have no gradient to send": sum(each),
             "those are the frozen layers; the others are trained": sum(each[:frozen]),
             "the first layers are frozen, not the last": sum(each[: len(each) - frozen]),
+            "one frozen layer is counted, too": sum(each[max(frozen - 1, 0) :]),
             "one layer too many is left out: sizes has one entry more than there are layers": sum(each[frozen + 1 :]),
             "the biases are missing: a layer of a inputs and b outputs has b more": sum(
                 a * b for a, b in layers[frozen:]
             ),
             "a layer has a bias for each output, not for each input": sum(a * b + a for a, b in layers[frozen:]),
+            "a layer has a bias for each output, and none for an input": sum(a * b + a + b for a, b in layers[frozen:]),
             "a layer has a bias for each output, not one": sum(a * b + 1 for a, b in layers[frozen:]),
             "the layers' numbers are added up, not multiplied": math.prod(sizes),
             "a layer has a weight for each pair of an input and an output": sum(sizes[frozen:]),
@@ -609,6 +655,7 @@ def _judge_bytes_per_step(answer):
                         "every device gets the whole gradient of every other; a ring sends sums, an n-th a step",
                     ),
                     (n - 1, "you send the whole gradient in each step; a step sends an n-th"),
+                    (n / (n - 1), "(n - 1)/n is upside down"),
                     (1 / n, "you count one step of n - 1"),
                     ((n - 1) / n**2, "you divide by n twice: 2 (n - 1) steps, an n-th of the gradient in each"),
                 ],
@@ -620,7 +667,7 @@ def _judge_bytes_per_step(answer):
                 ],
                 "together": [(n, "that is what all the devices send together")],
             },
-            "what does each device put in, and how much of it does an all-reduce send?",
+            "look at what each device puts in, and at how much of it an all-reduce sends",
         )
 
 
@@ -651,17 +698,21 @@ def _judge_most_devices(answer):
             ),
             {"one": 1, "batch": batch, "work": 6, "passes": 2, "width": 4, "rates": wire / flops, "turned": 1},
             {
-                "one": [(0, "the (n - 1)/n of the all-reduce is taken for 1")],
+                "one": [
+                    (0, "the (n - 1)/n of the all-reduce is taken for 1"),
+                    (-1, "of 8 (n - 1) = ..., the 1 comes to the other side with a plus"),
+                ],
                 "work": [
                     (
                         2,
                         "2 FLOPs for each parameter and example are the forward pass; the backward pass takes two more products",
                     ),
                     (4, "4 FLOPs for each parameter and example are the backward pass alone"),
+                    (3, "3 products for each parameter and example are 6 FLOPs: a multiplication and an addition each"),
                     (5.4, "5.4 FLOPs are those of the small network above; take 6"),
                     (1, "the 6 FLOPs for each parameter and example are missing"),
                 ],
-                "passes": [(1, HALF)],
+                "passes": [(1, HALF), (2 * 7 / 8, "7/8 is the (n - 1)/n of eight devices, and n is what you look for")],
                 "width": [
                     (1, NUMBERS),
                     (2, "the gradients are float32, 4 bytes"),
@@ -706,7 +757,7 @@ def _judge_clip(answer):
         except Wrong as wrong:
             why = {
                 "unbound axis name": " The mesh has the axes 'data' and 'model'.",
-                "bool": " Inside the program a norm has no value yet: jnp.minimum or jnp.where can compare it, Python cannot.",
+                "racer": " Inside the program a norm has no value yet: jnp.minimum or jnp.where can compare it, Python cannot.",
             }
             raise Wrong(f"{wrong}{next((words for said, words in why.items() if said in str(wrong)), '')}") from wrong
         given = np.stack(np.split(gw, m, axis=1)), np.broadcast_to(gb, (m, 7))
@@ -742,6 +793,23 @@ def _name_scale(scales, parts, gb, limit):
     ):
         if math.isclose(of_w, value, rel_tol=1e-3):
             raise Wrong(f"{begins}: {words}.")
+    every, own = np.append(parts, gb), np.sqrt(squares)
+    for value, words in (
+        (math.sqrt(squares.sum()) + math.sqrt(bias), "the norms of gw and gb are added up"),
+        (own.sum() + math.sqrt(bias), "the norms of the parts and of gb are added up"),
+        (np.sqrt(squares + bias).sum(), "the norms that the devices of 'model' have are added up"),
+    ):
+        if math.isclose(limit / of_w, value, rel_tol=1e-3):
+            raise Wrong(f"{begins}: {words}; it is their squares that add up.")
+    for value, words in (
+        (
+            np.abs(every).sum(),
+            "you add up the sizes of the numbers, and the norm is the root of the sum of their squares",
+        ),
+        (math.sqrt(squares.max() + bias), "you take the largest part of gw; the squares of all its parts add up"),
+    ):
+        if math.isclose(limit / of_w, value, rel_tol=1e-3):
+            raise Wrong(f"{begins}: {words}.")
     held = "and the devices of 'data' hold copies"
     words = named_slips(
         (limit / of_w) ** 2,  # the squares that the reader's norm has
@@ -756,6 +824,7 @@ def _name_scale(scales, parts, gb, limit):
                     float(np.sqrt(squares).sum() ** 2),
                     "the norms of the parts are added up; it is their squares that add up",
                 ),
+                (d * float(squares[0]), f"gw is added up over 'data', {held}; its parts lie along 'model'"),
                 (0, "gw is not in your norm"),
             ],
             "gb": [

@@ -40,9 +40,13 @@ def body(each: Any) -> Any:
 
 
 def is_pmap(each: Any) -> bool:
-    """Is it a `pmap`? Before 0.8 an operation of its own; since then a `shard_map` whose devices get blocks of one slice."""
-    shapes = [v.aval.shape for v in body(each).invars]
-    return each.primitive.name == "xla_pmap" or any(len(shape) > 2 and shape[0] == 1 for shape in shapes)
+    """Is it a `pmap`? Before 0.8 an operation of its own; since then a `shard_map` that begins by taking the axis of one
+    out of each block of its cut arguments."""
+    if each.primitive.name == "xla_pmap":
+        return True
+    cut = [v for v, spec in zip(body(each).invars, each.params["in_specs"], strict=True) if any(tuple(spec))]
+    first = body(each).eqns[: len(cut)]
+    return bool(cut) and [one.invars[0] for one in first if one.primitive.name == "squeeze"] == cut
 
 
 def checks_types(each: Any) -> bool:
