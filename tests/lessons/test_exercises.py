@@ -86,6 +86,7 @@ def test_the_table_of_right_answers_has_enough_of_them(exercise):
 
 
 @EACH_DEMANDED
+@pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a change may hand JAX a generator
 def test_each_change_of_a_solution_is_refused(exercise):
     """In one place, by `tests.mutants`; but for the changes that compute the same, which the table lists with why."""
     same_, quick = dict(SAME.get(exercise, [])), dataclasses.replace(exercise, seconds=5)
