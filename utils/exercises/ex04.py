@@ -490,7 +490,7 @@ def _too_late(answer, a, b, mesh):
     except Wrong:
         return ""
     late = "dot_general" in names and "reshard" in names[names.index("dot_general") :]
-    return " (`reshard` comes after the work: it lays out a product that is computed already.)" if late else ""
+    return " (It is laid out anew after it is computed: too late for the work.)" if late else ""
 
 
 @exercise(
