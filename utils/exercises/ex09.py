@@ -728,7 +728,10 @@ def _judge_exposed(answer):
     "Sort all starts and ends: between two neighbours nothing changes. Which kinds are there, in each such stretch?",
 )
 def exposed(bars):
-    """Return the µs in which a device sends and does not compute. Bars: (kind, start, end)."""
+    """Return the µs in which a chip sends and does not compute.
+
+    Bars: (kind, start, end).
+    """
     total = 0
     moments = sorted({moment for kind, start, end in bars for moment in (start, end)})
     for begin, until in pairwise(moments):
