@@ -193,6 +193,15 @@ WRONG = {
     ],
     ex04.without_right: [
         (
+            lambda s, k: jnp.where(s == jnp.take_along_axis(s, k[:, None], 1), 0, s),
+            "a score that is as large as the label's, in the same row, is zero as well",
+        ),
+        (lambda s, k: s * (1 - jax.nn.one_hot(k, 128)), "0 * inf and inf - inf are no numbers"),
+        (lambda s, k: s - jnp.take_along_axis(s, k[:, None], 1) * jax.nn.one_hot(k, 128), "your result has nan"),
+        (lambda s, k: jax.vmap(lambda row, at: row.at[at].multiply(0))(s, k), "your result has nan"),
+        (lambda s, k: jax.vmap(lambda row, at: row.at[at].add(0))(s, k), "the scores are as they were"),
+        (lambda s, k: jax.vmap(lambda row, at: row.at[at - 1].set(0))(s, k), "the zeros stand one place before"),
+        (
             lambda scores, labels: labelled(scores, labels).set(0),
             "Right values, and on the 2 by 4 mesh each device sends 448",
         ),
@@ -229,6 +238,10 @@ WRONG = {
         (lambda scores, labels: np.asarray(scores), "raised TracerArrayConversionError"),
     ],
     ex04.typed_product: [
+        (
+            lambda a, b, mesh: matmul(P("x"))(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), mesh).astype(jnp.float32),
+            "Your product differs in",
+        ),
         (lambda a, b, mesh: a @ b, "so JAX asks you for the layout of the result"),
         (matmul(P()), "your product is float32[48,80], and each device computes 122,880 FLOPs, 2 times an eighth"),
         (matmul(P("y")), "float32[48@y,80], and each device computes 122,880 FLOPs, 2 times an eighth"),
@@ -269,9 +282,9 @@ RIGHT = {
     ],
     ex04.without_right: [
         lambda scores, labels: jnp.where(jnp.arange(128) == labels[:, None], 0, scores),
-        lambda scores, labels: scores * (1 - jax.nn.one_hot(labels, 128)),
+        lambda scores, labels: jnp.where(jax.nn.one_hot(labels, 128, dtype=bool), 0, scores),
         lambda scores, labels: jax.vmap(lambda r, i: lax.dynamic_update_slice(r, jnp.zeros(1), (i,)))(scores, labels),
-        lambda scores, labels: scores - scores * jax.nn.one_hot(labels, 128),
+        lambda scores, labels: jax.vmap(lambda row, at: row.at[at].set(0))(scores, labels),
         jax.jit(jax.vmap(lambda row, label: jnp.where(jnp.arange(row.size) == label, 0.0, row))),
     ],
     ex04.typed_product: [

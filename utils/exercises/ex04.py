@@ -209,7 +209,7 @@ def _steps(program: Callable, *args: jax.Array) -> list[tuple[str, list]]:
 def _passed_over(steps: list[tuple[str, list]]) -> str:
     """What is to be said where the program has a `device_put`."""
     inside = any(name == "device_put" and given for name, given in steps)
-    return " `jax.device_put` inside of a compiled program lays out nothing." if inside else ""
+    return " `jax.device_put` inside of a compiled program lays out nothing, on automatic axes." if inside else ""
 
 
 def _place(mesh, array, *spec):
@@ -349,6 +349,9 @@ def _judge_without_right(answer):
     program = None
     for case in range(2):  # the second has other labels, and the same program
         scores, labels = rng.normal(size=(64, 128)).astype(np.float32), rng.integers(0, 128, 64)
+        if case:  # scores that are masked out, at the label and elsewhere, and one as large as the label's
+            scores[3, labels[3]] = scores[5, (labels[5] + 9) % 128] = -np.inf
+            scores[7, (labels[7] + 9) % 128] = scores[7, labels[7]]
         want = scores.copy()
         want[rows, labels] = 0
         placed = _place(mesh, scores, ("x", "y")), _place(mesh, labels.astype(np.int32), ("x", "y"))
@@ -357,6 +360,13 @@ def _judge_without_right(answer):
         got = program(*placed)
         if got.shape == (64,) and np.allclose(got, scores[rows, labels]):
             raise Wrong("You return the scores of the right classes; expected all scores, with a zero in their places.")
+        if got.shape == want.shape and np.isnan(got).any():
+            raise Wrong(
+                "Where a score is -inf, as masked ones are, your result has nan: 0 * inf and inf - inf are no numbers. "
+                "Expected a zero at the label's place, and the score elsewhere."
+            )
+        if case and got.shape == want.shape and np.asarray(got)[7, (labels[7] + 9) % 128] == 0:
+            raise Wrong("In your result a score that is as large as the label's, in the same row, is zero as well.")
         if got.shape == want.shape:
             for slip, other in _other_zeros(scores, labels).items():
                 if np.allclose(got, other, atol=1e-6):
@@ -384,7 +394,8 @@ def _judge_without_right(answer):
 
 def _other_zeros(scores, labels):
     """What people return in place of it."""
-    at, one = scores * np.eye(128)[labels], np.eye(128)[labels]
+    one = np.eye(128)[labels]
+    at = np.where(one, scores, 0)
     return {
         "the columns of all labels are zero in every row": np.where(np.isin(range(128), labels), 0, scores),
         "whole rows are zero": np.where(np.isin(range(64), labels)[:, None], 0, scores),
@@ -394,7 +405,8 @@ def _other_zeros(scores, labels):
         "there is a 1 at the label's place and no score": one,
         "there is a 0 at the label's place, and a 1 for every score": 1 - one,
         "the zeros stand one place after the labels": np.where(np.roll(one, 1, axis=1), 0, scores),
-        "nothing is written: `.at[...].set(...)` returns a new array": scores,
+        "the zeros stand one place before the labels": np.where(np.roll(one, -1, axis=1), 0, scores),
+        "nothing is written: the scores are as they were (`.at[...].set(...)` returns a new array)": scores,
         "1 is taken away at the label's place": scores - one,
     }
 
@@ -410,12 +422,12 @@ def without_right(scores, labels):
 
 def _judge_typed_product(answer):
     rng = np.random.default_rng(0)
-    one, two = (rng.integers(-4, 5, shape).astype(np.float32) / 2 for shape in ((48, 64), (64, 80)))
+    one, two = (rng.normal(size=shape).astype(np.float32) for shape in ((48, 64), (64, 80)))
     for sizes in ((2, 4), (4, 2)):
         mesh = make_mesh(sizes, ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
         a, b = _place(mesh, one, None, "y"), _place(mesh, two, "y")
         got, flops, sent, words = _typed(answer, a, b, mesh)
-        if got.shape == (80, 48) and np.array_equal(got, (one @ two).T):
+        if got.shape == (80, 48) and np.allclose(got, (one @ two).T, atol=1e-5):
             raise Wrong("Your product has shape (80, 48): it is b.T @ a.T, the transpose of a @ b.")
         same(got, one @ two, "Your product")
         _lies_on(mesh, got)
@@ -476,7 +488,12 @@ def _called(answer, a, b, mesh):
 
 
 def _lies_on(mesh, got):
-    if getattr(got.sharding, "mesh", None) != mesh:
+    on = getattr(got.sharding, "mesh", None)
+    if on != mesh and on is not None and AxisType.Explicit in on.axis_types:
+        raise Wrong(
+            f"Your product lies on {spell(got.sharding)}, a mesh of its own; expected one on the mesh that is handed in."
+        )
+    if on != mesh:
         raise Wrong(
             f"Your product lies on {spell(got.sharding)}, and its layout is not part of its type there: "
             f"{jax.typeof(got)}. Expected an array on the typed mesh that is handed in."
