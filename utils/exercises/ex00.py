@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -622,7 +623,7 @@ def _judge_clipped(answer):
             ):
                 raise Wrong(f"{wrong} Here params is {_form(params)}; any pytree may come.") from wrong
             raise
-        if jax.tree.structure(got) != form:
+        if isinstance(got, Iterator) or jax.tree.structure(got) != form:
             what = (
                 shown(got) if isinstance(got, (int, float, np.ndarray, jax.Array, type(None))) else type(got).__name__
             )

@@ -39,6 +39,11 @@ class Watched:
         return [cost.read(module.to_string()) for one in self._executables for module in one.hlo_modules()]
 
     @property
+    def flops(self) -> float:
+        """FLOPs of these programs on all devices together, as XLA counts them: those of single elements, too."""
+        return sum((one.cost_analysis().get("flops") or 0) * len(one.local_devices()) for one in self._executables)
+
+    @property
     def sent(self) -> Counter[str]:
         """Bytes that a device sends, by the kind of collective, if each of these programs ran once."""
         found: Counter[str] = Counter()
