@@ -383,6 +383,14 @@ def test_the_error_of_a_program_made_of_the_answer_is_the_readers(devices):
     assert verdict.message.startswith("Not yet. Your function raised ")
 
 
+def test_an_error_that_breaks_off_with_a_colon_is_told_with_its_next_line():
+    def of_three_lines(x):
+        raise ValueError("The types differ:\n\n  one has 3, the other 4\n  and more")
+
+    message = judged(lambda answer: answer(2)).verdict(of_three_lines).message
+    assert message == "Not yet. Your function raised ValueError: The types differ: one has 3, the other 4"
+
+
 def test_an_error_without_words_is_told_with_its_line():
     def without(x):
         raise AssertionError

@@ -127,6 +127,15 @@ def both_ways(to_right, to_left, right=-1, left=1, own=True, wrap=True):
     return gather
 
 
+def middle_twice(block):
+    me, right, left = lax.axis_index("i"), block, block
+    out = varying(jnp.zeros((8, *block.shape)), "i").at[me].add(block)
+    for step in range(1, 5):
+        right, left = lax.ppermute(right, "i", RIGHT_PAIRS), lax.ppermute(left, "i", LEFT_PAIRS)
+        out = out.at[(me - step) % 8].add(right).at[(me + step) % 8].add(left)
+    return out.reshape(-1)
+
+
 def in_halves(block):
     """The first half of each block to the right, the second to the left, seven sends each."""
     cut = block.size // 2
@@ -300,6 +309,25 @@ def way_back_without_width(g, b):
     return out
 
 
+def way_back_of_travelling_g(g, b):
+    me = lax.axis_index("i")
+    out = varying(jnp.zeros((8, g.shape[0], len(b))), "i")
+    for step in range(8):
+        out = out.at[(me - step) % 8].set(g @ b.T)
+        g = lax.ppermute(g, "i", RIGHT_PAIRS) if step < 7 else g
+    return out.swapaxes(0, 1).reshape(g.shape[0], -1)
+
+
+def way_back_with_shared_start(g, b):
+    def step(carry, number):
+        out, piece = carry
+        at = (lax.axis_index("i") - number) % 8 * len(b)
+        out = lax.dynamic_update_slice_in_dim(out, g @ piece.T, at, axis=1)
+        return (out, lax.ppermute(piece, "i", RIGHT_PAIRS)), None
+
+    return lax.scan(step, (jnp.zeros((g.shape[0], 8 * len(b))), b), jnp.arange(8))[0][0]
+
+
 def way_back_of_own_piece(g, b):
     me, k = lax.axis_index("i"), b.shape[0]
     out = varying(jnp.zeros((g.shape[0], 8, k)), "i")
@@ -352,6 +380,11 @@ WRONG = {
         ),
         (of_loss(lambda *a: psum(squares(*a)) / lax.pmax(a[3].sum(), "i")), "by what is it divided?"),
         (masked_late, "masked too late"),
+        (of_loss(lambda w, x, y, real: right_loss(w, x, y, 1 - real)), "that of the padded rows"),
+        (
+            of_loss(lambda *a: psum(squares(*a[:3], 1 - a[3]).sum()) / psum(a[3].sum())),
+            "of the squares of the padded rows",
+        ),
         (by_hand(1), "half of the right one"),
         (by_hand(-2), "with its sign turned"),
         (of_loss(lambda w, x, y, real: right_loss(w, x[:4], y[:4], real[:4])), "is it divided"),
@@ -377,7 +410,7 @@ WRONG = {
         (two_axes(BY_MODEL, lambda s: lax.psum(s.mean(), "model")), "too large by the number of all devices"),
         (
             two_axes(BY_MODEL, lambda s: lax.psum(s.mean(), ("data", "model"))),
-            "Not yet. Your ",
+            "along `model`",
         ),  # 0.7.2 accepts it, 0.10.2 refuses it
         (two_axes(BY_MODEL, lambda s: lax.psum(MEAN(s), "model")), "too large by the number of devices along `model`"),
         (two_axes(over(lax.pmean, "model"), MEAN), "a product is a sum over columns, not a mean"),
@@ -398,6 +431,14 @@ WRONG = {
             lambda w, x, y: jax.grad(lambda w: MEAN(lax.psum(x @ w - y, "model") ** 2))(w),
             "y is subtracted once, from the whole sum",
         ),
+        (two_axes(lambda p: p, along(jnp.mean, "data", "model")), "the loss needs nothing there"),
+        (two_axes(BY_MODEL, lambda s: s.mean() / 2), "right on the 2 by 4 mesh, and on the 4 by 2 mesh 2 times"),
+        (
+            two_axes(BY_MODEL, jnp.mean, after=over(lax.pmean, "model"), own_copy=True),
+            "and a mean along `model` of gradients by different weights",
+        ),
+        (two_axes(BY_MODEL, jnp.mean, after=BY_MODEL, own_copy=True), "and a sum along `model` of gradients"),
+        (two_axes(BY_MODEL, MEAN, after=BY_BOTH), "along `"),  # 0.7.2 gives a sum, 0.10.2 refuses it
         (two_axes_gathered, "Right values on every device, and their type is float32[5]{V:(data,model)}"),
         (two_axes_of_all_weights, "returns an array of shape"),
         (lambda w, x, y: None, "Does it end with `return`?"),
@@ -415,6 +456,7 @@ WRONG = {
         (direct_jumps, "which is no neighbour of it"),
         (own_each_time, "does each step send on what has arrived?"),
         (without_wrap, "No pair sends from device 7 to device 0"),
+        (middle_twice, "stands twice block 4"),
         (adding, "is what arrives added up, where it is to be kept?"),
         (lambda block: lax.all_gather(block, "i", tiled=True), "You use all-gather; only sends"),
         (lambda block: lax.all_gather(block, "i"), "shape (8, 6); expected (48,)"),
@@ -431,6 +473,8 @@ WRONG = {
         (way_back(wide=False), "returns an array of shape (3, 2); expected (3, 16)"),
         (way_back(product=lambda g, piece: g @ piece), "Your function raised "),
         (way_back_in_order_of_arrival, "in an order that begins at the device itself"),
+        (way_back_of_travelling_g, "g travels, where the pieces of b are to"),
+        (way_back_with_shared_start, "input carry component"),
         (way_back_without_width, "are they written one over the other?"),
         (way_back_of_own_piece, "does each step send on what has arrived?"),
         (way_back_of_kept_pieces, "pieces of b in between; at most 4 are asked"),
@@ -538,13 +582,13 @@ GUESSES = {
     ex05b.on_top: (
         {
             "mean inside, then pmean": 1,
-            "mean inside, then psum": 8,
+            "mean of the gathered": 8,
             "local, then pmean": 8,
             "local, then psum": 64,
         },
         [
             ((8, None, None, None), "the mean of eight equal numbers"),
-            ((None, 1, None, None), "eight equal numbers are added up"),
+            ((None, 1, None, None), "typed as varying: eight losses"),
             ((None, None, 1, None), "before the pmean it is the sum"),
             ((None, None, None, 8), "before the psum it is the sum"),
         ],
@@ -583,7 +627,15 @@ GUESSES = {
             ((None, None, "no"), "one value"),
         ],
     ),
-    ex05b.sent_back: (4, [(2, "it went to the right"), (3, "which device multiplied it"), (28, "not all")]),
+    ex05b.sent_back: (  # 2 arrives, 4 comes back
+        6,
+        [
+            (2, "stands in another loss"),
+            (4, "in its own loss, too"),
+            (3, "its x itself"),
+            (28, "two losses, not in all"),
+        ],
+    ),
     ex05b.through: (
         {"psum": 1, "ring": 8},
         [((8, None), "counts once"), ((None, 1), "JAX cannot know"), ((0.125, None), "nothing divides")],
@@ -599,8 +651,5 @@ GUESSES = {
             (3_072, "128 numbers after the second product"),
         ],
     ),
-    ex05b.names_y: (
-        "refuses it",
-        [("accepts it", "manual axes alone"), ("ignores it", "not a hint"), ("yes", "expected 'accepts it'")],
-    ),
+    ex05b.whole_weights: (0, [(768, "no partial sum"), (24_576, "no partial sum"), (512, "the pmean along x")]),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import jax
@@ -93,7 +94,9 @@ on_top = Prediction(
             1 / 8: "the mean of eight equal numbers is that number",
             8: "the mean of eight equal numbers is that number",
         },
-        "mean inside, then psum": {1 / 8: "eight equal numbers are added up"},
+        "mean of the gathered": {
+            1 / 8: "what all_gather gives is typed as varying: eight losses, each the mean of all"
+        },
         "local, then pmean": {
             1 / 8: "before the pmean it is the sum of the eight devices' gradients, on each of them",
             8: "it is the sum of the eight devices' gradients, and pmean leaves it as it is",
@@ -157,10 +160,10 @@ same_copies = Choice(
 sent_back = Prediction(
     "",
     {
-        2 / 4: "it went to the right: which device multiplied it?",
-        3 / 4: "that is the number of the device that has it; which device multiplied it?",
-        28 / 4: "one device has multiplied it, not all",
-        1 / 4: "what arrives is multiplied by the number of the device",
+        2 / 6: "that is what arrives, for its own loss; its x was sent on, and stands in another loss, too",
+        4 / 6: "that is what comes back from the loss of device 4; its x stands in its own loss, too",
+        3 / 6: "that is its x itself: which numbers is it multiplied by?",
+        28 / 6: "its x stands in two losses, not in all",
     },
     ranks=True,
 )
@@ -195,12 +198,13 @@ mean_first = Prediction(
         1 / 2: "there and back: 2 x 3/4 of the operand",
     },
 )
-names_y = Choice(
+whole_weights = Prediction(
+    "bytes",
     {
-        "accepts it": "the specs speak of manual axes alone, and y is none",
-        "ignores it": "a spec is not a hint; one that it cannot follow it refuses",
-        "refuses it": "",
-    }
+        768: "that was for weights in quarters: partial sums had to be added; a device with whole weights has no partial sum",
+        24_576: "that was for weights in quarters: partial sums had to be added; a device with whole weights has no partial sum",
+        512: "that is the pmean along x",
+    },
 )
 
 
@@ -255,6 +259,11 @@ def _masked_slips(w, x, y, real):
     means = each.sum(0)
     return {
         "": total / n,
+        "that of the padded rows: the mask is the wrong way round": (every.sum(0) - total) / (48 - n),
+        "that of the squares of the padded rows, divided by the number of real ones: the mask is the wrong way round": (
+            every.sum(0) - total
+        )
+        / n,
         "8 times too large: the gradient by a shared w is summed over the devices already. Do you sum once more, is each "
         "device's loss already that of all, or do you divide by the devices' mean count?": 8 * total / n,
         "64 times too large: the gradient by a shared w is summed over the devices already, your own sum comes on top, "
@@ -400,6 +409,8 @@ def _two_axis_slips(sizes, w, x, y):
         "that of partial predictions: each device takes its five columns for all of them. A prediction needs a sum along "
         "`model`": alone.sum(0) / rows,
         "that of partial predictions, and too large by the number of devices along `data`": alone.sum(0) / 3,
+        "that of partial predictions, divided by the number of devices along `model` as well: a prediction needs a sum along "
+        "`model`, and the loss needs nothing there": alone.sum(0) / rows / m,
         "that of predictions which are added up along `data`: the devices along `data` have other rows, those along `model` "
         "the other columns": by_data / rows,
         "that of predictions which are added up along `data`, and of a mean along `model`: the two axes have changed "
@@ -424,14 +435,32 @@ def _two_axis_slips(sizes, w, x, y):
         "that of the rows of its own place along `data`: along `data` nothing is added up": right / 3,
         "that of the rows of its own place along `data`, divided by the number of all rows: along `data` nothing is added "
         "up": right / rows,
+        "that of the rows of its own place along `data`, and a mean along `model` of gradients by different weights: which "
+        "devices have the other rows of a column?": np.broadcast_to(right.mean(1, keepdims=True) / 3, (d, m, 5)),
+        "that of the rows of its own place along `data`, and a sum along `model` of gradients by different weights: which "
+        "devices have the other rows of a column?": np.broadcast_to(right.sum(1, keepdims=True) / 3, (d, m, 5)),
         "that of the sum over all rows, not of the mean": total,
         "half of the right one: the derivative of a square is twice its root": total / rows / 2,
         "the right one with its sign turned": -total / rows,
         "a sum along `model` of gradients by different weights: each device has its own five": (total / rows).sum(0),
         "a mean along `model` of gradients by different weights: each device has its own five": (total / rows).mean(0),
+        "a sum along both axes of gradients: along `model` they are by different weights, and along `data` they are summed "
+        "already": d * (total / rows).sum(0),
         "too small by the number of devices along `data`: you divide by it twice": total / rows / d,
         "too small by the number of devices along `model`": total / rows / m,
     }
+
+
+def _refuse_mixed_axes(said):
+    """JAX 0.10 on refuses a sum along two axes of a value that varies along one; say so in this lesson's words."""
+    found = re.search(r"can only accept axis_name which .* input type: (\S+), axes: \('(\w+)', '(\w+)'\)", said)
+    if found:
+        kind, *axes = found.groups()
+        shared = [axis for axis in axes if not re.search(rf"\b{axis}\b", kind)]
+        raise Wrong(
+            f"You sum or average a {kind} along {axes[0]!r} and {axes[1]!r}, and JAX refuses it: along `{shared[0] if shared else axes[0]}` "
+            "this value is one shared number. Along which axis do the devices have something to add?"
+        )
 
 
 def _judge_two_axis_gradient(answer):
@@ -439,12 +468,22 @@ def _judge_two_axis_gradient(answer):
     fits = None  # what explains all that is seen so far; "" is the right gradient
     for sizes in ((2, 4), (4, 2)):
         case = _two_axis_case(sizes)
-        program, found = _compiled(answer, make_mesh(sizes, axes), (5,), specs, axes, case)
+        try:
+            program, found = _compiled(answer, make_mesh(sizes, axes), (5,), specs, axes, case)
+        except Wrong as error:
+            _refuse_mixed_axes(str(error))
+            raise
         got, slips = np.asarray(program(*case)), _two_axis_slips(sizes, *case)
         same_ = {words for words, other in slips.items() if np.allclose(got, other, rtol=1e-4, atol=1e-6)}
-        fits = same_ if fits is None else fits & same_
+        before, fits = fits, same_ if fits is None else fits & same_
         if not fits:
             want = np.broadcast_to(slips[""], got.shape)
+            times = np.median(got / want)
+            if before and "" in before and times > 0 and np.allclose(got, times * want, rtol=1e-4, atol=1e-6):
+                raise Wrong(
+                    f"Your gradient is right on the 2 by 4 mesh, and on the 4 by 2 mesh {times:.4g} times the right one. Which "
+                    "number in your function belongs to the first mesh alone?"
+                )
             along, model, at = (int(i) for i in np.argwhere(~np.isclose(got, want, rtol=1e-4, atol=1e-6))[0])
             raise Wrong(
                 f"On the {sizes[0]} by {sizes[1]} mesh, on the device at place {along} along `data` and {model} along `model`, "
@@ -497,6 +536,10 @@ def _refuse_places(rows, blocks, thing, pairs):
     device, place = (int(i) for i in wrong[0])
     there = found[device, place]
     what = {-1: "nothing (zeros)", -2: f"something that is no {thing}"}.get(there, f"{thing} {there}")
+    if there == -2 and np.allclose(rows[device, place], 2 * blocks[device, place], rtol=1e-5):
+        raise Wrong(
+            f"On device {device}, at place {place}, stands twice {thing} {place}. Does it arrive from both sides, and is added up?"
+        )
     clue = _clue(found, device, thing, pairs)
     raise Wrong(f"On device {device}, at place {place}, stands {what}; {thing} {place} belongs there.{clue}")
 
@@ -585,7 +628,7 @@ def _judge_gather_both_ways(answer):
 def gather_both_ways(block):
     """Per device: its block (k,) -> all eight, (8 * k,), by sends to both sides."""
     me, left, right = jax.lax.axis_index("i"), block, block
-    out = jnp.zeros((8, *block.shape)).at[me].set(block)
+    out = jnp.zeros((8, *block.shape), block.dtype).at[me].set(block)
     for step in range(1, 5):
         right = jax.lax.ppermute(right, "i", [(i, (i + 1) % 8) for i in range(8)])
         out = out.at[(me - step) % 8].set(right)
@@ -604,7 +647,13 @@ def _judge_rotating_transposed(answer):
     found = cost(program)
     if any(c.kind == "all-gather" for c in found):
         raise Wrong("You use all-gather, and then a device holds all of b. Let its pieces pass, by jax.lax.ppermute.")
-    _refuse_places(rows, blocks, "slice", set(_sends(found, 40)))
+    load = _sends(found, 40)
+    if load and np.allclose(rows, np.einsum("prm,dkm->dprk", g.reshape(8, 3, 5), b.reshape(8, 2, 5)), rtol=1e-5):
+        raise Wrong(
+            "On device 0, at place 1, stand rows of g from device 1 times the piece of b from device 0: g travels, where the "
+            "pieces of b are to, and the result is to be of the device's own rows."
+        )
+    _refuse_places(rows, blocks, "slice", set(load))
     large = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((64, 256), (768, 256))]
     found, piece = cost(_quickly(on_eight(part(answer, (8, 768)), P("i"), P("i")).lower(*large))), 96 * 256 * 4
     sent = found.bytes_sent / piece
