@@ -98,8 +98,8 @@ accumulated = Prediction(
             5: "nothing is sent in the loop: each device adds up its own four gradients, and their mean comes once",
         },
         "check on": {
-            1: "with the check on a gradient by replicated parameters arrives summed, in each turn of the loop",
-            4: "the four arrive summed, and the pmean after the loop is sent, too",
+            1 / 5: "with the check on a gradient by replicated parameters arrives summed, in each turn of the loop",
+            4 / 5: "the four arrive summed, and the pmean after the loop is sent, too",
         },
     },
 )
