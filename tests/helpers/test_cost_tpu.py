@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import importlib.util
 import inspect
 import os
+import re
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.helpers.test_cost import MANY, PROGRAMS, TWO, collective, counted, manual, plan, product, two_layers
+from tools import notebooks
 from utils.count.cost import cost
 from utils.count.hlo import UnknownConstruct
 
@@ -259,3 +262,29 @@ def test_tpu_slices_of_a_large_system_are_named():
     mesh = Mesh(np.array(slices).reshape(2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     with pytest.raises(UnknownConstruct, match="send"):
         cost(*collective(lambda t: lax.psum(t, "x"), "x", out=P())(mesh))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("libtpu") and importlib.metadata.version("libtpu") != "0.0.52",
+    reason="lesson 09 shows what libtpu 0.0.52 made",
+)
+def test_tpu_plan_of_lesson_09():
+    """Its two layers: in the text's order, with the first product between the halves of the second gather."""
+    mesh, rows = tpu_mesh((8,), ("i",)), P("i")
+
+    def layers(x, w1, w2):
+        h = jnp.tanh(x @ lax.all_gather(w1, "i", tiled=True))
+        return jnp.tanh(h @ lax.all_gather(w2, "i", tiled=True))
+
+    program = jax.shard_map(layers, mesh=mesh, in_specs=(rows,) * 3, out_specs=rows)
+    arguments = [plan(mesh, (n, 2048), "i", dtype=jnp.bfloat16) for n in (16384, 2048, 2048)]
+    text = jax.jit(program).lower(*arguments).compile().as_text()
+    [lesson] = [path for path in notebooks.lessons() if notebooks.number(path) == "09"]
+    [cell] = [cell for cell in notebooks.read(lesson).cells if cell.id == "overlap-plan"]
+    operations = re.findall(r'^    \("([\w.-]+)"', cell.source, re.M)
+    main = text[text.index("\nENTRY") :]
+    places = [main.index(f"%{name} = ") for name in operations]
+    assert len(operations) == 5 and places == sorted(places)
+    fused = re.search(rf"%{re.escape(operations[2])} = .*calls=%([\w.-]+)", main)[1]
+    body = text[text.index(f"%{fused} (") :].partition("\n}")[0]
+    assert all(f" {opcode}(" in body for opcode in ("convolution", "tanh", "all-gather"))

@@ -95,6 +95,14 @@ def test_what_was_sent(cut):
     assert len(seen.programs) == 1
 
 
+def test_what_was_computed(cut):
+    """By hand: a square and a sum are two for each value; placing computes nothing, and an old program is not seen."""
+    host, sums = read(...), jax.jit(lambda array: (array * array).sum())
+    assert watch(lambda: jax.device_put(host, cut)).flops == 0
+    assert 2 * host.size <= watch(lambda: sums(jax.device_put(host, cut))).flops < 2.1 * host.size
+    assert watch(lambda: sums(jax.device_put(host, cut))).flops == 0
+
+
 def test_what_an_answer_raises_goes_through_and_watching_ends():
     def broken():
         raise KeyError("x")

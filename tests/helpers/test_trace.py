@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from types import SimpleNamespace as Pretended
 
 import jax
@@ -118,6 +119,7 @@ def test_kinds(name, kind):
 
 RECORD = """
 import sys
+from collections import Counter
 import warnings
 
 from utils.devices import start_devices
@@ -229,3 +231,10 @@ def test_quiet_lets_other_lines_through(version, first, monkeypatch, capfd):
     with trace.quiet():
         os.write(2, b"no tensorflow.python.profiler\nsomething else\n")
     assert capfd.readouterr().err == first + "something else\n"
+
+
+def test_a_timeline_of_named_rows():
+    bars = (trace.Event(0, "gather", "communication", 0, 5, 0), trace.Event(1, "product", "compute", 3, 9.4, 0))
+    picture = draw.timeline(trace.Trace(bars, Counter()), "a chip", named=["links", "units"])
+    assert picture.alt == "a chip: a timeline. links: communication from 0 to 5 µs; units: compute from 3 to 9 µs."
+    assert [label.get_text() for label in picture.figure.axes[0].get_yticklabels()] == ["links", "units"]

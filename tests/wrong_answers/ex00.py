@@ -65,6 +65,11 @@ def forgets_to_return(total, x):
     total(np.pad(x, (0, power(len(x)) - len(x))))
 
 
+def shown_to_total(total, x):
+    x = np.pad(x, (0, power(len(x)) - len(x)))
+    return x if len(x) else total(x)
+
+
 def with_at(total, x):
     filled = jnp.zeros(2 ** math.ceil(math.log2(len(x))))
     return total(filled.at[: len(x)].set(x))
@@ -100,6 +105,33 @@ def with_if(v):
 
 def not_before(v):
     return jnp.where(squares(v) > 0, jnp.sqrt(squares(v)), 0.0)
+
+
+def one_for_each_zero(v):
+    return jnp.linalg.norm(jnp.where(v == 0, 1.0, v))
+
+
+def if_this(test):
+    """Safe before and after, by a test that other vectors than 0 do not pass, either."""
+
+    def answer(v):
+        good = test(v)
+        return jnp.where(good, jnp.linalg.norm(jnp.where(good, v, 1.0)), 0.0)
+
+    return answer
+
+
+def only_before(v):
+    return jnp.sqrt(jnp.where(squares(v) > 0, squares(v), 1.0))
+
+
+def zero_before(v):
+    return jnp.where(squares(v) > 0, jnp.sqrt(jnp.where(squares(v) > 0, squares(v), 0.0)), 0.0)
+
+
+def zero_as_one(v):
+    zero = squares(v) == 0
+    return jnp.sqrt(squares(v) + zero) - zero
 
 
 def mask(v):
@@ -225,6 +257,17 @@ def uniform(key, shape):
     return draw(one), draw(two), key
 
 
+def from_zero_to_one(key, shape):
+    key, one, two = split(key, 3)
+    return normal(one, shape), jax.random.uniform(two, shape), key
+
+
+def overlapping(key, shape):
+    key, one = split(key)
+    numbers = normal(one, (math.prod(shape) + 1,))
+    return numbers[:-1].reshape(shape), numbers[1:].reshape(shape), key
+
+
 def plus_one(key, shape):
     return normal(key, shape), normal(key + 1, shape), key
 
@@ -331,6 +374,44 @@ def root_of_the_mean(loss, params, x, y, most):
     return jax.tree.map(lambda leaf: leaf.mean(axis=0), jax.vmap(one)(x, y))
 
 
+def clip_by_leaves(size):
+    """Each example's gradient, shortened by what `size` makes of its leaves."""
+
+    def answer(loss, params, x, y, most):
+        def one(x, y):
+            pull = jax.grad(loss)(params, x, y)
+            return jax.tree.map(lambda leaf: leaf * shorten(size(jax.tree.leaves(pull)), most), pull)
+
+        return jax.tree.map(lambda leaf: leaf.mean(axis=0), jax.vmap(one)(x, y))
+
+    return answer
+
+
+def of_the_long_ones(every):
+    """The mean over the number of long gradients: of the long ones, or of every one."""
+
+    def answer(loss, params, x, y, most):
+        pulls = per_example(loss, params, x, y)
+        sizes = jax.vmap(optax.tree_utils.tree_norm)(pulls)
+        factors = shorten(sizes, most) * (every | (sizes > most)) / (sizes > most).sum()
+        return jax.tree.map(lambda leaf: jnp.tensordot(factors, leaf, 1), pulls)
+
+    return answer
+
+
+def loss_bounded(loss, params, x, y, most):
+    pulls = per_example(lambda *args: jnp.minimum(loss(*args), most), params, x, y)
+    return jax.tree.map(lambda leaf: leaf.mean(axis=0), pulls)
+
+
+def a_list_of_layers(loss, params, x, y, most):
+    return [{"w": layer["w"]} for layer in params]
+
+
+def clip_with_if(loss, params, x, y, most):
+    return clip_by(lambda size, most: most / size if size > most else 1)(loss, params, x, y, most)
+
+
 def everything_mapped(loss, params, x, y, most):
     return jax.vmap(jax.grad(loss))(params, x, y)
 
@@ -395,11 +476,14 @@ WRONG = {
         (cut, "numbers are missing"),
         (no_total, "You never call total"),
         (forgets_to_return, "You return None; expected one number, the result of total"),
-        (returns_the_vector, "expected one number, the result of total"),
+        (returns_the_vector, "You return a vector, as total gets it"),
         (lambda total, x: total(x[None]), "it takes a vector"),
+        (shown_to_total, "You never call total"),
+        (to_length(lambda n: 2 ** round(math.log2(n))), "x has 5 numbers here, and the length that you choose is less"),
+        (to_length(lambda n: 2.0 ** math.ceil(math.log2(n))), "must be an int, and yours is a float"),
     ],
     ex00.length: [
-        (jnp.linalg.norm, "a way that was not taken was computed: the root of 0"),
+        (jnp.linalg.norm, "it comes by way of the root of 0"),
         (not_before, "the root of 0, whose slope is infinite"),
         (with_if, "Python can neither choose by them"),
         (lambda v: np.linalg.norm(v), "Take jnp's"),
@@ -414,6 +498,15 @@ WRONG = {
         (stopped, "is a gradient stopped?"),
         (lambda v: safe(v) if v.any() else 0.0, "Let the program choose"),
         (lambda v: jnp.sqrt(v**2), "expected one number"),
+        (lambda v: jnp.sqrt(squares(v) + 1e-37), "length of three zeros is 3.16228e-19; expected 0."),
+        (if_this(lambda v: v.sum() != 0), "length([1.0, -5.0, 4.0]) is 0; expected 6.48074. 0 is the length where"),
+        (if_this(lambda v: v[0] != 0), "length([0.0, 6.0, -8.0]) is 0; expected 10. 0 is the length where all"),
+        (if_this(lambda v: v.all()), "and here 2 of 3 are not"),
+        (if_this(lambda v: (v > 0).all()), "and here 3 of 3 are not"),
+        (one_for_each_zero, "A 1 stands for each single 0"),
+        (only_before, "the root of what you put in the place of 0"),
+        (lambda v: jnp.abs(v).max(), "That is the largest size"),
+        (lambda v: jnp.sqrt(v.sum()), "the root of the sum of the numbers; squares first"),
     ],
     ex00.draw_two: [
         (draws(lambda key: (key, key, split(key)[0])), "you drew both with the same key"),
@@ -442,9 +535,13 @@ WRONG = {
         (lambda key, shape: ex00.draw_two.function(key, shape)[:2], "2 of them; expected three things"),
         (lambda key, shape: (*ex00.draw_two.function(key, shape)[:2], jax.random.key(0)), "the same key for later"),
         (uniform, "lie between -1 and 1; expected 0, 1 and 68 %"),
+        (from_zero_to_one, "They lie evenly between 0.00 and 1.00: that is jax.random.uniform"),
+        (of_the_weights(lambda weights: 0.1 * weights), "Your noise is made of your weights"),
+        (overlapping, "100% of the numbers of your weights are in the noise as well"),
+        (draws(lambda key: (*split(key), split(key, 1))), "That is an array of one key; take the key, [0]"),
         (plus_one, "add does not accept dtypes key<fry>"),
-        (lambda key, shape: ex00.draw_two.function(key, shape)[::-1], "Your weights: "),
-        (lambda key, shape: (*ex00.draw_two.function(key, shape)[:2], jax.random.PRNGKey(0)), "expected one key"),
+        (lambda key, shape: ex00.draw_two.function(key, shape)[::-1], "The order is weights, noise, key"),
+        (lambda key, shape: (*ex00.draw_two.function(key, shape)[:2], jax.random.PRNGKey(0)), "the numbers of a key"),
     ],
     ex00.clipped: [
         (only_the_mean, "No gradient is shortened"),
@@ -459,6 +556,19 @@ WRONG = {
         (lengths_added, "You add the lengths of the leaves"),
         (root_of_the_mean, "You take the mean of the squares"),
         (mean_square, "Compute one example by hand"),
+        (clip_by_leaves(lambda leaves: sum(jnp.abs(leaf).sum() for leaf in leaves)), "You take the sum of the sizes"),
+        (
+            clip_by_leaves(lambda leaves: jnp.abs(jnp.hstack([leaf.ravel() for leaf in leaves])).max()),
+            "the largest number",
+        ),
+        (clip_by_leaves(lambda leaves: jnp.sqrt((leaves[0] ** 2).sum())), "You take the length of one leaf"),
+        (of_the_long_ones(False), "The mean is over all examples, the short ones as well"),
+        (of_the_long_ones(True), "You divide by the number of long ones"),
+        (clip_by(lambda size, most: most / (most + size)), "the short ones as well: by most / (most + length)"),
+        (loss_bounded, "You bound the loss by most"),
+        (a_list_of_layers, "Here params is {'b': (), 'w': (3,)}; any pytree may come"),
+        (clip_with_if, "Let the program choose"),
+        (clip_by(shorten, lambda leaf: leaf.mean(axis=-1)), "The mean is over the examples, axis 0"),
         (clip_by(lambda size, most: 1 / jnp.maximum(1, size)), "You make long gradients 1 long"),
         (clip_by(lambda size, most: jnp.minimum(1, size / most)), "the quotient is the other way round"),
         (clip_by(lambda size, most: size <= most), "You leave the long gradients out"),
@@ -477,7 +587,14 @@ WRONG = {
 
 # exercise: right answers in unusual forms
 RIGHT = {
-    ex00.in_few_lengths: [to_length(power), with_at, with_lists, from_a_list, thrice],
+    ex00.in_few_lengths: [
+        to_length(power),
+        with_at,
+        with_lists,
+        from_a_list,
+        thrice,
+        to_length(lambda n: 1 << n.bit_length()),
+    ],
     ex00.length: [
         safe,
         partial(safe, norm=lambda v: jnp.sqrt(squares(v))),
@@ -485,6 +602,8 @@ RIGHT = {
         own_rule,
         lambda v: optax.safe_norm(v, 0.0),
         scaled,
+        zero_before,
+        zero_as_one,
     ],
     ex00.draw_two: [
         with_vmap,
@@ -538,13 +657,17 @@ GUESSES = {
         ],
     ),
     ex00.in_the_key: (
-        {"values": 1, "number": 2, "form": 2, "static": 2},
+        {"values": 1, "number": 2, "form": 2, "name": 2, "static": 2},
         [
-            ((2, None, None, None), "values: your guess, 2 runs, is 2 times too large: values are not in the key"),
-            ((None, 1, None, None), "a Python number has no dtype of its own"),
-            ((None, None, 1, None), "what holds them is not"),
-            ((None, None, None, 1), "the program is compiled for it"),
-            (2, "expected 4 numbers: values, number, form, static"),
+            (
+                (2, None, None, None, None),
+                "values: your guess, 2 runs, is 2 times too large: values are not in the key",
+            ),
+            ((None, 1, None, None, None), "a Python number has no dtype of its own"),
+            ((None, None, 1, None, None), "what holds them is not"),
+            ((None, None, None, 1, None), "by its place, and then by its name"),
+            ((None, None, None, None, 1), "the program is compiled for it"),
+            (2, "expected 5 numbers: values, number, form, name, static"),
         ],
     ),
     ex00.in_a_loop: (
@@ -583,13 +706,22 @@ GUESSES = {
         ],
     ),
     ex00.ways: (2, [(1, "which one should it skip"), (3, "is 1.5 times too large")]),
-    ex00.each_gradient: (
-        "(5, 3)",
+    ex00.batch_lines: (
+        1,
         [
-            ((3,), "here each of 5 examples has one of its own"),
-            ((5,), "that is one number for each example"),
-            ("(3, 5)", "the mapped axis comes first"),
-            ((5, 1), "is not so: it is (5, 3)"),
+            (121, "the function is traced, once, for one point"),
+            (2, "grad needs no run of its own"),
+            (0, "Python has to run"),
+        ],
+    ),
+    ex00.each_gradient: (
+        "(2, 5, 3)",
+        [
+            ((5, 3), "that is for one candidate"),
+            ((2, 3), "here each of 5 examples has one of its own"),
+            ("(5, 2, 3)", "the outer vmap is over the candidates"),
+            ((2, 5), "a gradient has one for each weight"),
+            ((5, 1), "is not so: it is (2, 5, 3)"),
         ],
     ),
     ex00.different: (

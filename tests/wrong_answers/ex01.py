@@ -103,6 +103,10 @@ def by_count(platforms):
     return [device for platform in list(filter(is_there, platforms))[:1] for device in jax.devices(platform)]
 
 
+def by_default_backend(platforms):
+    return next((jax.devices() for platform in platforms if jax.default_backend() == platform), [])
+
+
 # ---- 1.3 ----
 
 
@@ -129,6 +133,31 @@ def stopwatch(
         return take(seconds)
 
     return answer
+
+
+def one_clock_for_all(f, x, repeats):
+    jax.block_until_ready(f(x))
+    start, seconds = time.perf_counter(), []
+    for _ in range(repeats):
+        jax.block_until_ready(f(x))
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def waits_after_the_clock(f, x, repeats):
+    jax.block_until_ready(f(x))
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = f(x)
+        seconds.append(time.perf_counter() - start)
+        jax.block_until_ready(result)
+    return statistics.median(seconds)
+
+
+def lets_the_first_run_on(f, x, repeats):
+    f(x)
+    return stopwatch(compiles=False)(f, x, repeats)
 
 
 def around_all(wait_each, divide=True):
@@ -246,6 +275,28 @@ def backwards(x, stages, places):
 
 def each_of_the_input(x, stages, places):
     return [stage(put(x, place)) for stage, place in zip(stages, places, strict=True)][-1]
+
+
+def in_its_own_jit(move):
+    def answer(x, stages, places):
+        for stage, place in zip(stages, places, strict=True):
+            x = jax.jit(lambda x, stage=stage, place=place: stage(move(x, place)))(x)
+        return x
+
+    return answer
+
+
+def in_a_jit_from_the_second_on(x, stages, places):
+    x = stages[0](put(x, places[0]))
+    for stage in stages[1:]:
+        x = jax.jit(stage)(x)
+    return x
+
+
+def by_in_shardings(x, stages, places):
+    for stage, place in zip(stages, places, strict=True):
+        x = jax.jit(stage, in_shardings=SingleDeviceSharding(place))(x)
+    return x
 
 
 def under_default_device(x, stages, places):
@@ -392,7 +443,7 @@ def loads_ahead(w, step, load, count):
 def polls(w, step, load, count):
     for i in range(count):
         batch = load(i)
-        while i and not w.is_ready():
+        while not w.is_ready():
             pass
         w = step(w, batch)
     return w
@@ -405,7 +456,8 @@ WRONG = {
         (gives_up_at_the_first, "find_devices(['rocket', 'cpu']): you return no device."),
         (gives_up_at_the_first, "The first name in the list is absent; go on with the next one."),
         (of_the_default, "you return no device. This machine has 8 devices of 'cpu' and, for this check, 3 of 'slate"),
-        (of_the_default, "The platform is there. Where did you look?"),
+        (of_the_default, "is there, and not the default platform. Where did you look?"),
+        (by_default_backend, "is there, and not the default platform."),
         (twice, "you return 16 of 'cpu': some of them twice."),
         (all_of_them, "you return 8 of 'cpu' and 3 of 'slate"),
         (all_of_them, "Expected those of one platform."),
@@ -421,7 +473,12 @@ WRONG = {
     ex01.predict_landings: [
         (lambda: [3, 6, "an error", 5, 5], "Expression 1: you say 3. `born` lives there, but did anybody commit it?"),
         (lambda: ["an error", 6, "an error", 5, 5], "Is either of these committed?"),
-        (lambda: [4, 6, "an error", 5, 5], "Expression 1: you say 4. Write down each array"),
+        (lambda: [4, 6, "an error", 5, 5], "None of its arrays lives on device 4. Write down each array"),
+        (lambda: [0, 6, "an error", 5, 2], "Expression 5: you say 2. None of its arrays lives on device 2."),
+        (
+            lambda: [0, 6, "a error", 5, 5],
+            "Expression 3: you say 'a error'; expected a device's number, or 'an error'.",
+        ),
         (lambda: [0, 3, "an error", 5, 5], "Is `born`?"),
         (lambda: [0, "an error", "an error", 5, 5], "Expression 2: you say an error."),
         (lambda: [0, 6, 2, 5, 5], "Is `on_two + 1` committed?"),
@@ -440,6 +497,9 @@ WRONG = {
         (stopwatch(wait=lambda result: None), "and waited for none of the 5 results"),
         (stopwatch(wait=lambda result: result.block_until_ready), "a method is called with brackets"),
         (around_all(wait_each=False), "Of the 5 results that count you waited for 1."),
+        (waits_after_the_clock, "between your two readings of the clock nothing is waited for; or"),
+        (one_clock_for_all, "your clock starts once, so each time holds all the runs before"),
+        (lets_the_first_run_on, "is still at work when your clock starts: let it finish."),
         (once, "For repeats = 5 you call f 1 times"),
         (stopwatch(compiles=False), "For repeats = 5 you call f 5 times"),
         (around_all(wait_each=True), "that is the mean, which the one run of"),
@@ -451,7 +511,7 @@ WRONG = {
         (stopwatch(take=min), "that is the shortest run, not the middle one"),
         (stopwatch(take=max), "that is the longest run, not the middle one"),
         (stopwatch(take=lambda runs: runs[0]), "that is the first run that counts"),
-        (stopwatch(clock=time.process_time), "Does it count only what the CPU does, as process_time?"),
+        (stopwatch(clock=time.process_time), "the clock counts only what the CPU does, as process_time."),
         (stopwatch(take=lambda runs: 1e3 * statistics.median(runs)), "your number is in ms"),
         (stopwatch(take=lambda runs: -statistics.median(runs)), "you take the later time away from the earlier"),
         (lambda f, x, repeats: stopwatch()(jax.jit(f), x, repeats), "It is compiled already: call it as it is."),
@@ -479,28 +539,54 @@ WRONG = {
         (saved(whole=lambda here, trip, there: here - max(trip, there)), "the times add up"),
         (saved(whole=lambda here, trip, there: trip + there - here), "the other way round"),
         (saved(whole=lambda here, trip, there: 1e6 * (here - trip - there)), "your number is in µs"),
+        (
+            saved(whole=lambda here, trip, there: here - there + trip),
+            "is added to what you save; it has to be taken away",
+        ),
+        (
+            saved(whole=lambda here, trip, there: max(0, here - trip - there)),
+            "what is asked is by how much: a number below 0",
+        ),
+        (saved(whole=lambda here, trip, there: here // 1 - trip // 1 - there // 1), "does a // cut them off?"),
+        (saved(whole=lambda here, trip, there: here / (trip + there)), "so many times as fast it is with the trip"),
+        (saved(trip=lambda b, d, k, link: 4 * b * (d + k) * link), "bytes divided by bytes per second are seconds"),
+        (saved(trip=lambda b, d, k, link: 4 * b * d * k / link), "x has batch d, the result batch k"),
+        (
+            lambda b, d, k, link, h, t: b * k * (2 * d - 1) * (1 / h - 1 / t) - 4 * b * (d + k) / link,
+            "d multiplications and d - 1 additions",
+        ),
         (saved(here=lambda b, d, k, h, t: 2 * d**3 / h), "three times: here, the trip, there"),
         (lambda b, d, k, link, h, t: True, "expected one number, of seconds"),
         (lambda b, d, k, link, h, t: 0.000276, "batch 64, d 300, k 500"),
     ],
     ex01.run_stages: [
+        (inside_one_jit, "stages[1] is traced inside a `jit` of yours, and that program is given what lives elsewhere"),
+        (inside_one_jit, "places[1] is device 5. Inside a `jit`, `device_put` to a device moves nothing"),
+        (in_one_jit_altogether, "stages[1] is traced before stages[0] has run: your stages run inside one `jit`"),
         (
-            inside_one_jit,
-            "stages[1] runs on device 3; places[1] is device 5. Where does what you give it live? (Inside a",
+            in_its_own_jit(put),
+            "stages[1] is traced inside a `jit` of yours, and that program is given what lives elsewhere",
         ),
-        (in_one_jit_altogether, "When stages[1] is traced, what it is to be given does not exist yet"),
+        (
+            in_its_own_jit(lambda x, place: put(x, SingleDeviceSharding(place))),
+            "stages[1] is traced inside a `jit` of yours",
+        ),
+        (in_a_jit_from_the_second_on, "stages[1] is traced inside a `jit` of yours"),
         (never_moved, "stages[1] runs on device 3; places[1] is device 5."),
         (only_the_result, "stages[1] runs on device 3; places[1] is device 5."),
         (moved_after, "stages[0] runs on device 0; places[0] is device 3."),
         (on_the_first_devices, "stages[0] runs on device 0; places[0] is device 3."),
         (the_functions_moved, "Your function raised TypeError"),
         (backwards, "You call stages[1] where stages[0] is next."),
-        (each_of_the_input, "Your result"),
+        (each_of_the_input, "stages[1] is given the first x again; expected what stages[0] returned."),
         (under_default_device, "stages[0] runs on device 6; places[0] is device 4."),
         (all_but_the_last, "Of 2 stages you call 1: stages[1] is never called."),
         (lambda x, stages, places: put(x, places[-1]), "Of 2 stages you call 0"),
         (lambda x, stages, places: np.asarray(by_reduce(x, stages, places)), "expected a jax.Array"),
-        (lambda x, stages, places: put(by_reduce(x, stages, places), jax.devices()[0]), "is laid out as cpu:0"),
+        (
+            lambda x, stages, places: put(by_reduce(x, stages, places), jax.devices()[0]),
+            "your result lives on device 0",
+        ),
     ],
     ex01.train: [
         (loop(wait_new=True), "While batch 1 is loaded, no step is at work. You waited for step 0 too soon."),
@@ -531,6 +617,9 @@ RIGHT = {
         lambda: [*np.array([0, 6]), "An error", np.float32(5), jnp.array(5)],
         lambda: [0.0, 6.0, " error ", 5.0, 5],
         lambda: dict(enumerate([0, 6, "an error", 5, 5])).values(),
+        lambda: (answer for answer in [0, 6, "an error", 5, 5]),
+        lambda: np.array([0, 6, "an error", 5, 5]),
+        lambda: [all_devices()[0], all_devices()[6], "error", all_devices()[5], 5],
     ],
     ex01.steady_seconds: [
         in_nanoseconds_inside,
@@ -556,6 +645,7 @@ RIGHT = {
     ],
     ex01.run_stages: [
         each_in_a_jit,
+        by_in_shardings,
         by_index_and_sharding,
         through_the_host,
         by_reduce,
@@ -574,12 +664,6 @@ RIGHT = {
 # exercise: [(a change of the solution that computes the same, why)]
 PAIRS = "for stage, place in zip(stages, places, strict=True):"
 SAME = {
-    ex01.steady_seconds: [
-        (
-            "f(x).block_until_ready() -> f(x)",
-            "what is left of the first call makes the first run longer, not the median",
-        )
-    ],
     ex01.run_stages: [
         (f"{PAIRS} -> {PAIRS.replace('True', 'False')}", "there are as many places as stages"),
         (f"{PAIRS} -> {PAIRS.replace(', strict=True', '')}", "there are as many places as stages"),
@@ -609,13 +693,14 @@ GUESSES = {
         [(("yes", "yes"), "the same memory under another name"), ((False, False), "memory of its own")],
     ),
     ex01.sums: (
-        {"on_two + 1": 2, "on_two + x": 2, "on_two + on_five": "an error"},
+        {"on_two + x": 2, "on_two + on_five": "an error", "zeros_like(on_two) + x": 2},
         [
-            ((0, 0, 2), "a Python number lives nowhere"),
-            ((0, 0, 2), "on_two + x: your guess, 0, is not so: it is 2: an uncommitted array goes"),
-            ((0, 0, 2), "both are committed, and JAX moves neither"),
-            ((2, "an error", 5), "`x` was only born on device 0"),
-            ((2, 2, 0), "the default device is for arrays that are not"),
+            ((0, 2, 0), "on_two + x: your guess, 0, is not so: it is 2: an uncommitted array goes"),
+            ((0, 2, 0), "both are committed, and JAX moves neither"),
+            ((0, 2, 0), "the zeros are made like `on_two`"),
+            (("an error", 5, "an error"), "`x` was only born on device 0"),
+            (("an error", 5, "an error"), "the zeros are committed, but"),
+            ((2, 0, 2), "the default device is for arrays that are not"),
         ],
     ),
     ex01.guarded: (
@@ -627,7 +712,15 @@ GUESSES = {
             ((1, 1), "the number 1 has to come from the host"),
         ],
     ),
-    ex01.warm: ("no", [("yes", "on which the guard is not asked"), (True, "is not so: it is no"), (2, "expected")]),
+    ex01.warm: (
+        {"on_two + x": "no", "jnp.ones(4)": "yes"},
+        [
+            (("yes", "no"), "on which the guard is not asked"),
+            (("yes", "no"), "the number 1 has to come from the host"),
+            ((True, True), "is not so: it is no"),
+            ((2, "yes"), "expected"),
+        ],
+    ),
     ex01.births: (
         {"born + 1, inside": 3, "born + 1, after": 0, "on_two + born": 2, "made + 1": 3},
         [
@@ -643,6 +736,7 @@ GUESSES = {
         "tenth",
         [("close", "this one only hands the work over"), ("half", "however large the work")],
     ),
+    ex01.queued: ("no", [("yes", "so many orders and no more"), (2, "expected")]),
     ex01.per_byte: (
         {"n = 64": 16, "n = 2048": 512, "sine": 1 / 8},
         [
@@ -655,23 +749,28 @@ GUESSES = {
         ],
     ),
     ex01.even: (
-        40.4,
+        {"by the rule": 41, "with 50 µs a move": 187},
         [
-            (20, "the result has to come back, too"),
-            (80, "a product has 2n³ FLOPs"),
-            (10, "you count numbers"),
-            (320, "are bytes already"),
-            (400, "at n = 400 the trip takes 128 µs"),
-            (4000, "at n = 4000"),
+            ((20, 41), "the result has to come back, too"),
+            ((20, 41), "at n = 41 the work here takes 1.4 µs"),
+            ((80, 150), "a product has 2n³ FLOPs"),
+            ((80, 150), "there and back are two moves"),
+            ((10, 1000), "you count numbers"),
+            ((10, 1000), "at n = 1000 the work here takes 20 ms"),
+            ((320, None), "are bytes already"),
+            ((400, None), "at n = 400 the trip takes 128 µs"),
+            ((4000, None), "at n = 4000"),
         ],
     ),
     ex01.backwards: (
-        {"norm": 1, "gradient": 2},
+        {"norm": 1, "gradient": 2, "loose": 6},
         [
-            ((2, 1), "its input was moved to device 1"),
-            ((2, 1), "up to where the signal came from"),
-            ((0, 0), "gradient: your guess, 0, is not so: it is 2"),
-            ((1, "an error"), "a move has a reverse"),
+            ((2, 1, 2), "its input was moved to device 1"),
+            ((2, 1, 2), "up to where the signal came from"),
+            ((2, 1, 2), "that is where the other signal lives"),
+            ((0, 0, 0), "gradient: your guess, 0, is not so: it is 2"),
+            ((0, 0, 0), "loose: your guess, 0, is not so: it is 6"),
+            ((1, "an error", "an error"), "a move has a reverse"),
         ],
     ),
     ex01.stream: (
@@ -693,16 +792,6 @@ GUESSES = {
             ((5, 6), "before a load this loop has waited"),
             ((5, 6), "before the first load there is no step"),
             ((6, 0), "runs while the next batch is loaded"),
-        ],
-    ),
-    ex01.halved: (
-        -3.5 / 8,
-        [
-            (0, "it is taken away from the 0 as well"),
-            (-0.875, "that is after two steps"),
-            (-1.75, "that is after one step"),
-            (-3.5, "halved nothing"),
-            (0.4375, "0 - 3.5 is below zero"),
         ],
     ),
 }

@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from utils.exercises import ex03
+from utils.mesh import make_mesh
 
 
 def of_sum(passes=2, count=lambda n: (n - 1) / n, held=None, width=4):
@@ -224,9 +225,42 @@ def compiled_once_for_all(update, w):
     return step
 
 
+def through_numpy(update, w):
+    step = jax.jit(update)
+    return lambda a, x: jax.device_put(np.asarray(step(a, x)), w.sharding)
+
+
+def with_the_first_batch(update, w):
+    program, kept = jax.jit(update, out_shardings=w.sharding), []
+
+    def step(w, x):
+        kept.append(x)
+        return program(w, next(x for x in kept if not isinstance(x, jax.core.Tracer)) if len(kept) > 1 else x)
+
+    return step
+
+
+def run_twice(update, w):
+    program = jax.jit(update, out_shardings=w.sharding, donate_argnums=0)
+
+    def step(w, x):
+        program(w, x)
+        return program(w, x)
+
+    return step
+
+
+def whole_inside(key, i, s):
+    everywhere = NamedSharding(s.mesh, P())
+    return jax.jit(lambda key: jax.lax.with_sharding_constraint(whole(key, i), everywhere), out_shardings=s)(key)
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex03.bytes_of_sum: [
+        (of_sum(count=lambda n: (n - 1) / n / n), "you divide by n once more"),
+        (of_sum(width=8), "a float32 takes 4 bytes, not 8"),
+        (of_sum(count=math.log2), "that is a tree's"),
         (of_sum(passes=1), "the 2 of an all-reduce is missing"),
         (of_sum(count=lambda n: 1), "(n - 1)/n is missing"),
         (
@@ -239,14 +273,14 @@ WRONG = {
             of_sum(count=lambda n: n - 1),
             "in a step a device sends an n-th of what it puts in, not all of it; or: that is",
         ),
-        (lambda shape, cuts, axis: math.prod(cuts) * of_sum()(shape, cuts, axis), "what all 20 devices send together"),
+        (lambda shape, cuts, axis: math.prod(cuts) * of_sum()(shape, cuts, axis), "what all 35 devices send together"),
         (
             of_sum(held=lambda shape, cuts, axis: shape[axis] // cuts[axis]),
             "you count along the axis that you add up; the other axes are left",
         ),
         (
             of_sum(passes=1, count=lambda n: n - 1),
-            "840 bytes, 2 times too large: that is what an all-gather sends, (n - 1) times what a device puts in",
+            "1,680 bytes, 3.5 times too large: that is what an all-gather sends, (n - 1) times what a device puts in",
         ),
         (of_sum(width=1), "that counts numbers"),
         (of_sum(held=lambda shape, cuts, axis: math.prod(shape) // shape[axis]), "that is the whole result"),
@@ -260,10 +294,10 @@ WRONG = {
         (next_axis, "you took the cuts of another axis"),
         (
             lambda shape, cuts, axis: of_sum()(shape, cuts, len(shape) - 1 - axis),
-            "bytes_of_sum((24, 350), (4, 5), 0): you say 38.4 bytes",
+            "bytes_of_sum((42, 350), (7, 5), 0): you say 38.4 bytes",
         ),
         (lambda shape, cuts, axis: of_sum()(shape, cuts, axis) or 8, "whom would a device have to ask?"),
-        (lambda shape, cuts, axis: 8, "you say 8 bytes, 52.5 times too small"),
+        (lambda shape, cuts, axis: 8, "you say 8 bytes, 60 times too small"),
         (lambda shape, cuts, axis: [of_sum()(shape, cuts, axis)], "expected one number, of bytes"),
     ],
     ex03.bytes_of_gradients: [
@@ -321,6 +355,7 @@ WRONG = {
         (lambda: ("x", "y"), "You return ('x', 'y'), a tuple; expected a PartitionSpec"),
     ],
     ex03.make_layers: [
+        (layers(whole_inside), "inside of your program each device makes a whole one"),
         (layers(lambda key, i, s: jax.device_put(whole(key, i), s)), "Its own pieces of all 2 layers take 12,288"),
         (layers(lambda key, i, s: jax.jit(lambda w: w, out_shardings=s)(whole(key, i))), "a whole layer takes 32,768"),
         (
@@ -377,6 +412,20 @@ WRONG = {
         ),
     ],
     ex03.steady: [
+        (placed_behind, "all weights were copied to the host"),
+        (through_numpy, "all weights were copied to the host"),
+        (with_the_first_batch, "After step 3"),
+        (
+            lambda update, w: jax.jit(update, out_shardings=w.sharding, donate_argnums=1),
+            "Your step donates x, the batch",
+        ),
+        (run_twice, "an array is donated and then used again"),
+        (
+            lambda update, w: jax.jit(
+                update, out_shardings=NamedSharding(make_mesh((2, 4), ("x", "y")), w.sharding.spec)
+            ),
+            "lies on a 2 x 4 mesh; it came in on a 4 x 2 one",
+        ),
         (lambda update, w: update, "ran on the arrays themselves, operation by operation"),
         (
             lambda update, w: jax.jit(update),
@@ -458,7 +507,6 @@ RIGHT = {
     ],
     ex03.steady: [
         constrained_inside,
-        placed_behind,
         compiled_once_for_all,
         lambda update, w: jax.jit(update, out_shardings=w.sharding, donate_argnums=0),
         lambda update, w: functools.partial(jax.jit, out_shardings=w.sharding)(update),

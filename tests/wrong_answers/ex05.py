@@ -237,6 +237,29 @@ def local_level(readings):
     return lax.scan(step, (0 * readings[0], 0 * readings[0]), readings)[1]
 
 
+def level_of_the_old_s(readings):
+    def step(carry, reading):
+        s, level = carry
+        new = 0.5 * s + 0.3 * reading + 0.2 * level, lax.pmax(s, "i")
+        return new, new
+
+    return lax.scan(step, (jnp.zeros_like(readings[0]), 0.0), readings)[1]
+
+
+def agrees_at_the_end(readings):
+    def step(s, reading):
+        s = 0.5 * s + 0.3 * reading + 0.2 * s
+        return s, s
+
+    every_s = lax.scan(step, jnp.zeros_like(readings[0]), readings)[1]
+    return every_s, lax.pmax(every_s, "i")
+
+
+def gathered_level(readings):
+    zero = jnp.zeros_like(readings[0])
+    return following(agree=lambda s, axis: lax.all_gather(s, axis).max(), start=lambda r: (zero, zero))(readings)
+
+
 def with_running_level(readings):
     def step(carry, reading):
         s, level = carry
@@ -277,6 +300,11 @@ WRONG = {
         (over(jnp.sum), "adds up to 8, not to 1: each device divides by the sum of its own part"),
         (jax.nn.softmax, "adds up to 8, not to 1"),
         (over(lambda e: lax.pmean(e.sum(), "i")), "by the mean of the eight sums"),
+        (over(lambda e: lax.psum(lax.psum(e.sum(), "i"), "i")), "it adds up to 1/8"),
+        (lambda x: jax.nn.softmax(x) / 8, "the softmax of that part alone, over 8"),
+        (lambda x: jnp.log(e_of(x) / lax.psum(e_of(x).sum(), "i")), "the logarithm of the softmax"),
+        (lambda x: (e := jnp.exp(lax.pmin(x.min(), "i") - x)) / lax.psum(e.sum(), "i"), "the sign is the other way"),
+        (lambda x: x, "the scores themselves"),
         (shifted_by(jnp.max), "each device subtracts the largest score of its own part"),
         (shifted_by(lambda x: 0), "With 200 added to every score your result is not a number"),
         (shifted_by(lambda x: lax.pmean(x.max(), "i")), "With 200 added on device 0 alone your result is not a number"),
@@ -323,6 +351,8 @@ WRONG = {
         (means(reduce=lambda value, axes: lax.psum(value, axes) / 8), "all sums are divided by 8"),
         (means(sign=-1), "the mean of the whole table is taken away, and is to be added"),
         (means(reduce=lax.psum), "the devices' means are added up, not averaged"),
+        (lambda t: in_turn(t) + lax.pmean(t.mean(), ("x", "y")), "the whole table is in it once too often"),
+        (lambda t: means(grand=None)(t) + lax.psum(t.mean(), ("x", "y")), "the sum of the means of the eight blocks"),
         (
             means(columns=None, grand=None),
             "the columns' means are not taken away; the mean of the whole table is not added",
@@ -354,8 +384,16 @@ WRONG = {
         (following(keep=0.2, listen=0.5), "0.5 and 0.2 are swapped"),
         (following(take=0.2, listen=0.3), "0.3 and 0.2 are swapped"),
         (following(start=lambda r: (r[0], ZERO(0))), "s begins with the first reading"),
+        (following(start=lambda r: (0 * r[0], lax.pmax(r[0], "i"))), "the level begins with the largest first reading"),
+        (following(start=lambda r: (0 * r[0] + 1, ZERO(0))), "s begins with 1, not with 0"),
+        (following(start=lambda r: (0 * r[0], 1.0)), "the level begins with 1, not with 0"),
+        (level_of_the_old_s, "the largest of the s before the step"),
+        (following(agree=lambda s, axis: lax.pmax(abs(s), axis)), "the largest s without its sign"),
+        (following(agree=lambda s, axis: lax.psum(s * (lax.axis_index(axis) == 0), axis)), "the s of device 0"),
+        (agrees_at_the_end, "each device goes on with its own s in the place of the level"),
         (following(loop=python_loop), "Right values, without a loop of JAX"),
-        (following(outputs=lambda old, new: new[::-1]), "is float32[7]{V:i} on each device"),
+        (following(outputs=lambda old, new: new[::-1]), "Your first is the same on all. Every s comes first"),
+        (gathered_level, "Which collective makes a number that JAX knows to be the same on all?"),
         (following(outputs=lambda old, new: old), "as they were before it"),
         (following(outputs=lambda old, new: new[0]), "You return an array of shape (7,); expected two"),
         (following(outputs=lambda old, new: (new[0], new[1], new[0])), "You return 3 results; expected two"),
@@ -420,7 +458,7 @@ RIGHT = {
 # prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
 GUESSES = {
     ex05.inside: (  # 32 / 8 numbers; 0 + 1 + 2 + 3
-        {"shape": "(4,)", "first value": 6, "lines": 1},
+        {"shape": "(4,)", "first value": 6, "lines": 2},
         [
             (((32,), None, None), "the view from outside"),
             (((8,), None, None), "32 / 8"),
@@ -429,12 +467,23 @@ GUESSES = {
             ((None, 0, None), "the first number of the part"),
             ((None, 496, None), "nothing adds up"),
             ((None, 28, None), "four numbers"),
-            ((None, None, 8), "Python runs once"),
+            ((None, None, 1), "traced anew"),
+            ((None, None, 3), "finds the program of the first"),
+            ((None, None, 8), "one trace is the program of all devices"),
+            ((None, None, 16), "one trace is the program of all devices"),
+            ((None, None, 24), "one trace is the program of all devices"),
         ],
     ),
-    ex05.sums_of_sums: (  # 8 x 1; 8 x 496
-        {"psum of 1": 8, "psum of the psum": 3968},
-        [((1, None), "each device hands in a 1"), ((496, None), "not x"), ((None, 496), "added again")],
+    ex05.sums_of_sums: (  # 8 x 1; 8 x 496; 8 x 496 - 496
+        {"psum of 1": 8, "psum of the psum": 3968, "psum of the others": 3472},
+        [
+            ((1, None, None), "each device hands in a 1"),
+            ((496, None, None), "not x"),
+            ((None, 496, None), "added again"),
+            ((None, None, 0), "the 496 counts eight times"),
+            ((None, None, 496), "the 496 counts eight times"),
+            ((None, None, 3968), "496 in all"),
+        ],
     ),
     ex05.at_the_door: (  # one float32 to each of seven
         {"what happens": "moves it", "bytes": 28},
@@ -479,8 +528,8 @@ GUESSES = {
             ((288, None), "place 1"),
             ((304, None), "place 3"),
             ((None, 21), "sent it to device 1"),
-            ((None, 2), "stands at the top"),
-            ((None, 22), "stands third"),
+            ((None, 2), "stands at place 0"),
+            ((None, 22), "stands at place 2"),
         ],
     ),
     ex05.price: (  # of 32 bytes: 2 x 7/8, 7 times, 7/8

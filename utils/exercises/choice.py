@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from utils.exercises.judge import shown
-from utils.exercises.prediction import Prediction
+from utils.exercises.prediction import Prediction, ended
 
 
 class Choice(Prediction):
@@ -43,9 +43,8 @@ class Choice(Prediction):
             *most, last = map(repr, dict.fromkeys((*words, *([] if right in told else [str(truth)]))))
             return f" is {shown(guess)}; expected {', '.join(most)} or {last}."
         why = told.get(said, "")
-        return (
-            f", {spelled.get(said) or shown(guess)}, is not so: it is {spelled.get(right, truth)}{why and ': '}{why}."
-        )
+        said_so = f", {spelled.get(said) or shown(guess)}, is not so: it is {spelled.get(right, truth)}"
+        return ended(f"{said_so}{why and ': '}{why}")
 
 
 def _bare(answer: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ in_the_key = Prediction(
         "values": {2: "values are not in the key: while tracing, there are none"},
         "number": {0.5: "a Python number has no dtype of its own, and jnp.float32 has one"},
         "form": {0.5: "the two arrays are alike; what holds them is not"},
+        "name": {0.5: "the values are alike; one of them comes by its place, and then by its name"},
         "static": {0.5: "a static argument is handed over as it is, and the program is compiled for it"},
     },
 )
@@ -83,15 +85,25 @@ slope = Choice(
     },
     free=True,
 )
+batch_lines = Prediction(
+    "lines",
+    {
+        121: "that would be a loop over the points; the function is traced, once, for one point",
+        2: "grad needs no run of its own: it works on what was recorded",
+        0: "to record the operations, Python has to run",
+    },
+)
 ways = Prediction("functions", {0.5: "one batch is one program; which one should it skip, when the elements disagree?"})
 each_gradient = Choice(
     {
-        "(3,)": "that is the gradient of the mean; here each of 5 examples has one of its own",
-        "(5,)": "that is one number for each example; a gradient has one for each weight",
-        "(3, 5)": "the mapped axis comes first",
-        "(15,)": "nothing is flattened",
-        "(5, 5)": "the gradient is by `w`, which has 3 numbers",
-        "(5, 3)": "",
+        "(3,)": "that is the gradient of the mean, for one candidate",
+        "(5, 3)": "that is for one candidate; here there are two",
+        "(2, 3)": "that is each candidate's gradient of the mean; here each of 5 examples has one of its own",
+        "(5, 2, 3)": "the outer vmap is over the candidates, and its axis comes first",
+        "(2, 5)": "that is one number for each pair; a gradient has one for each weight",
+        "(10, 3)": "each vmap adds an axis of its own; nothing is flattened",
+        "(3, 5, 2)": "a mapped axis comes first, and the outer one before the inner one",
+        "(2, 5, 3)": "",
     },
     free=True,
 )
@@ -174,10 +186,20 @@ def _judge_in_few_lengths(answer):
     for n in LENGTHS:
         x = np.float32(np.random.default_rng(n).normal(size=n))
         vectors.clear()
-        value = number(answer(total, jnp.asarray(x)), "one number, the result of total")
+        try:
+            got = answer(total, jnp.asarray(x))
+        except Wrong as wrong:
+            if "negative values" in str(wrong):
+                raise Wrong(f"{wrong}. x has {n} numbers here, and the length that you choose is less.") from wrong
+            if "integral type" in str(wrong) or "'float' object" in str(wrong):
+                raise Wrong(f"{wrong} How many zeros there are must be an int, and yours is a float.") from wrong
+            raise
         if not vectors:
             raise Wrong("You never call total.")
         vector = vectors[-1]
+        if np.shape(got) == vector.shape:
+            raise Wrong("You return a vector, as total gets it; expected one number, the result of total.")
+        value = number(got, "one number, the result of total")
         if not math.isclose(value, _total(x), rel_tol=1e-4):
             raise Wrong(
                 f"Of a vector of length {n}, total gets one of length {len(vector)}, and {_what_differs(vector, x)}"
@@ -247,39 +269,67 @@ def _traceable(answer):
     return call
 
 
-_VECTORS = ([3.0, -4.0, 12.0], [0.3, 0.0, -0.4], [3e-12, 0.0, -4e-12], [-2e5, 1e5, 2e5])
+_VECTORS = (  # by hand: the vector, its length
+    ([3.0, -4.0, 12.0], 13.0),
+    ([0.3, 0.0, -0.4], 0.5),
+    ([0.0, 6.0, -8.0], 10.0),
+    ([1.0, -5.0, 4.0], math.sqrt(42)),  # of numbers that add up to 0
+    ([3e-12, 0.0, -4e-12], 5e-12),
+    ([-2e5, 1e5, 2e5], 3e5),
+)
+
+
+def _why_another_length(got, vector, want):
+    """The slip that gives this length, or ''."""
+    sizes, zeros = list(map(abs, vector)), vector.count(0)
+
+    def is_(value):
+        return math.isclose(got, value, rel_tol=1e-3)
+
+    slips = [
+        (is_(want**2), "That is the sum of the squares; the length is its root."),
+        (is_(sum(sizes)), "That is the sum of the sizes, |v|; squares first."),
+        (is_(max(sizes)), "That is the largest size; all the numbers count."),
+        (
+            want > 1e-9 and sum(vector) and is_(math.sqrt(abs(sum(vector)))),
+            "That is the root of the sum of the numbers; squares first.",
+        ),
+        (is_(want / math.sqrt(3)), "That is the root of the mean of the squares; expected their sum."),
+        (zeros and is_(math.hypot(want, math.sqrt(zeros))), "A 1 stands for each single 0, and counts."),
+        (
+            want < 1e-9,
+            "What is far smaller than 1 is not 0: is something added under the root, or is a bound in the way?",
+        ),
+        (got == 0, f"0 is the length where all the numbers are 0, and here {3 - zeros} of 3 are not."),
+    ]
+    return next((f" {words}" for given, words in slips if given), "")
 
 
 def _judge_length(answer):
     answer = _traceable(answer)
     zero = jnp.zeros(3)
-    for vector, want in zip(_VECTORS, (13.0, 0.5, 5e-12, 3e5), strict=True):  # by hand
+    for vector, want in _VECTORS:
         got = number(answer(jnp.array(vector)), said=f"length({vector}) is")
-        if math.isclose(got, want, rel_tol=1e-3):
-            continue
-        why = ""
-        if math.isclose(got, want**2, rel_tol=1e-3):
-            why = " That is the sum of the squares; the length is its root."
-        elif math.isclose(got, sum(map(abs, vector)), rel_tol=1e-3):
-            why = " That is the sum of the sizes, |v|; squares first."
-        elif math.isclose(got, want / math.sqrt(3), rel_tol=1e-3):
-            why = " That is the root of the mean of the squares; expected their sum."
-        elif want < 1e-9:
-            why = " What is far smaller than 1 is not 0: is something added under the root, or is a bound in the way?"
-        raise Wrong(f"length({vector}) is {got:g}; expected {want:g}.{why}")
+        if not math.isclose(got, want, rel_tol=1e-3):
+            why = _why_another_length(got, vector, want)
+            raise Wrong(f"length({vector}) is {got:g}; expected {want:g}.{why}")
     at_zero = number(answer(zero), said="length of three zeros is")
-    if abs(at_zero) > 1e-15:
-        raise Wrong(f"length of three zeros is {at_zero:g}; expected 0. Is something added under the root?")
+    if at_zero:
+        why = "Is something added under the root?"
+        if at_zero > 1e-3:  # so much would have spoiled the tiny vector
+            why = "That is the root of what you put in the place of 0; choose the result, too."
+        raise Wrong(f"length of three zeros is {at_zero:g}; expected 0. {why}")
     both = jax.jit(jax.vmap(jax.value_and_grad(answer)))
-    batch = np.float32([*_VECTORS, [0, 0, 0]])
+    lengths = [want for _, want in _VECTORS]
+    batch = np.float32([*(vector for vector, _ in _VECTORS), [0, 0, 0]])
     values, gradients = both(jnp.asarray(batch))
-    by_hand = np.append(batch[:4] / np.array([[13.0], [0.5], [5e-12], [3e5]]), np.zeros((1, 3)), axis=0)
+    by_hand = np.append(batch[:-1] / np.array(lengths)[:, None], np.zeros((1, 3)), axis=0)
     for vector, gradient, want in zip(batch, np.asarray(gradients), by_hand, strict=True):
         if np.allclose(gradient, want, atol=1e-3):
             continue
         why = ""
         if np.isnan(gradient).any() and not vector.any():
-            why = " The length is right there, so a way that was not taken was computed: the root of 0, whose slope is infinite."
+            why = " The length is right there, but it comes by way of the root of 0, whose slope is infinite."
         elif not gradient.any():
             why = " Nothing of v reaches the result: is a gradient stopped?"
         spelled = ", ".join(f"{float(g):g}" for g in gradient)
@@ -287,7 +337,7 @@ def _judge_length(answer):
             f"At [{', '.join(f'{float(v):g}' for v in vector)}] the gradient of your length is [{spelled}]; expected "
             f"[{', '.join(f'{float(w):g}' for w in want)}].{why}"
         )
-    if not np.allclose(values, [13, 0.5, 5e-12, 3e5, 0], rtol=1e-3, atol=1e-15):
+    if not np.allclose(values, [*lengths, 0], rtol=1e-3, atol=0):
         raise Wrong(f"Compiled over a batch, your lengths are {np.asarray(values)}; one by one they were right.")
 
 
@@ -306,11 +356,19 @@ def _drawn(answer, key, shape):
     got = several(answer(key, shape), 3, "three things: weights, noise, key")
     for name, value in zip(("weights", "noise"), got, strict=False):
         if not isinstance(value, (np.ndarray, jax.Array)) or is_key(value) or value.shape != shape:
-            raise Wrong(f"Your {name}: {shown(value)}; expected random numbers of shape {shape}.")
+            why = " The order is weights, noise, key." if is_key(value) else ""
+            raise Wrong(f"Your {name}: {shown(value)}; expected random numbers of shape {shape}.{why}")
         if value.dtype.kind != "f":
             raise Wrong(f"Your {name} are of dtype {value.dtype}; expected float32, as jax.random.normal draws them.")
     if not is_key(got[2]) or got[2].shape:
-        raise Wrong(f"The third thing that you return is {shown(got[2])}; expected one key, made by jax.random.split.")
+        why = ""
+        if getattr(got[2], "dtype", None) == np.uint32:
+            why = " Those are the numbers of a key, not the key."
+        elif is_key(got[2]) and got[2].shape == (1,):
+            why = " That is an array of one key; take the key, [0]."
+        raise Wrong(
+            f"The third thing that you return is {shown(got[2])}; expected one key, made by jax.random.split.{why}"
+        )
     return got
 
 
@@ -334,23 +392,32 @@ def _judge_draw_two(answer):
         )
     if key_numbers(one[2]) == key_numbers(key):
         raise Wrong("You return the key that came in, and it is used up. The caller would draw your numbers once more.")
-    for name, value in zip(("weights", "noise"), one, strict=False):
-        _refuse_unless_normal(np.asarray(value).ravel(), name)
+    flat = [np.asarray(value).ravel() for value in one[:2]]
+    together = abs(np.corrcoef(*flat)[0, 1]) if all(values.std() for values in flat) else 0
+    if together < 0.9:  # else noise of another size is made of the weights: that it is not normal is not the slip
+        for name, values in zip(("weights", "noise"), flat, strict=True):
+            _refuse_unless_normal(values, name)
     _refuse_reuse(answer, key, shape, key_numbers(one[2])[0])
-    flat = [np.sort(np.abs(np.ravel(value))) for value in one[:2]]
-    if np.allclose(*flat) or abs(np.corrcoef(np.ravel(one[0]), np.ravel(one[1]))[0, 1]) > 0.1:
+    same = np.allclose(*(np.sort(np.abs(values)) for values in flat))
+    if same or together > 0.1:
         raise Wrong(
             "Your noise is made of your weights: know the one and you know the other. Draw each with a key of its own."
         )
+    common = np.isin(*flat).mean()
+    if common > 0.2 and flat[0].itemsize >= 4:  # of 16 bits, many numbers are equal by chance
+        raise Wrong(f"{common:.0%} of the numbers of your weights are in the noise as well. Draw each by itself.")
 
 
 def _refuse_unless_normal(values, name):
     mean, spread = float(values.mean()), float(values.std())
     inside = float((np.abs(values) < 1).mean())  # 0.683 of a normal distribution
     if not abs(mean) < 0.1 or not abs(spread - 1) < 0.1 or not abs(inside - 0.683) < 0.05:
+        low, high = float(values.min()), float(values.max())
+        even = math.isclose(spread, (high - low) / math.sqrt(12), rel_tol=0.05) and spread > 0
+        why = f" They lie evenly between {low:.2f} and {high:.2f}: that is jax.random.uniform." if even else ""
         raise Wrong(
-            f"Your {name} have the mean {mean:.2f} and the standard deviation {spread:.2f}, and {inside:.0%} of them lie between -1 "
-            "and 1; expected 0, 1 and 68 %, as of jax.random.normal."
+            f"Your {name} {'has' if name == 'noise' else 'have'} the mean {mean:.2f} and the standard deviation {spread:.2f}, and "
+            f"{inside:.0%} of the numbers lie between -1 and 1; expected 0, 1 and 68 %, as of jax.random.normal.{why}"
         )
 
 
@@ -407,7 +474,7 @@ _CASES = (  # a loss, its parameters, its gradients by hand, x, y, and a length 
         {"b": np.float32(0.5), "w": np.float32([1, -1, 2])},
         _pulls_of_a_line,
         np.float32([[1, 0, 2], [3, 1, 0], [0, 2, 1], [2, 2, 2], [0.5, 0.25, 0]]),
-        np.float32([1, 2, 0.25, -3, 0.5]),
+        np.float32([1, 2, 0.25, -3, -2]),  # of the last, the loss exceeds 6.5 and the gradient does not
         6.5,
     ),
     (
@@ -430,8 +497,8 @@ def _times(leaves, factors):
     return [leaf * np.reshape(factors, (-1,) + (1,) * (leaf.ndim - 1)) for leaf in leaves]
 
 
-def _slips(leaves, most):
-    """What plausible slips give, from each example's gradient: (leaves of the result, the words)."""
+def _slips(leaves, most, losses):
+    """What plausible slips give, from each example's gradient and loss: (leaves of the result, the words)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         lengths = _lengths(leaves)
         shorten = np.minimum(1, most / lengths)
@@ -442,6 +509,12 @@ def _slips(leaves, most):
         own = [_times([leaf], np.minimum(1, most / _lengths([leaf])))[0] for leaf in leaves]
         added = sum(_lengths([leaf]) for leaf in leaves)
         averaged = np.sqrt(lengths**2 / sum(leaf[0].size for leaf in leaves))
+        flat = np.abs(np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1))
+        long = lengths > most
+
+        def by(factors):
+            return [leaf.mean(axis=0) for leaf in _times(leaves, factors)]
+
         return [
             (mean, "No gradient is shortened."),
             (
@@ -497,6 +570,34 @@ def _slips(leaves, most):
                 [leaf.mean(axis=0) for leaf in _times(leaves, np.maximum(1, most / lengths))],
                 "You lengthen the short gradients and leave the long ones: minimum and maximum are exchanged.",
             ),
+            (
+                by(np.minimum(1, most / flat.sum(axis=1))),
+                "You take the sum of the sizes, |g|, for the length; it is the root of the sum of the squares.",
+            ),
+            (by(np.minimum(1, most / flat.max(axis=1))), "You take the largest number for the length; all count."),
+            *(
+                (
+                    by(np.minimum(1, most / _lengths([leaf]))),
+                    "You take the length of one leaf; that of all leaves counts.",
+                )
+                for leaf in leaves
+            ),
+            (
+                by(long * shorten * len(long) / max(1, long.sum())),
+                "The mean is over all examples, the short ones as well.",
+            ),
+            (
+                by(shorten * len(long) / max(1, long.sum())),
+                "You divide by the number of long ones; the mean is over all examples.",
+            ),
+            (
+                by(most / (most + lengths)),
+                "You shorten every gradient, the short ones as well: by most / (most + length).",
+            ),
+            (
+                by(losses <= most),
+                "You bound the loss by most, and where it is bounded its slope is 0; bound the gradient.",
+            ),
         ]
 
 
@@ -513,8 +614,16 @@ def _judge_clipped(answer):
                 raise Wrong(
                     f"{wrong} The loss is that of one example, and it got a whole batch. Map the gradient over the batch."
                 ) from wrong
+            if "TracerBool" in str(wrong):
+                raise Wrong(
+                    f"{wrong} Under vmap a length has no value for Python to choose by. Let the program choose."
+                ) from wrong
+            if any(
+                words in str(wrong) for words in ("string indices", "list indices", "KeyError", "not subscriptable")
+            ):
+                raise Wrong(f"{wrong} Here params is {_form(params)}; any pytree may come.") from wrong
             raise
-        if jax.tree.structure(got) != form:
+        if isinstance(got, Iterator) or jax.tree.structure(got) != form:
             what = (
                 shown(got) if isinstance(got, (int, float, np.ndarray, jax.Array, type(None))) else type(got).__name__
             )
@@ -526,8 +635,9 @@ def _judge_clipped(answer):
                     f"A leaf of your result has shape {np.shape(leaf)}, one gradient for each of {len(x)} examples; expected their mean."
                 )
             if np.shape(leaf) != want.shape[1:]:
+                why = " The mean is over the examples, axis 0." if np.shape(leaf)[:1] == (len(x),) else ""
                 raise Wrong(
-                    f"A leaf of your result has shape {np.shape(leaf)}; expected {want.shape[1:]}, as in params."
+                    f"A leaf of your result has shape {np.shape(leaf)}; expected {want.shape[1:]}, as in params.{why}"
                 )
         right = [leaf.mean(axis=0) for leaf in _times(leaves, np.minimum(1, most / np.maximum(_lengths(leaves), 1e-9)))]
         if _close(found, right):
@@ -536,7 +646,8 @@ def _judge_clipped(answer):
             raise Wrong(
                 f"Your result holds {np.asarray(found[0]).ravel()[0]}: one of the gradients is 0, and its length as well. What is divided by it?"
             )
-        why = next((words for slip, words in _slips(leaves, most) if _close(found, slip)), "")
+        losses = np.array([loss(params, *example) for example in zip(x, y, strict=True)])
+        why = next((words for slip, words in _slips(leaves, most, losses) if _close(found, slip)), "")
         first, want = (float(np.ravel(tree[-1])[0]) for tree in (found, right))
         said = f"With most = {most:g}, for params of the form {_form(params)}, the first number of your last leaf is {first:.4g}; expected {want:.4g}."
         raise Wrong(

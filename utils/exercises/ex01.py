@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import SingleDeviceSharding
 
 from utils.devices import started_devices
 from utils.exercises import Choice, Prediction, Wrong, by_factors, exercise, number, same, several, shown
@@ -50,7 +52,6 @@ copied = Choice(
 sums = Choice(
     DEVICES,
     own={
-        "on_two + 1": {"0": "`on_two` is committed, and a Python number lives nowhere"},
         "on_two + x": {
             "0": FREE,
             "an error": f"`x` was only born on device 0: {FREE}",
@@ -59,6 +60,10 @@ sums = Choice(
             "2": "both are committed, and JAX moves neither",
             "5": "both are committed, and JAX moves neither",
             "0": "both are committed; the default device is for arrays that are not",
+        },
+        "zeros_like(on_two) + x": {
+            "0": "the zeros are made like `on_two`, so they are on device 2, and committed",
+            "an error": "the zeros are committed, but `x` was only born on device 0",
         },
     },
 )
@@ -78,7 +83,13 @@ guarded = Prediction(
         },
     },
 )
-warm = Choice({"yes": "a program that has run before takes a way on which the guard is not asked", "no": ""})
+warm = Choice(
+    {"yes": "", "no": ""},
+    own={
+        "on_two + x": {"yes": "a program that has run before takes a way on which the guard is not asked"},
+        "jnp.ones(4)": {"no": "the number 1 has to come from the host"},
+    },
+)
 births = Choice(
     DEVICES,
     own={
@@ -99,6 +110,12 @@ returned = Choice(
         "tenth": "on a quiet machine it is so; run the cell again",
     }
 )
+queued = Choice(
+    {
+        "yes": "a device takes so many orders and no more; then a call waits",
+        "no": "on a quiet machine it is so; run the cell again",
+    }
+)
 per_byte = Prediction(
     "FLOPs a byte",
     {
@@ -112,23 +129,38 @@ per_byte = Prediction(
 )
 even = Prediction(
     "",
+    {},
     {
-        1 / 2: "the result has to come back, too",
-        2: "a product has 2n³ FLOPs",
-        1 / 4: "you count numbers; a float32 takes 4 bytes",
-        8: "the link's 10 GB/s are bytes already",
-        10: "at n = 400 the trip takes 128 µs and the work here 1,280",
-        100: "at n = 4000 the trip takes 12.8 ms and the work here 1,280",
+        "by the rule": {
+            1 / 2: "the result has to come back, too",
+            2: "a product has 2n³ FLOPs",
+            1 / 4: "you count numbers; a float32 takes 4 bytes",
+            8: "the link's 10 GB/s are bytes already",
+            10: "at n = 400 the trip takes 128 µs and the work here 1,280",
+            100: "at n = 4000 the trip takes 12.8 ms and the work here 1,280",
+        },
+        "with 50 µs a move": {
+            41 / 187: "at n = 41 the work here takes 1.4 µs, and the two moves 100 more",
+            152 / 187: "there and back are two moves",
+            1000 / 187: "at n = 1000 the work here takes 20 ms, and the two moves 0.1",
+        },
     },
     within=0.1,
 )
+BACK = "the reverse of a move goes back, up to where the signal came from"
 backwards = Choice(
     DEVICES,
     own={
         "norm": {"0": "its input was moved to device 1", "2": "its input was moved to device 1"},
         "gradient": {
-            "0": "the reverse of a move goes back, up to where the signal came from",
-            "1": "the reverse of a move goes back, up to where the signal came from",
+            "0": BACK,
+            "1": BACK,
+            "an error": "a move has a reverse, so it has a gradient",
+        },
+        "loose": {
+            "0": BACK,
+            "1": BACK,
+            "2": "that is where the other signal lives",
             "an error": "a move has a reverse, so it has a gradient",
         },
     },
@@ -167,17 +199,6 @@ overlap = Prediction(
             0: "a step is handed over, and runs while the next batch is loaded",
             1 / 5: "a step is handed over, and runs while the next batch is loaded",
         },
-    },
-)
-halved = Prediction(
-    "",
-    {
-        2: "that is after two steps",
-        4: "that is after one step",
-        1 / 2: "that is after four steps",
-        8: "you took the mean away, and halved nothing",
-        -1: "0 - 3.5 is below zero",
-        0: "the mean of 0, 1, ... 7 is 3.5, and it is taken away from the 0 as well",
     },
 )
 
@@ -251,7 +272,7 @@ def _why_found(platforms: list, found: list, want: list) -> str:
     if not found and platforms[0] == "rocket":
         return "The first name in the list is absent; go on with the next one."
     if not found:
-        return "The platform is there. Where did you look?"
+        return f"{platforms[0]!r} is there, and not the default platform. Where did you look?"
     if not want:
         return "None of the names in the list is there."
     if names != {want[0].platform}:
@@ -276,31 +297,46 @@ def find_devices(platforms):
 # ---- 1.2 ----
 
 _MEETS = "Write down each array that meets another one: where it lives, and whether it is committed."
-_LANDINGS = [  # of each expression: what is to be said to a wrong answer
-    {
-        3: "`born` lives there, but did anybody commit it?",
-        "an error": "JAX refuses where two committed arrays meet. Is either of these committed?",
-    },
-    {
-        0: "Is an array committed that was made with `device=`?",
-        3: "Is an array committed that was made with `device=`? Is `born`?",
-        "an error": "JAX refuses where two committed arrays meet. Is `born` committed?",
-    },
-    {
-        2: "Is `on_two + 1` committed? Is `on_five`?",
-        5: "Is `on_two + 1` committed? Is `on_five`?",
-        0: "The default device does not move an array that is committed.",
-    },
-    {
-        3: "The default device does not move an array that is committed.",
-        2: "What does `float(...)` return, and on which device does that live?",
-        "an error": "What does `float(...)` return, and on which device does that live?",
-        0: "What is committed here, and to which device?",
-    },
-    {
-        0: "`x` is uncommitted. What does it meet on the way to the gradient?",
-        "an error": "JAX refuses where two committed arrays meet. Is `x` committed?",
-    },
+_LANDINGS = [  # of each expression: the devices in it, the default one first, and what is to be said to a wrong answer
+    (
+        (0, 3),
+        {
+            3: "`born` lives there, but did anybody commit it?",
+            "an error": "JAX refuses where two committed arrays meet. Is either of these committed?",
+        },
+    ),
+    (
+        (0, 3, 6),
+        {
+            0: "Is an array committed that was made with `device=`?",
+            3: "Is an array committed that was made with `device=`? Is `born`?",
+            "an error": "JAX refuses where two committed arrays meet. Is `born` committed?",
+        },
+    ),
+    (
+        (0, 2, 5),
+        {
+            2: "Is `on_two + 1` committed? Is `on_five`?",
+            5: "Is `on_two + 1` committed? Is `on_five`?",
+            0: "The default device does not move an array that is committed.",
+        },
+    ),
+    (
+        (0, 2, 3, 5),
+        {
+            3: "The default device does not move an array that is committed.",
+            2: "What does `float(...)` return, and on which device does that live?",
+            "an error": "What does `float(...)` return, and on which device does that live?",
+            0: "What is committed here, and to which device?",
+        },
+    ),
+    (
+        (0, 5),
+        {
+            0: "`x` is uncommitted. What does it meet on the way to the gradient?",
+            "an error": "JAX refuses where two committed arrays meet. Is `x` committed?",
+        },
+    ),
 ]
 
 
@@ -328,15 +364,28 @@ def landings():
 
 
 def _judge_predict_landings(answer):
-    got = several(answer(), 5, "five answers, each a device's number or 'an error'")
-    for i, (one, want, words) in enumerate(zip(got, landings(), _LANDINGS, strict=True), 1):
-        said = f"Expression {i}: you say"
-        if isinstance(one, str) and one.strip().lower() in ("error", "an error"):
-            one = "an error"
-        else:
-            one = number(one, "a device's number, or 'an error'", said=said, whole=True)
+    got = answer()
+    got = list(got) if isinstance(got, Iterator) else got
+    listed = several(got, 5, "five answers, each a device's number or 'an error'")
+    for i, (one, want, (there, words)) in enumerate(zip(listed, landings(), _LANDINGS, strict=True), 1):
+        said, asked = f"Expression {i}: you say", "a device's number, or 'an error'"
+        if isinstance(one, jax.Device):
+            one = one.id
+        if isinstance(one, str):
+            text = str(one).strip()
+            if text.lower() in ("error", "an error"):
+                one = "an error"
+            elif not text.isdecimal():
+                raise Wrong(f"{said} {text!r}; expected {asked}.")
+            elif isinstance(one, np.str_):  # an array has one type: NumPy made texts of the numbers
+                one = int(text)
+        if one != "an error":
+            one = number(one, asked, said=said, whole=True)
         if one != want:
-            raise Wrong(f"{said} {one}. {words.get(one, _MEETS)}")
+            why = words.get(one, _MEETS)
+            if one not in (*there, "an error"):
+                why = f"None of its arrays lives on device {one}. {_MEETS}"
+            raise Wrong(f"{said} {one}. {why}")
 
 
 @exercise(
@@ -435,17 +484,34 @@ def _judge_steady_seconds(answer):
     if not right:
         took = ", ".join(f"{1e3 * took:.0f}" for took in waited)
         raise Wrong(f"You say {_ms(said)}; one after the other, the runs took {took} ms{words and ': '}{words}.")
+    for unit in (0.005, 0.01, 0.02):  # one run that counts, of 10, and before it one of 30 that compiles
+        work = _Work(2.5, 2 * unit, 5 * [10 * unit] + [30 * unit])
+        said = number(answer(work, work.x, 1), "one number, of seconds")
+        if abs(said - 10 * unit) < 3 * unit:
+            return
+        told = (
+            f"For repeats = 1 you say {_ms(said)}; the run takes {_ms(10 * unit)}, and that of the call that compiles "
+            f"{_ms(30 * unit)}"
+        )
+        if abs(said - 40 * unit) < 3 * unit:
+            raise Wrong(f"{told}, and is still at work when your clock starts: let it finish.")
+    raise Wrong(f"{told}.")
 
 
 def _which_seconds(said: float, runs: list[float], first: float, within: float) -> str:
     """What a number of seconds is, if it is not the median of the runs."""
     total, n = sum(runs), len(runs)
+    ends = list(itertools.accumulate(runs))
     slow = f"{1e3 * max(runs):.0f} ms"
     compiled = "the first call, which compiles, is among what you count"
     slips = [
         (total / n, f"that is the mean, which the one run of {slow} pulls up"),
         (total, f"that is all {n} runs; one call's time is asked"),
         (runs[n // 2], "that is the middle one as they came, not the middle one by size"),
+        (
+            statistics.median(ends),
+            "your clock starts once, so each time holds all the runs before; start it for each run",
+        ),
         (statistics.median([first, *runs]), compiled),
         ((first + total) / (n + 1), f"{compiled}; and that is a mean"),
         ((first + total) / n, f"{compiled}; and that is a mean"),
@@ -455,7 +521,11 @@ def _which_seconds(said: float, runs: list[float], first: float, within: float) 
         (max(runs), "that is the longest run, not the middle one"),
         (runs[0], "that is the first run that counts, not the middle one by size"),
         (runs[-1], "that is the last run, not the middle one by size"),
-        (0.0, "your clock stood still while f was waited for. Does it count only what the CPU does, as process_time?"),
+        (
+            0.0,
+            "between your two readings of the clock nothing is waited for; or the clock counts only what the CPU does, as "
+            "process_time",
+        ),
         (-statistics.median(runs), "you take the later time away from the earlier one"),
     ]
     found = [words for value, words in slips if abs(said - value) < within]
@@ -477,7 +547,7 @@ def steady_seconds(f, x, repeats):
     """Return the median seconds of one call f(x): compiled before, and waited for."""
     import statistics
 
-    f(x).block_until_ready()  # compiles
+    f(x).block_until_ready()  # compiles, and is over when the clock starts
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -507,9 +577,13 @@ def _judge_seconds_saved(answer):
         "exchanged": [(1, "you have here and there exchanged")],
         "overlaps": [(1, "the product there cannot begin before x has arrived: the times add up")],
         "sign": [(-1, "you have it the other way round: what the trip saves is above 0")],
+        "costs": [(-1, "the time on the way is added to what you save; it has to be taken away")],
+        "multiplies": [(1, "bytes divided by bytes per second are seconds; you multiply")],
+        "product": [(1, "you take batch d k numbers for the way; x has batch d, the result batch k")],
+        "one_less": [(1, "for each result you count d multiplications and d - 1 additions; the page counts d of each")],
         "unit": [(1e3, "your number is in ms"), (1e6, "your number is in µs")],
     }
-    right = dict.fromkeys(slips, 0) | dict.fromkeys(("goes", "returns", "there", "sign", "unit"), 1)
+    right = dict.fromkeys(slips, 0) | dict.fromkeys(("goes", "returns", "there", "sign", "costs", "unit"), 1)
     right |= {"number": 4, "multiply_add": 2}
     for batch, d, k, link, here, there in (
         (64, 300, 500, 8e9, 50e9, 4e12),
@@ -518,16 +592,30 @@ def _judge_seconds_saved(answer):
         (5, 600, 90, 9e9, 30e9, 10e9),  # the other device is slower
     ):
 
-        def formula(number, goes, returns, x_returns, weights, multiply_add, there, exchanged, overlaps, sign, unit,
+        def formula(number, goes, returns, x_returns, weights, multiply_add, there, exchanged, overlaps, sign, costs,
+                    multiplies, product, one_less, unit,
                     batch=batch, d=d, k=k, link=link, rates=(here, there)):  # fmt: skip
             numbers = (goes + x_returns) * batch * d + (returns - x_returns) * batch * k + weights * d * k
+            numbers = batch * d * k if product else numbers
             near, far = rates[::-1] if exchanged else rates
-            trip, work = number * numbers / link, multiply_add * batch * d * k
+            trip = costs * number * numbers * (link if multiplies else 1 / link)
+            work = multiply_add * batch * d * k - one_less * batch * k
             away = max(trip, work / far) if overlaps else trip + there * work / far
             return unit * sign * (work / near - away)
 
         case = f"batch {batch}, d {d}, k {k}, link {link:g} bytes/s, {here:g} FLOP/s here, {there:g} there: "
         said = number(answer(batch, d, k, link, here, there), "one number, of seconds")
+        work, trip, want = 2 * batch * d * k, 4 * batch * (d + k) / link, formula(**right)
+        if not said and want < 0:
+            raise Wrong(
+                f"{case}you say 0 s. The trip does not pay here, and what is asked is by how much: a number below 0."
+            )
+        if not said:
+            raise Wrong(f"{case}you say 0 s. Each of the three times is above 0, and below 1: does a // cut them off?")
+        if math.isclose(said, work / here / (trip + work / there), rel_tol=1e-3):
+            raise Wrong(
+                f"{case}you say {said:,.5g}: so many times as fast it is with the trip; the seconds saved are asked."
+            )
         by_factors(said, case, "s", formula, right, slips, "three times: here, the trip, there")
 
 
@@ -561,47 +649,66 @@ def _judge_run_stages(answer):
         for function in functions:
             wants.append(np.asarray(function(jnp.asarray(wants[-1]))))
         ran: list[int] = []
-        stages = [_stage(i, function, places, wants[i], ran) for i, function in enumerate(functions)]
-        got = answer(x, stages, places)
+        traced: list[int] = []
+        stages = [_stage(i, function, places, wants, ran, traced) for i, function in enumerate(functions)]
+        try:
+            got = answer(x, stages, places)
+        except Wrong as wrong:
+            if not traced or "incompatible devices" not in str(wrong):
+                raise
+            raise Wrong(_in_a_jit(traced, places, wants)) from wrong
         if len(ran) < len(stages):
             raise Wrong(f"Of {len(stages)} stages you call {len(ran)}: stages[{len(ran)}] is never called.")
+        if isinstance(got, jax.Array) and got.devices() != {places[-1]}:
+            on = ", ".join(str(device.id) for device in got.devices())
+            raise Wrong(
+                f"The last stage ran on device {places[-1].id}, and your result lives on device {on}; expected what the "
+                "last stage returns, where it returned it."
+            )
         same(got, jax.device_put(wants[-1], places[-1]))
 
 
-def _stage(i: int, function: Any, places: list, given: np.ndarray, ran: list[int]) -> Any:
+def _stage(i: int, function: Any, places: list, wants: list[np.ndarray], ran: list[int], traced: list[int]) -> Any:
     """A stage that looks where it runs, and raises Wrong where that is another device."""
 
     def stage(value: Any) -> Any:
         if i != len(ran):
             raise Wrong(f"You call stages[{i}] where stages[{len(ran)}] is next.")
         ran.append(i)
-        if not isinstance(value, jax.core.Tracer):
-            got = function(jnp.asarray(value))
-            on = sorted(device.id for device in got.devices())
-        else:  # inside a jit of the reader's: it runs where its input lies, if that exists already
-            got = function(value)
-            on = sorted({device.id for array in _alive(given) for device in array.devices()})
-            if not on:
-                raise Wrong(
-                    f"When stages[{i}] is traced, what it is to be given does not exist yet: your stages run inside one "
-                    "`jit`, which is one program, and a program does not move in the middle."
-                )
-            on = [places[i].id] if places[i].id in on else on
+        if isinstance(value, jax.core.Tracer):  # in a jit of the reader's: JAX refuses where the program runs elsewhere
+            traced.append(i)
+            return jax.device_put(function(value), SingleDeviceSharding(places[i]))
+        if i and _alike(value, wants[0]):
+            raise Wrong(f"stages[{i}] is given the first x again; expected what stages[{i - 1}] returned.")
+        got = function(jnp.asarray(value))
+        on = sorted(device.id for device in got.devices())
         if on != [places[i].id]:
-            traced = " (Inside a `jit`, `device_put` to a device moves nothing.)" * isinstance(value, jax.core.Tracer)
             raise Wrong(
                 f"stages[{i}] runs on device {', '.join(map(str, on))}; places[{i}] is device {places[i].id}. Where does "
-                f"what you give it live?{traced}"
+                "what you give it live?"
             )
         return got
 
     return stage
 
 
-def _alive(value: np.ndarray) -> list:
-    """The arrays, wherever they are, that hold these values."""
-    arrays = [array for array in jax.live_arrays() if array.shape == value.shape and not array.is_deleted()]
-    return [array for array in arrays if array.committed and np.array_equal(np.asarray(array), value)]
+def _alike(value: Any, other: np.ndarray) -> bool:
+    return np.shape(value) == other.shape and np.array_equal(np.asarray(value), other)
+
+
+def _in_a_jit(traced: list[int], places: list, wants: list[np.ndarray]) -> str:
+    """Why JAX refuses a program that the last of the traced stages is part of."""
+    i = traced[-1]
+    alive = [array for array in jax.live_arrays() if array.committed and not array.is_deleted()]
+    if i - 1 in traced and not any(_alike(array, wants[i]) for array in alive):
+        return (
+            f"stages[{i}] is traced before stages[{i - 1}] has run: your stages run inside one `jit`, which is one program, "
+            "and a program does not move in the middle."
+        )
+    return (
+        f"stages[{i}] is traced inside a `jit` of yours, and that program is given what lives elsewhere; places[{i}] is "
+        f"device {places[i].id}. Inside a `jit`, `device_put` to a device moves nothing: move before the call."
+    )
 
 
 @exercise(
@@ -687,8 +794,9 @@ class _Training:
 
 def _judge_train(answer):
     for count in (5, 1, 8):
-        training = _Training(count)
-        got = answer(3.0, training.step, training.load, count)
+        training, first = _Training(count), _Step(3.0, None)
+        first.done = True
+        got = answer(first, training.step, training.load, count)
         steps = training.steps
         if len(steps) != count:
             raise Wrong(f"For count = {count} you make {len(steps)} steps.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import math
+import warnings
 from contextlib import suppress
 
 import jax
@@ -275,7 +276,7 @@ def _judge_bytes_of_sum(answer):
         return passes * (n + steps) / n * held * width
 
     for shape, cuts, axis in (
-        ((24, 350), (4, 5), 0),
+        ((42, 350), (7, 5), 0),
         ((40, 350), (4, 5), 1),
         ((6, 30, 45), (3, 1, 5), 2),
         ((6, 30, 45), (3, 1, 5), 0),
@@ -304,6 +305,11 @@ def _judge_bytes_of_sum(answer):
                 (n, "that is what an all-gather sends, (n - 1) times what a device puts in"),
                 (2 * n, "in a step a device sends an n-th of what it puts in, not all of it"),
                 (2 * n, "that is what the whole group sends"),
+                (2 / n, "you divide by n once more; of what a device puts in it sends (n - 1)/n, twice"),
+                (
+                    2 * math.log2(n) * n / max(n - 1, 1),
+                    "that is a tree's, all of it in each of log2(n) steps; on a ring a step sends an n-th",
+                ),
                 (2 * others, f"that is what all {others} devices send together"),
                 (
                     n / (n - 1) if n > 1 else 0,
@@ -330,6 +336,7 @@ def _judge_bytes_of_sum(answer):
             ],
             "width": [
                 (1, "that counts numbers; a float32 takes 4 bytes"),
+                (8, "a float32 takes 4 bytes, not 8"),
             ],
         }
         right = {"passes": 2, "n": n, "steps": -1, "held": block // own[axis], "width": 4}
@@ -514,29 +521,33 @@ _WHOLE = 64 * 128 * 4
 
 
 def _judge_make_layers(answer):
-    for sizes, specs, key in (
-        ((2, 4), [(None, "y"), ("x", "y")], jax.random.key(7, impl="rbg")),  # which compiles faster
-        ((4, 2), [(("y", "x"),)], jax.random.key(11)),
+    for plan, key in (
+        ([((2, 4), (None, "y")), ((2, 4), ("x", "y"))], jax.random.key(7, impl="rbg")),  # which compiles faster
+        ([((4, 2), (("y", "x"),))], jax.random.key(11)),
     ):
-        mesh = make_mesh(sizes, ("x", "y"))
-        shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
+        shardings = [NamedSharding(make_mesh(sizes, ("x", "y")), PartitionSpec(*spec)) for sizes, spec in plan]
         if len(jax.live_arrays()) > 100:  # on 0.7.2 what was read by its shards lives on, and `watch` looks at each
             gc.collect()
         seen = watch(_naming_the_door(answer), key, shardings)
         if len(getattr(seen.result, "shape", ())) == 3:
             raise Wrong(
-                f"You return {shown(seen.result)}, which has one layout; expected a list of {len(specs)} arrays, each in its own."
+                f"You return {shown(seen.result)}, which has one layout; expected a list of {len(plan)} arrays, each in its own."
             )
-        layers = several(seen.result, len(specs), f"a list of {len(specs)} arrays, one for each sharding")
+        layers = several(seen.result, len(plan), f"a list of {len(plan)} arrays, one for each sharding")
         for i, layer in enumerate(layers):
             _judge_layer(layer, i, shardings, key, answer)
-        own = sum(_WHOLE // 8 * 8 // math.prod(sizes) * _copies(s, sizes) for s in specs)
+        own = sum(_WHOLE // 8 * _copies(spec, sizes) for sizes, spec in plan)
         device, held = max(seen.on_device.items(), key=lambda item: item[1])
         if held > own + 1024:  # and some bytes for keys
             whole = "; a whole layer takes 32,768" if held >= _WHOLE else ""
             raise Wrong(
                 f"The layers are right, but at one time device {device} held {held:,} bytes{whole}. Its own pieces of all "
-                f"{len(specs)} layers take {own:,}. Is something made first, and cut afterwards?"
+                f"{len(plan)} layers take {own:,}. Is something made first, and cut afterwards?"
+            )
+        if any("f32[64,128]" in text for text in seen.texts):
+            raise Wrong(
+                "The layers are right, but inside of your program each device makes a whole one, f32[64,128], and keeps its "
+                "own piece."
             )
 
 
@@ -670,10 +681,19 @@ def _judge_steady(answer):
                 f"You return {shown(step)}; expected a function step(w, x). Does it end with `return`, and is it not called yet?"
             )
         w, x, want = jax.device_put(start, layout), jax.device_put(x, of_x), start
+        if why := _donated(answer(update, jax.device_put(start, layout)), w, x):
+            raise Wrong(why)
         for turn_ in (1, 2, 3):
             before, last = len(calls), want
+            x = x if turn_ < 3 else jax.device_put(np.asarray(x) * 0.75, of_x)
             with logged("jax_log_compiles") as heard:
-                w = _stepped(step, w, x, turn_)
+                seen = watch(_stepped, step, w, x, turn_) if turn_ == 2 else None
+                w = seen.result if seen else _stepped(step, w, x, turn_)
+            if seen and shape_w in seen.fetched:
+                raise Wrong(
+                    "In step 2 all weights were copied to the host, to be laid out anew from there. What a compiled program "
+                    "returns can have its layout at once."
+                )
             want = np.asarray(update(want, np.asarray(x)))
             what = f"After step {turn_}, with w laid out by {spec_text(layout.spec)} and x by {spec_text(of_x.spec)}, w"
             if turn_ == 1 and calls and not any(calls):
@@ -694,6 +714,26 @@ def _judge_steady(answer):
                 raise Wrong(f"In step {turn_} JAX compiled again: {', '.join(made)}. What differs from step 1?")
         if not calls:
             raise Wrong("Your step never calls `update`. It is to work for any update, not for this one.")
+
+
+def _donated(step, w, x):
+    """What is wrong with what a step donates, before it runs: 0.10.2 dies where what was donated is handed over again."""
+    with suppress(Exception), warnings.catch_warnings():  # what is no jitted function
+        warnings.simplefilter("ignore")  # of buffers that cannot be used; the step itself will say so
+        info = jax.tree.leaves(step.lower(w, x).args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
+        if len(info) == 2 and info[1].donated:
+            return "Your step donates x, the batch, which the next step may need. What it replaces are the weights."
+    with suppress(Exception):  # what cannot be traced
+        given: set = set()
+        for equation in jax.make_jaxpr(step)(w, x).jaxpr.eqns:
+            if given & {var for var in equation.invars if not hasattr(var, "val")}:
+                return (
+                    "Within one step an array is donated and then used again, after its memory was given away. How often "
+                    "does a step call the compiled program?"
+                )
+            flags = equation.params.get("donated_invars", ())
+            given |= {var for var, donated in zip(equation.invars, flags, strict=False) if donated}
+    return ""
 
 
 def _stepped(step, w, x, turn_):
@@ -719,6 +759,10 @@ _AT_THE_DOOR = {
 def _judge_step(w, what, last, want, update, x, layout, layouts, turn_):
     """Name what is wrong with a layout or with values."""
     values = np.asarray(w)
+    on = getattr(w.sharding, "mesh", layout.mesh)
+    if on != layout.mesh and on.size == layout.mesh.size:
+        sizes, own = (" x ".join(map(str, mesh.devices.shape)) for mesh in (on, layout.mesh))
+        raise Wrong(f"{what} lies on a {sizes} mesh; it came in on a {own} one. `steady` gets a w, and has to ask it.")
     if not np.allclose(values, want, 1e-5, 1e-5):
         if turn_ > 1 and np.allclose(values, last, 1e-5, 1e-5):
             raise Wrong(f"{what} is what it was after step {turn_ - 1}. Does each step start from the w that it gets?")

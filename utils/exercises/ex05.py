@@ -31,7 +31,13 @@ inside = Choice(
             "496": "nothing adds up the eight sums",
             "28": "device 0 has four numbers, 0 to 3",
         },
-        "lines": {"8": "`print` is Python, and Python runs once, while JAX traces the function"},
+        "lines": {
+            "1": "another shape is traced anew",
+            "3": "the second call finds the program of the first, traced and compiled",
+            "8": "`print` is Python, which runs while JAX traces, and one trace is the program of all devices",
+            "16": "`print` is Python, which runs while JAX traces, and one trace is the program of all devices",
+            "24": "`print` is Python, which runs while JAX traces, and one trace is the program of all devices",
+        },
     },
     free=True,
 )
@@ -44,6 +50,11 @@ sums_of_sums = Prediction(
             496 / 8: "what is summed is the 1, not x",
         },
         "psum of the psum": {1 / 8: "each device hands in its 496, and the eight are added again"},
+        "psum of the others": {
+            0: "each device hands in 496 less its own sum; the 496 counts eight times",
+            3968 / 3472: "each device takes its own sum away, 496 in all",
+            496 / 3472: "each device hands in 496 less its own sum; the 496 counts eight times",
+        },
     },
 )
 at_the_door = Choice(
@@ -112,8 +123,8 @@ tens_and_units = Prediction(
         },
         "all_to_all": {
             21 / 12: "that is what device 2 had there; it sent it to device 1",
-            2 / 12: "that comes from device 0, and stands at the top",
-            22 / 12: "that is its own, and stands third",
+            2 / 12: "that comes from device 0, and stands at place 0",
+            22 / 12: "that is its own, and stands at place 2",
         },
     },
 )
@@ -369,6 +380,14 @@ def _no_softmax(x: np.ndarray) -> list[tuple[np.ndarray, str]]:
             "it adds up to 8, not to 1: each device divides by the sum of its own part",
         ),
         (8 * e / e.sum(), "it adds up to 8: you divide by the mean of the eight sums"),
+        (e / e.sum() / 8, "it adds up to 1/8: you divide by eight times the sum, as if it were added up twice"),
+        (
+            e / e.sum(1, keepdims=True) / 8,
+            "it adds up to 1, but each part is the softmax of that part alone, over 8",
+        ),
+        (np.log(e / e.sum()), "it is the logarithm of the softmax"),
+        (1 / e / (1 / e).sum(), "in the exponent the sign is the other way round"),
+        (x, "it is the scores themselves"),
         (
             own / own.sum(),
             "it adds up to 1, but the parts do not fit together: each device subtracts the largest score of its own part",
@@ -455,6 +474,7 @@ COLUMNS = {
 GRAND = {
     ((0, 1), 1): "",
     ((0, 1), -1): "the mean of the whole table is taken away, and is to be added",
+    ((0, 1), 2): "the mean of the whole table is in it once too often",
     ((), 1): "the mean that is added is that of the block, not of the whole table",
     ((0,), 1): "the mean that is added is taken along 'x' alone, and the table lies along both axes",
     ((1,), 1): "the mean that is added is taken along 'y' alone, and the table lies along both axes",
@@ -470,6 +490,7 @@ CENTERED = [  # each combination of these
 CENTERED += [
     (dict(reduce=np.sum), "the devices' means are added up, not averaged"),
     (dict(reduce=np.sum, grand_reduce=np.mean), "the means of rows and columns are added up, not averaged"),
+    (dict(grand_reduce=np.sum), "the mean that is added is the sum of the means of the eight blocks"),
     (
         dict(reduce=lambda means, **how: means.sum(**how) / 8),
         "all sums are divided by 8, and fewer devices share a row",
@@ -520,21 +541,23 @@ def centered(t):
 def _followed(
     readings: np.ndarray,
     weights: tuple[float, float, float] = (0.5, 0.3, 0.2),
-    agree: Callable = lambda s, reading, level: s.max(),
+    agree: Callable = lambda s, reading, level, before: s.max(),
     late: tuple[bool, bool] = (False, False),
     start: Callable = np.zeros_like,
+    first_level: Callable = lambda first: 0.0,
 ) -> np.ndarray:
     """By a plain loop, of readings (8, n): every s of all devices, then every level, one flat array.
 
-    `weights`: of s, reading and level. `late`: is s, is the level given out as it was before the step?
+    `weights`: of s, reading and level. `late`: is s, is the level given out as it was before the step? `agree` may give
+    each device a level of its own, of which the largest is given out.
     """
-    s, level, every = start(readings[:, 0]), 0.0, []
+    s, level, every = start(readings[:, 0]), first_level(readings[:, 0]), []
     for reading in readings.T:
         before = s, level
         s = np.dot(weights, [s, reading, level + 0 * s])
-        level = agree(s, reading, level)
+        level = agree(s, reading, level, before[0])
         every.append([old if is_late else new for old, new, is_late in zip(before, (s, level), late, strict=True)])
-    return _joined([np.transpose([s for s, _ in every]), [level for _, level in every]])
+    return _joined([np.transpose([s for s, _ in every]), [np.max(level) for _, level in every]])
 
 
 WEIGHTS = {
@@ -550,14 +573,18 @@ WEIGHTS = {
     (0.5, 0.2, 0.3): "0.3 and 0.2 are swapped",
 }
 AGREE = {
-    "": lambda s, reading, level: s.max(),
-    "your levels are the mean of all s, not the largest": lambda s, reading, level: s.mean(),
-    "your levels are the sum of all s, not the largest": lambda s, reading, level: s.sum(),
-    "your levels are the smallest of all s, not the largest": lambda s, reading, level: s.min(),
-    "your levels are the largest s of all steps so far, not of this step": lambda s, reading, level: max(
-        s.max(), level
+    "": lambda s, reading, level, before: s.max(),
+    "your levels are the mean of all s, not the largest": lambda s, reading, level, before: s.mean(),
+    "your levels are the sum of all s, not the largest": lambda s, reading, level, before: s.sum(),
+    "your levels are the smallest of all s, not the largest": lambda s, reading, level, before: s.min(),
+    "your levels are the largest s of all steps so far, not of this step": (
+        lambda s, reading, level, before: max(s.max(), level)
     ),
-    "your levels are the largest reading, not the largest s": lambda s, reading, level: reading.max(),
+    "your levels are the largest reading, not the largest s": lambda s, reading, level, before: reading.max(),
+    "your levels are the largest of the s before the step": lambda s, reading, level, before: before.max(),
+    "your levels are the largest s without its sign": lambda s, reading, level, before: abs(s).max(),
+    "your levels are the s of device 0": lambda s, reading, level, before: s[0],
+    "each device goes on with its own s in the place of the level": lambda s, reading, level, before: s,
 }
 LATE = {
     (False, False): "",
@@ -572,7 +599,12 @@ FOLLOWED = [  # what people do in its place, one or two things at once
     for late, of_late in LATE.items()
     if 0 < len(words := [*filter(None, (of_weights, of_agree, of_late))]) < 3
 ]
-FOLLOWED.append((dict(start=np.copy), "s begins with the first reading, not with 0"))
+FOLLOWED += [
+    (dict(start=np.copy), "s begins with the first reading, not with 0"),
+    (dict(first_level=np.max), "the level begins with the largest first reading, not with 0"),
+    (dict(start=np.ones_like), "s begins with 1, not with 0"),
+    (dict(first_level=lambda first: 1.0), "the level begins with 1, not with 0"),
+]
 
 
 def _judge_follow(answer):
@@ -621,9 +653,12 @@ def _pair(answer: Callable[..., Any], n: int) -> Callable[..., Any]:
                     f"On each device your {name} result has shape {one.shape}; expected ({n},), one for each reading."
                 )
         if "{V" in (text := type_text(got[1])):
+            asks = "Which collective makes a number that JAX knows to be the same on all?"
+            if "{V" not in type_text(got[0]):
+                asks = "Your first is the same on all. Every s comes first, then the levels."
             raise Wrong(
-                f"Your second result, the levels, is {text} on each device: it may differ from device to device, and is to "
-                "leave under out_specs=P(). What makes a number the same on all?"
+                f"Your second result, the levels, is {text} on each device: by its type it may differ from device to device, "
+                f"and is to leave under out_specs=P(). {asks}"
             )
         return tuple(got)
 

@@ -2,40 +2,65 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from utils.exercises import Prediction, Wrong, exercise, number
-
-# Fabricated, in microseconds: (device, name, start, end). In TALL the longest collective, the first to start and the last
-# to start are three devices, and none of them is the straggler.
-TALL = [
-    (0, "dot.1", 0, 20),
-    (0, "all-reduce.2", 30, 100),
-    (1, "dot.1", 20, 90),
-    (1, "all-reduce.2", 90, 100),
-    (2, "dot.1", 60, 80),
-    (2, "tanh.3", 80, 95),
-    (2, "all-reduce.2", 95, 100),
-    (3, "dot.1", 5, 25),
-    (3, "all-reduce.2", 25, 100),
-]
-# Most work comes in two bars, neither of which is the longest; and device 2 is idle between its two.
-PIECES = [
-    (3, "dot.1", 0, 8),
-    (3, "all-reduce.2", 8, 90),
-    (1, "dot.1", 2, 52),
-    (1, "all-reduce.2", 52, 90),
-    (0, "dot.1", 4, 44),
-    (0, "tanh.3", 44, 84),
-    (0, "all-reduce.2", 84, 90),
-    (2, "dot.1", 3, 13),
-    (2, "tanh.3", 76, 86),
-    (2, "all-reduce.2", 86, 90),
-]
+from utils.exercises import Choice, Prediction, Wrong, exercise, explained, flag, number, shown
 
 # What the lesson asks before its cells count it.
+fills = Choice(
+    {
+        "compute": "its bars are there, and few devices compute at once: the others wait for a core, or for each other",
+        "communication": "once all are there the sum is short; most of a collective's bar lies before",
+        "waiting": "here most time goes elsewhere: are there as many free cores as devices?",
+    }
+)
+same_last = Choice({"yes": "look at the last column", "no": "look at the last column: this once it was"})
+last_is_straggler = Choice(
+    {
+        "yes": "who arrives last is a matter of the queue for the cores, too",
+        "no": "this time it was; run the cell that draws again",
+    }
+)
+ideal = Prediction(
+    "",
+    {},
+    {
+        "longest all-reduce": {4 / 3: "that is the straggler: it arrives last, and finds all the others there"},
+        "percent": {
+            1 / 100: "that is a share, not percent",
+            544 / 448: "that is the part in which they read; the rest is waiting",
+            992 / 544: "you divide by the words that are read; the time of all eight is eight times the longest",
+        },
+    },
+    within=0.02,
+    ranks=True,
+)
+_GATHER, _PRODUCT = 73.4, 87.2  # µs on a TPU v5e: 7,340,032 bytes at 100 GB/s, 2 * 2048**3 FLOPs at 197 TFLOP/s
+beside = Prediction(
+    "µs",
+    {},
+    {
+        "sends alone": {
+            2: "the second gather runs beside the first product",
+            0: "nothing can be computed before the first weights are there",
+            (2 * _GATHER - _PRODUCT)
+            / _GATHER: "the second gather ends before the first product, and hides no part of the first",
+        },
+        "the step": {
+            2
+            * (_GATHER + _PRODUCT)
+            / (_GATHER + 2 * _PRODUCT): "that is one after the other; the second gather runs beside the first product",
+            2 * _PRODUCT / (_GATHER + 2 * _PRODUCT): "that is the products alone; the first gather runs before them",
+            (_GATHER + _PRODUCT) / (_GATHER + 2 * _PRODUCT): "that is one layer; two products follow each other",
+            2 * _GATHER / (_GATHER + 2 * _PRODUCT): "that is the gathers alone",
+        },
+    },
+    within=0.01,
+)
 psums = Prediction(
     "events",
     {
@@ -194,11 +219,13 @@ def _judge_is_communication(answer):
         "all_gather.3": (True, "JAX writes it with an underscore, the compiler with a hyphen"),
         "reduce_scatter.7": (True, "a reduce-scatter, as JAX writes it"),
         "pmax.7": (True, "JAX names the all-reduce after the function that asked for it: pmax"),
+        "pmin.3": (True, "JAX names the all-reduce after the function that asked for it: pmin"),
+        "broadcast_in_dim.4": (False, "a device repeats its own numbers; nobody sends them"),
+        "copy.5": (False, "a device copies its own array to another place of its memory"),
+        "wrapped_tanh": (False, "each number by itself"),
     }
     for name, (want, why) in names.items():
-        got = answer(name)
-        if not isinstance(got, (bool, np.bool_)):
-            raise Wrong(f"For {name!r} you return {got!r}; expected True or False.")
+        got = flag(answer(name), said=f"For {name!r} you return")
         if got != want:
             kind = "communication" if want else "compute"
             raise Wrong(f"{name!r}: you return {got}, and it is {kind}: {why}.")
@@ -214,155 +241,500 @@ def is_communication(name):
     return any(word in name.replace("_", "-") for word in words)
 
 
-def _sums(events, communication):
-    """Microseconds of each device in its collectives, or in all else."""
-    total = {}
-    for device, name, start, end in events:
-        total[device] = total.get(device, 0) + (end - start) * (("all-reduce" in name) == communication)
-    return total
+Step = Sequence[tuple[int, str, float, float]]
+
+# Fabricated, in microseconds: (device, name, start, end), in no order, with times in which a device does nothing, and
+# collectives that do not end together. By hand, of the first: at the all-gather the last arrives at 130, at the all-reduce at
+# 200; device 0 waits 40 + 0, device 1 0 + 20, device 2 20 + 10 of the 200 from 40 on. Of the second: device 1 waits 10 of 25.
+MEETINGS: list[tuple[Step, dict[int, float]]] = [
+    (
+        [
+            (1, "all-reduce.2", 180, 236),
+            (0, "dot.1", 40, 90),
+            (1, "dot.1", 50, 130),
+            (2, "dot.1", 70, 110),
+            (0, "all-gather.5", 90, 140),
+            (1, "all-gather.5", 130, 140),
+            (2, "all-gather.5", 110, 142),
+            (0, "dot.3", 140, 200),
+            (1, "dot.3", 140, 170),
+            (2, "dot.3", 150, 185),
+            (2, "tanh.4", 185, 190),
+            (0, "all-reduce.2", 200, 240),
+            (2, "all-reduce.2", 190, 238),
+        ],
+        {0: 0.2, 1: 0.1, 2: 0.15},
+    ),
+    (
+        [(1, "dot.1", 5, 14), (1, "all-reduce.9", 15, 29), (0, "dot.1", 10, 25), (0, "all-reduce.9", 25, 30)],
+        {0: 0.0, 1: 0.4},
+    ),
+]
 
 
-def _judge_most_work(answer):
-    # By hand: device 1 computes 70 of 20, 70, 35, 20; and device 0 computes 80 of 80, 50, 20, 8.
-    for events, want in ((TALL, 1), (PIECES, 0)):
-        got = number(answer(list(events)), "the number of a device", whole=True)
-        if got == want:
-            continue
-        longest_wait = _sums(events, True)
-        computed = _sums(events, False)
-        if got not in computed:
-            raise Wrong(f"You return {got}; the devices of this trace are {sorted(computed)}.")
-        starts = {d: min(s for device, _, s, _ in events if device == d) for d in computed}
-        work = [e for e in events if "all-reduce" not in e[1]]
-        longest = max(work, key=lambda e: e[3] - e[2])
-        if longest_wait[got] == max(longest_wait.values()):
-            why = "Its all-reduce has the longest bar: it arrived first and waits for the others. Who has most work waits little or not at all"
-        elif starts[got] == min(starts.values()):
-            why = "It is the first to start. That says who was scheduled first, not who works longest"
-        elif starts[got] == max(starts.values()):
-            why = "It started late, and so it arrives late; that is a question for its host, not for its work"
-        elif got == longest[0]:
-            why = "It has the longest single bar of computing. Another device computes longer, in two bars: add them up"
-        elif got == max(starts, key=lambda d: max(end for device, _, _, end in work if device == d) - starts[d]):
-            why = "It has the longest stretch from its first start to its all-reduce, and idles within it. Add up the bars alone"
-        else:
-            why = "Add up its bars, without the all-reduce"
-        raise Wrong(f"You return {got}, which computes for {computed[got]} µs. {why}.")
+def _meets(name: str) -> bool:
+    return name.startswith("all-")
 
 
-@exercise(
-    _judge_most_work,
-    "Add up end - start of each device, leaving out the all-reduce; then max(total, key=total.get).",
-)
-def most_work(events):
-    """Return the device that computes longest. Events: (device, name, start, end)."""
-    total = {}
-    for device, name, start, end in events:
-        if "all-reduce" not in name:
-            total[device] = total.get(device, 0) + end - start
-    return max(total, key=total.get)
+def _waits(
+    events: Step,
+    arrived: Callable[[Step, int, str], float] | None = None,
+    until: Callable[[list[float]], float] = max,
+    only: Callable[[str], bool] = _meets,
+) -> dict[int, float]:
+    """What each device waits at its collectives, in microseconds; with slips, where they are asked for."""
+    devices = sorted({event[0] for event in events})
+    waited = dict.fromkeys(devices, 0.0)
+    for meeting in sorted({event[1] for event in events if _meets(event[1]) and only(event[1])}):
+        arrival = {d: start for d, name, start, _ in events if name == meeting}
+        if arrived:
+            arrival = {d: arrived(events, d, meeting) for d in devices}
+        for device, at in arrival.items():
+            waited[device] += abs(until(list(arrival.values())) - at)
+    return waited
+
+
+def _computed_until(events: Step, device: int, meeting: str) -> float:
+    at = next(start for d, name, start, _ in events if (d, name) == (device, meeting))
+    return max(end for d, name, _, end in events if d == device and not _meets(name) and end <= at)
+
+
+def _length(events: Step) -> float:
+    return max(event[3] for event in events) - min(event[2] for event in events)
+
+
+def _first_start(events: Step, device: int) -> float:
+    return min(event[2] for event in events if event[0] == device)
+
+
+def _bars(events: Step, device: int, collective: bool) -> float:
+    return sum(end - start for d, name, start, end in events if d == device and _meets(name) == collective)
+
+
+def _waiting_slips(events: Step) -> list[tuple[list[float], str]]:
+    waited, length = _waits(events), _length(events)
+    devices = sorted(waited)
+    end = max(event[3] for event in events)
+    arrivals = [event[2] for event in events if _meets(event[1])]
+    names = sorted({event[1] for event in events if _meets(event[1])}, key=lambda name: -len(name) or name)
+    starts = {name: min(e[2] for e in events if e[1] == name) for name in names}
+    order = sorted(names, key=starts.get)
+
+    def shares(value: Callable[[int], float], of: Callable[[int], float] = lambda d: length) -> list[float]:
+        return [value(d) / of(d) if of(d) else 0.0 for d in devices]
+
+    def waits(**how) -> Callable[[int], float]:
+        return _waits(events, **how).__getitem__
+
+    return [
+        (shares(lambda d: _bars(events, d, True)), "you count whole collectives: once all are there, nobody waits"),
+        (
+            shares(waits(arrived=_computed_until)),
+            "you take the end of a device's computing for its arrival; it may do nothing in between",
+        ),
+        (
+            shares(waited.get, lambda d: _bars(events, d, True)),
+            "you divide by the device's own collectives; the share of the whole step is asked",
+        ),
+        (shares(waited.get, lambda d: end), f"you divide by the last end, {end:g}. The step does not begin at 0"),
+        (shares(waited.get, lambda d: 1.0), f"these are microseconds; divide by the {length:g} of the step"),
+        (shares(lambda d: 100 * waited[d]), "these are percent; a share is from 0 to 1"),
+        (shares(waits(until=min)), "you measure from the first arrival; a device waits until the last one"),
+        (
+            shares(waited.get, lambda d: max(e[3] for e in events if e[0] == d) - _first_start(events, d)),
+            "you divide by each device's own time; the step is as long for all, from the first start to the last end",
+        ),
+        (
+            shares(lambda d: waited[d] + _first_start(events, d) - min(e[2] for e in events)),
+            "you count the time before a device's first operation, too; it has not begun then, and waits for nobody",
+        ),
+        (shares(lambda d: length - _bars(events, d, False)), "you count all that is no computing, idle time, too"),
+        (
+            shares(lambda d: length - _bars(events, d, False) - _bars(events, d, True)),
+            "you count the time without any bar; who waits at a collective has a bar",
+        ),
+        (shares(lambda d: _bars(events, d, False)), "that is the share in which each device computes"),
+        (
+            shares(waits(only=lambda name: name == order[-1])),
+            "you count one collective, the last; a device waits at each",
+        ),
+        (
+            shares(waits(only=lambda name: name == order[0])),
+            "you count one collective, the first; a device waits at each",
+        ),
+        (
+            shares(lambda d: sum(max(arrivals) - e[2] for e in events if e[0] == d and _meets(e[1]))),
+            "you compare arrivals at different collectives; look at each by its name",
+        ),
+        (shares(waited.get, lambda d: sum(waited.values())), "that is each device's part of all waiting"),
+    ]
 
 
 def _judge_waiting_share(answer):
-    # By hand: all are there at 130, the step lasts from 40 to 140. Device 0 arrives at 90, 1 at 130, 2 at 110.
-    events = [
-        (0, "dot.1", 40, 90),
-        (0, "all-reduce.2", 90, 140),
-        (1, "dot.1", 50, 130),
-        (1, "all-reduce.2", 130, 140),
-        (2, "dot.1", 70, 110),
-        (2, "all-reduce.2", 110, 140),
-    ]
-    want = {0: 0.4, 1: 0.0, 2: 0.2}
-    got = answer(list(events))
-    if not isinstance(got, dict) or set(got) != set(want):
-        raise Wrong(f"You return {got!r}; expected a dictionary with a share for each of the devices 0, 1, 2.")
-    said = "For device {} you return"
-    got = {d: number(share, "a number from 0 to 1", said=said.format(d)) for d, share in got.items()}
-
-    def close(other):
-        return all(math.isclose(got[d], other[d], abs_tol=1e-3) for d in want)
-
-    if close(want):
+    found, wanted, slips = [], [], None
+    for events, want in MEETINGS:
+        got = answer(list(events))
+        if not isinstance(got, dict) or set(got) != set(want):
+            raise Wrong(
+                f"You return {shown(got)}; expected a dictionary with a share for each of the devices {[*want]}."
+            )
+        found += [number(got[d], "a share, from 0 to 1", said=f"For device {d} you return") for d in sorted(want)]
+        wanted += [want[d] for d in sorted(want)]
+        told = _waiting_slips(events)
+        slips = told if slips is None else [(a + b, words) for (a, words), (b, _) in zip(slips, told, strict=True)]
+    if np.allclose(found, wanted, 1e-6, 1e-9):
         return
-    if close({0: 0.5, 1: 0.1, 2: 0.3}):
-        why = "you count the whole all-reduce. From 130 on all three are there, and what follows is communication"
-    elif close({0: 0.8, 1: 0.0, 2: 2 / 3}):
-        why = "you divide by the all-reduce; the share of the whole step is asked"
-    elif close({0: 40 / 140, 1: 0.0, 2: 20 / 140}):
-        why = "you divide by the last end, 140. The step begins at 40"
-    elif close({0: 40, 1: 0, 2: 20}):
-        why = "these are microseconds, or percent. Divide by the 100 µs that the step lasts"
-    elif close({0: 0.0, 1: 0.4, 2: 0.2}):
-        why = "you measure from the first arrival. A device waits from its own arrival until the last one"
-    elif close({0: 0.4, 1: 0.0, 2: 2 / 7}):
-        why = "each device is divided by its own time. The step lasts 100 µs for all, also for the one that starts late"
-    elif close({0: 0.4, 1: 0.1, 2: 0.5}):
-        why = "you count the time before the first operation too; here only the wait at the collective is asked"
-    else:
-        why = (
-            "the last device arrives at 130; a device waits from its own arrival until then, of the 100 µs of the step"
-        )
-    raise Wrong(f"You return {dict(sorted(got.items()))}; {why}.")
+    at = next(i for i in range(len(found)) if not np.isclose(found[i], wanted[i], 1e-6, 1e-9))
+    several = at < len(MEETINGS[0][1])
+    case, device = ("two collectives", at) if several else ("one collective", at - len(MEETINGS[0][1]))
+    why = (
+        explained(found, slips or []) or "for each collective: the last arrival, less its own; then over the whole step"
+    )
+    raise Wrong(f"In a step with {case} you say of device {device} {found[at]:.4g}: {why}.")
 
 
 @exercise(
     _judge_waiting_share,
-    "The start of its all-reduce is a device's arrival. The last arrival, less its own, over the step's length.",
+    "For each collective: the starts of its bars are the arrivals; each device waits until the last of them. Add up, divide by the step.",
 )
 def waiting_share(events):
     """Return {device: share of the step spent waiting for the last one to arrive}."""
-    arrival = {d: start for d, name, start, end in events if "all-reduce" in name}
-    begin, finish = min(e[2] for e in events), max(e[3] for e in events)
-    last = max(arrival.values())
-    return {d: (last - own) / (finish - begin) for d, own in arrival.items()}
+    length = max(event[3] for event in events) - min(event[2] for event in events)
+    waited = {event[0]: 0 for event in events}
+    for meeting in {event[1] for event in events if event[1].startswith("all-")}:
+        arrival = {d: start for d, name, start, end in events if name == meeting}
+        last = max(arrival.values())
+        for device, start in arrival.items():
+            waited[device] += last - start
+    return {device: wait / length for device, wait in waited.items()}
+
+
+def _step(**rows: list[tuple[float, ...]]) -> list[tuple[int, str, float, float]]:
+    """A step from each device's bars: (start, end) of what it computes, then the start and end of its all-reduce."""
+    events = []
+    for row, bars in rows.items():
+        device = int(row.removeprefix("d"))
+        events += [(device, f"dot.{i}", *bar) for i, bar in enumerate(bars[:-1])]
+        events.append((device, "all-reduce.7", *bars[-1]))
+    return events
+
+
+# By hand: who arrives last, how many operations it ran and for how long, beside the others.
+STEPS = [
+    # Device 1 arrives last, at 90: three operations; the others ran two.
+    (
+        _step(
+            d0=[(0, 10), (10, 20), (30, 100)],
+            d1=[(20, 40), (40, 70), (70, 90), (90, 100)],
+            d2=[(60, 75), (75, 80), (80, 100)],
+            d3=[(5, 25), (25, 26), (26, 100)],
+        ),
+        (1, "data"),
+    ),
+    # Device 2, at 95: two operations, 40 long, and device 0 computed as long. It began at 55.
+    (
+        _step(
+            d2=[(55, 75), (75, 95), (95, 100)],
+            d0=[(0, 20), (20, 40), (40, 100)],
+            d1=[(30, 50), (50, 65), (65, 100)],
+            d3=[(2, 21), (22, 40), (41, 100)],
+        ),
+        (2, "start"),
+    ),
+    # Device 3, at 88: two operations, 80 long; the others two, 40 and 36. Device 1 began last.
+    (
+        _step(
+            d1=[(10, 30), (30, 50), (50, 90)],
+            d3=[(8, 45), (45, 88), (88, 90)],
+            d0=[(0, 18), (18, 36), (40, 90)],
+        ),
+        (3, "chip"),
+    ),
+    # Device 0, at 70: two operations, 30 long; device 2 ran four, 32 long, and device 1 has the longest one.
+    (
+        _step(
+            d0=[(40, 55), (55, 70), (70, 80)],
+            d2=[(0, 8), (8, 16), (16, 24), (24, 32), (32, 80)],
+            d1=[(4, 30), (30, 33), (33, 80)],
+        ),
+        (0, "start"),
+    ),
+    # Device 4, at 64: five operations, 20 long; device 5 two, 30 long.
+    (
+        _step(
+            d5=[(0, 15), (15, 30), (30, 70)],
+            d4=[(44, 48), (48, 52), (52, 56), (56, 60), (60, 64), (64, 70)],
+        ),
+        (4, "data"),
+    ),
+]
+CAUSES = ("data", "chip", "start")
+
+
+def _judge_diagnose(answer):
+    found = []
+    for events, _ in STEPS:
+        got = answer(list(events))
+        if not isinstance(got, (tuple, list)) or len(got) != 2:
+            raise Wrong(f'You return {shown(got)}; expected a device and a cause, such as (3, "data").')
+        devices = sorted({event[0] for event in events})
+        device = number(got[0], "the number of a device", said="As the device you return", whole=True)
+        if device not in devices:
+            raise Wrong(f"You return device {device}; the devices of this step are {devices}.")
+        if got[1] not in CAUSES:
+            raise Wrong(f'As the cause you return {shown(got[1])}; expected "data", "chip" or "start".')
+        found.append((device, str(got[1])))
+    wanted = [want for _, want in STEPS]
+    if found == wanted:
+        return
+
+    def pick(rule: Callable[[Step, int], float]) -> list[int]:
+        return [max(sorted({e[0] for e in events}), key=lambda d: rule(events, d)) for events, _ in STEPS]
+
+    def own(events: Step, device: int, compute: bool = True) -> list[tuple[float, float]]:
+        return [(s, e) for d, name, s, e in events if d == device and ("all-reduce" in name) != compute]
+
+    at = next(i for i, (said, want) in enumerate(zip(found, wanted, strict=True)) if said != want)
+    (device, cause), (last, _) = found[at], wanted[at]
+    mine = own(STEPS[at][0], device)
+    ran = f"it ran {len(mine)} operations, {sum(e - s for s, e in mine):g} µs in all"
+    if [said[0] for said in found] != [want[0] for want in wanted]:
+        slips = [
+            (
+                pick(lambda ev, d: sum(e - s for s, e in own(ev, d, False))),
+                "has the longest all-reduce: it came first, and waits",
+            ),
+            (pick(lambda ev, d: sum(e - s for s, e in own(ev, d))), "computes longest, and others may begin later"),
+            (pick(lambda ev, d: len(own(ev, d))), "runs most operations, and others may begin later or be slower"),
+            (pick(lambda ev, d: min(own(ev, d))[0]), "begins last, and may have little to do"),
+            (pick(lambda ev, d: -min(own(ev, d))[0]), "begins first"),
+            (pick(lambda ev, d: max(e - s for s, e in own(ev, d))), "has the longest single bar"),
+            (pick(lambda ev, d: max(e - s for s, e in own(ev, d, False) + own(ev, d))), "has the longest single bar"),
+            (
+                pick(lambda ev, d: own(ev, d, False)[0][0] - min(own(ev, d))[0]),
+                "takes longest from its first start to its all-reduce, and others may begin later",
+            ),
+        ]
+        why = explained([said[0] for said in found], slips) or "is not the one that the others wait for"
+        if device == last:
+            raise Wrong(
+                f"You return device {device}, which is right, and {cause!r}; {ran}. In another step you name another."
+            )
+        raise Wrong(f"You return device {device}, which {why}. Who is the last at the all-reduce?")
+    others = [own(STEPS[at][0], d) for d in sorted({e[0] for e in STEPS[at][0]}) if d != device]
+    beside = ", ".join(f"{len(bars)} ({sum(e - s for s, e in bars):g} µs)" for bars in others)
+    raise Wrong(f"Device {device} is right; you say {cause!r}. {ran.capitalize()}; the others: {beside}.")
+
+
+@exercise(
+    _judge_diagnose,
+    "The last to start its all-reduce. Then count its other operations, and add up their times; compare each with the most among the others.",
+)
+def diagnose(events):
+    """Return (device that the others wait for, "data", "chip" or "start")."""
+    ran, computed, arrival = Counter(), Counter(), {}
+    for device, name, start, end in events:
+        if "all-reduce" in name:
+            arrival[device] = start
+        else:
+            ran[device] += 1
+            computed[device] += end - start
+    last = max(arrival, key=arrival.get)
+    others = [device for device in arrival if device != last]
+    if ran[last] > max(ran[device] for device in others):
+        return last, "data"
+    if computed[last] > max(computed[device] for device in others):
+        return last, "chip"
+    return last, "start"
+
+
+Call = tuple[tuple[int, ...], str, str, float, bool]
+BASE: Call = ((32, 8), "float32", "rows", 0.5, True)
+# Two calls or three, of which one thing differs; and by hand how many compile. Then some of them in a row.
+CALLS: list[tuple[str, list[Call], int]] = [
+    ("the first number of the shape", [BASE, ((13, 8), *BASE[1:])], 2),
+    ("the second number of the shape", [BASE, ((32, 5), *BASE[1:])], 2),
+    ("the number of axes", [BASE, ((32, 8, 1), *BASE[1:])], 2),
+    ("the dtype", [BASE, (*BASE[:1], "int32", *BASE[2:])], 2),
+    ("the layout", [BASE, (*BASE[:2], "whole", *BASE[3:])], 2),
+    ("the rate", [BASE, (*BASE[:3], 0.4, True), (*BASE[:3], 0.3, True)], 1),
+    ("the static argument", [BASE, (*BASE[:4], False)], 2),
+    ("nothing", [BASE, BASE, BASE], 1),
+    ("the call in between", [BASE, (*BASE[:4], False), BASE], 2),
+    ("the order", [((1, 2), *BASE[1:]), ((2, 1), *BASE[1:])], 2),
+]
 
 
 def _judge_compilations(answer):
-    a, b = (32, 8), (13, 8)
-    calls = [
-        (b, "float32", 0.5, True),
-        (b, "float32", 0.5, True),
-        (a, "float32", 0.2, False),
-        (a, "int32", 0.6, False),
-        (a, "float32", 0.3, True),
-        (a, "float32", 0.6, False),
-        (b, "float32", 0.2, True),
-        (a, "int32", 0.2, False),
-        (a, "float32", 0.2, True),
-        (b, "float32", 0.4, True),
-        (a, "float32", 0.2, False),
-        (a, "float32", 0.4, True),
-    ]
-    # By hand: (13, 8) float32 True; (32, 8) float32 False; (32, 8) int32 False; (32, 8) float32 True.
-    got, short = (number(answer(list(part)), "a whole number", whole=True) for part in (calls, calls[:2]))
-    if got == 4 and short == 1:
+    cases = [*CALLS, ("all of them in a row", [call for _, calls, _ in CALLS for call in calls], 9)]
+    found = [number(answer(list(calls)), "a whole number, of compilations", whole=True) for _, calls, _ in cases]
+    if found == [want for *_, want in cases]:
         return
-    if got == 4:
-        raise Wrong(f"Right for twelve calls; of the first two of them alone you say {short} compile, and it is 1.")
-    rate = "the rate counts, and a part of the key is missing. The rate is traced, so its value is not part of the key"
-    why = {
-        12: "every call counts as a compilation. A program that was compiled is kept and used again",
-        11: "a program that comes back counts again, as if only the call before were remembered. Every program is kept",
-        10: "a rate that changes counts. It is traced, so its value is not part of the key",
-        9: "the rate counts and training does not: it is the other way round",
-        **dict.fromkeys((5, 6, 7, 8), rate),
-        3: "one part of the key is missing: the shape, the dtype and the static argument all count",
-        2: "only one part of the key counts. Shape, dtype and the static argument are all in it",
-        1: "one program is to serve all shapes. Each shape is compiled for itself",
-    }
-    raise Wrong(
-        f"Of these 12 calls you say {got} compile: {why.get(int(got), 'count the different keys, each one once')}."
-    )
+
+    def count(key: Callable[[Call], object]) -> list[int]:
+        return [len({key(call) for call in calls}) for _, calls, _ in cases]
+
+    def compare(key: Callable[[Call], object]) -> list[int]:
+        return [1 + sum(key(a) != key(b) for a, b in pairwise(calls)) for _, calls, _ in cases]
+
+    kept = (0, 1, 2, 4)
+    names = ("the shape", "the dtype", "the layout", "the rate", "the static argument")
+    slips = [
+        (
+            [len(calls) for _, calls, _ in cases],
+            "every call counts; a program that was compiled is kept and used again",
+        ),
+        (count(lambda c: c), "a rate that changes counts. It is traced, so its value is not part of the key"),
+        (compare(lambda c: (*c[:3], c[4])), "a program that comes back counts again; every program is kept"),
+        (count(lambda c: (c[0][0], *c[1:3], c[4])), "of the shape only the first number counts"),
+        (count(lambda c: (c[0][-1], *c[1:3], c[4])), "of the shape only the last number counts"),
+        (count(lambda c: (np.prod(c[0]), *c[1:3], c[4])), "of the shape only the size counts: (1, 2) is not (2, 1)"),
+        (count(lambda c: (tuple(sorted(c[0])), *c[1:3], c[4])), "of the shape the order is lost: (1, 2) is not (2, 1)"),
+    ]
+    for left_out in kept:
+        rest = [i for i in range(5) if i != left_out]
+        slips += [
+            (
+                count(lambda c, k=rest: tuple(c[i] for i in k if i != 3)),
+                f"{names[left_out]} is part of the key, and missing",
+            ),
+            (
+                count(lambda c, k=rest: tuple(c[i] for i in k)),
+                f"{names[left_out]} is part of the key, and missing; the rate is not",
+            ),
+            (count(lambda c, i=left_out: c[i]), f"only one part of the key counts, {names[left_out]}"),
+        ]
+    at = next(i for i, (_, _, want) in enumerate(cases) if found[i] != want)
+    differs, calls, _ = cases[at]
+    why = explained(found, slips) or "count the different keys, each one once"
+    raise Wrong(f"Of {len(calls)} calls ({differs} differs) you say {found[at]} compile: {why}.")
 
 
 @exercise(
     _judge_compilations,
-    "A set holds each thing once. What of a call is in the key: shape, dtype, the static argument; not the rate.",
+    "A set holds each thing once. What of a call is in the key: shape, dtype, layout, the static argument; not the rate.",
 )
 def compilations(calls):
-    """Return how many calls compile. A call: (shape, dtype, rate, training).
+    """Return how many calls compile. A call: (shape, dtype, layout, rate, training).
 
     The rate is a traced argument, training a static one.
     """
-    return len({(shape, dtype, training) for shape, dtype, rate, training in calls})
+    return len({(shape, dtype, layout, training) for shape, dtype, layout, rate, training in calls})
+
+
+Bars = Sequence[tuple[str, float, float]]
+# One device's bars, in no order, in microseconds; and by hand the time in which it sends and does not compute.
+OVERLAPS: list[tuple[str, Bars, float]] = [
+    (
+        "a gather that begins before a product ends",
+        [("compute", 20, 40), ("communication", 5, 25), ("compute", 0, 10)],
+        10,
+    ),
+    (
+        "two gathers that overlap",
+        [("communication", 0, 10), ("compute", 12, 20), ("communication", 5, 15)],
+        12,
+    ),
+    ("a gather beside a long product", [("compute", 0, 30), ("communication", 5, 25)], 0),
+    ("two products at once", [("compute", 4, 8), ("communication", 0, 10), ("compute", 2, 6)], 4),
+    ("a gap", [("communication", 3.5, 4), ("compute", 6, 10), ("communication", 12, 13)], 1.5),
+    ("nothing to send", [("compute", 1, 6)], 0),
+    ("a gather that goes on after a product", [("communication", 9, 64), ("compute", 3, 40)], 24),
+]
+
+
+def _covered(bars: Bars, *kinds: str) -> float:
+    """The time in which at least one bar of these kinds is there."""
+    reached, total = float("-inf"), 0.0
+    for _, start, end in sorted((bar for bar in bars if bar[0] in kinds), key=lambda bar: bar[1]):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _judge_exposed(answer):
+    found = [number(answer(list(bars)), "a time, in µs") for _, bars, _ in OVERLAPS]
+    wanted = [want for *_, want in OVERLAPS]
+    if np.allclose(found, wanted, 1e-6, 1e-9):
+        return
+
+    def each(rule: Callable[[Bars], float]) -> list[float]:
+        return [rule(bars) for _, bars, _ in OVERLAPS]
+
+    def summed(bars: Bars, kind: str) -> float:
+        return sum(end - start for k, start, end in bars if k == kind)
+
+    def shared(bars: Bars) -> float:
+        """Of each pair of a gather and a product: how long they run together."""
+        return sum(
+            max(0.0, min(end, until) - max(start, since))
+            for k, start, end in bars
+            for other, since, until in bars
+            if (k, other) == ("communication", "compute")
+        )
+
+    def length(bars: Bars) -> float:
+        return max(bar[2] for bar in bars) - min(bar[1] for bar in bars)
+
+    both = ("compute", "communication")
+    slips = [
+        (each(lambda b: summed(b, "communication")), "you add up all sending, also what a product hides"),
+        (each(lambda b: _covered(b, "communication")), "you count all time in which it sends, also beside a product"),
+        (
+            each(lambda b: max(0.0, summed(b, "communication") - summed(b, "compute"))),
+            "you subtract all computing, also what has no sending beside it",
+        ),
+        (each(lambda b: summed(b, "communication") - summed(b, "compute")), "you subtract all computing"),
+        (
+            each(lambda b: summed(b, "communication") - shared(b)),
+            "you subtract pair by pair: where two bars of one kind overlap, their time counts twice",
+        ),
+        (
+            each(lambda b: _covered(b, "communication") - shared(b)),
+            "you subtract pair by pair: where two products overlap, their time counts twice",
+        ),
+        (each(lambda b: length(b) - _covered(b, "compute")), "you count the time in which it does nothing, too"),
+        (each(lambda b: length(b) - summed(b, "compute")), "you count the time in which it does nothing, too"),
+        (
+            each(lambda b: _covered(b, "compute") + _covered(b, "communication") - _covered(b, *both)),
+            "that is what is hidden: the time in which it does both",
+        ),
+        (each(shared), "that is what is hidden: the time in which it does both"),
+        (
+            each(lambda b: _covered(b, *both) - _covered(b, "communication")),
+            "that is the time in which it only computes",
+        ),
+        (
+            each(
+                lambda b: (
+                    summed(b, "communication")
+                    and (_covered(b, *both) - _covered(b, "compute")) / summed(b, "communication")
+                )
+            ),
+            "that is a share of all sending; the time is asked",
+        ),
+        (
+            each(lambda b: (_covered(b, *both) - _covered(b, "compute")) / length(b)),
+            "that is a share of the whole; the time is asked",
+        ),
+    ]
+    at = next(i for i in range(len(found)) if not np.isclose(found[i], wanted[i], 1e-6, 1e-9))
+    why = explained(found, slips) or "the time in which a gather is under way and no product is"
+    raise Wrong(f"With {OVERLAPS[at][0]} you say {found[at]:g} µs: {why}.")
+
+
+@exercise(
+    _judge_exposed,
+    "Sort all starts and ends: between two neighbours nothing changes. Which kinds are there, in each such stretch?",
+)
+def exposed(bars):
+    """Return the µs in which a chip sends and does not compute.
+
+    Bars: (kind, start, end).
+    """
+    total = 0
+    moments = sorted({moment for kind, start, end in bars for moment in (start, end)})
+    for begin, until in pairwise(moments):
+        if {kind for kind, start, end in bars if start <= begin and until <= end} == {"communication"}:
+            total += until - begin
+    return total

@@ -181,8 +181,9 @@ def _raised(error: BaseException, answer: Callable[..., Any]) -> str:
 
 
 def _line(error: BaseException) -> str:
-    """The first line of an error's own words."""
-    return next(filter(str.strip, str(error).splitlines()), "").strip()
+    """The first line of an error's own words, and where that ends in a colon the next one, too."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
 
 
 def _too_large(error: BaseException) -> bool:

@@ -23,7 +23,9 @@ class Prediction:
     `slips`: by what factor a wrong guess is off, guess / truth (where the truth is 0, the guess itself), and the words
     that name the slip. Two slips at once are found, too. The truth is what the cell counted: it is not written here.
     `within`: how far off, relatively, is still right; of an estimate, 0.1 or so. `ranks`: the numbers are places, of
-    which "twice too large" would say nothing.
+    which "twice too large" would say nothing. `things`: the numbers count or name things (devices, rows, copies), and
+    the keys of the slips are the wrong guesses themselves: {6: "who stands there in the other mesh"}; no ratio is told.
+    The key None, in any mode: the words for every wrong guess that has none of its own.
 
     Several numbers at once: the truth is a dictionary, the guess a tuple in its order, None in the place of one that
     the reader leaves out; `own` has the slips that are told of one label alone.
@@ -32,10 +34,11 @@ class Prediction:
     """
 
     unit: str
-    slips: dict[float, str]
-    own: dict[str, dict[float, str]] = field(default_factory=dict)
+    slips: dict[float | None, str]
+    own: dict[str, dict[float | None, str]] = field(default_factory=dict)
     within: float = 1e-3
     ranks: bool = False
+    things: bool = False
     kind: ClassVar[str] = "numbers"
 
     def compare(self, guess: Any, truth: Any) -> None:
@@ -63,10 +66,18 @@ class Prediction:
         shown = f", {amount(said)} {self.unit.removesuffix('s') if said == 1 else self.unit}".rstrip()
         if math.isclose(said, truth, rel_tol=self.within, abs_tol=1e-9):
             return f"{shown}: right."
+        told = {**self.slips, **self.own.get(label, {})}
+        otherwise = told.pop(None, "")
+        words = (told.get(said, "") if self.things else self._factors(said, truth, told)) or otherwise
+        off = f"should be {amount(truth)}" if self.ranks or self.things else f"is {off_by(said, truth)}"
+        return ended(f"{shown}, {off}{words and ': '}{words}")
+
+    def _factors(self, said: float, truth: float, told: dict[float, str]) -> str:
+        """The words of the factors that explain the guess, or ''."""
         slips: Slips = {}
-        for factor, words in {**self.slips, **self.own.get(label, {})}.items():
+        for factor, words in told.items():
             slips.setdefault(words, []).append((factor, words))
-        words = named_slips(
+        return named_slips(
             said,
             lambda **factors: (truth or 1) * math.prod(factors.values()),
             dict.fromkeys(slips, 1.0),
@@ -74,5 +85,8 @@ class Prediction:
             self.within,
             most=2 if self.within < 0.1 else 1,  # to a tenth, some pair explains any number
         )
-        off = f"should be {amount(truth)}" if self.ranks else f"is {off_by(said, truth)}"
-        return f"{shown}, {off}{words and ': '}{words}."
+
+
+def ended(line: str) -> str:
+    """A line with its full stop, unless its last words are a question."""
+    return line if line.endswith("?") else f"{line}."

@@ -36,7 +36,17 @@ class Watched:
     @cached_property
     def programs(self) -> list[cost.Cost]:
         """What each program costs that was compiled on the way (not one that was compiled before, by other code)."""
-        return [cost.read(module.to_string()) for one in self._executables for module in one.hlo_modules()]
+        return [cost.read(text) for text in self.texts]
+
+    @property
+    def flops(self) -> float:
+        """FLOPs of these programs on all devices together, as XLA counts them: those of single elements, too."""
+        return sum((one.cost_analysis().get("flops") or 0) * len(one.local_devices()) for one in self._executables)
+
+    @property
+    def texts(self) -> list[str]:
+        """What the compiler made of each of these programs."""
+        return [module.to_string() for one in self._executables for module in one.hlo_modules()]
 
     @property
     def sent(self) -> Counter[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -258,9 +259,9 @@ _HOST_LOOKS = {
 }
 
 
-def timeline(trace: Any, title: str | None = None) -> Picture:
+def timeline(trace: Any, title: str | None = None, named: Sequence[str] | None = None) -> Picture:
     """Draw a `trace.Trace`: a row for each device, a bar for each operation, by kind in colour and hatching;
-    above them a row for the host, where it moved data or compiled.
+    above them a row for the host, where it moved data or compiled. `named`: what the rows are, if no devices.
 
     Raises ValueError where the trace holds no operation.
     """
@@ -270,6 +271,7 @@ def timeline(trace: Any, title: str | None = None) -> Picture:
     bars = [(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
     bars += [(e.kind, -1, e.start, e.end) for e in trace.host_events]
     found = [kind for kind in looks if any(bar[0] == kind for bar in bars)]
+    names = ["host", *(named or [f"device {device}" for device in trace.devices])]
     rows = range(-1 if trace.host_events else 0, len(trace.devices))
     start, end = min(bar[2] for bar in bars), max(bar[3] for bar in bars)
     unit, scale = ("ms", 1e-3) if end - start > 2000 else ("µs", 1.0)
@@ -286,7 +288,7 @@ def timeline(trace: Any, title: str | None = None) -> Picture:
                 edgecolor="#555555" if hatch else color,
                 linewidth=0.3 if hatch else 0.8,  # which is how wide the shortest bar is
             )
-    axes.set_yticks(rows, ["host" if row < 0 else f"device {trace.devices[row]}" for row in rows])
+    axes.set_yticks(rows, [names[row + 1] for row in rows])
     axes.invert_yaxis()
     axes.set_xlabel(f"{unit} since the first {'event' if trace.host_events else 'operation'}")
     axes.set_title(title or "", loc="left", fontsize=10)
@@ -294,7 +296,7 @@ def timeline(trace: Any, title: str | None = None) -> Picture:
     figure.legend(handles, found, loc="outside upper right", ncols=len(found), frameon=False, fontsize=9)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    said = _timeline_in_words(trace, start)
+    said = _bars_in_words(bars, named) if named else _timeline_in_words(trace, start)
     return Picture(figure, f"{title}: {said}" if title else said[0].upper() + said[1:])
 
 
@@ -310,6 +312,15 @@ def _timeline_in_words(trace: Any, zero: float) -> str:
     length, at = _longest_gap(trace, zero)
     # Nothing that depends on the moment but durations: the same program has the same words on every machine.
     return f"{said} The longest time in which no device has a bar: {_duration(length)}, from {_duration(at - zero)} on."
+
+
+def _bars_in_words(bars: list[tuple], named: Sequence[str]) -> str:
+    """The same where the rows have names: which bars each has, and when."""
+    told = [
+        f"{name}: {', '.join(f'{kind} from {a:.0f} to {b:.0f} µs' for kind, row, a, b in bars if row == i)}"
+        for i, name in enumerate(named)
+    ]
+    return f"a timeline. {'; '.join(told)}."
 
 
 def _longest_gap(trace: Any, zero: float) -> tuple[float, float]:
