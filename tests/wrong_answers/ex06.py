@@ -100,6 +100,26 @@ def columns_first(w, mean, x, y):
     return pmap(old_step, axis_name="data", **RING)(w, mean, x.reshape(8, 4, 5), y.reshape(8, 5, 3))
 
 
+def dealt_apart(x_axis=1, y_axis=0):  # one of the two in blocks of five rows, of the other every eighth
+    def port(w, mean, x, y):
+        x, y = (a.reshape((5, 8, -1) if axis else (8, 5, -1)) for a, axis in ((x, x_axis), (y, y_axis)))
+        return pmap(old_step, axis_name="data", in_axes=(None, None, x_axis, y_axis), out_axes=None)(w, mean, x, y)
+
+    return port
+
+
+def split_first(w, mean, x, y, mesh):  # as for pmap
+    return off(old_step)(w, mean, x.reshape(8, 5, 4), y.reshape(8, 5, 3), mesh)
+
+
+def stacked_first(w, mean, x, y, mesh):  # as for pmap
+    return off(old_step, P("data"))(jnp.stack([w] * 8), jnp.stack([mean] * 8), x, y, mesh)
+
+
+def loss_summed(w, x, y):
+    return jax.grad(lambda w: psum(error(w, x, y)))(w)
+
+
 def to_device_0(*arrays):
     return jax.jit(plain)(*jax.device_put(arrays, ex06._mesh().devices.flat[0]))
 
@@ -492,6 +512,8 @@ WRONG = {
         (by_pmap(in_axes=(None, None, 0, 0), out_axes=(None, 0)), "Your mean has shape (8, 4): still eight copies"),
         (lambda *args: by_pmap(**RING)(*args)[::-1], "You return the two in the other order"),
         (lambda *args: pmap(old_step, axis_name="data", **RING)(*args), "what has to be split?"),
+        (dealt_apart(), "you split the two in different ways"),
+        (dealt_apart(0, 1), "you split the two in different ways"),
     ],
     ex06.port_2: [
         (by_shard_map(old_step), "8 times as far as it should"),
@@ -517,6 +539,9 @@ WRONG = {
         (off(old_step, out=P("data")), "Your w has shape (32, 3): eight copies, one below the other"),
         (off(old_step, (P(), P(), P(None, "data"), P("data"))), "Which axis of x counts the examples?"),
         (off(old_step, (P(), P(), P("data"), P())), "Which of the two is not cut?"),
+        (off(step_of(own, loss_summed)), "a psum inside grad does not average it"),
+        (split_first, "Your mean has shape (5, 4): it ran over an axis that is not the examples'"),
+        (stacked_first, "Your w has shape (1, 4, 3): a stacked copy"),
         (lambda w, mean, x, y, mesh: jax.jit(plain)(w, mean, x, y), "no shard_map made them"),
     ],
     ex06.port_3: [
@@ -556,6 +581,10 @@ WRONG = {
         (jax.jit(step_of(own, summed((0, 1)), mean=own)), "a sum over all 40 x 3 numbers"),
         (jax.jit(lambda w, mean, x, y: (w, 0.9 * mean + 0.1 * x.mean(axis=1))), "one for each column"),
         (lambda *args: jax.jit(plain), "expected two arrays: the new w and the new mean"),
+        (
+            jax.jit(lambda w, mean, x, y: (plain(w, mean, x, y)[0], 0.9 * mean + 0.1 * x.mean())),
+            "each of its four columns has a mean of its own",
+        ),
     ],
     ex06.drop_units: [
         (keep, "Several devices drop the same units"),
@@ -578,6 +607,10 @@ WRONG = {
         ),
         (by_row(lambda row, rows, device: 4 * device + row), "On 4 devices, example 8 of the batch loses other units"),
         (each_row(whole_examples), "You drop whole examples, all 64 units or none"),
+        (
+            each_row(lambda key, row: jnp.where(jax.random.bernoulli(key, 0.3), 2 * row, 0)),
+            "You drop whole examples, all 64 units or none",
+        ),
         (
             lambda key, units: keep(jax.random.split(key, 8)[jax.lax.axis_index("data")], units),
             "On 4 devices, example 4 of the batch loses other units than on 8",
@@ -627,6 +660,20 @@ WRONG = {
             lambda *batch: (lambda hits: hits / hits.sum())(psum(counted(batch[0] * batch[2], batch[1]))),
             "Divide by the real",
         ),
+        (lambda *batch: 100 * by_segments(*batch), "That is a percentage"),
+        (lambda *batch: jnp.floor(by_segments(*batch)), "rounded down to whole numbers"),
+        (
+            lambda right, labels, weights: by_segments(right, labels, 1.0 * (jnp.arange(len(weights)) < weights.sum())),
+            "You take the padding to stand at the end",
+        ),
+        (
+            lambda right, labels, weights: by_segments(right * (labels > 0), labels, weights),
+            "Digit 0 loses its real examples",
+        ),
+        (
+            lambda right, labels, weights: by_segments(right, labels, weights * (labels > 0)),
+            "Digit 0 loses its real examples",
+        ),
         (lambda *batch: [by_segments(*batch)], "You return a list; expected an array of shape (10,)"),
     ],
     ex06.bytes_per_step: [
@@ -635,6 +682,19 @@ WRONG = {
             lambda sizes, n, frozen: bytes_of()(sizes[: len(sizes) - frozen], n, 0),
             "the first layers are frozen, not the last",
         ),
+        (lambda sizes, n, frozen: bytes_of()(sizes[-frozen - 1 :], n, 0), "as many layers as are frozen, from the end"),
+        (lambda sizes, n, frozen: bytes_of()(sizes[: frozen + 1], n, 0), "those are the frozen layers"),
+        (
+            lambda sizes, n, frozen: bytes_of(lambda a, b: a * b)(sizes, n, frozen) + 8 * (n - 1) / n * sum(sizes[1:]),
+            "the biases of the frozen layers rest, too",
+        ),
+        (
+            lambda sizes, n, frozen: (
+                bytes_of(lambda a, b: a * b)(sizes, n, frozen) + 8 * (n - 1) / n * sum(sizes[frozen:])
+            ),
+            "what goes in first has none",
+        ),
+        (bytes_of(factor=lambda n: 7), "7/8 is the (n - 1)/n of eight devices"),
         (bytes_of(first=1), "one layer too many is left out"),
         (bytes_of(factor=lambda n: 4), "that is the size of the gradient"),
         (bytes_of(factor=lambda n: 8), "no device sends to itself"),
@@ -677,7 +737,11 @@ WRONG = {
         (devices_of(work=1, one=0, cost=1), "solve for n"),
         (lambda batch, flops, wire: 1 + 6 * batch * flops / (8 * wire), "in each other's place"),
         (lambda *case: 1 / devices_of()(*case), "that is upside down"),
-        (lambda batch, flops, wire: 1 / (1 - 6 * batch * wire / (8 * flops)), "a size, a rate or a time is above 0"),
+        (
+            lambda batch, flops, wire: 1 / (1 - 6 * batch * wire / (8 * flops)),
+            "a device does not compute the whole batch",
+        ),
+        (lambda batch, flops, wire: devices_of()(batch, 197e12, 100e9), "by the rates of a TPU v5e"),
         (devices_of(one=-1), "the 1 comes to the other side with a plus"),
         (devices_of(work=3), "a multiplication and an addition each"),
         (devices_of(one=0, cost=7), "7/8 is the (n - 1)/n of eight devices"),
@@ -719,6 +783,16 @@ WRONG = {
         ),
         (clipped(lambda w, b: over("data")(w) + b), "its parts lie along 'model'"),
         (clipped(rightly, lambda limit, norm: jnp.maximum(1, limit / norm)), "leaves a gradient longer"),
+        (clipped(rightly, lambda limit, norm: jnp.where(norm > limit, norm / limit, 1)), "that is norm / limit"),
+        (
+            by_norm(lambda gw, gb: jnp.maximum(jax.lax.pmax(abs(gw).max(), "model"), abs(gb).max())),
+            "you take the largest number",
+        ),
+        (
+            lambda gw, gb, limit: clipped(rightly)(jax.lax.pmean(gw, "model"), gb, limit),
+            "gw is averaged over 'model', where each device has another part of it",
+        ),
+        (lambda gw, gb, limit: (*clipped(rightly)(gw, gb, limit), limit), "You return a tuple of 3"),
         (takes_float, "Inside the program a norm has no value yet"),
         (lambda gw, gb, limit: clipped(rightly)(gw, gb, limit)[::-1], "expected an array of shape (6, 5), as it came"),
     ],
@@ -880,11 +954,13 @@ GUESSES = {
         ],
     ),
     ex06.accumulated: (
-        {"jit": 4, "by hand": 1},
+        {"jit": 4, "by hand": 1, "check on": 5},
         [
-            ((1, 1), "each turn of the loop"),
-            ((5, 1), "after the loop nothing"),
-            ((4, 4), "nothing is sent in the loop"),
+            ((1, 1, 5), "each turn of the loop"),
+            ((5, 1, 5), "after the loop nothing"),
+            ((4, 4, 5), "nothing is sent in the loop"),
+            ((4, 1, 1), "arrives summed, in each turn"),
+            ((4, 1, 4), "the pmean after the loop is sent, too"),
         ],
     ),
     ex06.chips: (

@@ -97,6 +97,10 @@ accumulated = Prediction(
             4: "nothing is sent in the loop: each device adds up its own four gradients, and their mean comes once",
             5: "nothing is sent in the loop: each device adds up its own four gradients, and their mean comes once",
         },
+        "check on": {
+            1 / 5: "with the check on a gradient by replicated parameters arrives summed, in each turn of the loop",
+            4 / 5: "the four arrive summed, and the pmean after the loop is sent, too",
+        },
     },
 )
 _FASTER = "you compare one rate alone; what counts is FLOP/s over bytes/s, and both are about five times as large"
@@ -317,6 +321,15 @@ def _pair(got):
             raise Wrong(
                 f"Your {name} has shape {has}: eight copies, one below the other. What comes out is cut by nothing."
             )
+        if has == (1, *shape):
+            raise Wrong(
+                f"Your {name} has shape {has}: a stacked copy, with the axis of the copies. Here one goes in as it is."
+            )
+        if name == "mean" and has == (5, 4):
+            raise Wrong(
+                f"Your mean has shape {has}: it ran over an axis that is not the examples'. x stays as it comes, (40, 4), and "
+                "is cut along its rows."
+            )
         if not isinstance(value, (jax.Array, np.ndarray)) or has != shape:
             raise Wrong(f"Your {name} is {_what(value)}; expected an array of shape {shape}.")
     return got
@@ -329,6 +342,8 @@ def _same_step(got, check):
     # By hand: the gradient of the mean of (x w - y)^2 is 2 / (40 * 3) x^T (x w - y), of all 40 rows or of a device's 5.
     parts = np.stack([2 / 15 * a.T @ (a @ w - b) for a, b in zip(np.split(x, 8), np.split(y, 8), strict=True)])
     grad, every, own = parts.mean(axis=0), x.mean(axis=0), x[:5].mean(axis=0)
+    dealt = [a.reshape(5, 8, -1).swapaxes(0, 1).reshape(40, -1) for a in (x, y)]  # device i has rows i, i + 8, ...
+    strangers = "moved by examples whose x and y do not belong together: you split the two in different ways."
     inside = "" if check else " A mean of the losses inside grad does not do it here, under pmap's rule."
     moved = w - np.asarray(got[0], np.float64)
     times = float((moved * grad).sum() / (0.1 * (grad * grad).sum()))
@@ -337,6 +352,8 @@ def _same_step(got, check):
         raise Wrong(f"Your w moved {rest or f'{times:.4g} times as far as it should.'}")
     _slip("Your w", got[0], w - 0.1 * grad, {
         f"moved by the gradient of device 0's examples alone. Nobody averaged the gradients.{inside}": w - 0.1 * parts[0],
+        "moved by 8 times the gradient of device 0's examples alone: a psum inside grad does not average it.": w - 0.8 * parts[0],
+        **{strangers + " " * i: w - 0.1 * 2 / 120 * a.T @ (a @ w - b) for i, (a, b) in enumerate([(x, dealt[1]), (dealt[0], y)])},
     })  # fmt: skip
     _slip("Your w is right; your mean", got[1], 0.9 * mean + 0.1 * every, {
         "is that of device 0's examples alone.": 0.9 * mean + 0.1 * own,
@@ -344,6 +361,7 @@ def _same_step(got, check):
         "counts what is new an eighth: somewhere an 8 is divided by that should not be.": 0.9 * mean + every / 80,
         "has 0.9 and 0.1 the other way round.": 0.1 * mean + 0.9 * every,
         "is what came in: nothing was added.": mean,
+        "has a mean of all the numbers of x in it; each of its four columns has a mean of its own.": 0.9 * mean + 0.1 * x.mean(),
         "is that of this batch; 0.9 of the old one stays.": every,
         "has all of the old one; 0.9 of it stays.": mean + 0.1 * every,
     })  # fmt: skip
@@ -368,7 +386,7 @@ def _slip(name, got, want, slips):
     for value, words in [(want, ""), *((value, words) for words, value in slips.items())]:
         if np.allclose(got, value, rtol=1e-3, atol=1e-4):
             if words:
-                raise Wrong(f"{name} {words}")
+                raise Wrong(f"{name} {words.rstrip()}")
             return
     said, expected = (", ".join(f"{v:.4f}" for v in values.ravel()[:4]) for values in (got, np.asarray(want)))
     raise Wrong(f"{name} begins with {said}; expected {expected}.")
@@ -464,6 +482,8 @@ def _judge_drop_units(answer):
     on_eight = on(8)
     got, other = on_eight(0), on_eight(1)
     kept = (got != 0).mean()
+    if 0.1 < kept < 0.9 and all(row.all() or not row.any() for row in got != 0):
+        raise Wrong("You drop whole examples, all 64 units or none. Each unit is kept or dropped on its own.")
     if not 0.4 < kept < 0.6:
         raise Wrong(f"You keep {kept:.2f} of the units; expected about half.")
     masks = (got != 0).reshape(8, 4, 64)
@@ -474,8 +494,6 @@ def _judge_drop_units(answer):
             if bands == 8
             else "Two keys drop the same units: nothing comes from the key. (NumPy draws once, while JAX traces the program.)"
         )
-    if all(row.all() or not row.any() for row in masks.reshape(32, 64)):
-        raise Wrong("You drop whole examples, all 64 units or none. Each unit is kept or dropped on its own.")
     if all(len({row.tobytes() for row in band}) == 1 for band in masks):
         raise Wrong(
             "Examples of one device drop the same units. The mask has the shape of the units, a row for each example."
@@ -526,7 +544,7 @@ def _examples(size, padding, seed):
     real = np.flatnonzero(weights)
     labels[real] = np.concatenate([np.arange(10), rng.integers(0, 10, len(real) - 10)])
     right = (rng.random(size) < 0.6).astype(np.float32)
-    right[weights == 0] = np.arange(padding) % 3 != 0
+    right[weights == 0] = np.arange(padding) % 3 == 0
     return right, labels, weights
 
 
@@ -566,6 +584,10 @@ def _name_share(got, batch, n):
     own = np.stack([shares(r * w, w, y) for r, y, w in zip(*(np.split(a, n) for a in batch), strict=True)])
     real = np.bincount(labels, weights, 10)
     every = np.maximum([np.bincount(y, w, 10) for y, w in zip(*(np.split(a, n) for a in batch[1:]), strict=True)], 1)
+    ahead = np.concatenate([np.arange(len(w)) < w.sum() for w in np.split(weights, n)])
+    no_zero = (
+        "Digit 0 loses its real examples: their label is the padding's, too, and only the weights tell the two apart."
+    )
     means = "A mean of the devices' shares gives a device with one example of a digit the weight of one with three."
     slips = [
         (want, ""),
@@ -577,6 +599,13 @@ def _name_share(got, batch, n):
         (want * real / (real + 1), "You divide by one more than there are."),
         (real, "That is how many real examples there are of each digit. Of how many is the answer right?"),
         (1 - want, "That is the share of wrong answers."),
+        (100 * want, "That is a percentage. A share lies between 0 and 1."),
+        (np.floor(want), "The shares are rounded down to whole numbers."),
+        (
+            shares(right * ahead, ahead),
+            "You take the padding to stand at the end. It may stand anywhere; the weights say where.",
+        ),
+        *((np.append(value, want[1:]), no_zero) for value in (0, np.nan)),
         (hits / hits.sum(), "You divide by all the right answers. Divide by the real examples of each digit."),
         (hits / every.sum(axis=0), "A device that has none of a digit counts one. Add up first."),
         (hits / weights.sum(), "You divide by all the real examples. Divide by those of each digit."),
@@ -610,7 +639,7 @@ def digit_accuracy(right, labels, weights):
 
 def _of_each(answer, cases, expected):
     """What a formula says of each case; a constant is no formula."""
-    said = [number(answer(*case), expected, positive=True) for case in cases]
+    said = [number(answer(*case), expected) for case in cases]
     if len(set(said)) == 1:
         raise Wrong(f"You return {amount(said[0])} whatever is handed in; return a formula of the arguments.")
     return said
@@ -626,6 +655,10 @@ def _judge_bytes_per_step(answer):
         counts = {
             "frozen layers have no gradient to send": sum(each),
             "those are the frozen layers; the others are trained": sum(each[:frozen]),
+            "you count as many layers as are frozen, from the end": sum(each[-frozen:]),
+            "the biases of the frozen layers rest, too": sum(a * b for a, b in layers[frozen:]) + sum(sizes[1:]),
+            "a layer has a bias for each output; what goes in first has none": sum(a * b for a, b in layers[frozen:])
+            + sum(sizes[frozen:]),
             "the first layers are frozen, not the last": sum(each[: len(each) - frozen]),
             "one frozen layer is counted, too": sum(each[max(frozen - 1, 0) :]),
             "one layer too many is left out: sizes has one entry more than there are layers": sum(each[frozen + 1 :]),
@@ -639,6 +672,7 @@ def _judge_bytes_per_step(answer):
             "a layer has a weight for each pair of an input and an output": sum(sizes[frozen:]),
         }
         layer = f"{frozen} frozen layer{'s' * (frozen != 1)}"
+        number(said, "one number, of bytes", positive=True)
         by_factors(
             said,
             f"For sizes {sizes} on {n} devices with {layer} ",
@@ -657,6 +691,7 @@ def _judge_bytes_per_step(answer):
                     (n - 1, "you send the whole gradient in each step; a step sends an n-th"),
                     (n / (n - 1), "(n - 1)/n is upside down"),
                     (1 / n, "you count one step of n - 1"),
+                    *([(7 / 8, "7/8 is the (n - 1)/n of eight devices")] if n != 8 else []),
                     ((n - 1) / n**2, "you divide by n twice: 2 (n - 1) steps, an n-th of the gradient in each"),
                 ],
                 "count": [(value, words) for words, value in counts.items()],
@@ -689,6 +724,11 @@ def _judge_most_devices(answer):
             continue  # whole devices
         if math.isclose(said, 1 / (1 - ratio), rel_tol=1e-3):
             raise Wrong(f"You say {amount(said)}; a device does not compute the whole batch, but batch / n of it.")
+        number(said, "one number, of devices", positive=True)
+        if math.isclose(said, ratio * 8 / 7, rel_tol=1e-4):
+            raise Wrong(f"You say {amount(said)}; 7/8 is the (n - 1)/n of eight devices, and n is what you look for.")
+        if math.isclose(said, 1 + 0.75 * batch * 100e9 / 197e12, rel_tol=1e-4):
+            raise Wrong(f"You say {amount(said)}: by the rates of a TPU v5e. Take those that are handed in.")
         by_factors(
             said,
             f"For {batch:,} examples at {flops:.0e} FLOP/s and {wire:.0e} bytes/s ",
@@ -745,7 +785,8 @@ def _judge_clip(answer):
         def check(gw, gb, limit=limit):
             got = answer(gw, gb, limit)
             if not isinstance(got, (tuple, list)) or len(got) != 2:
-                raise Wrong(f"You return {_what(got)}; expected two arrays: both gradients, clipped.")
+                of = f" of {len(got)}" if isinstance(got, (tuple, list)) else ""
+                raise Wrong(f"You return {_what(got)}{of}; expected two arrays: both gradients, clipped.")
             for name, value, given in zip(("gw", "gb"), got, (gw, gb), strict=True):
                 if not isinstance(value, jax.Array) or value.shape != given.shape:
                     raise Wrong(f"Your {name} is {_what(value)}; expected an array of shape {given.shape}, as it came.")
@@ -776,6 +817,9 @@ def _name_scale(scales, parts, gb, limit):
     of_w, of_b = (float(scale[0, 0, 0]) for scale in scales)
     begins = f"On {d} x {m} devices, with a norm of {norm:.2f} and a limit of {limit:g}, device 0 multiplies gw by {of_w:.4g}"
     begins += f" and gb by {of_b:.4g}; expected {want:.4g} for both"
+    mine, mean = scales[0][0, 0] * parts[0].ravel(), parts.mean(axis=0).ravel()
+    if np.allclose(mine, mine @ mean / (mean @ mean) * mean, rtol=1e-3, atol=1e-5):
+        raise Wrong(f"{begins}: gw is averaged over 'model', where each device has another part of it.")
     if any(np.ptp(scale, axis=2).max() > 1e-3 * want for scale in scales):
         raise Wrong(
             f"{begins}. Entries of one array are scaled differently, so the direction changes. One factor for all."
@@ -786,6 +830,7 @@ def _name_scale(scales, parts, gb, limit):
         (1, "that leaves a gradient longer than the limit as it is"),
         (limit / norm, "that makes a gradient longer which is below the limit; it should stay"),
         (min(1, norm / limit), "that is norm / limit"),
+        (norm / limit, "that is norm / limit"),
         (min(1, limit / norm**2), "that is by the square of the norm; the root is missing"),
         (limit / norm**2, "that is by the square of the norm; the root is missing"),
         (1 / norm, "the limit is missing"),
@@ -806,6 +851,7 @@ def _name_scale(scales, parts, gb, limit):
             np.abs(every).sum(),
             "you add up the sizes of the numbers, and the norm is the root of the sum of their squares",
         ),
+        (np.abs(every).max(), "you take the largest number; the norm is the root of the sum of all the squares"),
         (math.sqrt(squares.max() + bias), "you take the largest part of gw; the squares of all its parts add up"),
     ):
         if math.isclose(limit / of_w, value, rel_tol=1e-3):
