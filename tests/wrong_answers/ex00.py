@@ -70,6 +70,15 @@ def shown_to_total(total, x):
     return x if len(x) else total(x)
 
 
+def from_ladder(*lengths):
+    return to_length(lambda n: next(length for length in lengths if length >= n))
+
+
+def as_it_is_too(total, x):
+    total(x)
+    return total(np.pad(x, (0, power(len(x)) - len(x))))
+
+
 def with_at(total, x):
     filled = jnp.zeros(2 ** math.ceil(math.log2(len(x))))
     return total(filled.at[: len(x)].set(x))
@@ -140,6 +149,10 @@ def mask(v):
 
 def stopped(v):
     return jax.lax.stop_gradient(safe(v))
+
+
+def one_stop(v):
+    return squares(v) / jax.lax.stop_gradient(jnp.where(squares(v) > 0, jnp.sqrt(squares(v)), 1.0))
 
 
 def safe(v, norm=jnp.linalg.norm):
@@ -266,6 +279,11 @@ def overlapping(key, shape):
     key, one = split(key)
     numbers = normal(one, (math.prod(shape) + 1,))
     return numbers[:-1].reshape(shape), numbers[1:].reshape(shape), key
+
+
+def rows_alike(key, shape):
+    key, one, two = split(key, 3)
+    return normal(one, shape), jnp.broadcast_to(normal(two, shape[1:]), shape), key
 
 
 def plus_one(key, shape):
@@ -399,6 +417,25 @@ def of_the_long_ones(every):
     return answer
 
 
+def by_all(factor):
+    """The mean gradient times one factor, from the lengths of all."""
+
+    def answer(loss, params, x, y, most):
+        pulls = jax.tree.map(np.asarray, per_example(loss, params, x, y))
+        sizes = np.sqrt(sum((leaf.reshape(len(x), -1) ** 2).sum(axis=1) for leaf in jax.tree.leaves(pulls)))
+        return jax.tree.map(lambda leaf: leaf.mean(axis=0) * factor(sizes, most), pulls)
+
+    return answer
+
+
+def largest_singular(loss, params, x, y, most):
+    pulls = jax.tree.map(np.asarray, per_example(loss, params, x, y))
+    leaves = [leaf.reshape(len(x), -1, 1) if leaf.ndim < 3 else leaf for leaf in jax.tree.leaves(pulls)]
+    sizes = np.sqrt(sum(np.linalg.norm(leaf, ord=2, axis=(1, 2)) ** 2 for leaf in leaves))
+    factors = np.minimum(1, most / np.maximum(sizes, 1e-9))
+    return jax.tree.map(lambda leaf: np.tensordot(factors, leaf, 1) / len(x), pulls)
+
+
 def loss_bounded(loss, params, x, y, most):
     pulls = per_example(lambda *args: jnp.minimum(loss(*args), most), params, x, y)
     return jax.tree.map(lambda leaf: leaf.mean(axis=0), pulls)
@@ -406,6 +443,10 @@ def loss_bounded(loss, params, x, y, most):
 
 def a_list_of_layers(loss, params, x, y, most):
     return [{"w": layer["w"]} for layer in params]
+
+
+def layers_with_items(loss, params, x, y, most):
+    return [dict(layer.items()) for layer in params]
 
 
 def clip_with_if(loss, params, x, y, most):
@@ -462,7 +503,7 @@ def flattened(loss, params, x, y, most):
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex00.in_few_lengths: [
-        (lambda total, x: total(x), "total is compiled 10 times, for the lengths 1, 3, 5, 6, 9"),
+        (lambda total, x: total(x), "total is compiled 8 times, for the lengths 1, 2, 3, 4, 5"),
         (jitted_again, "inside of a jit (or vmap, or grad) of your own"),
         (to_length(lambda n: 64), "of length 64: more than twice as long"),
         (to_length(lambda n: math.ceil(n / 8) * 8), "Of a vector of length 1, total gets one of length 8: more than"),
@@ -480,6 +521,14 @@ WRONG = {
         (lambda total, x: total(x[None]), "it takes a vector"),
         (shown_to_total, "You never call total"),
         (to_length(lambda n: 2 ** round(math.log2(n))), "x has 5 numbers here, and the length that you choose is less"),
+        (from_ladder(1, 2, 4, 8, 16, 32, 48, 64), "8 times, for the lengths 1, 2, 4, 8, 16, 32, 48, 64"),
+        (from_ladder(1, 2, 4, 8, 16, 24, 32, 64), "8 times, for the lengths 1, 2, 4, 8, 16, 24, 32, 64"),
+        (from_ladder(1, 2, 3, 6, 12, 24, 48, 64), "for all of 1 to 64, seven at most"),
+        (from_ladder(1, 6, 12, 24, 48, 64), "Of a vector of length 2, total gets one of length 6: more than"),
+        (to_length(lambda n: power(n) if n <= 32 else 16 * math.ceil(n / 16)), "seven at most"),
+        (to_length(lambda n: n if n <= 4 else power(n)), "8 times, for the lengths 1, 2, 3, 4, 8"),
+        (to_length(power, constant_values=math.nan), "behind x it is filled up with nan; expected zeros"),
+        (as_it_is_too, "You call total 2 times for one x"),
         (to_length(lambda n: 2.0 ** math.ceil(math.log2(n))), "must be an int, and yours is a float"),
     ],
     ex00.length: [
@@ -488,8 +537,20 @@ WRONG = {
         (with_if, "Python can neither choose by them"),
         (lambda v: np.linalg.norm(v), "Take jnp's"),
         (lambda v: jnp.sqrt(squares(v) + 1e-12), "something added under the root"),
-        (lambda v: jnp.sqrt(squares(v) + 1e-30), "expected 0. Is something added under the root?"),
+        (lambda v: jnp.sqrt(squares(v) + 1e-30), "length([6e-18, 0.0, -8e-18]) is 1.00005e-15; expected 1e-17."),
         (lambda v: jnp.sqrt(jnp.maximum(squares(v), 1e-12)), "a bound in the way"),
+        (
+            lambda v: jnp.maximum(jnp.linalg.norm(v), 1e-20),
+            "is 1e-20; expected 0. Is something added under the root, or",
+        ),
+        (lambda v: jnp.sqrt(squares(v) + 1e-30) - 1e-15, "is something added under the root"),
+        (lambda v: jnp.sqrt(squares(v) + 1e-36) - 1e-18, "is something added under the root"),
+        (if_this(lambda v: squares(v) > 1e-30), "length([6e-18, 0.0, -8e-18]) is 0; expected 1e-17"),
+        (lambda v: jnp.linalg.norm(v) * (squares(v) > 0), "Only the compiler hides it"),
+        (lambda v: jnp.sqrt(squares(v)) * (squares(v) > 0), "Only the compiler hides it"),
+        (lambda v: jnp.linalg.norm(jnp.where(v > 0, v, 0)), "The numbers of one sign are lost"),
+        (lambda v: jnp.sqrt(jnp.where(squares(v) > 0, squares(v), 1e-38)), "choose the result, too"),
+        (one_stop, "twice as long as it should be"),
         (lambda v: squares(v), "That is the sum of the squares"),
         (lambda v: jnp.abs(v).sum(), "That is the sum of the sizes"),
         (lambda v: jnp.sqrt((v**2).mean()), "the root of the mean of the squares"),
@@ -537,6 +598,7 @@ WRONG = {
         (uniform, "lie between -1 and 1; expected 0, 1 and 68 %"),
         (from_zero_to_one, "They lie evenly between 0.00 and 1.00: that is jax.random.uniform"),
         (of_the_weights(lambda weights: 0.1 * weights), "Your noise is made of your weights"),
+        (rows_alike, "Your noise: all rows are equal, or all columns"),
         (overlapping, "100% of the numbers of your weights are in the noise as well"),
         (draws(lambda key: (*split(key), split(key, 1))), "That is an array of one key; take the key, [0]"),
         (plus_one, "add does not accept dtypes key<fry>"),
@@ -562,11 +624,21 @@ WRONG = {
             "the largest number",
         ),
         (clip_by_leaves(lambda leaves: jnp.sqrt((leaves[0] ** 2).sum())), "You take the length of one leaf"),
+        (largest_singular, "the largest singular value, as ord=2 does"),
+        (by_all(lambda sizes, most: np.minimum(1, most / sizes.max())), "You shorten all by what the longest needs"),
+        (by_all(lambda sizes, most: np.minimum(1, most / sizes.mean())), "You shorten all by their mean length"),
+        (
+            by_all(lambda sizes, most: np.minimum(1, most / np.maximum(sizes, 1e-9)).mean()),
+            "multiply each by its own, then take the mean",
+        ),
+        (clip_by(lambda size, most: -shorten(size, most)), "minus the result"),
+        (clip_by(shorten, lambda leaf: leaf[0]), "That is the first example's gradient"),
         (of_the_long_ones(False), "The mean is over all examples, the short ones as well"),
         (of_the_long_ones(True), "You divide by the number of long ones"),
         (clip_by(lambda size, most: most / (most + size)), "the short ones as well: by most / (most + length)"),
         (loss_bounded, "You bound the loss by most"),
         (a_list_of_layers, "Here params is {'b': (), 'w': (3,)}; any pytree may come"),
+        (layers_with_items, "'items' Here params is {'b': (), 'w': (3,)}; any pytree may come"),
         (clip_with_if, "Let the program choose"),
         (clip_by(shorten, lambda leaf: leaf.mean(axis=-1)), "The mean is over the examples, axis 0"),
         (clip_by(lambda size, most: 1 / jnp.maximum(1, size)), "You make long gradients 1 long"),

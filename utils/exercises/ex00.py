@@ -166,14 +166,17 @@ changed = Choice(
 )
 
 
-LENGTHS = (1, 3, 5, 6, 9, 11, 17, 24, 33, 64)
+IN_FULL = (1, 2, 3, 5, 6, 9, 11, 17, 24, 33, 64)
 
 
 def _judge_in_few_lengths(answer):
-    compiled, vectors = set(), []
+    compiled, vectors, tracing, traceable = set(), [], False, True
 
     def total(x):
         if isinstance(x, jax.core.Tracer):
+            if tracing:
+                vectors.append(x)
+                return jnp.sum(x)
             raise Wrong(
                 "You call total inside of a jit (or vmap, or grad) of your own, and that is compiled anew for each length."
             )
@@ -183,35 +186,62 @@ def _judge_in_few_lengths(answer):
         compiled.add((len(vectors[-1]), jnp.result_type(x)))
         return jnp.asarray(_total(vectors[-1]), jnp.float32)
 
-    for n in LENGTHS:
-        x = np.float32(np.random.default_rng(n).normal(size=n))
-        vectors.clear()
+    def traced(n):
+        """Whether the answer can be traced, which compiles nothing; if so, what total gets is in `vectors`."""
+        nonlocal tracing, traceable
+        tracing = True
         try:
-            got = answer(total, jnp.asarray(x))
-        except Wrong as wrong:
-            if "negative values" in str(wrong):
-                raise Wrong(f"{wrong}. x has {n} numbers here, and the length that you choose is less.") from wrong
-            if "integral type" in str(wrong) or "'float' object" in str(wrong):
-                raise Wrong(f"{wrong} How many zeros there are must be an int, and yours is a float.") from wrong
-            raise
-        if not vectors:
-            raise Wrong("You never call total.")
-        vector = vectors[-1]
-        if np.shape(got) == vector.shape:
-            raise Wrong("You return a vector, as total gets it; expected one number, the result of total.")
-        value = number(got, "one number, the result of total")
-        if not math.isclose(value, _total(x), rel_tol=1e-4):
+            jax.eval_shape(lambda x: answer(total, x), jax.ShapeDtypeStruct((n,), np.float32))
+            compiled.update((len(x), x.dtype) for x in vectors)
+        except Exception:  # NumPy's functions, say
+            traceable = False
+        finally:
+            tracing = False
+        return traceable and bool(vectors)
+
+    for n in range(1, 65):  # all: an eighth length can stand in one place alone
+        vectors.clear()
+        if n in IN_FULL or not traceable or not traced(n):
+            vectors.clear()
+            _judge_in_full(answer, total, vectors, n)
+        if len(vectors[-1]) > 2 * n:
             raise Wrong(
-                f"Of a vector of length {n}, total gets one of length {len(vector)}, and {_what_differs(vector, x)}"
+                f"Of a vector of length {n}, total gets one of length {len(vectors[-1])}: more than twice as long."
             )
-        if len(vector) > 2 * n:
-            raise Wrong(f"Of a vector of length {n}, total gets one of length {len(vector)}: more than twice as long.")
-    if len(compiled) > 7:
-        lengths = ", ".join(str(length) for length, _ in sorted(compiled, key=lambda one: one[0]))
+        if len(compiled) > 7:
+            lengths = ", ".join(str(length) for length, _ in sorted(compiled, key=lambda one: one[0]))
+            raise Wrong(
+                f"For vectors of 1 to {n} numbers total is compiled {len(compiled)} times, for the lengths {lengths}; "
+                f"for all of 1 to 64, seven at most.{_often(vectors)}"
+            )
+
+
+def _judge_in_full(answer, total, vectors, n):
+    """Raise Wrong where the answer is another than total gives for x (n,); `vectors` is what total got."""
+    x = np.float32(np.random.default_rng(n).normal(size=n))
+    try:
+        got = answer(total, jnp.asarray(x))
+    except Wrong as wrong:
+        if "negative values" in str(wrong):
+            raise Wrong(f"{wrong}. x has {n} numbers here, and the length that you choose is less.") from wrong
+        if "integral type" in str(wrong) or "'float' object" in str(wrong):
+            raise Wrong(f"{wrong} How many zeros there are must be an int, and yours is a float.") from wrong
+        raise
+    if not vectors:
+        raise Wrong("You never call total.")
+    vector = vectors[-1]
+    if np.shape(got) == vector.shape:
+        raise Wrong("You return a vector, as total gets it; expected one number, the result of total.")
+    finite = np.isfinite(vector).all()  # else the result of total is nan, which names no slip
+    if not finite or not math.isclose(number(got, "one number, the result of total"), _total(x), rel_tol=1e-4):
         raise Wrong(
-            f"For {len(LENGTHS)} vectors of 1 to 64 numbers total is compiled {len(compiled)} times, for the lengths {lengths}; "
-            "seven at most."
+            f"Of a vector of length {n}, total gets one of length {len(vector)}, and {_what_differs(vector, x)}"
+            f"{_often(vectors)}"
         )
+
+
+def _often(vectors):
+    return f" You call total {len(vectors)} times for one x; once is enough." if len(vectors) > 1 else ""
 
 
 def _total(x):
@@ -275,8 +305,12 @@ _VECTORS = (  # by hand: the vector, its length
     ([0.0, 6.0, -8.0], 10.0),
     ([1.0, -5.0, 4.0], math.sqrt(42)),  # of numbers that add up to 0
     ([3e-12, 0.0, -4e-12], 5e-12),
-    ([-2e5, 1e5, 2e5], 3e5),
+    ([6e-18, 0.0, -8e-18], 1e-17),
+    ([-2e16, 1e16, 2e16], 3e16),
 )
+
+
+_ADDED = "is something added under the root, or is a bound in the way?"
 
 
 def _why_another_length(got, vector, want):
@@ -298,11 +332,18 @@ def _why_another_length(got, vector, want):
         (zeros and is_(math.hypot(want, math.sqrt(zeros))), "A 1 stands for each single 0, and counts."),
         (
             want < 1e-9,
-            "What is far smaller than 1 is not 0: is something added under the root, or is a bound in the way?",
+            f"What is far smaller than 1 is not 0: {_ADDED}",
+        ),
+        (
+            is_(math.hypot(*(v for v in vector if v > 0))) or is_(math.hypot(*(v for v in vector if v < 0))),
+            "The numbers of one sign are lost.",
         ),
         (got == 0, f"0 is the length where all the numbers are 0, and here {3 - zeros} of 3 are not."),
     ]
     return next((f" {words}" for given, words in slips if given), "")
+
+
+_CHOOSE = "That is the root of what you put in the place of 0; choose the result, too."
 
 
 def _judge_length(answer):
@@ -315,9 +356,9 @@ def _judge_length(answer):
             raise Wrong(f"length({vector}) is {got:g}; expected {want:g}.{why}")
     at_zero = number(answer(zero), said="length of three zeros is")
     if at_zero:
-        why = "Is something added under the root?"
+        why = f"{_ADDED[0].upper()}{_ADDED[1:]}"
         if at_zero > 1e-3:  # so much would have spoiled the tiny vector
-            why = "That is the root of what you put in the place of 0; choose the result, too."
+            why = _CHOOSE
         raise Wrong(f"length of three zeros is {at_zero:g}; expected 0. {why}")
     both = jax.jit(jax.vmap(jax.value_and_grad(answer)))
     lengths = [want for _, want in _VECTORS]
@@ -332,13 +373,26 @@ def _judge_length(answer):
             why = " The length is right there, but it comes by way of the root of 0, whose slope is infinite."
         elif not gradient.any():
             why = " Nothing of v reaches the result: is a gradient stopped?"
+        elif np.allclose(gradient, 2 * want, atol=1e-3):
+            why = " That is twice as long as it should be: is the gradient stopped in one place?"
         spelled = ", ".join(f"{float(g):g}" for g in gradient)
         raise Wrong(
             f"At [{', '.join(f'{float(v):g}' for v in vector)}] the gradient of your length is [{spelled}]; expected "
             f"[{', '.join(f'{float(w):g}' for w in want)}].{why}"
         )
+    if values[-1] > 0:  # so small that it is 0 where each operation runs by itself
+        raise Wrong(f"Compiled, the length of three zeros is {float(values[-1]):g}; expected 0. {_CHOOSE}")
     if not np.allclose(values, [*lengths, 0], rtol=1e-3, atol=0):
         raise Wrong(f"Compiled over a batch, your lengths are {np.asarray(values)}; one by one they were right.")
+    # As jax.grad gives it by itself: the compiler, allowed to simplify, makes 0 of 0 * nan.
+    zero = jax.device_put(zero, jax.devices("cpu")[0])
+    literally = jax.jit(jax.grad(answer)).lower(zero).compile({"xla_disable_hlo_passes": "algsimp"})
+    at_zero = np.asarray(literally(zero))
+    if at_zero.any():
+        raise Wrong(
+            f"jax.grad of your length is {at_zero} at three zeros; expected zeros. Only the compiler hides it, by leaving out a "
+            "product with 0: the slope of the root of 0 is infinite, and 0 times that is nan."
+        )
 
 
 @exercise(
@@ -380,6 +434,9 @@ def _judge_draw_two(answer):
             raise Wrong(
                 f"Called twice with one key, you return other {name}, so you draw them from a hidden state. All that is random must come from the key."
             )
+        rows = np.asarray(one[i])
+        if rows.std() and ((rows == rows[:1]).all() or (rows == rows[:, :1]).all()):
+            raise Wrong(f"Your {name}: all rows are equal, or all columns. Draw all the numbers, of shape {shape}.")
         if np.array_equal(one[i], other[i]):
             raise Wrong(
                 f"Two different keys give the same {name}: they come of a key or a seed of your own instead of the caller's key."
@@ -463,11 +520,11 @@ def _pulls_of_a_line(params, x, y):
 
 
 def _pulls_of_nested(params, x, y):
-    """By hand, of y · x W u + c · x: y times the table of x by u, and x."""
-    return [y[:, None, None] * x[:, :, None] * _U, (x,)]
+    """By hand, of y · (x W u + x' W v) + c · x, x' the reverse of x: y times the tables of x by u and x' by v, and x."""
+    return [y[:, None, None] * (x[:, :, None] * _U + x[:, ::-1, None] * _V), (x,)]
 
 
-_U = np.float32([1, -2, 0.5])
+_U, _V = np.float32([[1, -2, 0.5], [2, 1, 0]])
 _CASES = (  # a loss, its parameters, its gradients by hand, x, y, and a length that some gradients exceed and some do not
     (
         lambda params, x, y: (x @ params["w"] + params["b"] - y) ** 2,
@@ -478,7 +535,7 @@ _CASES = (  # a loss, its parameters, its gradients by hand, x, y, and a length 
         6.5,
     ),
     (
-        lambda params, x, y: y * (x @ params[0] @ _U) + (params[1][0] * x).sum(),
+        lambda params, x, y: y * (x @ params[0] @ _U + x[::-1] @ params[0] @ _V) + (params[1][0] * x).sum(),
         [np.zeros((2, 3), np.float32), (np.zeros(2, np.float32),)],
         _pulls_of_nested,
         np.float32([[1, 2], [0, 0], [-0.5, 0.25], [3, -1]]),
@@ -511,6 +568,7 @@ def _slips(leaves, most, losses):
         averaged = np.sqrt(lengths**2 / sum(leaf[0].size for leaf in leaves))
         flat = np.abs(np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1))
         long = lengths > most
+        largest = [np.linalg.norm(leaf, ord=2, axis=(1, 2)) if leaf.ndim == 3 else _lengths([leaf]) for leaf in leaves]
 
         def by(factors):
             return [leaf.mean(axis=0) for leaf in _times(leaves, factors)]
@@ -591,6 +649,24 @@ def _slips(leaves, most, losses):
                 "You divide by the number of long ones; the mean is over all examples.",
             ),
             (
+                by(np.minimum(1, most / np.sqrt(sum(size**2 for size in largest)))),
+                "Of a matrix you take the largest singular value, as ord=2 does; all its numbers count.",
+            ),
+            (
+                by(np.minimum(1, most / lengths.max())),
+                "You shorten all by what the longest needs; each gradient has a length of its own.",
+            ),
+            (
+                by(np.minimum(1, most / lengths.mean())),
+                "You shorten all by their mean length; each gradient has a length of its own.",
+            ),
+            (
+                [leaf * shorten.mean() for leaf in mean],
+                "You multiply the mean gradient by the mean factor; multiply each by its own, then take the mean.",
+            ),
+            (by(-shorten), "That is minus the result: a gradient, not a step."),
+            ([leaf[0] for leaf in short], "That is the first example's gradient; expected the mean of all."),
+            (
                 by(most / (most + lengths)),
                 "You shorten every gradient, the short ones as well: by most / (most + length).",
             ),
@@ -619,7 +695,8 @@ def _judge_clipped(answer):
                     f"{wrong} Under vmap a length has no value for Python to choose by. Let the program choose."
                 ) from wrong
             if any(
-                words in str(wrong) for words in ("string indices", "list indices", "KeyError", "not subscriptable")
+                words in str(wrong)
+                for words in ("string indices", "list indices", "KeyError", "not subscriptable", "has no attribute")
             ):
                 raise Wrong(f"{wrong} Here params is {_form(params)}; any pytree may come.") from wrong
             raise
