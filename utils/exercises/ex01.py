@@ -391,7 +391,7 @@ def _judge_predict_landings(answer):
 @exercise(
     _judge_predict_landings,
     "Of each array that meets another one: did somebody say where it lives (`device_put`, `device=`), or was it only born "
-    "somewhere? What is computed inherits that. A number of Python lives nowhere.",
+    "somewhere? What is computed from its values inherits that. A number of Python lives nowhere.",
 )
 def predict_landings():
     """Return a list of five: the device's number of each result, or 'an error'."""
