@@ -7,6 +7,7 @@ import functools
 import statistics
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, perf_counter_ns
 
 import jax
@@ -190,14 +191,24 @@ def in_nanoseconds_inside(f, x, repeats):
     return np.median(seconds) / 1e9
 
 
-def sorted_middle(f, x, repeats):
-    float(f(x))
+def by_polls_and_print(f, x, repeats):
+    str(f(x))
     seconds = []
     while len(seconds) < repeats:
         start, result = monotonic(), f(x)
-        result.block_until_ready()
+        while not result.is_ready():
+            time.sleep(1e-4)
         seconds.append(monotonic() - start)
-    return jnp.array(sorted(seconds)[repeats // 2])
+    return jnp.array((sorted(seconds)[repeats // 2] + sorted(seconds)[(repeats - 1) // 2]) / 2)
+
+
+def always_ten(f, x, repeats):
+    return stopwatch()(f, x, 10)
+
+
+def fed_back(f, x, repeats):
+    for _ in range(repeats + 1):
+        x = f(x)
 
 
 # ---- 1.4 ----
@@ -303,6 +314,12 @@ def under_default_device(x, stages, places):
     for stage, place in zip(stages, places, strict=True):
         with jax.default_device(place):
             x = stage(x)
+    return x
+
+
+def by_asarray(x, stages, places):
+    for stage, place in zip(stages, places, strict=True):
+        x = stage(jnp.asarray(x, device=place))
     return x
 
 
@@ -440,6 +457,39 @@ def loads_ahead(w, step, load, count):
     return w.item()
 
 
+def reads(read):
+    """A loop that waits for the step before by reading something of its w."""
+
+    def answer(w, step, load, count):
+        for i in range(count):
+            new = step(w, load(i))
+            read(w)
+            w = new
+        return w
+
+    return answer
+
+
+def asks_first(w, step, load, count):
+    for i in range(count):
+        batch = load(i)
+        w.is_ready()
+        w = step(w, batch)
+    return w
+
+
+def loads_in_a_thread(w, step, load, count):
+    with ThreadPoolExecutor(1) as pool:
+        batch = load(0)
+        for i in range(count):
+            w = step(w, batch)
+            if i + 1 < count:
+                future = pool.submit(load, i + 1)
+            w.block_until_ready()
+            batch = future.result() if i + 1 < count else None
+    return w
+
+
 def polls(w, step, load, count):
     for i in range(count):
         batch = load(i)
@@ -492,6 +542,8 @@ WRONG = {
         ),
         (lambda: [0, 6, "error", 5], "4 of them; expected five answers"),
         (lambda: 2, "expected five answers"),
+        (lambda: [0, 6, None, 5, 5], "Expression 3: you say None; expected a device's number, or 'an error'."),
+        (lambda: [0, 6, ValueError, 5, 5], "you say <class 'ValueError'>; expected a device's number, or 'an error'."),
     ],
     ex01.steady_seconds: [
         (stopwatch(wait=lambda result: None), "and waited for none of the 5 results"),
@@ -508,6 +560,12 @@ WRONG = {
         (stopwatch(compiles=False, counts_it=True), "the first call, which compiles, is among what you count."),
         (stopwatch(compiles=False, counts_it=True, take=statistics.mean), "among what you count; and that is a mean"),
         (stopwatch(take=lambda runs: runs[len(runs) // 2]), "that is the middle one as they came"),
+        (stopwatch(take=lambda runs: sorted(runs)[len(runs) // 2]), "is the mean of the two in the middle"),
+        (stopwatch(take=lambda runs: statistics.mean(sorted(runs)[1:-1])), "of all but the shortest and the longest"),
+        (stopwatch(take=lambda runs: sorted(runs)[len(runs) // 4]), "that is number 2 by size"),
+        (always_ten, "expected the call that compiles, and `repeats` more"),
+        (fed_back, "You call f with what it returned"),
+        (stopwatch(wait=lambda result: jnp.sum(result).block_until_ready()), "What f returns is a stand-in"),
         (stopwatch(take=min), "that is the shortest run, not the middle one"),
         (stopwatch(take=max), "that is the longest run, not the middle one"),
         (stopwatch(take=lambda runs: runs[0]), "that is the first run that counts"),
@@ -527,6 +585,10 @@ WRONG = {
         (saved(trip=lambda b, d, k, link: 8 * b * d / link), "x does not come back; the result does"),
         (saved(trip=lambda b, d, k, link: 4 * (b * d + b * k + d * k) / link), "the weights are there already"),
         (saved(trip=lambda b, d, k, link: 0), "take time on the way"),
+        (
+            saved(whole=lambda here, trip, there: here - trip + there),
+            "the time there is added to what you save",
+        ),
         (saved(there=lambda b, d, k, h, t: 0), "the product takes its time there, too"),
         (
             saved(here=lambda b, d, k, h, t: b * d * k / h, there=lambda b, d, k, h, t: b * d * k / t),
@@ -561,7 +623,7 @@ WRONG = {
     ],
     ex01.run_stages: [
         (inside_one_jit, "stages[1] is traced inside a `jit` of yours, and that program is given what lives elsewhere"),
-        (inside_one_jit, "places[1] is device 5. Inside a `jit`, `device_put` to a device moves nothing"),
+        (inside_one_jit, "places[1] is device 5. A `jit` moves nothing that is committed elsewhere"),
         (in_one_jit_altogether, "stages[1] is traced before stages[0] has run: your stages run inside one `jit`"),
         (
             in_its_own_jit(put),
@@ -572,13 +634,17 @@ WRONG = {
             "stages[1] is traced inside a `jit` of yours",
         ),
         (in_a_jit_from_the_second_on, "stages[1] is traced inside a `jit` of yours"),
-        (never_moved, "stages[1] runs on device 3; places[1] is device 5."),
+        (
+            never_moved,
+            "stages[1] runs on device 3; places[1] is device 5. Where does what you give it live? It was not moved.",
+        ),
         (only_the_result, "stages[1] runs on device 3; places[1] is device 5."),
         (moved_after, "stages[0] runs on device 0; places[0] is device 3."),
         (on_the_first_devices, "stages[0] runs on device 0; places[0] is device 3."),
         (the_functions_moved, "Your function raised TypeError"),
         (backwards, "You call stages[1] where stages[0] is next."),
         (each_of_the_input, "stages[1] is given the first x again; expected what stages[0] returned."),
+        (by_asarray, "`device=` is for new arrays"),
         (under_default_device, "stages[0] runs on device 6; places[0] is device 4."),
         (all_but_the_last, "Of 2 stages you call 1: stages[1] is never called."),
         (lambda x, stages, places: put(x, places[-1]), "Of 2 stages you call 0"),
@@ -591,6 +657,13 @@ WRONG = {
     ex01.train: [
         (loop(wait_new=True), "While batch 1 is loaded, no step is at work. You waited for step 0 too soon."),
         (loop(), "When step 2 is handed over, 3 steps are unfinished; two are allowed."),
+        (reads(lambda w: w.is_ready()), "`is_ready()` asks once, and does not wait."),
+        (reads(lambda w: w.is_ready() or time.sleep(1e-3)), "3 steps are unfinished; two are allowed. `is_ready()`"),
+        (asks_first, "When step 2 is handed over, 3 steps are unfinished"),
+        (reads(lambda w: w.block_until_ready), "Wait for a step's `w` (a call has brackets)."),
+        (reads(lambda w: jnp.sum(w).block_until_ready()), "`w` is a stand-in for an array in this check"),
+        (reads(lambda w: w.shape), "`w` is a stand-in for an array in this check"),
+        (lambda w, step, load, count: loop(True)(w, jax.jit(step), load, count), "`w` is a stand-in for an array"),
         (loop(wait_every=2), "While batch 2 is loaded, no step is at work."),
         (loop(wait_every=3), "When step 2 is handed over, 3 steps are unfinished"),
         (loads_all_first, "While batch 1 is loaded, no step is at work. Hand step 0 over first."),
@@ -623,10 +696,10 @@ RIGHT = {
     ],
     ex01.steady_seconds: [
         in_nanoseconds_inside,
-        sorted_middle,
+        by_polls_and_print,
         stopwatch(warmup=3),
         stopwatch(wait=np.asarray),
-        stopwatch(wait=float, take=np.median),
+        stopwatch(wait=lambda result: float(result.sum()), take=np.median),
         stopwatch(wait=lambda result: result.item(), clock=time.monotonic),
         stopwatch(take=lambda runs: jnp.median(jnp.array(runs))),
     ],
@@ -656,6 +729,12 @@ RIGHT = {
         with_a_queue,
         loads_ahead,
         polls,
+        loads_in_a_thread,
+        reads(lambda w: float(w.sum())),
+        reads(lambda w: float(w[0])),
+        reads(str),
+        reads(lambda w: w.tolist()),
+        reads(lambda w: (w + 0).block_until_ready()),
         loop(wait_before=True),
         loop(wait_before=True, at_end=False),
     ],
