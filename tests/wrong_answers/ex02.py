@@ -47,6 +47,13 @@ def put_into(start, write=lambda old, data: data, shape_of=lambda shape: shape):
     return rebuild
 
 
+def by_starts(shards, shape):
+    whole = np.zeros(shape)
+    for index, data in shards:
+        whole[tuple(slice(part.start, part.start + n) for part, n in zip(index, data.shape, strict=True))] = data
+    return whole
+
+
 def fits(shards, shape):
     whole = np.zeros(shape)
     for index, data in shards:
@@ -212,13 +219,38 @@ def by_sums(rule):
 
 
 def by_products(rows, sharding):
-    placed, n = put(padded(rows, cuts(sharding)), sharding), len(rows)
+    """The first row is subtracted on the host: near to the mean, the squares do not cancel."""
+    placed, n = put(padded(rows - rows[0], cuts(sharding)), sharding), len(rows)
     return jnp.einsum("ij,ij->j", placed, placed) / n - (placed.sum(axis=0) / n) ** 2
+
+
+def placed_by(spec_of):
+    """The solution, placed by another spec on the same mesh."""
+
+    def variance_of_rows(rows, sharding):
+        return ex02.variance_of_rows.function(rows, NamedSharding(sharding.mesh, spec_of(sharding.mesh.axis_names)))
+
+    return variance_of_rows
+
+
+def placed_by_the_page(rows, sharding):
+    return ex02.variance_of_rows.function(rows, NamedSharding(make_mesh((2, 4), ("x", "y")), P("y")))
+
+
+def eight_times(rows, sharding):
+    return jnp.var(put(np.tile(rows, (sharding.mesh.size, 1)), sharding), axis=0)
+
+
+def adds_up_copies(rows, sharding):
+    placed, n = put(padded(rows, cuts(sharding)), sharding), len(rows)
+    mean, real = np.asarray(placed.sum(axis=0)) / n, np.arange(len(placed)) < n
+    pieces = [(real[shard.index[0], None], shard.data) for shard in placed.addressable_shards]
+    return sum(np.asarray(jnp.where(mask, (piece - mean) ** 2, 0).sum(axis=0)) for mask, piece in pieces) / n
 
 
 def shard_by_shard(rows, sharding):
     """Each shard sums on its own device; of copies the first counts."""
-    placed, n = put(padded(rows, cuts(sharding)), sharding), len(rows)
+    placed, n = put(padded(rows - rows[0], cuts(sharding)), sharding), len(rows)
     firsts = [shard.data for shard in placed.addressable_shards if shard.replica_id == 0]
     total, squares = (sum(np.asarray((piece**power).sum(axis=0)) for piece in firsts) for power in (1, 2))
     return squares / n - (total / n) ** 2
@@ -226,7 +258,7 @@ def shard_by_shard(rows, sharding):
 
 def by_a_per_device_program(rows, sharding):
     names = sharding.spec[0]
-    placed, n = put(padded(rows, cuts(sharding)), sharding), len(rows)
+    placed, n = put(padded(rows - rows[0], cuts(sharding)), sharding), len(rows)
 
     def sums(piece):
         return jax.lax.psum((piece.sum(0), (piece * piece).sum(0)), names)
@@ -340,6 +372,15 @@ def in_a_list(read, shape, sharding):
     pieces = {start: read(slice(start, stop)) for start, stop in starts}
     held = [jax.device_put(pieces[index[0].indices(shape[0])[0]], device) for device, index in plan.items()]
     return jax.make_array_from_single_device_arrays(shape, sharding, held)
+
+
+def in_float32(read, shape, sharding):
+    return cached(lambda rows: np.asarray(read(rows), np.float32), shape, sharding)
+
+
+def keeps_the_last_alone(read, shape, sharding):
+    piece = functools.lru_cache(maxsize=1)(lambda start, stop: read(slice(start, stop)))
+    return jax.make_array_from_callback(shape, sharding, lambda index: piece(*index[0].indices(shape[0])[:2]))
 
 
 def reads_for_each_copy(read, shape, sharding):
@@ -461,6 +502,7 @@ WRONG = {
         (lambda row, column: 4 * (column % 2) + row % 4, "You deal rows and columns out in turn"),
         (lambda row, column: 4 * (column // 2) + row // 4, "You divide by the number of devices"),
         (lambda row, column: 4 * (column // 6) + row // 2 + 1, "Devices are numbered from 0"),
+        (lambda row, column: 4 * (column // 4) + row, "as if the array were the table, of shape (4, 8)"),
         (lambda row, column: 4 * (column // 4) + row // 4, "Your blocks are (4, 4)"),
         (lambda row, column: 4 * (column // 6), "the rows, which 'y' cuts, do not count"),
         (lambda row, column: row // 2, "the columns, which 'x' cuts, do not count"),
@@ -557,12 +599,22 @@ WRONG = {
             lambda shards, shape: ex02.rebuild.function(shards, shape).astype(np.float16),
             "has dtype float16, which rounds",
         ),
+        (by_starts, "has start None; its method indices(n) has numbers"),
         (lambda shards, shape: np.zeros(shape), "is 0 everywhere. Is anything put into it?"),
         (lambda shards, shape: None, "Does the function end with `return`?"),
         (lambda shards, shape: ex02.rebuild.function(shards, shape).tolist(), "not its values in lists"),
     ],
     ex02.variance_of_rows: [
-        (masks_what_is_zero, "your first variance is"),
+        (masks_what_is_zero, "you take what is 0 for padding"),
+        (placed_by(lambda names: P(names)), "right values; but the rows are laid out by P(('x', 'y'))"),
+        (placed_by(lambda names: P(names[0])), "right values; but the rows are laid out by P('x')"),
+        (placed_by(lambda names: P(None, names[0])), "you cut the features"),
+        (placed_by_the_page, "P(('x', 'y')) on a 2 x 4 mesh: right values; but the rows are laid out by P('y')"),
+        (by_two_sums, "Subtract the mean first, then square"),
+        (eight_times, "rows for 4,"),
+        (adds_up_copies, "each row lies on 2 devices, and you add up its copies"),
+        (masked(lambda n, padded: np.arange(padded) >= n), "your mask is the wrong way round"),
+        (by_sums(lambda total, squares, n, padded: squares / n), "nothing is subtracted."),
         (padding_counts, "the 6 rows of padding count as rows, in the mean and in the squares"),
         (padding_is_moved, "are no longer once the mean is subtracted"),
         (padding_in_the_squares, "count as rows in the mean of the squares, though not in the mean"),
@@ -632,6 +684,7 @@ WRONG = {
             reads_for_each_copy,
             "each row 2 times, once for each of the 2 devices that hold it",
         ),
+        (keeps_the_last_alone, "not the last one alone"),
         (lambda read, shape, sharding: put(read(slice(0, shape[0])), sharding), "You read 48 rows at once"),
         (lambda read, shape, sharding: put(read(slice(None)), sharding), "You read 48 rows at once"),
         (joined, "all 64 rows stood in one NumPy array"),
@@ -684,6 +737,9 @@ WRONG = {
         (counted([360, 360, 720, 720, 720, 720, 360, 360]), "It reads 0 2 4 6 / 1 3 5 7: where does device 1 stand?"),
         (counted([360, 720, 360, 720, 720, 360, 720, 360]), "you take the second mesh for both"),
         (counted([360, 720, 360, 720, 720, 360, 720, 360]), "your numbers stand in the order of the second mesh"),
+        (counted([360, 720, 360, 720, 720, 360, 720, 360]), "a mesh row is 0 1 2 3; or: your numbers"),
+        (counted([1440, 2880, 2880, 1440, 1440, 2880, 2880, 1440]), "A bfloat16 takes 2 bytes, not 8"),
+        (counted([0, 360, 360, 360, 360, 360, 360, 0]), "you take P('y') for both meshes"),
         (counted([4320] * 8), "all devices together"),
         (counted([1, 2, 2, 1, 1, 2, 2, 1]), "numbers of old pieces"),
         (counted([1440] * 8), "that is the whole array"),
@@ -808,7 +864,6 @@ RIGHT = {
         lambda shards, shape: np.array(functools.reduce(lambda w, s: w.at[s[0]].set(s[1]), shards, jnp.zeros(shape))),
     ],
     ex02.variance_of_rows: [
-        by_two_sums,
         rows_and_mask,
         all_in_one_program,
         pads_with_the_mean,
@@ -824,6 +879,7 @@ RIGHT = {
         in_the_callback_s_defaults,
         through_an_identity,
         in_a_list,
+        in_float32,
         eighths_and_then(by_the_compiled),
     ],
     ex02.arriving_bytes: [

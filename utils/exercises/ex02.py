@@ -14,7 +14,7 @@ from utils.compat import spec_text
 from utils.devices import started_devices
 from utils.exercises import Choice, Prediction, Wrong, exercise, explained, number, numbers, same, shown
 from utils.exercises.prediction import ended
-from utils.exercises.probes import watch
+from utils.exercises.probes import Watched, watch
 from utils.layout import where
 from utils.mesh import make_mesh
 
@@ -256,6 +256,10 @@ def _judge_holder_of(answer):
         ),
         (lambda row, column: 4 * (column // 6) + row // 2 + 1, "Devices are numbered from 0."),
         (lambda row, column: 4 * (column // 4) + row // 4, "Your blocks are (4, 4); they are (2, 6)."),
+        (
+            lambda row, column: 4 * (column // 4) + row,
+            "You cut as if the array were the table, of shape (4, 8); this one has (8, 12).",
+        ),
         (lambda row, column: 4 * (column // 6), "'x' is right; the rows, which 'y' cuts, do not count with you."),
         (lambda row, column: row // 2, "'y' is right; the columns, which 'x' cuts, do not count with you."),
         (
@@ -456,6 +460,11 @@ def _judge_rebuild(answer):
         try:
             got = answer(shards, shape)
         except Wrong as wrong:
+            if "NoneType" in str(wrong):
+                raise Wrong(
+                    f"{wrong} A slice that takes a whole axis has start None; its method indices(n) has numbers. NumPy takes an "
+                    "index as it is."
+                ) from wrong
             if shape == (4, 8):
                 raise
             raise Wrong(f"Right for shape (4, 8). For shape {shape} and {spec_text(spec)}: {wrong}") from wrong
@@ -547,8 +556,8 @@ def rebuild(shards, shape):
     return whole
 
 
-def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]:
-    """What wrong ways to the variance give, for rows that are cut in so many pieces, padded by any number of rows."""
+def _variance_slips(rows: np.ndarray, cuts: int, copies: int, pad: int | None) -> list[tuple[np.ndarray, str]]:
+    """What wrong ways to the variance give, for rows that are cut in so many pieces, padded by `pad` rows (None: not known)."""
     n, mean = len(rows), rows.mean(axis=0)
     squares = (rows**2).mean(axis=0)
     found = [
@@ -581,6 +590,15 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
             "the squares lack the last row: does your mask leave it out?",
         ),
     ]
+    zeros = "you take what is 0 for padding; a real row may hold zeros"
+    real = rows != 0
+    found += [
+        (np.array([column[column != 0].var() for column in rows.T]), zeros),
+        (rows[real.any(axis=1)].var(axis=0), zeros),
+        (np.where(real, (rows - mean) ** 2, 0).mean(axis=0), zeros),
+    ]
+    if copies > 1:
+        found.append((copies * rows.var(axis=0), f"each row lies on {copies} devices, and you add up its copies"))
     if n > 1:
         found.append((rows.var(axis=0, ddof=1), f"you divide by {n - 1}; the variance of {n} rows divides by {n}"))
     if n > cuts and n % cuts:
@@ -588,10 +606,20 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
             (rows[: n // cuts * cuts].var(axis=0), f"you drop the last {n % cuts} rows; pad, and none is lost")
         )
     for more in range(1, 33):
+        divisor = f"you divide by {n + more} in the end; {n} rows are real"
+        found += [
+            (n / (n + more) * rows.var(axis=0), divisor),
+            (n / (n + more) * squares - mean**2, f"you divide the squares by {n + more}; {n} rows are real"),
+            (squares - (n / (n + more) * mean) ** 2, f"you divide by {n + more} for the mean; {n} rows are real"),
+        ]
+        if pad is not None and more > pad:
+            continue
         padded = np.pad(rows, ((0, more), (0, 0)))
+        edge = np.pad(rows, ((0, more), (0, 0)), mode="edge")
         pieces = np.array_split(padded, cuts)
         off = padded.mean(axis=0)
-        fits = len(padded) % cuts == 0  # else it is a mask that lets so many rows through
+        # Else it is a mask that lets so many rows through.
+        fits = len(padded) % cuts == 0 if pad is None else more == pad
         row = f"{more} row" + "s" * (more > 1)
         counted = f"the {row} of padding count as rows" if fits else f"your mask takes {row} of padding for real"
         front = np.concatenate([np.zeros_like(padded[:more]), rows])[:n]  # what the first n rows then are
@@ -604,10 +632,6 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
                 else f"{counted}, in the squares",
             ),
             (((padded - mean) ** 2).mean(axis=0), f"{counted} in the mean of the squares, though not in the mean"),
-            (
-                n / len(padded) * rows.var(axis=0),
-                f"you divide by {len(padded)} in the end; {n} rows are real",
-            ),
             (((rows - off) ** 2).mean(axis=0), f"{counted} in the mean, though not in the squares"),
             (
                 ((rows - off) ** 2).sum(axis=0) / len(padded),
@@ -615,16 +639,14 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
             ),
             (((padded - off) ** 2).sum(axis=0) / n, f"{counted} in the mean, and in the squares"),
             (
-                n / len(padded) * squares - mean**2,
-                f"you divide the squares by {len(padded)}; {n} rows are real",
-            ),
-            (
-                squares - off**2,
-                f"you divide by {len(padded)} for the mean; {n} rows are real",
+                more / n * mean**2 if fits else np.full_like(mean, np.inf),
+                "your mask is the wrong way round: it takes the padding and leaves out the rows",
             ),
             (((front - mean) ** 2).sum(axis=0) / n, _IN_FRONT),
             (front.var(axis=0) if more < n else np.full_like(mean, np.inf), _IN_FRONT),
-            (np.pad(rows, ((0, more), (0, 0)), mode="edge").var(axis=0), "you pad with rows that count as rows"),
+            (edge.var(axis=0), "you pad with rows that count as rows"),
+            (((rows - edge.mean(axis=0)) ** 2).mean(axis=0), "you pad with rows that count in the mean"),
+            (((rows - edge.sum(axis=0) / n) ** 2).mean(axis=0), "you pad with rows that count in the mean"),
             (
                 pieces[0].var(axis=0) if fits else np.full_like(mean, np.inf),
                 "that is the variance of one device's rows alone",
@@ -635,6 +657,17 @@ def _variance_slips(rows: np.ndarray, cuts: int) -> list[tuple[np.ndarray, str]]
             ),
         ]
     return found
+
+
+def _refuse_another_layout(seen: Watched, shape: tuple[int, int], given: NamedSharding, case: str) -> None:
+    """Raise Wrong where rows were placed, and never by the sharding given. (What does not cut is told with what it takes.)"""
+    laid = [(its, by) for its, by in seen.layouts if its[1:] == shape[1:] and len(by.device_set) > 1]
+    rows = [by for its, by in laid if its[0] >= shape[0]]
+    if rows and not any(by.is_fully_replicated or by.is_equivalent_to(given, 2) for by in rows):
+        other = spec_text(rows[0].spec) if isinstance(rows[0], NamedSharding) else "another layout"
+        raise Wrong(
+            f"{case}: right values; but the rows are laid out by {other}. Place them by the sharding that you are given."
+        )
 
 
 _IN_FRONT = "the padding stands in front, and you take the first rows for the real ones"
@@ -655,9 +688,12 @@ def _judge_variance_of_rows(answer):
         cuts = math.prod(mesh.shape[name] for name in np.ravel(spec[0]))
         rows = (3 * rng.normal(size=(n, features)) - np.arange(2, features + 2)).astype(np.float32)
         rows[1], rows[2, 0] = 0, 0  # real rows may hold zeros: they are no sign of padding
+        if n == 6:
+            rows[:, 2] += 3000  # where the mean of the squares less the square of the mean loses all digits
         case = f"{n} rows, {spec_text(spec)} on a {' x '.join(map(str, mesh.devices.shape))} mesh"
         try:
-            got = answer(rows, sharding)
+            seen = watch(answer, rows, sharding) if n == 10 else Watched(answer(rows, sharding))
+            got = seen.result
         except Wrong as wrong:
             if "broadcast" in str(wrong):
                 raise Wrong(
@@ -665,19 +701,31 @@ def _judge_variance_of_rows(answer):
                 ) from wrong
             if "divisible" not in str(wrong):
                 raise
+            if "axis 1" in str(wrong) or "dimension 1" in str(wrong):
+                raise Wrong(
+                    f"{case}: you cut the features; place the rows by the sharding that you are given. {wrong}"
+                ) from wrong
             raise Wrong(
                 f"{case}: the rows are cut in {cuts}, and the number of rows that you place is no multiple of it. {wrong}"
             ) from wrong
         if isinstance(got, (list, tuple, float)):
             got = np.asarray(numbers(got, (features,), f"an array of shape ({features},)"), np.float32)
-        want = rows.var(axis=0)
+        want = rows.astype(np.float64).var(axis=0).astype(np.float32)
+        laid = {shape[0]: by for shape, by in seen.layouts if shape[1:] == (features,) and len(by.device_set) > 1}
+        pad = max(0, max(laid) - n) if laid else None
         if (
             hasattr(got, "dtype")
             and got.dtype.kind == "f"
             and got.shape == want.shape
             and not np.allclose(got, want, 1e-4, 1e-4)
         ):
-            why = explained(np.where(np.abs(got) < 1e-5, 0, got), _variance_slips(rows, cuts))
+            if np.allclose(got[:2], want[:2], 1e-4, 1e-4) and n == 6:
+                raise Wrong(
+                    f"{case}: your last variance is {got[2]:.5g}, expected {want[2]:.5g}. The mean of that feature is near 3000, and the "
+                    "mean of the squares less the square of the mean loses all digits there. Subtract the mean first, then square."
+                )
+            copies = mesh.size // cuts
+            why = explained(np.where(np.abs(got) < 1e-5, 0, got), _variance_slips(rows, cuts, copies, pad))
             raise Wrong(
                 f"{case}: your first variance is {got[0]:.5g}, expected {want[0]:.5g}"
                 + (
@@ -693,9 +741,13 @@ def _judge_variance_of_rows(answer):
                 f"{case}: you return {said}; expected an array of shape ({features},), one variance for each feature.{missing}"
             )
 
+        _refuse_another_layout(seen, (n, features), sharding, case)
+
     rows = rng.normal(size=(4001 + 8 * next(_LARGE), 8)).astype(np.float32)  # 128 kB: large enough to be seen
     sharding = NamedSharding(_mesh(), PartitionSpec(("x", "y")))
     seen = watch(answer, rows, sharding)
+    case = f"{len(rows)} rows, P(('x', 'y')) on a 2 x 4 mesh"
+    _refuse_another_layout(seen, rows.shape, sharding, case)
     eighth = rows.nbytes // 8
     full = [device for device, held in seen.on_device.items() if held >= rows.nbytes]
     if full:
@@ -709,6 +761,9 @@ def _judge_variance_of_rows(answer):
             )
         elif len(full) == 8:
             why = "You placed them, first or later, by a sharding that does not cut."
+            many = max((shape[0] for shape, _ in seen.layouts if shape[1:] == (8,)), default=0)
+            if many >= 2 * len(rows):
+                why = f"You place {many:,} rows for {len(rows):,}: pad up to the next multiple only."
         raise Wrong(
             f"Right values; but {which} held {seen.most:,} bytes at one time, and all rows are {rows.nbytes:,}. {why}"
         )
@@ -723,7 +778,7 @@ def _judge_variance_of_rows(answer):
     if seen.flops < 0.5 * rows.size:
         raise Wrong(
             "Right values; but the rows that you placed are not used: the devices computed next to nothing. Compute with the placed "
-            "array, not with the rows on the host."
+            "array, not with the rows on the host, nor with shards that you copy there."
         )
     if seen.flops < 1.5 * rows.size:  # a square and a sum are two for each value
         raise Wrong(
@@ -792,6 +847,10 @@ def _judge_read_once(answer):
         except Wrong as wrong:
             if any(words in str(wrong) for words in ("canonicalize_value", "not a valid JAX type", "NoneType")):
                 raise Wrong(f"{case}: {wrong} Does your callback return an array, with `return`?") from wrong
+            if "unhashable type: 'slice'" in str(wrong):
+                raise Wrong(
+                    f"{case}: {wrong} A slice is a key from Python 3.12 on only; take where it starts, rows.start."
+                ) from wrong
             raise
         if len(rows_read) < len(source):
             why = ""
@@ -818,7 +877,7 @@ def _judge_read_once(answer):
             raise Wrong(
                 f"{case}: you read {len(rows_read)} rows in all, each row {times:g} times"
                 + (f", once for each of the {copies} devices that hold it. " if times == copies else ". ")
-                + "Remember a piece that you have read."
+                + "Remember each piece that you have read, not the last one alone."
             )
     shape = (64, 4096)  # 1 MiB: large enough to be seen
     sharding = NamedSharding(_mesh(), PartitionSpec("y"))
@@ -885,6 +944,11 @@ def _judge_arriving_bytes(answer):
         ([bytes_ // 60 for bytes_ in want], "these are numbers of rows. A row has 5 x 6 elements of 2 bytes."),
         ([bytes_ // 2 for bytes_ in want], "these are numbers of elements. A bfloat16 takes 2 bytes."),
         ([bytes_ * 2 for bytes_ in want], "everywhere twice what arrives. A bfloat16 takes 2 bytes, a float32 4."),
+        ([bytes_ * 4 for bytes_ in want], "everywhere four times what arrives. A bfloat16 takes 2 bytes, not 8."),
+        (
+            _arriving(lambda d: (piece(d % 4, 4), piece(d // 2, 4))),
+            "you take P('y') for both meshes. On the second it is P('x'), which cuts in halves.",
+        ),
         ([bytes_ * 8 for bytes_ in want], "these are bits. A byte has 8."),
         ([bytes_ // 360 for bytes_ in want], "these are numbers of old pieces. How many bytes has one?"),
         ([1440] * 8, "that is the whole array. Which part of it does a device need?"),
@@ -918,9 +982,9 @@ def _judge_arriving_bytes(answer):
         ),
         ([0] * 8, "nothing arrives anywhere? Which rows does device 1 hold, and which does it need?"),
     ]
-    why = explained(got, slips)
+    why = explained(got, [(numbers_, words.rstrip(".")) for numbers_, words in slips])
     if why:
-        raise Wrong(f"You say {got}: {why}")
+        raise Wrong(f"You say {got}: {ended(why)}")
     wrong = [device for device in range(8) if got[device] != want[device]]
     which = f"Right for {8 - len(wrong)} of the 8 devices. Device {wrong[0]}: you say {got[wrong[0]]:,} bytes. "
     if min(got) < 0:

@@ -26,6 +26,7 @@ class Watched:
     on_device: Counter[int] = field(default_factory=Counter)  # by id: the most bytes of new arrays at any one time
     on_host: int = 0  # bytes of the largest new NumPy array, if one has as many as `whole`
     fetched: set[tuple[int, ...]] = field(default_factory=set)  # shapes of the arrays that were copied to the host
+    layouts: set[tuple[tuple[int, ...], Any]] = field(default_factory=set)  # shape and sharding of each new array
     _executables: list = field(default_factory=list)
 
     @property
@@ -78,7 +79,9 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
     def look() -> None:
         nonlocal now
         alive = [array for array in jax.live_arrays(device.platform) if not array.is_deleted()]
-        held.note([array for array in alive if id(array) not in before], seen.on_device)
+        new = [array for array in alive if id(array) not in before]
+        held.note(new, seen.on_device)
+        seen.layouts |= {(array.shape, array.sharding) for array in new}
         seen.fetched |= {array.shape for array in alive if was_fetched(array) and id(array) not in known}
         for program in device.client.live_executables():
             if id(program) not in compiled:
