@@ -587,7 +587,6 @@ GUESSES = {
         [("compute", "few devices compute at once"), ("communication", "most of a collective's bar lies before")],
     ),
     ex09.same_last: ("no", [("yes", "look at the last column"), (4, "expected 'yes' or 'no'")]),
-    ex09.last_is_straggler: (False, [(True, "the queue for the cores, too"), (4, "expected 'yes' or 'no'")]),
     ex09.ideal: (  # 20 words of 124; 8 * 124 - 544 of 8 * 124
         {"longest all-reduce": 3, "percent": 100 * 448 / 992},
         [

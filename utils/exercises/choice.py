@@ -20,17 +20,24 @@ class Choice(Prediction):
 
     `words`: the answers that a reader can give, each with the words that are told where it is wrong. Capitals, spaces and
     the difference between 4, 4.0 and "4" do not count; True is "yes", False is "no". With `free`, any other answer (a
-    shape, say) is read as well, and told that it is not so.
+    shape, say) is read as well, and told that it is not so. `moment`: what is right depends on the run.
 
     Several answers at once, and the table of wrong guesses in the tests: as for `Prediction`.
     """
 
     kind = "answers"
 
-    def __init__(self, words: dict[str, str], own: dict[str, dict[str, str]] | None = None, free: bool = False) -> None:
+    def __init__(
+        self,
+        words: dict[str, str],
+        own: dict[str, dict[str, str]] | None = None,
+        free: bool = False,
+        moment: bool = False,
+    ) -> None:
         super().__init__(unit="", slips={}, own=own or {})
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "free", free)
+        object.__setattr__(self, "moment", moment)
 
     def _reading(self, guess: Any, truth: Any, label: str = "") -> str:
         words = {**self.words, **self.own.get(label, {})}

@@ -16,15 +16,10 @@ fills = Choice(
         "compute": "its bars are there, and few devices compute at once: the others wait for a core, or for each other",
         "communication": "once all are there the sum is short; most of a collective's bar lies before",
         "waiting": "here most time goes elsewhere: are there as many free cores as devices?",
-    }
+    },
+    moment=True,
 )
-same_last = Choice({"yes": "look at the last column", "no": "look at the last column: this once it was"})
-last_is_straggler = Choice(
-    {
-        "yes": "who arrives last is a matter of the queue for the cores, too",
-        "no": "this time it was; run the cell that draws again",
-    }
-)
+same_last = Choice({"yes": "look at the last column", "no": "look at the last column: this once it was"}, moment=True)
 ideal = Prediction(
     "",
     {},
