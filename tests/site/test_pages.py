@@ -33,11 +33,19 @@ def known(chromium, address):
     return found
 
 
+def show_all(page):
+    """All answers of a page that has questions."""
+    for box in page.get_by_label("Show the answers").all():
+        box.check()
+    page.wait_for_timeout(500)  # the theme measures anew, a moment later, what scrolls
+    return page
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_light_and_wide(tab, address, known, name):
-    page = faults.visit(tab(), address + name)
+    page = show_all(faults.visit(tab(), address + name))
     dead = faults.dead(faults.links(page), address, known)
-    none([*page.errors, *faults.images(page), *dead, *faults.barriers(page)])
+    none([*page.errors, *faults.images(page), *dead, *faults.barriers(page), *faults.cut(page)])
     assert page.locator("main h1:visible").count() == 1
 
 
@@ -45,7 +53,9 @@ def test_light_and_wide(tab, address, known, name):
 def test_dark_and_as_narrow_as_a_phone(tab, address, name):
     page = faults.visit(tab(faults.PHONE, "dark"), address + name)
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    none([*page.errors, *faults.overflow(page), *faults.small_print(page), *faults.barriers(page)])
+    found = [*page.errors, *faults.barriers(page)]  # with the answers folded
+    show_all(page)
+    none([*found, *faults.overflow(page), *faults.small_print(page)])
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
@@ -100,6 +110,73 @@ def test_a_fold_opens_by_keyboard(tab, address):
     page.keyboard.press("Enter")
     assert source.is_visible()
     assert source.inner_text().startswith("def ")
+
+
+QUESTION = "> **Predict.** "
+WAITS = "button.answer-waits"
+
+
+def answered(notebook):
+    """Of the cells that show something, those that answer a question: the first after each."""
+    outputs = [cell for cell in notebook.cells if cell.get("outputs")]
+    places = {cell.id: place for place, cell in enumerate(notebook.cells)}
+    for cell in notebook.cells:
+        for _ in range(cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0):
+            yield next(i for i, output in enumerate(outputs) if places[output.id] > places[cell.id])
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
+    notebook = notebooks.read(path)
+    first = list(answered(notebook))
+    assert first or readme.row(path).draft
+    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    outputs, waits = page.locator("div.cell_output"), page.locator(WAITS)
+    assert outputs.count() == sum(bool(cell.get("outputs")) for cell in notebook.cells)
+    assert waits.count() == len(first)
+    assert [place for place in first if outputs.nth(place).is_visible()] == []
+    for place in first:  # the first that still waits
+        waits.first.click()
+        assert outputs.nth(place).is_visible()
+    hidden = "() => [...document.querySelectorAll('article [hidden]')].map(node => node.textContent.slice(0, 60))"
+    assert page.evaluate(hidden) == []
+
+
+def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
+    page = faults.visit(tab(), address + LESSONS[2])
+    before = page.locator(WAITS).count()
+    page.locator(WAITS).nth(1).focus()
+    page.keyboard.press("Enter")
+    assert page.locator(WAITS).count() == before - 1
+    assert focused(page, "div.cell_output")
+    assert page.errors == []
+    page.reload()
+    assert page.locator(WAITS).count() == before - 1
+    # All at once, on every page, until it is taken back.
+    page.get_by_label("Show the answers").check()
+    assert page.locator(WAITS).count() == 0
+    faults.visit(page, address + LESSONS[3])
+    assert page.locator(WAITS).count() == 0
+    page.get_by_label("Show the answers").uncheck()
+    assert page.locator(WAITS).count() > 0
+
+
+def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address, chromium):
+    page = faults.visit(tab(), address + LESSONS[2])
+    output = page.locator(f"{WAITS} + div.cell_output").first
+    assert output.bounding_box() is None or output.bounding_box()["height"] == 0
+    page.emulate_media(media="print")
+    assert not page.locator(WAITS).first.is_visible()
+    assert output.bounding_box()["height"] > 20
+    context = chromium.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(address + LESSONS[2])
+    assert plain.locator("article [hidden]").count() == 0
+    context.close()
+    term = page.locator("article [hidden] [id]").first.get_attribute("id")
+    faults.visit(page, f"{address}{LESSONS[2]}#{term}")
+    page.reload()
+    assert page.locator(f"[id='{term}']").is_visible()
 
 
 @pytest.mark.parametrize(("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary")])
