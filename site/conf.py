@@ -14,8 +14,8 @@ printed = "printed" in globals().get("tags", ())
 
 project = "One Program, Many Devices"
 author = f"The contributors to {name}"
-copyright = "the contributors, MIT licence"
-extensions = ["myst_nb", "sphinx_copybutton", "terms"]
+copyright = "the contributors; texts and figures CC BY 4.0, code MIT"
+extensions = ["myst_nb", "sphinx_copybutton", "terms", "heads"]
 root_doc = "index"
 language = "en"
 templates_path = ["_templates"]

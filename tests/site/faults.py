@@ -93,7 +93,8 @@ def cut(tab: Any) -> list[str]:
     return tab.evaluate(
         """() => [...document.querySelectorAll('pre, table, img, p, h2, h3, h4')].filter(node => {
             const box = node.getBoundingClientRect();
-            return box.width && node.checkVisibility() && (node.scrollWidth > node.clientWidth + 1 && node.tagName === 'PRE'
+            return box.width && node.checkVisibility() && (
+                node.scrollWidth > node.clientWidth + 1 && node.tagName === 'PRE'
                 || box.right > document.documentElement.clientWidth + 1);
         }).map(node => `${node.tagName}: ${node.innerText.slice(0, 60)}`)"""
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+
 import pytest
 
 from tests.site import faults
-from tests.site.conftest import HTML, PAGES
+from tests.site.conftest import HTML, NOT_THERE, PAGES
 from tools import glossary, notebooks, readme, site
 
 LESSONS = [f"notebooks/{path.stem}.html" for path in notebooks.lessons()]
@@ -110,6 +114,58 @@ def test_a_fold_opens_by_keyboard(tab, address):
     page.keyboard.press("Enter")
     assert source.is_visible()
     assert source.inner_text().startswith("def ")
+
+
+def test_what_a_page_says_of_itself(tab, address):
+    """The promise below the lesson's title; who shares a page shows it, with a picture that is there."""
+    for name, title, words in (
+        (LESSONS[2], "02 · Sharding — One Program, Many Devices", "Lay one array out over eight devices"),
+        (
+            "",
+            "Parallel JAX on eight devices — One Program, Many Devices",
+            "An open course of notebooks on parallel JAX",
+        ),
+    ):
+        page = faults.visit(tab(), address + name)
+        assert page.title() == title
+        [said] = page.locator("meta[name=description]").evaluate_all("all => all.map(one => one.content)")
+        assert said.startswith(words)
+        card = {
+            each: page.locator(f"meta[property='og:{each}']").get_attribute("content")
+            for each in ("title", "image", "url")
+        }
+        assert card["title"] == title
+        assert card["url"] == page.locator("link[rel=canonical]").get_attribute("href").removesuffix("index.html")
+        assert (HTML / card["image"].removeprefix(site.address())[1:]).is_file()
+        about = json.loads(page.locator("script[type='application/ld+json']").text_content())
+        assert about["@type"] == ("LearningResource" if name else "Course") and "by/4.0" in about["license"]
+        assert "CC BY 4.0" in page.locator("p.copyright").inner_text()
+
+
+def test_the_map_has_every_page():
+    named = re.findall(r"<loc>([^<]*)</loc>", (HTML / "sitemap.xml").read_text(encoding="utf-8"))
+    pages = {name for name in PAGES if name not in ("search.html", "index.html")}
+    assert {name.removeprefix(site.address() + "/") for name in named} == {"", *pages}
+    assert "/sitemap.xml" in (HTML / "robots.txt").read_text(encoding="utf-8")
+
+
+def test_an_address_that_leads_nowhere(tab, address):
+    page = faults.visit(tab(), address + NOT_THERE)
+    none([*page.errors, *faults.barriers(page)])
+    links = faults.links(page)
+    assert links and all(link.startswith(f"{site.address()}/") for link in links)  # it is shown in any folder
+
+
+@pytest.mark.parametrize("name", ["index.html", *LESSONS])
+def test_a_page_is_light(tab, address, name):
+    """Without its pictures, as a server sends it: under 250 kB. With the theme's icons it was 740 kB to 1 MB."""
+    page, got = tab(), []
+    page.on("response", lambda response: got.append(response))
+    faults.visit(page, address + name)
+    sizes = {each.url: len(gzip.compress(each.body())) for each in got if each.request.resource_type != "image"}
+    assert sum(sizes.values()) < 250_000, sizes
+    marks = page.locator("svg.svg-inline--fa")
+    assert marks.count() > 8 and page.locator(":is(i, span)[class*='fa-']").count() == 0
 
 
 QUESTION = "> **Predict.** "
