@@ -11,6 +11,7 @@ from typing import Any
 
 from docutils import nodes
 
+ASKED = Path(__file__).with_name("predictions.json")  # tools/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 NOT_THERE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -26,6 +27,11 @@ front page, and <a href="{base}search.html">the search</a> looks through them.</
 MAP = (
     '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
 )
+
+
+def data(value: Any) -> str:
+    """JSON that cannot end the script which holds it."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def described(doctree: nodes.document | None) -> str:
@@ -75,8 +81,12 @@ def page(app: Any, name: str, template: str, context: dict[str, Any], doctree: n
         about["provider"] = {"@type": "Organization", "name": config.author, "url": config.html_baseurl}
     else:
         about["isPartOf"] = {"@type": "Course", "name": config.project, "url": config.html_baseurl}
-    data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
-    lines += [f'<script type="application/ld+json">{data}</script>']
+    lines += [f'<script type="application/ld+json">{data(about)}</script>']
+    asked = json.loads(ASKED.read_text(encoding="utf-8")).get(Path(name).name, [])
+    for question in filter(None, asked):
+        del question["tried"]  # the tests' own
+    if asked:
+        lines += [f'<script type="application/json" id="asked">{data(asked)}</script>']
     context["metatags"] += "\n".join(lines)
 
 

@@ -217,6 +217,48 @@ def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
     assert page.locator(WAITS).count() > 0
 
 
+ASKED = json.loads((site.SITE / "predictions.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
+    """Each wrong guess of the tests' table gets the words of its slip; the truth is right."""
+    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    asked = ASKED[path.stem]
+    assert page.locator("form.guess").count() == len(asked) - asked.count(None)
+    cases = [(question, guess, words) for question in filter(None, asked) for guess, words in question["tried"]]
+    cases += [(question, question["truth"], ": right.") for question in filter(None, asked)]
+    typed = [[question, ["" if one is None else str(one) for one in guess]] for question, guess, _ in cases]
+    found = page.evaluate("cases => cases.map(([asked, typed]) => readings(asked, typed))", typed)
+    for (_, guess, words), readings in zip(cases, found, strict=True):
+        assert len(readings) == len(guess) - guess.count(None)
+        right = words == ": right."
+        assert all(one["right"] for one in readings) == right, (guess, readings)
+        said = " ".join(one["said"] for one in readings if one["right"] == right)
+        assert words.replace("'", "") in said.replace("'", ""), guess  # a notebook quotes what is free text
+    none(page.errors)
+
+
+def test_a_right_guess_shows_the_answer_and_a_wrong_one_is_told_why(tab, address):
+    """Lesson 02's first question: a (4, 8) table cut by P('x', 'y') on 2 by 4; device 6 holds [2, 5], not 5."""
+    page = faults.visit(tab(faults.PHONE), address + LESSONS[2])
+    form, waits = page.locator("form.guess").first, page.locator(WAITS)
+    before, fields = waits.count(), form.locator("input")
+    for field, value in zip(fields.all(), ("2", "2", "5"), strict=True):
+        field.fill(value)
+    fields.last.press("Enter")
+    assert "5, should be 6: " in form.locator("[role=status]").inner_text()
+    assert waits.count() == before
+    fields.last.fill("6.0")
+    form.get_by_role("button", name="Check").click()
+    assert waits.count() == before - 1
+    page.reload()
+    assert waits.count() == before - 1
+    page.get_by_role("button", name="Forget").click()
+    page.wait_for_function(f"document.querySelectorAll('{WAITS}').length === {before}")
+    none([*page.errors, *faults.overflow(page)])
+
+
 def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address, chromium):
     page = faults.visit(tab(), address + LESSONS[2])
     output = page.locator(f"{WAITS} + div.cell_output").first
