@@ -212,6 +212,18 @@ def busy(row):
     return sum(e[3] - e[2] for e in row)
 
 
+def by_order(of):
+    """The device with most; among equals the first in the list."""
+
+    def diagnose(events):
+        rows = defaultdict(list)
+        for e in filter(lambda e: compute(e[1]), events):
+            rows[e[0]].append(e)
+        return max(rows, key=lambda d: of(rows[d])), last_cause(events)
+
+    return diagnose
+
+
 def by_longest(events, device, found):
     return most_of(events, device, len, lambda row: max(e[3] - e[2] for e in row))
 
@@ -459,6 +471,7 @@ WRONG = {
             lambda ev: {d: w / sum(e[3] - e[2] for e in ev if e[0] == d) for d, w in waits(ev).items()},
             "you divide by the device's own bars",
         ),
+        (lambda ev: {d: round(w / length(ev), 2) for d, w in waits(ev).items()}, "you round; give the share itself"),
         (shares(lambda ev: waits(ev, last=lambda starts: np.mean([*starts]))), "you measure from the mean arrival"),
         (lambda events: {0: 0.2, 1: 0.1, 2: 0.15}, "expected a dictionary with a share for each of the devices [0, 1]"),
         (lambda events: 0.6, "expected a dictionary"),
@@ -469,7 +482,8 @@ WRONG = {
         (chosen(lambda ran, busy, at, first, bar, met: met), "the longest all-reduce (it came first, and waits)"),
         (chosen(lambda ran, busy, at, first, bar, met: -met), "the shortest all-reduce; they need not end together"),
         (lambda ev: (max(ev, key=lambda e: e[2])[0], last_cause(ev)), "starts the last operation of all"),
-        (lambda ev: (max(ev, key=lambda e: e[3])[0], last_cause(ev)), "last"),
+        (by_order(lambda row: len(row)), "runs most operations, and others may begin later"),
+        (by_order(busy), "computes longest, and others may begin later"),
         (chosen(lambda ran, busy, at, first, bar, met: busy), "computes longest, and others may begin later"),
         (chosen(lambda ran, busy, at, first, bar, met: ran), "runs most operations, and others may begin later"),
         (chosen(lambda ran, busy, at, first, bar, met: first), "begins last, and may have little to do"),
@@ -484,14 +498,14 @@ WRONG = {
             late(lambda events, device, found: cause(events, device, "chip")),
             "more operations come first",
         ),
-        (late(by_longest), "you compare the longest single operations"),
-        (late(by_span), "you take the time from the first start to the last end"),
+        (late(by_longest), "compare the longest single operations"),
+        (late(by_span), "take the time from the first start to the last end"),
         (late(by_names), "an operation that runs four times counts four times"),
-        (late(above_the_mean), "you compare with the mean"),
-        (late(with_the_meeting), "you add up the all-reduce, too"),
+        (late(above_the_mean), "compare with the mean"),
+        (late(with_the_meeting), "add up the all-reduce, too"),
         (
             late(lambda events, device, found: cause(events, device).replace("chip", "start")),
-            "you never say 'chip'",
+            "never say 'chip'",
         ),
         (
             late(lambda events, device, found: "start"),
@@ -525,6 +539,8 @@ WRONG = {
         (with_shape(lambda shape: shape[0]), "of the shape only the first number counts"),
         (with_shape(lambda shape: shape[-1]), "of the shape only the last number counts"),
         (with_shape(np.prod), "only the size counts"),
+        (with_shape(len), "only the number of axes counts"),
+        (lambda calls: len({(c[0][0], c[1], c[2], c[4]) for c in calls}), "and the rate's dtype is missing"),
         (lambda calls: 1, "count the different keys"),
         (lambda calls: 2, "Of 3 calls (the rate differs) you say 2 compile"),
         (lambda calls: None, "expected a whole number, of compilations"),
@@ -541,6 +557,10 @@ WRONG = {
         (pairs, "that is what is hidden"),
         (lambda of: round(float(by_counting(of))), "you count whole microseconds"),
         (lambda of: int(by_counting(of)), "you count whole microseconds"),
+        (
+            lambda of: float(by_counting([(kind, int(start), int(end)) for kind, start, end in of])),
+            "you count whole microseconds",
+        ),
         (
             lambda of: total(covered(of, "communication")) - total(covered(of, "compute")),
             "also what has no sending beside it",

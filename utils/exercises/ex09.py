@@ -255,7 +255,7 @@ Step = Sequence[tuple[int, str, float, float]]
 
 # Fabricated, in microseconds: (device, name, start, end), in no order, with times in which a device does nothing, and
 # collectives that do not end together. By hand, of the first: at the all-gather the last arrives at 130, at the all-reduce at
-# 200; device 0 waits 40 + 0, device 1 0 + 20, device 2 20 + 10 of the 200 from 40 on. Of the second: device 1 waits 10 of 25.
+# 200; device 0 waits 40 + 0, device 1 0 + 20, device 2 20 + 10 of the 200 from 40 on. Of the second: device 1 waits 10 of 30.
 MEETINGS: list[tuple[Step, dict[int, float]]] = [
     (
         [
@@ -276,8 +276,8 @@ MEETINGS: list[tuple[Step, dict[int, float]]] = [
         {0: 0.2, 1: 0.1, 2: 0.15},
     ),
     (
-        [(1, "dot.1", 5, 14), (1, "all-reduce.9", 15, 29), (0, "dot.1", 10, 25), (0, "all-reduce.9", 25, 30)],
-        {0: 0.0, 1: 0.4},
+        [(1, "dot.1", 5, 14), (1, "all-reduce.9", 15, 34), (0, "dot.1", 10, 25), (0, "all-reduce.9", 25, 35)],
+        {0: 0.0, 1: 1 / 3},
     ),
 ]
 
@@ -392,6 +392,10 @@ def _waiting_slips(events: Step) -> list[tuple[list[float], str]]:
         (
             shares(waited.get, lambda d: _bars(events, d, True) + _bars(events, d, False)),
             "you divide by the device's own bars; the share of the whole step is asked",
+        ),
+        *(
+            ([round(share, digits) for share in shares(waited.get)], "you round; give the share itself")
+            for digits in (1, 2, 3)
         ),
         (
             shares(waits(until=np.mean)),
@@ -539,8 +543,11 @@ def _judge_diagnose(answer):
     if found == wanted:
         return
 
-    def pick(rule: Callable[[Step, int], float]) -> list[int]:
-        return [max(sorted({e[0] for e in events}), key=lambda d: rule(events, d)) for events, _ in STEPS]
+    def pick(rule: Callable[[Step, int], float], in_order: bool = True) -> list[int]:
+        """The device with most; among equals the lowest, or the first in the list."""
+        devices = [dict.fromkeys(e[0] for e in events) for events, _ in STEPS]
+        chosen = zip(STEPS, devices, strict=True)
+        return [max(sorted(d) if in_order else d, key=lambda one: rule(events, one)) for (events, _), d in chosen]
 
     def own(events: Step, device: int, compute: bool = True) -> list[tuple[float, float]]:
         return [(s, e) for d, name, s, e in events if d == device and ("all-reduce" in name) != compute]
@@ -550,39 +557,40 @@ def _judge_diagnose(answer):
     mine = own(STEPS[at][0], device)
     ran = f"it ran {len(mine)} operations, {sum(e - s for s, e in mine):g} µs in all"
     if [said[0] for said in found] != [want[0] for want in wanted]:
-        slips = [
+        rules: list[tuple[Callable[[Step, int], float], str]] = [
             (
-                pick(lambda ev, d: sum(e - s for s, e in own(ev, d, False))),
+                (lambda ev, d: sum(e - s for s, e in own(ev, d, False))),
                 "has the longest all-reduce (it came first, and waits)",
             ),
             (
-                pick(lambda ev, d: -sum(e - s for s, e in own(ev, d, False))),
+                (lambda ev, d: -sum(e - s for s, e in own(ev, d, False))),
                 "has the shortest all-reduce; they need not end together",
             ),
             (
-                pick(lambda ev, d: own(ev, d, False)[0][1]),
+                (lambda ev, d: own(ev, d, False)[0][1]),
                 "ends its all-reduce last, and need not be the last to start it",
             ),
             (
-                pick(lambda ev, d: max(s for s, _ in own(ev, d, False) + own(ev, d))),
+                (lambda ev, d: max(s for s, _ in own(ev, d, False) + own(ev, d))),
                 "starts the last operation of all; work may follow the all-reduce",
             ),
             (
-                pick(lambda ev, d: max(e for _, e in own(ev, d, False) + own(ev, d))),
+                (lambda ev, d: max(e for _, e in own(ev, d, False) + own(ev, d))),
                 "ends the last operation of all; work may follow the all-reduce",
             ),
-            (pick(lambda ev, d: sum(e - s for s, e in own(ev, d))), "computes longest, and others may begin later"),
-            (pick(lambda ev, d: len(own(ev, d))), "runs most operations, and others may begin later or be slower"),
-            (pick(lambda ev, d: min(own(ev, d))[0]), "begins last, and may have little to do"),
-            (pick(lambda ev, d: -min(own(ev, d))[0]), "begins first"),
-            (pick(lambda ev, d: max(e - s for s, e in own(ev, d))), "has the longest single bar"),
-            (pick(lambda ev, d: max(e - s for s, e in own(ev, d, False) + own(ev, d))), "has the longest single bar"),
+            ((lambda ev, d: sum(e - s for s, e in own(ev, d))), "computes longest, and others may begin later"),
+            ((lambda ev, d: len(own(ev, d))), "runs most operations, and others may begin later or be slower"),
+            ((lambda ev, d: min(own(ev, d))[0]), "begins last, and may have little to do"),
+            ((lambda ev, d: -min(own(ev, d))[0]), "begins first"),
+            ((lambda ev, d: max(e - s for s, e in own(ev, d))), "has the longest single bar"),
+            ((lambda ev, d: max(e - s for s, e in own(ev, d, False) + own(ev, d))), "has the longest single bar"),
             (
-                pick(lambda ev, d: own(ev, d, False)[0][0] - min(own(ev, d))[0]),
+                (lambda ev, d: own(ev, d, False)[0][0] - min(own(ev, d))[0]),
                 "takes longest from its first start to its all-reduce, and others may begin later",
             ),
         ]
-        why = explained([said[0] for said in found], slips) or "is not the one that the others wait for"
+        slips = [(pick(rule, in_order), words) for rule, words in rules for in_order in (True, False)]
+        why = explained([said[0] for said in found], slips, most=4) or "is not the one that the others wait for"
         if device == last:
             raise Wrong(
                 f"You return device {device}, which is right, and {cause!r}; {ran}. In another step you name another."
@@ -592,7 +600,7 @@ def _judge_diagnose(answer):
     beside = ", ".join(f"{len(bars)} ({sum(e - s for s, e in bars):g} µs)" for bars in others)
     why = explained([CAUSES.index(said) for _, said in found], _cause_slips())
     raise Wrong(
-        f"Device {device} is right; you say {cause!r}. {ran.capitalize()}; the others: {beside}.{why and f' It seems that {why}.'}"
+        f"Device {device} is right; you say {cause!r}. {ran.capitalize()}; the others: {beside}.{why and f' {why[0].upper()}{why[1:]}.'}"
     )
 
 
@@ -629,7 +637,7 @@ def _cause_slips() -> list[tuple[list[int], str]]:
     def some(mine: float, others: list[float]) -> bool:
         return mine > min(others)
 
-    alike = "as many, or as long, as another is not more than any other"
+    alike = "you let a tie pass; more than any other is asked"
     return [
         (causes(more=most), alike),
         (causes(longer=most), alike),
@@ -727,11 +735,17 @@ def _judge_compilations(answer):
             "the rate's value is not in the key, but its dtype is: 2 is an int32, 0.5 a float32",
         ),
         (compare(lambda c: (*c[:3], c[4])), "a program that comes back counts again; every program is kept"),
-        (count(lambda c: (c[0][0], *c[1:3], c[4])), "of the shape only the first number counts"),
-        (count(lambda c: (c[0][-1], *c[1:3], c[4])), "of the shape only the last number counts"),
-        (count(lambda c: (np.prod(c[0]), *c[1:3], c[4])), "of the shape only the size counts: (1, 2) is not (2, 1)"),
-        (count(lambda c: (tuple(sorted(c[0])), *c[1:3], c[4])), "of the shape the order is lost: (1, 2) is not (2, 1)"),
     ]
+    of_shape: list[tuple[Callable[[tuple[int, ...]], object], str]] = [
+        (lambda shape: shape[0], "of the shape only the first number counts"),
+        (lambda shape: shape[-1], "of the shape only the last number counts"),
+        (np.prod, "of the shape only the size counts: (1, 2) is not (2, 1)"),
+        (lambda shape: tuple(sorted(shape)), "of the shape the order is lost: (1, 2) is not (2, 1)"),
+        (len, "of the shape only the number of axes counts"),
+    ]
+    for of, words in of_shape:
+        for dtype, more in ((True, ""), (False, "; and the rate's dtype is missing")):
+            slips.append((count(lambda c, of=of: (of(c[0]), *c[1:3], c[4]), dtype), words + more))
     for left_out in kept:
         rest = [i for i in range(5) if i != left_out]
         slips += [
@@ -848,15 +862,18 @@ def _judge_exposed(answer):
             alone += _covered([gather, *products], *both) - _covered(products, "compute")
         return alone
 
+    def whole(bars: Bars, *kinds: str) -> float:
+        return _covered([(kind, int(start), int(end)) for kind, start, end in bars], *kinds)
+
     def untouched(bars: Bars) -> float:
         products = parts(bars, "compute")
         return sum(end - start for start, end in parts(bars, "communication") if not overlap(start, end, products))
 
     def hull(bars: Bars) -> float:
         products = parts(bars, "compute") or [(0.0, 0.0)]
-        whole = [("compute", min(start for start, _ in products), max(end for _, end in products))]
+        one = [("compute", min(start for start, _ in products), max(end for _, end in products))]
         gathers = [bar for bar in bars if bar[0] == "communication"]
-        return _covered([*gathers, *whole], *both) - _covered(whole, "compute")
+        return _covered([*gathers, *one], *both) - _covered(one, "compute")
 
     def joined(bars: Bars, order: bool = True, longest: bool = False) -> float:
         """Bars of a kind joined to stretches: in order or not, a short one inside a long one ends it or not."""
@@ -873,6 +890,10 @@ def _judge_exposed(answer):
     right = each(lambda b: _covered(b, *both) - _covered(b, "compute"))
     slips = [
         *((each_to(right), "you count whole microseconds") for each_to in (np.round, np.floor, np.ceil)),
+        (
+            each(lambda b: whole(b, *both) - whole(b, "compute")),
+            "you count whole microseconds",
+        ),
         (
             each(lambda b: _covered(b, "communication") - _covered(b, "compute")),
             "you subtract all computing, also what has no sending beside it",
