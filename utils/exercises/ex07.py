@@ -347,7 +347,7 @@ def _judge_gradient_bytes(answer):
                 (_times(4), "you took 4 bytes, a float32; a bfloat16 has 2"),
                 (_times(1), "you count numbers; a bfloat16 takes 2 bytes"),
             ],
-            "unit": UNITS,
+            "unit": [*UNITS, (_times(1 / 2**20), "your number is in MiB; bytes are asked")],
         },
         [
             (
@@ -471,7 +471,11 @@ def _judge_gather_seconds(answer):
                 (_times(0.5), "beta is one direction already"),
                 (lambda s, *_: len(s), "one axis after the other: the wires of the others rest"),
             ],
-            "beta": [(lambda s, block, alpha, beta: 1 / beta, "bytes / beta; you multiply by beta")],
+            "beta": [
+                (lambda s, block, alpha, beta: 1 / beta, "bytes / beta; you multiply by beta"),
+                (lambda s, block, alpha, beta: beta * 2**30 / 1e9, "beta is in bytes/s already; G is 1e9, not 2**30"),
+                (lambda s, block, alpha, beta: beta / 2**30 * 1e9, "beta is in bytes/s already; G is 1e9, not 2**30"),
+            ],
             "unit": [
                 (_times(1e6), "your number is in µs; seconds are asked"),
                 (_times(1e3), "your number is in ms; seconds are asked"),
@@ -487,6 +491,18 @@ def _judge_gather_seconds(answer):
             (
                 lambda s, block, alpha, beta: sum(size - 1 for size in s) * max(alpha, block / beta),
                 "that is the larger of the two in each step; the sum is asked, and later steps send more",
+            ),
+            (
+                lambda s, block, alpha, beta: (
+                    2 * (sum(size - 1 for size in s) * alpha + (math.prod(s) - 1) * block / beta)
+                ),
+                "twice the time belongs to an all-reduce",
+            ),
+            (
+                lambda s, block, alpha, beta: sum(
+                    (size - 1) * (alpha + math.prod(s[: i + 1]) * block / beta) for i, size in enumerate(s)
+                ),
+                "along an axis a step sends what a chip had before this axis; you send what it has after it",
             ),
             (
                 lambda s, block, alpha, beta: (math.prod(s) - 1) * (alpha + block / beta),
@@ -551,7 +567,6 @@ def _judge_exchange_crossover(answer):
                 (lambda n, a, b: 1, "you send b once; bundles of n - 1, n - 2, ... 1 blocks are sent"),
                 (lambda n, a, b: n / 2, "n - 1, n - 2, ... 1 add up to n (n - 1)/2"),
                 (lambda n, a, b: (n - 2) / 2, "the first bundle has n - 1 blocks: all but your own"),
-                (lambda n, a, b: n**2 / 8 / n, "that is about the shorter way; here all go one way round"),
             ],
             "beta": [
                 (lambda n, a, b: 2 * b, "do not double beta; the bundles go one way round"),
@@ -574,6 +589,15 @@ def _judge_exchange_crossover(answer):
                 "that is what passes over a wire at the crossover, or you send b once; b itself is asked, and "
                 "each bundle passes",
             ),
+            (lambda n, a, b: 2 * n * a * b, "that is a gather's in halves; here bundles go one way round"),
+            (
+                lambda n, a, b: (n - 1) * a * b * 8 / 28,
+                "28 blocks of an eighth are those of eight devices; here are n",
+            ),
+            (lambda n, a, b: (n - 1) * a * b / 3.5, "3.5 b is what passes with eight devices; here are n"),
+            (lambda n, a, b: 7 * a * b / ((n - 1) / 2), "7 steps are those of eight devices; here are n"),
+            (lambda n, a, b: n // 2 * a * b * 8 / (n + 2), "that is about the shorter way; here all go one way round"),
+            (lambda n, a, b: (n - 1) * a * b * 8 / (n + 2), "that is about the shorter way; here all go one way round"),
             (lambda n, a, b: n * (n - 1) / 2 * a * b, "you start each block by itself, or take the bytes upside down"),
         ],
         "(n - 1) alpha = bytes over a wire / beta: add up the bundles, in multiples of b/n, and solve for b",
@@ -639,16 +663,20 @@ def _judge_ring_rate(answer):
                 (lambda g, n, s: 1 if s else 1 / (2 * n), "two links of a torus: multiply by 2, do not divide"),
                 (
                     lambda g, n, s: 1 if s else n / 2,
-                    "the sheet is for the whole chip; 2 of its links are 2 / links of it",
+                    "the sheet is for the whole chip; two of its links have a part of that, the smaller the more links there are",
                 ),
             ],
             "unit": [
                 *UNITS[:3],
                 (_times(1 / 2**30), "your number is in GiB/s; bytes/s are asked"),
-                (_times(8), "your number counts bits; a byte has 8"),
             ],
         },
-        [],
+        [
+            (
+                lambda g, n, s: g * 1e9 / 8 * (1 if s else 1 / n),
+                "on a torus you are right; through a switch as well a chip sends in one of the two directions",
+            )
+        ],
         "bits to bytes, both directions to one, then the links that a ring uses",
     )
 
@@ -699,6 +727,7 @@ def _judge_smallest_d(answer):
             "rate": [
                 (lambda n, c, w: 2 * w, "do not add the other direction; bytes_per_second is what a chip sends"),
                 (lambda n, c, w: w / 8, "do not divide by 8; bytes_per_second is in bytes already"),
+                (lambda n, c, w: 8 * w, "do not multiply by 8; bytes_per_second is in bytes already"),
                 (lambda n, c, w: n * w, "each chip sends at bytes_per_second; do not multiply by n"),
             ],
             "work": [
@@ -714,6 +743,7 @@ def _judge_smallest_d(answer):
                 lambda n, c, w: (n - 1) * c / w,
                 "is the 2 of an all-reduce missing (that is the page's reduce-scatter), or a bfloat16 counted with 1 byte",
             ),
+            (lambda n, c, w: n * c / w, "(n - 1)/n is missing, and the 2 of an all-reduce (or that of a bfloat16)"),
             (lambda n, c, w: 2 * c / w, "n is missing: in a ring n - 1 steps send, and n chips share the work"),
             (
                 lambda n, c, w: c / w,
@@ -723,9 +753,12 @@ def _judge_smallest_d(answer):
                 lambda n, c, w: 2 * c / w / (n - 1),
                 "you divide by n - 1, and it multiplies: with more chips each has less to do",
             ),
-            (lambda n, c, w: 2 * (n - 1) * c / w / n, "n chips share the work: is that D of all chips, or of one"),
+            (
+                lambda n, c, w: 2 * (n - 1) * c / w / n,
+                "n chips share the work: you let each do all of it, or give the D of one chip",
+            ),
         ],
-        "set 2 (n - 1)/n x 2 B F / W equal to 2 B D F / (n C), and solve for D",
+        "set the time of an all-reduce of the (B, F) result equal to that of a chip's own FLOPs, and solve for D",
     )
 
 
