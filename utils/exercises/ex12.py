@@ -352,9 +352,13 @@ def _run(orders):
             at[s], moved = at[s] + 1, True
         if not moved:
             s, job, (there, *needed) = next((w for w in waits if w[0] == w[2][0]), waits[0])
+            begins = [[kind for kind, _ in order].index("B") for order in orders]
+            why = ""
+            if begins == sorted(begins) and begins[0] < begins[-1]:
+                why = " The first stage begins with the fewest F, and the last with the most: turn that round."
             raise Wrong(
                 f"With {p} stages all of them wait for each other. Stage {s} stands at {job}, which needs {tuple(needed)} "
-                f"of {'its own, further down in its list' if s == there else f'stage {there}'}."
+                f"of {'its own, further down in its list' if s == there else f'stage {there}'}.{why}"
             )
     return ends
 
@@ -408,7 +412,7 @@ def _longest_wait(orders, ends):
     "Begin as 1F1B does, then F, B and a W by turns. The later the stage, the more B come before its first W: it has room.",
 )
 def order_of(s, p, m):
-    """Return the jobs of stage s, in order: ("F", i), ("B", i), ("W", i), each i once."""
+    """Return stage s's jobs in order: ("F", i), ("B", i), ("W", i), each i once."""
     begin = p - 1 - s
     jobs = [("F", i) for i in range(begin)]
     for i in range(m):
@@ -430,55 +434,59 @@ def _again_case():
     return w, rng.normal(size=(4, ROWS, WIDTH)).astype(np.float32)
 
 
-def _through(h, stages):
-    w, _ = _again_case()
-    for s in stages:
-        h = np.tanh(h @ w[s].astype(np.float64))
-    return h
+def _ring(rounds, to=1, fed=4, take=lambda t: t % 4, stage=3, first=None):
+    """The results of four ticks on one stage, (4, ROWS, WIDTH), with the program changed in one place.
+
+    `fed`: for so many ticks stage 0 takes microbatch `take(t)`; `first`: the tick of the first result.
+    """
+    w, x = (value.astype(np.float64) for value in _again_case())
+    first = 4 * rounds - 1 if first is None else first
+    arrived, seen = np.zeros((4, ROWS, WIDTH)), []
+    for t in range(first + 4):
+        if t < fed:
+            arrived[0] = x[take(t)]
+        h = np.tanh(arrived @ w)
+        seen.append(h[stage])
+        arrived = np.roll(h, to, axis=0)
+    return np.stack(seen[first:])
 
 
 @functools.cache
 def _again_slips(rounds):
     """[(what every device returns, words)], the right one first, without words."""
-    x, once = _again_case()[1].astype(np.float64), (0, 1, 2, 3)
-    right = _through(x, once * rounds)
-    found = [(right, "")]
-    for n in range(2 * rounds + 2):
+    right, end = _ring(rounds), 4 * rounds - 1
+    found = [(right, ""), (_again_case()[1].astype(np.float64), "you return x as it came")]
+    for n in range(1, 2 * rounds + 2):
+        why = ". Does stage 0 take x again in each round?" if n == 1 else ""
         if n != rounds:
-            why = "" if n != 1 else ". Does stage 0 take x again in each round?"
+            found.append((_ring(n), f"each microbatch has been through the network {n} times, not {rounds}{why}"))
+    found.append((_ring(rounds, to=-1), "the sends go to the left: a microbatch goes through the stages 0, 3, 2, 1"))
+    for n in range(1, 4 * rounds):
+        if n != 4:
+            words = f"stage 0 takes x for {n} tick{'s' * (n > 1)}, where there are 4 microbatches"
+            found += [(_ring(rounds, fed=n), words), (_ring(rounds, fed=n, take=lambda t: min(t, 3)), words)]
+    always = "stage 0 takes x in all ticks; what comes back from stage 3 has to go in again"
+    found.append((_ring(rounds, fed=999, take=lambda t: min(t, 3)), always))
+    for stage in range(3):
+        for first in (end, end - 3 + stage):
             found.append(
-                (_through(x, once * n), f"each microbatch has been through the network {n} times, not {rounds}{why}")
+                (
+                    _ring(rounds, stage=stage, first=first),
+                    f"the results are those of stage {stage}; the network ends with stage 3",
+                )
             )
-    for last in range(3):
-        stages = (once * rounds)[: 4 * rounds - 3 + last]
-        found.append(
-            (
-                _through(x, stages),
-                f"these are the results of stage {last}, in the last round; the network ends with stage 3",
-            )
-        )
+    for first in (*range(end), *range(end + 1, end + 5)):
+        words = f"these are results of stage 3, of ticks {first} to {first + 3}: in which tick does microbatch 0 end its last round there?"
+        found.append((_ring(rounds, first=first), words))
     found += [
-        (
-            _through(_through(x, once * (rounds - 1)), (0, 3, 2, 1))
-            if rounds == 1
-            else _through(x, (0, 3, 2, 1) * rounds),
-            "each microbatch goes through the stages 0, 3, 2, 1: the sends go to the left",
-        ),
-        (4 * right, "four times the right ones: the result is on all devices already where you add up"),
+        (4 * right, "four times the right ones: the results are on all devices already where you add up"),
         (right / 4, "a quarter of the right ones: a mean over the devices, of which three give zeros"),
+        (right[::-1], "the right ones, but in another order: at place 0 stands microbatch 3"),
     ]
     found += [
-        (np.roll(right, by, axis=0), f"the right ones, but in another order: at place 0 stands microbatch {-by % 4}")
+        (np.roll(right, -by, axis=0), f"the right ones, but in another order: at place 0 stands microbatch {by}")
         for by in (1, 2, 3)
     ]
-    for by in (1, 2, 3):  # a window that begins too early or too late
-        early = np.concatenate([_through(x, once * (rounds - 1))[4 - by :], right[: 4 - by]])
-        found.append(
-            (
-                early,
-                f"of the last round {4 - by} results, and {by} of the round before: at which ticks does stage 3 end the last round?",
-            )
-        )
     return found
 
 
