@@ -38,12 +38,12 @@ def waste_by_table(times, m):
     return 1 - useful.mean()
 
 
-def share_wasted(whole, plus=0.0):
+def share_wasted(whole):
     """1 - useful over the whole, which is a function of p, m and the times."""
-    return lambda times, m: 1 - m * sum(times) / whole(len(times), m, np.array(times)) + plus
+    return lambda times, m: 1 - m * sum(times) / whole(len(times), m, np.array(times))
 
 
-def jobs(begin, wait, last=None):
+def jobs(begin, wait):
     """An order: `begin(s, p, m)` forward passes, then F, B, and the W of `wait(s, p, m)` microbatches ago."""
 
     def order_of(s, p, m):
@@ -185,7 +185,7 @@ WRONG = {
         (lambda p, share: 40, "would be enough"),
         (lambda p, share: (p - 1) * (1 - share) / share, "expected one whole number"),
         (lambda p, share: 3, "which is more"),
-        (lambda p, share: None, "You return None".replace("You", "you")),
+        (lambda p, share: None, "you return None"),
     ],
     ex12.waste: [
         (lambda times, m: (len(times) - 1) / (m + len(times) - 1), "as if all stages took the same time"),
