@@ -19,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import notebooks, readme
+from tools import icons, notebooks, readme
 from tools.notebooks import ROOT
 
 SITE = ROOT / "site"
@@ -243,6 +243,7 @@ def build() -> None:
     pages = BUILD / "html"
     stage(BUILD / "source", pages)
     sphinx("html", BUILD / "source", pages)
+    icons.shrink(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
     from tools import pdf

@@ -19,3 +19,15 @@ document.addEventListener("DOMContentLoaded", () => {
     fit();
   }
 });
+
+// Code and outputs fit: letters shrink a little for long lines, and prose of more than 88 columns (a message of JAX's, say)
+// goes on below. A table does not: on a narrow screen it scrolls, and its cut edge is seen.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const pre of document.querySelectorAll(".bd-article pre")) {
+    const long = pre.textContent.split("\n").filter((line) => line.length > 88);
+    if (!long.length) continue;
+    if (long.some((line) => /\S {3,}\S/.test(line)) || !pre.closest(".cell_output")) {
+      pre.style.setProperty("--columns", Math.max(...long.map((line) => line.length)));
+    } else pre.classList.add("prose");
+  }
+});

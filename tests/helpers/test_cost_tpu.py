@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from tests.helpers.test_cost import MANY, PROGRAMS, TWO, collective, counted, manual, plan, product, two_layers
+from tests.helpers.test_cost import PROGRAMS, TWO, collective, counted, loop_over_many, plan, product, two_layers
 from tools import notebooks
 from utils.count.cost import cost
 from utils.count.hlo import UnknownConstruct
@@ -149,15 +149,7 @@ def test_tpu_keeps_the_gradients_of_cut_weights_in_pieces():
 
 def test_tpu_loop_over_very_many_arrays():
     """140 numbers of 4 bytes, added up 3 times over 8 devices."""
-    mesh = tpu_mesh((8,), ("d",))
-
-    def f(arrays):
-        def body(arrays, _):
-            return [t - total for t, total in zip(arrays, lax.pmean(arrays, "d"), strict=True)], None
-
-        return lax.scan(body, arrays, None, length=3)[0]
-
-    assert cost(manual(mesh, f, P("d")), [plan(mesh, shape, "d") for shape in MANY]).bytes_sent == 2_940
+    assert cost(*loop_over_many(tpu_mesh((8,), ("d",)))).bytes_sent == 2_940
 
 
 def test_tpu_shows_what_jax_debug_prints_and_counts_it_not():

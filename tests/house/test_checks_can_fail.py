@@ -14,7 +14,7 @@ import pytest
 from tests import checks
 from tests.conftest import execute
 from tools import notebooks
-from utils.exercises import Prediction, ex01
+from utils.exercises import Choice, Prediction, ex01
 
 LESSON = notebooks.ROOT / "notebooks" / "01_devices.ipynb"
 
@@ -232,6 +232,26 @@ def test_a_prediction_with_a_fault_is_caught(clone):
     for counted, faults in [(4, []), (2, ["cell-1: Your guess, 4 steps, is 2 times too large: both ways."])]:
         done = run(checks.guessed(notebook(counted=counted), module, guesses), clone)
         assert checks.reading_faults(done, module, guesses) == faults
+
+
+@pytest.mark.parametrize(
+    ("moment", "guess", "faults"),
+    [
+        (True, "no", []),
+        (True, "yes", []),
+        (False, "no", ["cell-0: Your guess, no, is not so: it is yes: look again."]),
+        (True, "maybe", ["cell-0: Your guess is 'maybe'; expected 'yes' or 'no'."]),
+    ],
+)
+def test_a_guess_about_the_moment_must_be_read_and_need_not_be_right(moment, guess, faults):
+    """What is right depends on the run: here it was "yes". A guess that is not read at all is a fault all the same."""
+    last = Choice({"yes": "", "no": "look again"}, moment=moment)
+    module = ModuleType("utils.exercises.ex01")
+    module.last = last
+    done = small("ex01.last.compare(guess, counted)")
+    said = "\n".join(last.readings(guess, "yes"))
+    cell(done, "cell-0").outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
+    assert checks.reading_faults(done, module, {last: (guess, [])}) == faults
 
 
 # 6. Structure.

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.checks import exercises_of
-from tools import browser, glossary, notebooks, site
+from tools import browser, glossary, notebooks, predictions, site
 
 ENTRIES = glossary.read()
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
@@ -211,3 +211,17 @@ def test_the_browser_is_the_one_that_is_named(monkeypatch):
     monkeypatch.delenv("BROWSER_PATH")
     monkeypatch.setattr(browser.shutil, "which", lambda name: f"/bin/{name}" if name == "google-chrome" else None)
     assert browser.find() == "/bin/google-chrome"
+
+
+def test_the_pages_questions_are_the_lessons():
+    assert predictions.PATH.read_text(encoding="utf-8") == predictions.written(), "run make stamp"
+
+
+def test_questions_as_data():
+    """Lesson 02 begins with three numbers at once, of devices and rows; what a run decides no page knows."""
+    asked = list(predictions.questions(notebooks.lesson("02")))
+    assert asked[0]["labels"] == ["rows", "columns", "device of [2, 5]"] and asked[0]["truth"] == [2, 2, 6]
+    assert asked[0]["things"] and all(len(guess) == 3 for guess, _ in asked[0]["tried"])
+    for path in notebooks.lessons():
+        cells = notebooks.read(path).cells
+        assert len(list(predictions.questions(path))) == sum(cell.source.count(predictions.QUESTION) for cell in cells)

@@ -89,11 +89,12 @@ def barriers(tab: Any) -> list[str]:
 
 
 def cut(tab: Any) -> list[str]:
-    """On paper: what is wider than the box that holds it, and so would be cut off."""
+    """What is wider than the box that holds it: cut off on paper, and to be scrolled for on a wide screen."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('pre, table, img, p, h2, h3, h4')].filter(node => {
             const box = node.getBoundingClientRect();
-            return box.width && (node.scrollWidth > node.clientWidth + 1 && node.tagName === 'PRE'
+            return box.width && node.checkVisibility() && (
+                node.scrollWidth > node.clientWidth + 1 && node.tagName === 'PRE'
                 || box.right > document.documentElement.clientWidth + 1);
         }).map(node => `${node.tagName}: ${node.innerText.slice(0, 60)}`)"""
     )

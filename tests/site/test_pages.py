@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+
 import pytest
 
 from tests.site import faults
-from tests.site.conftest import HTML, PAGES
+from tests.site.conftest import HTML, NOT_THERE, PAGES
 from tools import glossary, notebooks, readme, site
 
 LESSONS = [f"notebooks/{path.stem}.html" for path in notebooks.lessons()]
@@ -33,11 +37,19 @@ def known(chromium, address):
     return found
 
 
+def show_all(page):
+    """All answers of a page that has questions."""
+    for box in page.get_by_label("Show the answers").all():
+        box.check()
+    page.wait_for_timeout(500)  # the theme measures anew, a moment later, what scrolls
+    return page
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_light_and_wide(tab, address, known, name):
-    page = faults.visit(tab(), address + name)
+    page = show_all(faults.visit(tab(), address + name))
     dead = faults.dead(faults.links(page), address, known)
-    none([*page.errors, *faults.images(page), *dead, *faults.barriers(page)])
+    none([*page.errors, *faults.images(page), *dead, *faults.barriers(page), *faults.cut(page)])
     assert page.locator("main h1:visible").count() == 1
 
 
@@ -45,7 +57,9 @@ def test_light_and_wide(tab, address, known, name):
 def test_dark_and_as_narrow_as_a_phone(tab, address, name):
     page = faults.visit(tab(faults.PHONE, "dark"), address + name)
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    none([*page.errors, *faults.overflow(page), *faults.small_print(page), *faults.barriers(page)])
+    found = [*page.errors, *faults.barriers(page)]  # with the answers folded
+    show_all(page)
+    none([*found, *faults.overflow(page), *faults.small_print(page)])
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
@@ -100,6 +114,167 @@ def test_a_fold_opens_by_keyboard(tab, address):
     page.keyboard.press("Enter")
     assert source.is_visible()
     assert source.inner_text().startswith("def ")
+
+
+def test_what_a_page_says_of_itself(tab, address):
+    """The promise below the lesson's title; who shares a page shows it, with a picture that is there."""
+    for name, title, words in (
+        (LESSONS[2], "02 · Sharding — One Program, Many Devices", "Lay one array out over eight devices"),
+        (
+            "",
+            "Parallel JAX on eight devices — One Program, Many Devices",
+            "An open course of notebooks on parallel JAX",
+        ),
+    ):
+        page = faults.visit(tab(), address + name)
+        assert page.title() == title
+        [said] = page.locator("meta[name=description]").evaluate_all("all => all.map(one => one.content)")
+        assert said.startswith(words)
+        card = {
+            each: page.locator(f"meta[property='og:{each}']").get_attribute("content")
+            for each in ("title", "image", "url")
+        }
+        assert card["title"] == title
+        assert card["url"] == page.locator("link[rel=canonical]").get_attribute("href").removesuffix("index.html")
+        assert (HTML / card["image"].removeprefix(site.address())[1:]).is_file()
+        about = json.loads(page.locator("script[type='application/ld+json']").text_content())
+        assert about["@type"] == ("LearningResource" if name else "Course") and "by/4.0" in about["license"]
+        assert "CC BY 4.0" in page.locator("p.copyright").inner_text()
+
+
+def test_the_map_has_every_page():
+    named = re.findall(r"<loc>([^<]*)</loc>", (HTML / "sitemap.xml").read_text(encoding="utf-8"))
+    pages = {name for name in PAGES if name not in ("search.html", "index.html")}
+    assert {name.removeprefix(site.address() + "/") for name in named} == {"", *pages}
+    assert "/sitemap.xml" in (HTML / "robots.txt").read_text(encoding="utf-8")
+
+
+def test_an_address_that_leads_nowhere(tab, address):
+    page = faults.visit(tab(), address + NOT_THERE)
+    none([*page.errors, *faults.barriers(page)])
+    links = faults.links(page)
+    assert links and all(link.startswith(f"{site.address()}/") for link in links)  # it is shown in any folder
+
+
+@pytest.mark.parametrize("name", ["index.html", *LESSONS])
+def test_a_page_is_light(tab, address, name):
+    """Without its pictures, as a server sends it: under 250 kB. With the theme's icons it was 740 kB to 1 MB."""
+    page, got = tab(), []
+    page.on("response", lambda response: got.append(response))
+    faults.visit(page, address + name)
+    sizes = {each.url: len(gzip.compress(each.body())) for each in got if each.request.resource_type != "image"}
+    assert sum(sizes.values()) < 250_000, sizes
+    marks = page.locator("svg.svg-inline--fa")
+    assert marks.count() > 8 and page.locator(":is(i, span)[class*='fa-']").count() == 0
+
+
+QUESTION = "> **Predict.** "
+WAITS = "button.answer-waits"
+
+
+def answered(notebook):
+    """Of the cells that show something, those that answer a question: the first after each."""
+    outputs = [cell for cell in notebook.cells if cell.get("outputs")]
+    places = {cell.id: place for place, cell in enumerate(notebook.cells)}
+    for cell in notebook.cells:
+        for _ in range(cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0):
+            yield next(i for i, output in enumerate(outputs) if places[output.id] > places[cell.id])
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
+    notebook = notebooks.read(path)
+    first = list(answered(notebook))
+    assert first or readme.row(path).draft
+    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    outputs, waits = page.locator("div.cell_output"), page.locator(WAITS)
+    assert outputs.count() == sum(bool(cell.get("outputs")) for cell in notebook.cells)
+    assert waits.count() == len(first)
+    assert [place for place in first if outputs.nth(place).is_visible()] == []
+    for place in first:  # the first that still waits
+        waits.first.click()
+        assert outputs.nth(place).is_visible()
+    hidden = "() => [...document.querySelectorAll('article [hidden]')].map(node => node.textContent.slice(0, 60))"
+    assert page.evaluate(hidden) == []
+
+
+def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
+    page = faults.visit(tab(), address + LESSONS[2])
+    before = page.locator(WAITS).count()
+    page.locator(WAITS).nth(1).focus()
+    page.keyboard.press("Enter")
+    assert page.locator(WAITS).count() == before - 1
+    assert focused(page, "div.cell_output")
+    assert page.errors == []
+    page.reload()
+    assert page.locator(WAITS).count() == before - 1
+    # All at once, on every page, until it is taken back.
+    page.get_by_label("Show the answers").check()
+    assert page.locator(WAITS).count() == 0
+    faults.visit(page, address + LESSONS[3])
+    assert page.locator(WAITS).count() == 0
+    page.get_by_label("Show the answers").uncheck()
+    assert page.locator(WAITS).count() > 0
+
+
+ASKED = json.loads((site.SITE / "predictions.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
+    """Each wrong guess of the tests' table gets the words of its slip; the truth is right."""
+    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    asked = ASKED[path.stem]
+    assert page.locator("form.guess").count() == len(asked) - asked.count(None)
+    cases = [(question, guess, words) for question in filter(None, asked) for guess, words in question["tried"]]
+    cases += [(question, question["truth"], ": right.") for question in filter(None, asked)]
+    typed = [[question, ["" if one is None else str(one) for one in guess]] for question, guess, _ in cases]
+    found = page.evaluate("cases => cases.map(([asked, typed]) => readings(asked, typed))", typed)
+    for (_, guess, words), readings in zip(cases, found, strict=True):
+        assert len(readings) == len(guess) - guess.count(None)
+        right = words == ": right."
+        assert all(one["right"] for one in readings) == right, (guess, readings)
+        said = " ".join(one["said"] for one in readings if one["right"] == right)
+        assert words.replace("'", "") in said.replace("'", ""), guess  # a notebook quotes what is free text
+    none(page.errors)
+
+
+def test_a_right_guess_shows_the_answer_and_a_wrong_one_is_told_why(tab, address):
+    """Lesson 02's first question: a (4, 8) table cut by P('x', 'y') on 2 by 4; device 6 holds [2, 5], not 5."""
+    page = faults.visit(tab(faults.PHONE), address + LESSONS[2])
+    form, waits = page.locator("form.guess").first, page.locator(WAITS)
+    before, fields = waits.count(), form.locator("input")
+    for field, value in zip(fields.all(), ("2", "2", "5"), strict=True):
+        field.fill(value)
+    fields.last.press("Enter")
+    assert "5, should be 6: " in form.locator("[role=status]").inner_text()
+    assert waits.count() == before
+    fields.last.fill("6.0")
+    form.get_by_role("button", name="Check").click()
+    assert waits.count() == before - 1
+    page.reload()
+    assert waits.count() == before - 1
+    page.get_by_role("button", name="Forget").click()
+    page.wait_for_function(f"document.querySelectorAll('{WAITS}').length === {before}")
+    none([*page.errors, *faults.overflow(page)])
+
+
+def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address, chromium):
+    page = faults.visit(tab(), address + LESSONS[2])
+    output = page.locator(f"{WAITS} + div.cell_output").first
+    assert output.bounding_box() is None or output.bounding_box()["height"] == 0
+    page.emulate_media(media="print")
+    assert not page.locator(WAITS).first.is_visible()
+    assert output.bounding_box()["height"] > 20
+    context = chromium.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(address + LESSONS[2])
+    assert plain.locator("article [hidden]").count() == 0
+    context.close()
+    term = page.locator("article [hidden] [id]").first.get_attribute("id")
+    faults.visit(page, f"{address}{LESSONS[2]}#{term}")
+    page.reload()
+    assert page.locator(f"[id='{term}']").is_visible()
 
 
 @pytest.mark.parametrize(("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary")])
