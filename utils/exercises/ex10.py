@@ -335,7 +335,7 @@ def _compiled(mapped, args):
     "jax.checkpoint, in a scan; then the mean, and `pmean` over 'data'.",
 )
 def gated_loss(params, x, y):
-    """Per device: pieces of a, b, c (in a dict), own rows x, y -> the loss of all ()."""
+    """Per device: a dict of pieces a, b, c; own rows x, y -> the loss of all, ()."""
 
     @jax.checkpoint
     def layer(x, pieces):
@@ -536,6 +536,6 @@ def _judge_tokens_to_hide(answer):
     "For each parameter: (2 weight_bytes + gradient_bytes) (n - 1)/n / rate seconds to send, work T / flops to compute.",
 )
 def tokens_to_hide(flops, rate, n, weight_bytes, gradient_bytes, work):
-    """Return the tokens on each of n chips at which a step sends as long as it works."""
+    """Return the tokens on each of n chips at which sending takes as long as work."""
     sent = (2 * weight_bytes + gradient_bytes) * (n - 1) / n  # bytes for each parameter
     return sent / rate * flops / work
