@@ -303,7 +303,7 @@ WRONG = {
         (accumulated(lambda g, k: own_piece(pmean(g) / k)), "sends 3 rounds, not two: the gradients are all-reduced"),
         (one_alone(-1), "the last small batch alone"),
         (one_alone(0), "the first small batch alone"),
-        (each_in_full, "both the weights and the gradients travel in every small batch"),
+        (each_in_full, "the gradients are added up over the devices in every small batch"),
         (scattered_each_time, "added up over the devices in every small batch"),
         (of_pieces, "it takes whole weights"),
         (all_at_a_time, "it takes one small batch"),
