@@ -254,14 +254,14 @@ def tokens(formula):
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex10.zero_memory: [
-        (zero(at=(1, 2, 2)), "expected"),
+        (zero(at=(1, 2, 2)), "at stage 2 the weights are still whole"),
         (zero(at=(1, 1, 2)), "a stage too early"),
         (zero(at=(2, 3, 4)), "a stage too late"),
         (zero(at=(1, 1, 1)), "each stage cuts one part more"),
         (zero(at=(0, 0, 0)), "stage 0 none"),
         (zero(sizes=(8, 4, 4)), "the float32 copy is the optimizer's"),
         (zero(sizes=(8, 2, 2)), "the float32 copy of the weights is missing"),
-        (zero(sizes=(8, 2, 4)), "is cut with the optimizer, at stage 1"),
+        (zero(sizes=(8, 2, 4)), "the weights are there twice"),
         (zero(sizes=(4, 2, 2)), "of the optimizer's three numbers you count one"),
         (zero(sizes=(12, 4, 2)), "a gradient is bfloat16, 2 bytes"),
         (zero(sizes=(12, 0, 2)), "the gradients are missing"),
@@ -351,7 +351,7 @@ RIGHT = {
         tokens(lambda f, w, n, a, b, c: (a + a + b) * (1 - 1 / n) / (w * c / f)),
         tokens(lambda f, w, n, a, b, c: np.float32((2 * a + b) * (n - 1) / n * f / w / c)),
         tokens(lambda f, w, n, a, b, c: jnp.asarray((2 * a + b) * (n - 1) / n) * (f / w / c)),
-        tokens(lambda f, w, n, a, b, c: Fraction((2 * a + b) * (n - 1), n) * Fraction(f / w) / c),
+        tokens(lambda f, w, n, a, b, c: Fraction(2 * a + b) * Fraction(n - 1, n) * Fraction(f / w) / c),
     ],
 }
 

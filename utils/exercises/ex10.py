@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 from utils.compat import type_text
 from utils.count.cost import cost
 from utils.exercises import Choice, Prediction, Wrong, amount, by_factors, exercise, explained, number, shown
+from utils.exercises.prediction import ended
 from utils.mesh import make_mesh
 
 _MASTER = "the float32 copy of the weights belongs to the optimizer's 12 bytes"
@@ -148,12 +149,13 @@ def _zero(numbers, n, stage, sizes=(12, 2, 2), cumulative=True):
 
 
 ZERO_SLIPS = [
+    (lambda N, n, s: _zero(N, n, 3 if s == 2 else s), "at stage 2 the weights are still whole, 2 bytes"),
     (lambda N, n, s: _zero(N, n, s + bool(s)), "a stage too early; stage 1 cuts the optimizer alone, stage 2 not yet the weights"),
     (lambda N, n, s: _zero(N, n, max(0, s - 1)), "a stage too late; stage 1 cuts the optimizer already"),
     (lambda N, n, s: 16 * N / n if s else 16 * N, "you divide all 16 bytes from stage 1 on; each stage cuts one part more"),
     (lambda N, n, s: 16 * N / n, "you divide all 16 bytes at every stage; each stage cuts one part more, and stage 0 none"),
     (lambda N, n, s: _zero(N, n, s, (8, 4, 4)), "weights and gradients are bfloat16, 2 bytes each; the float32 copy is the optimizer's"),
-    (lambda N, n, s: _zero(N, n, s, (8, 2, 4)), "the float32 copy of the weights is cut with the optimizer, at stage 1"),
+    (lambda N, n, s: _zero(N, n, s, (8, 2, 4)), "the weights are there twice: in bfloat16, 2 bytes, and as the optimizer's float32 copy, 4 bytes, cut at stage 1"),
     (lambda N, n, s: _zero(N, n, s, (8, 2, 2)), "the float32 copy of the weights is missing: 4 bytes more, cut with the moments"),
     (lambda N, n, s: _zero(N, n, s, (4, 2, 2)), "of the optimizer's three numbers you count one: a copy and two moments are 12 bytes"),
     (lambda N, n, s: _zero(N, n, s, (12, 4, 2)), "a gradient is bfloat16, 2 bytes"),
@@ -181,9 +183,8 @@ def _judge_zero_memory(answer):
         if not np.isclose(got, want := _zero(*case), rtol=1e-6, atol=0):
             N, n, stage = case
             begins = f"{N:g} parameters, {n} chips, stage {stage}: you say {amount(got)} bytes, expected {amount(want)}"
-            raise Wrong(
-                f"{begins}: {words or 'which of the three parts is cut at this stage, and what is still whole?'}."
-            )
+            asked = "which of the three parts is cut at this stage, and what is still whole?"
+            raise Wrong(ended(f"{begins}: {words or asked}"))
 
 
 @exercise(
@@ -272,13 +273,9 @@ def _judge_gated_loss(answer):
         value, got = program(*args)
         value = float(value)
         if not np.isclose(value, want, rtol=1e-4):
-            words = (
-                explained(value, slips, 1e-3)
-                or "which weights does a layer multiply with, and over which rows is the mean?"
-            )
-            raise Wrong(
-                f"On {n} devices your loss is {amount(value)}; on one it is {amount(want)}: {words.rstrip('?')}{'?' if words.endswith('?') else '.'}"
-            )
+            asked = "which weights does a layer multiply with, and over which rows is the mean?"
+            words = explained(value, slips, 1e-3) or asked
+            raise Wrong(ended(f"On {n} devices your loss is {amount(value)}; on one it is {amount(want)}: {words}"))
         for name, right in grads.items():
             mine = np.asarray(got[name])
             if not np.allclose(mine, right, rtol=1e-3, atol=1e-5 * np.abs(right).max() + 1e-6):
@@ -485,11 +482,11 @@ def accumulate(of_one, pieces, x, y):
 
 def _judge_tokens_to_hide(answer):
     for flops, rate, n, wide, grad, work in (
-        (197e12, 100e9, 8, 2, 2, 7),
+        (197e12, 100e9, 8, 0.5, 4, 7),  # widths with which each slip gives another number
         (989.5e12, 450e9, 64, 1, 4, 6),
         (459e12, 200e9, 5, 2, 4, 8),
     ):
-        case = f"{flops:g} FLOP/s, {rate:g} bytes/s, {n} chips, weights of {wide} bytes, gradients of {grad}, {work} FLOPs: "
+        case = f"tokens_to_hide({flops:g}, {rate:g}, {n}, {wide:g}, {grad}, {work}): "
         said = number(
             answer(flops, rate, n, wide, grad, work), "one number, of tokens", said=f"{case}you return", positive=True
         )
