@@ -114,10 +114,6 @@ def no_tanh(x, w):
     return x + ((x @ w["a"]) * (x @ w["b"])) @ w["c"], None
 
 
-def no_skip(x, w):
-    return (jnp.tanh(x @ w["a"]) * (x @ w["b"])) @ w["c"], None
-
-
 def by_policy(params, x, y):
     keep = jax.checkpoint(
         lambda x, w: gated(x, whole(w)), policy=lambda primitive, *_, **__: primitive.name != "all_gather"
@@ -281,7 +277,6 @@ WRONG = {
         (gated_by(gather=lambda w: whole(w, read_as_rows)), "in another order than they were cut"),
         (gated_by(gather=lambda w: whole(w, rows_instead)), "Which axis do the pieces lie along?"),
         (gated_by(layer=no_tanh), "which weights does a layer multiply with"),
-        (gated_by(layer=no_skip), "which weights does a layer multiply with"),
         (gated_by(keep=lambda layer: layer), "sends 2 rounds, not three: the whole weights of all layers are kept"),
         (gathered_before, "brings the weights of"),
         (all_at_once, "brings the weights of"),
@@ -377,7 +372,7 @@ GUESSES = {
     ),
     ex10.held_inside: (1.3, [(0.125, "who keeps them?"), (1, "pile up"), (2.5, "that is `before`")]),
     ex10.work_again: (7 / 6, [(8 / 6, "used by nobody"), (1, "computes a part"), (1.5, "is a third of the work")]),
-    ex10.named: (2, [(3, "the result of the gather itself")]),
+    ex10.named: (2, [(3, "the result of the gather itself"), (1, "reduce-scatter is another")]),
     ex10.loss_tells: (
         {"sum": False, "pmean": True},
         [(("yes", "yes"), "Adam divides by the root"), (("no", "no"), "by the gradient of others")],
