@@ -330,7 +330,6 @@ RIGHT = {
         lambda numbers, n, stage: float(Fraction(int(numbers)) * (16 - [0, 12, 14, 16][stage] * Fraction(n - 1, n))),
     ],
     ex10.gated_loss: [
-        gated_by(),
         gated_by(gather=lambda w: whole(w, side_by_side)),
         gated_by(keep=jax.remat, error=lambda x, y: jnp.square(y - x).sum() / x.size),
         by_policy,
