@@ -85,9 +85,9 @@ lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE=
 stamp: test-environment  ## write what follows from the notebooks, and the repository's name: REPOSITORY=owner/name REVISION=v1
 	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)"
 
-record:  ## compile lesson 08's programs for TPUs and record what the compiler says (needs libtpu; 4 minutes)
+record:  ## compile lessons' programs for TPUs and record what the compiler says (needs libtpu; 4 minutes); LESSONS="08" for some
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
-	@.venv-newest/bin/python -m tools.record
+	@.venv-newest/bin/python -m tools.record $(LESSONS)
 
 bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and what the helpers cost
 	@.venv/bin/python -m tools.bench

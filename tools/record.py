@@ -1,6 +1,6 @@
-"""Write the record of lesson 08, utils/count/pods.json: all that its cells compile for TPUs (`make record`).
+"""Write the records of lessons, utils/count/plans/NN.json: all that their cells compile for TPUs (`make record`).
 
-Needs libtpu. Takes about four minutes on two cores. The tests compile the same anew and compare.
+Needs libtpu. Lesson 08 takes about four minutes on two cores. The tests compile the same anew and compare.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import io
 import json
+import sys
 from collections.abc import Collection
 from typing import Any
 from unittest import mock
@@ -16,10 +17,13 @@ from unittest import mock
 from tools import notebooks
 from utils.count import pods
 
-LESSON = "08"
+
+def lessons() -> list[str]:
+    """The numbers of the lessons that compile for TPUs."""
+    return [notebooks.number(path) for path in notebooks.lessons() if "pods.start()" in path.read_text("utf-8")]
 
 
-def compiled(labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+def compiled(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
     """By label, what the compiler plans for the lesson's programs on this machine: for these labels, or for all. Under
     "plans"; under "coordinates", where the chips of the lesson's meshes lie.
 
@@ -36,7 +40,7 @@ def compiled(labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), mock.patch.object(pods, "plan", plan):
         start_devices(8)
-        for cell in notebooks.read(notebooks.lesson(LESSON)).cells:
+        for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id != "setup":
                 exec(cell.source, space)
     found = pods.compiled_here()
@@ -47,13 +51,14 @@ def compiled(labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]
 
 def main() -> None:
     made = {package: importlib.metadata.version(package) for package in ("jax", "libtpu")}
-    found = compiled()
-    parts = [f'"made with": {json.dumps(made)}']
-    for part, entries in found.items():
-        lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
-        parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
-    pods.RECORD.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
-    print(f"Recorded {len(found['plans'])} plans.")
+    for lesson in sys.argv[1:] or lessons():
+        found = compiled(lesson)
+        parts = [f'"made with": {json.dumps(made)}']
+        for part, entries in found.items():
+            lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
+            parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
+        (pods.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+        print(f"Recorded {len(found['plans'])} plans of lesson {lesson}.")
 
 
 if __name__ == "__main__":

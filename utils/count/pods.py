@@ -2,8 +2,8 @@
 
 The TPU's compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which is
 never installed behind anybody's back. Where it is missing, or does not get on with this JAX, a lesson reads the same
-numbers from `pods.json` beside this file. `tools/record.py` writes that file. The tests compile it anew and compare:
-`make test` what is quick, `make test-newest` all.
+numbers from its record in `plans/` beside this file. `tools/record.py` writes it. The tests compile it anew and
+compare: `make test` what is quick, `make test-newest` all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from utils.count.cost import Cost
 
-RECORD = Path(__file__).with_suffix(".json")
+RECORDS = Path(__file__).with_name("plans")  # NN.json: the plans of lesson NN
 OLDEST = "0.10"  # JAX. With Colab's pair, 0.7.2 and libtpu 0.0.21, the kernel dies (signal 11).
 ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",  # this one and the next keep libtpu quiet where there is no TPU
@@ -72,7 +72,7 @@ class Plan:
 
 
 _here: list[bool] = []  # can this process compile? Empty before `start`.
-_plans: dict[str, Plan] = {}  # what was compiled last in this process, by label
+_plans: dict[str, Plan] = {}  # what was compiled since `start`, by label
 _coordinates: dict[str, list[list[int]]] = {}  # and which chips were asked for, by topology and sizes
 
 
@@ -83,6 +83,8 @@ def start() -> None:
     """
     reason = _why_not()
     _here[:] = [not reason]
+    _plans.clear()
+    _coordinates.clear()
     if reason:
         print(f"{reason} What follows comes from the course's record.")
     else:
@@ -165,12 +167,18 @@ def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool
     return found
 
 
-def _read() -> dict[str, dict]:
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+def _read(lesson: str = "*") -> dict[str, dict]:
+    """A lesson's record, or what all of them hold."""
+    found: dict[str, dict] = {"plans": {}, "coordinates": {}}
+    for path in sorted(RECORDS.glob(f"{lesson}.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        for part, entries in found.items():
+            entries |= record[part]
+    return found
 
 
-def _recorded() -> dict[str, Plan]:
-    plans = _read()["plans"]
+def _recorded(lesson: str = "*") -> dict[str, Plan]:
+    plans = _read(lesson)["plans"]
     return {label: Plan(**{**fields, "sent": _pairs(fields["sent"])}) for label, fields in plans.items()}
 
 
@@ -213,7 +221,7 @@ def summary(found: Cost) -> Plan:
 
 
 def compiled_here() -> dict[str, dict]:
-    """The plans that were compiled in this process and the coordinates that were asked for, as JSON can hold them."""
+    """The plans that were compiled since `start` and the coordinates that were asked for, as JSON can hold them."""
     return {"plans": {label: asdict(found) for label, found in _plans.items()}, "coordinates": dict(_coordinates)}
 
 
