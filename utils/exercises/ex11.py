@@ -173,7 +173,7 @@ def _judge_fused(answer):
     "Cut each of the three in n pieces along its columns. Then put piece 0 of q, of k and of v side by side, then piece 1 of each, and so on.",
 )
 def fused(q, k, v, n):
-    """Three (width, features) matrices -> (width, 3 * features): in n pieces, q, k, v of each."""
+    """Three (width, features) -> (width, 3 * features): in n pieces, q, k, v of each."""
     pieces = [jnp.split(matrix, n, axis=1) for matrix in (q, k, v)]
     return jnp.concatenate([piece for three in zip(*pieces, strict=True) for piece in three], axis=1)
 
@@ -247,17 +247,20 @@ def needed_key_heads(device, heads, key_heads, n):
 def _halves():
     """A norm and two halves that are quick to compile, and their weights: each device has two of 16 features."""
     rng = np.random.default_rng(3)
-    w = {name: (rng.integers(1, 9, (16, 6)) / 8).astype(np.float32) for name in ("heads", "out", "up", "down")}
+    w = {
+        name: (rng.integers(1, 9, (16, 6)) * rng.choice([-0.125, 0.125], (16, 6))).astype(np.float32)
+        for name in ("heads", "out", "up", "down")
+    }
     x = (rng.integers(1, 9, (3, 6)) * rng.choice([-0.25, 0.25], (3, 6))).astype(np.float32)
 
     def norm(x):
         return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 0.5)
 
     def attention(x, w):
-        return jax.nn.relu(x @ w["heads"].T) @ w["out"]
+        return (x @ w["heads"].T) ** 2 @ w["out"]
 
     def mlp(x, w):
-        return jax.nn.relu(x @ w["up"].T) @ w["down"]
+        return (x @ w["up"].T) ** 3 @ w["down"]
 
     return x, w, norm, attention, mlp
 
@@ -352,7 +355,7 @@ def _judge_parallel_layer(answer):
     "added on the device before anything is summed over the devices.",
 )
 def parallel_layer(x, w, norm, attention, mlp):
-    """Per device: x (..., width), shared, and its parts w -> x + attention + mlp, shared."""
+    """Per device: shared x (..., width), its parts w -> x + both halves, shared."""
     own = varying(norm(x), "model")
     return x + jax.lax.psum(attention(own, w) + mlp(own, w), "model")
 
@@ -491,7 +494,7 @@ def _no_rule(name):
     "of exp(logits - largest), the target's logit, which is 0 on all devices but one.",
 )
 def vocabulary_loss(logits, targets):
-    """Per device: logits (tokens, words / 8); shared targets (tokens,) -> the mean loss, shared."""
+    """Per device: logits (tokens, words / 8), shared targets (tokens,) -> mean loss."""
     top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(1)), "model")
     total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(1), "model")
     place = targets - jax.lax.axis_index("model") * logits.shape[1]
@@ -544,5 +547,5 @@ def _judge_most_chips(answer):
     "width. FLOPs / bytes = ratio where they take equally long.",
 )
 def most_chips(hidden, ratio):
-    """The n at which an MLP's sends and products take equally long, forward and backward."""
+    """The n at which an MLP's sends and products, both ways, take equally long."""
     return 1 + 6 * 2 * hidden / (2 * 2 * 2 * ratio)
