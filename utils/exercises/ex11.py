@@ -173,7 +173,7 @@ def _judge_fused(answer):
     "Cut each of the three in n pieces along its columns. Then put piece 0 of q, of k and of v side by side, then piece 1 of each, and so on.",
 )
 def fused(q, k, v, n):
-    """Three (width, features) -> (width, 3 * features): in n pieces, q, k, v of each."""
+    """Three (width, features) -> (width, 3 * features): n pieces of q, k, v each."""
     pieces = [jnp.split(matrix, n, axis=1) for matrix in (q, k, v)]
     return jnp.concatenate([piece for three in zip(*pieces, strict=True) for piece in three], axis=1)
 
