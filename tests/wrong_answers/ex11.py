@@ -335,7 +335,15 @@ RIGHT = {
 }
 
 # exercise: changes of the solution in one place that compute the same
-SAME = {}
+SAME = {
+    ex11.needed_key_heads: [
+        (
+            "return sorted({head * key_heads // heads for head in mine}) -> "
+            "return {head * key_heads // heads for head in mine}",
+            "the same numbers, each once: a set has no order, and none is judged",
+        ),
+    ],
+}
 
 # prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
 GUESSES = {

@@ -175,7 +175,7 @@ def _judge_fused(answer):
 def fused(q, k, v, n):
     """Three (width, features) -> (width, 3 * features): n pieces of q, k, v each."""
     pieces = [jnp.split(matrix, n, axis=1) for matrix in (q, k, v)]
-    return jnp.concatenate([piece for three in zip(*pieces, strict=True) for piece in three], axis=1)
+    return jnp.concatenate([three[i] for i in range(n) for three in pieces], axis=1)
 
 
 KEY_CASES = ((8, 4, 2), (12, 4, 6), (24, 3, 8), (32, 2, 8), (18, 6, 9))  # heads, key heads, devices
