@@ -194,7 +194,7 @@ def top_of_all(logits):
 
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
-    ex11.fused: [
+    ex11.one_matrix: [
         (
             lambda q, k, v, n: np.concatenate([q, k, v], axis=1),
             "piece 0 of your columns holds q0 q1 q2 q3 q4 q5. Each piece",
@@ -301,7 +301,7 @@ WRONG = {
 
 # exercise: right answers in unusual forms
 RIGHT = {
-    ex11.fused: [side_by_side, by_reshape, by_index, filled, jax.jit(by_reshape, static_argnums=3)],
+    ex11.one_matrix: [side_by_side, by_reshape, by_index, filled, jax.jit(by_reshape, static_argnums=3)],
     ex11.needed_key_heads: [
         keys_by_set,
         keys_by_ends,

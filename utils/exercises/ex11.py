@@ -127,7 +127,7 @@ def _case(width, features):
 
 
 def _named(columns):
-    """The columns of a fused matrix, as "q0 q1 k0": which each is, or "?"."""
+    """The columns of the one matrix, as "q0 q1 k0": which each is, or "?"."""
     said = []
     for column in columns.T:
         which, rest = divmod(round(8 * float(column[0])), 1000)
@@ -136,7 +136,7 @@ def _named(columns):
     return said
 
 
-def _judge_fused(answer):
+def _judge_one_matrix(answer):
     for width, features, n in ((5, 6, 3), (7, 20, 5)):
         q, k, v = _case(width, features)
         got, said = answer(q, k, v, n), f"Of three ({width}, {features}) matrices and n = {n} you return"
@@ -169,10 +169,10 @@ def _judge_fused(answer):
 
 
 @exercise(
-    _judge_fused,
+    _judge_one_matrix,
     "Cut each of the three in n pieces along its columns. Then put piece 0 of q, of k and of v side by side, then piece 1 of each, and so on.",
 )
-def fused(q, k, v, n):
+def one_matrix(q, k, v, n):
     """Three (width, features) -> (width, 3 * features): n pieces of q, k, v each."""
     pieces = [jnp.split(matrix, n, axis=1) for matrix in (q, k, v)]
     return jnp.concatenate([three[i] for i in range(n) for three in pieces], axis=1)
@@ -287,6 +287,14 @@ def _layer_slips(x, w, norm, attention, mlp):
     }
 
 
+@functools.cache
+def _layer_truth():
+    """What the slips give, by words, and the right gradient by x of the sum of squares."""
+    x, *rest = _halves()
+    slips = {words: np.asarray(value) for words, value in _layer_slips(x, *rest).items()}
+    return slips, np.asarray(jax.grad(lambda x: (_layer_slips(x, *rest)[""] ** 2).sum())(x))
+
+
 def _judge_parallel_layer(answer):
     x, w, norm, attention, mlp = _halves()
     mesh = make_mesh((8,), ("model",))
@@ -318,15 +326,14 @@ def _judge_parallel_layer(answer):
 
     whole = compiled(True)
     gradient, got = map(np.asarray, whole(x, w))
-    slips = {words: np.asarray(value) for words, value in _layer_slips(x, w, norm, attention, mlp).items()}
+    slips, want = _layer_truth()
     if not np.allclose(got, slips[""], rtol=1e-4, atol=1e-4):
         words = explained(got, [(value, words) for words, value in slips.items() if words])
         if words:
             raise Wrong(f"Your result is {words}.")
         same(got, slips[""], "Your result")
-    want = jax.grad(lambda x: (_layer_slips(x, w, norm, attention, mlp)[""] ** 2).sum())(x)
     if not np.allclose(gradient, want, rtol=1e-4, atol=1e-5 * float(abs(want).max())):
-        times = np.median(gradient / np.asarray(want))
+        times = np.median(gradient / want)
         raise Wrong(
             f"Right values, and the gradient by x is {times:.3g} times the right one (in the middle of its numbers): what "
             "is added up on the way back?"
