@@ -7,17 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from utils.exercises import (
-    Choice,
-    Prediction,
-    Wrong,
-    amount,
-    exercise,
-    explained,
-    number,
-    numbers,
-    off_by,
-)
+from utils.exercises import Choice, Prediction, Wrong, amount, exercise, explained, number, numbers, off_by
 
 # What the lesson asks before its cells count it.
 EDGE = "seven hops lead around the edge, and the last chip stands beside the first"
@@ -136,10 +126,7 @@ state = Prediction(
 )
 sent = Prediction(
     "GB",
-    {
-        2: "the weights and activations that travel are bfloat16, 2 bytes",
-        1 / 2: "a number of bfloat16 takes 2 bytes",
-    },
+    {2: "the weights and activations that travel are bfloat16, 2 bytes", 1 / 2: "a number of bfloat16 takes 2 bytes"},
     own={
         "FSDP": {
             1 / 3: "the weights travel three times: forward, backward, and their gradients",
@@ -244,11 +231,11 @@ def _ratio(dtype: str, use: str) -> float:
     return (1 / 2 if dtype == "bfloat16" or use == "operand" else 1) * (1 / 2 if use == "cut sum" else 1)
 
 
-_WIDE, _TWO = "the CPU's compiler widens a bfloat16 before it sends; a TPU sends 2 bytes", ("bfloat16", "operand")
+_WIDE, _TWO = ("the CPU's compiler widens a bfloat16 before it sends; a TPU sends 2 bytes", ("bfloat16", "operand"))
 _RATIO_SLIPS: list[tuple[Callable[[str, str], float], str]] = [
     (lambda t, u: 1, "you return what the emulated devices send; three things differ on a TPU"),
     (lambda t, u: _ratio("float32", u), _WIDE),
-    (lambda t, u: 1 / 2 if u in ("cut sum", "operand") and t == "float32" else 1, _WIDE),
+    (lambda t, u: 1 / 2 if u == "cut sum" or (t, u) == ("float32", "operand") else 1, _WIDE),
     (
         lambda t, u: _ratio(t, u) / (2 if (t, u) == _TWO else 1),
         "an operand of bfloat16 is half as wide already, and rounding it once more saves nothing",
@@ -277,14 +264,8 @@ _RATIO_SLIPS: list[tuple[Callable[[str, str], float], str]] = [
     (lambda t, u: 1 / 4, "you take a quarter in every case; they differ"),
     (lambda t, u: 1 / _ratio(t, u), "upside down: nowhere here does the TPU send more than the CPU"),
     (lambda t, u: _ratio(t, {"sum": "cut sum", "cut sum": "sum"}.get(u, u)), "you took a sum for a cut sum"),
-    (
-        lambda t, u: _ratio(t, "cut sum" if u == "sum" else u),
-        "a sum that every chip wants whole stays an all-reduce",
-    ),
-    (
-        lambda t, u: _ratio({"float32": "bfloat16", "bfloat16": "float32"}[t], u),
-        "you took float32 for bfloat16",
-    ),
+    (lambda t, u: _ratio(t, "cut sum" if u == "sum" else u), "a sum that every chip wants whole stays an all-reduce"),
+    (lambda t, u: _ratio({"float32": "bfloat16", "bfloat16": "float32"}[t], u), "you took float32 for bfloat16"),
     (lambda t, u: _ratio(t, u) * 8 / 7, "what the CPU sends is counted without a chip's own part already"),
     (lambda t, u: _ratio(t, u) * 7 / 8, "what the CPU sends is counted without a chip's own part already"),
     (lambda t, u: _ratio(t, u) * 8, "the bytes of one chip are asked, not of all"),
@@ -481,7 +462,7 @@ MESHES = [
     (2.55e9, 32.2e9, 64),
     (1e9, 1e9, 16),
     (3e9, 1e9, 32),
-    (1e9, 6e9, 8),
+    (1e9, 6.5e9, 8),
     (1e9, 40e9, 16),
     (40e9, 1e9, 16),
     (2e9, 5e9, 4),
@@ -515,18 +496,9 @@ _MESH_SLIPS: list[tuple[list[tuple[int, int]], str]] = [
         _best(lambda w, s, d, m: 6 * (d - 1) / d * w / m + 2 * (m - 1) / m * s / d),
         "gathers and reduce-scatters go around once",
     ),
-    (
-        _best(lambda w, s, d, m: 3 * (d - 1) / d * w + 2 * (m - 1) / m * s / d),
-        _CUT,
-    ),
-    (
-        _best(lambda w, s, d, m: 3 * (d - 1) / d * w / m + 2 * (m - 1) / m * s),
-        _CUT,
-    ),
-    (
-        _best(lambda w, s, d, m: 3 * (d - 1) / d * w + 2 * (m - 1) / m * s),
-        _CUT,
-    ),
+    (_best(lambda w, s, d, m: 3 * (d - 1) / d * w + 2 * (m - 1) / m * s / d), _CUT),
+    (_best(lambda w, s, d, m: 3 * (d - 1) / d * w / m + 2 * (m - 1) / m * s), _CUT),
+    (_best(lambda w, s, d, m: 3 * (d - 1) / d * w + 2 * (m - 1) / m * s), _CUT),
     (
         _best(lambda w, s, d, m: 3 * (m - 1) / m * w / d + 2 * (d - 1) / d * s / m),
         "weights travel along `data`, sums along `model`",
@@ -563,7 +535,7 @@ def _judge_best_mesh(answer):
             raise Wrong(f"{case}you return ({d}, {m}); powers of two are asked.")
         said.append((d, m))
     wanted = _best(_bytes)
-    words = explained(said, _MESH_SLIPS)
+    words = explained(said, {(tuple(slip), words): (slip, words) for slip, words in _MESH_SLIPS}.values())
     for (weights, sums, n), got, want in zip(MESHES, said, wanted, strict=True):
         if got != want:
             case = f"{weights / 1e9:g} GB of weights, {sums / 1e9:g} GB of sums, {n} chips: "
