@@ -7,8 +7,9 @@ PYTEST = -m pytest
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
 # What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
 PASSES ?=
-THE_DEFAULT = --passes $(or $(PASSES),doubled)
-EVERY_JAX = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes plain)
+THE_DEFAULT = --passes $(or $(PASSES),plain)
+THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes plain)
+THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes doubled)
 ARGS ?=
 LESSONS ?=
 REPOSITORY ?=
@@ -38,12 +39,12 @@ test: check  ## prove the course on the newest JAX that this Python can have
 test-oldest:  ## the lessons and the helpers on the oldest supported JAX, as in Colab
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
-	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
+	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(THE_OLDEST) $(ARGS)
 
 test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
