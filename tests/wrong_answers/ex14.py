@@ -127,7 +127,7 @@ WRONG = {
         (lambda b, n, e, k, f: f * k * b // n // e, "you round down"),
         (lambda b, n, e, k, f: round(f * k * b / n / e), "you round to the nearest"),
         (lambda b, n, e, k, f: f * k * b / n / e, "seats are whole; round up"),
-        (lambda b, n, e, k, f: math.ceil(k * b / n / e), "where is the factor?"),
+        (lambda b, n, e, k, f: math.ceil(k * b / n / e), "the capacity factor is missing"),
         (lambda b, n, e, k, f: math.ceil(f * k * b / n), "the seats of all experts together"),
         (lambda b, n, e, k, f: math.ceil(f * b / n / e / k), "the more experts a token chooses"),
         (lambda b, n, e, k, f: math.ceil(f * math.ceil(k * b / n / e)), "you round up twice"),
@@ -166,7 +166,7 @@ WRONG = {
         (balance(share=pmean, probability=pmean, experts=lambda p: 1), "without the number of experts"),
         (balance(share=pmean, probability=pmean, experts=lambda p: 1 / p.shape[1]), "divided by the number of experts"),
         (balance(share=pmean, probability=pmean, experts=lambda p: 8), "8 is the number of devices"),
-        (balance(share=pmean, probability=pmean, experts=lambda p: p.shape[0]), "tokens where experts are meant"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: p.shape[0]), "tokens stand where experts are meant"),
         (balance(share=psum, probability=pmean), "one of your averages over the devices is a sum"),
         (balance(share=psum, probability=psum), "your averages over the devices are sums"),
         (
@@ -186,7 +186,7 @@ WRONG = {
         (written("set", lambda e, c, capacity: (e, jnp.minimum(c, capacity - 1))), "takes the last seat"),
         (written("add", lambda e, c, capacity: (e, jnp.minimum(c, capacity - 1))), "added to the one in the last seat"),
         (in_a_row("add"), "Dropped tokens are added to those in the next expert's first seats"),
-        (in_a_row("set"), "stands"),
+        (in_a_row("set"), "Dropped tokens sit in the next expert's seats"),
         (written("set", lambda e, c, capacity: (e, c % capacity)), "at the beginning of its expert's queue again"),
         (written("set", lambda e, c, capacity: (c, e)), "Expert and place are exchanged"),
         (by_products, "FLOPs in products for nine tokens; 0 are asked"),
@@ -254,7 +254,14 @@ RIGHT = {
 }
 
 # exercise: changes of the solution in one place that compute the same
-SAME = {}
+SAME = {
+    ex14.fill: [
+        (
+            "return empty.at[expert, place].set(x, mode='drop') -> return empty.at[expert, place].set(x)",
+            "without a mode, too, what lies outside is left out",
+        ),
+    ],
+}
 
 # prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
 GUESSES = {

@@ -86,7 +86,7 @@ seating = Prediction(
 )
 
 # batch, n, experts, k, factor: factors are exact in binary, so that nothing is rounded by accident
-CAPACITIES = (640, 8, 16, 2, 1.25), (96, 2, 5, 3, 1.5), (512, 4, 8, 1, 1.25), (56, 4, 32, 1, 0.75), (700, 7, 6, 2, 0.5)
+CAPACITIES = (640, 8, 16, 2, 1.25), (96, 2, 5, 3, 1.5), (512, 4, 8, 1, 1.25), (56, 4, 32, 1, 0.75), (90, 3, 7, 1, 2.0)
 
 
 def _seats(batch, n, experts, k, factor, rounded=math.ceil):
@@ -109,7 +109,7 @@ def _seat_slips():
             (partial(_seats, rounded=_nearest), "you round to the nearest: a part of a seat is a seat"),
             (partial(_seats, rounded=round), "you round to the nearest: a part of a seat is a seat"),
             (partial(_seats, rounded=float), "seats are whole; round up"),
-            (lambda b, n, e, k, f: _seats(b, n, e, k, 1), "where is the factor?"),
+            (lambda b, n, e, k, f: _seats(b, n, e, k, 1), "the capacity factor is missing"),
             (lambda b, n, e, k, f: _seats(b, n, 1, k, f), "those are the seats of all experts together"),
             (lambda b, n, e, k, f: _seats(b, n, e, 1 / k, f), "the more experts a token chooses, the more seats"),
             (
@@ -270,8 +270,10 @@ def _balance_slips(p, choice):
         "without the number of experts: an even router is to have 1": right / experts,
         "divided by the number of experts, squared: sum over the experts, and multiply by their number": right
         / experts**2,
-        f"8 times the sum, and there are {experts} experts: 8 is the number of devices": 8 * right / experts,
-        "the right one times the tokens of a device: do you multiply by tokens where experts are meant?": right
+        "8 times the sum over the experts: 8 is the number of devices, and the experts are as many as p has columns": 8
+        * right
+        / experts,
+        "the right one times the tokens of a device: tokens stand where experts are meant": right
         * tokens
         / experts,
         "made of probabilities alone: the share counts choices": experts * (mean_p.mean(0) ** 2).sum(),
@@ -304,7 +306,7 @@ def _judge_whole_balance(answer):
         return
     words = explained(said, [(np.stack([one[name] for one in slips]), name) for name in slips[0] if name])
     if words:
-        raise Wrong(f"What you return is {words}." if words[-1] != "?" else f"What you return is {words}")
+        raise Wrong(f"What you return is {words}.")
     if not np.allclose(said, said[:, :1], rtol=1e-5):
         raise Wrong(
             f"Your results differ from device to device: {said[0][0]:.4g} on device 0, {said[0][1]:.4g} on device 1. "
