@@ -60,6 +60,17 @@ def ranks(expert, gate):
     return np.argsort(np.argsort(-gate, kind="stable"), kind="stable")
 
 
+def seats_of(tokens, experts, k, factor, n):
+    return experts * math.ceil(factor * k * tokens / experts)
+
+
+def sent(times=4, share=lambda n: (n - 1) / n, seats=seats_of):
+    def sent_per_step(tokens, width, experts, k, factor, n, size):
+        return times * share(n) * seats(tokens, experts, k, factor, n) * width * size
+
+    return sent_per_step
+
+
 def balance(outer=lambda v: v, share=lambda v: v, probability=lambda v: v, experts=lambda p: p.shape[1]):
     def whole_balance(p, choice):
         return outer(experts(p) * (share(choice.mean(axis=0)) * probability(p.mean(axis=0))).sum())
@@ -157,6 +168,27 @@ WRONG = {
         (running_sum_unsorted_back, "how many of these go before it?"),
         (lambda expert, gate: gate, "expected 17 whole numbers"),
     ],
+    ex14.sent_per_step: [
+        (sent(times=3), "three is the first layer's number"),
+        (sent(times=2), "that is forward alone"),
+        (sent(times=1), "that is one all-to-all"),
+        (sent(share=lambda n: 1), "a device keeps what is for its own experts"),
+        (sent(share=lambda n: n - 1), "each device gets another n-th"),
+        (sent(share=lambda n: 1 / n), "that is what goes to one device"),
+        (sent(times=8), "an all-reduce's share"),
+        (sent(seats=lambda t, x, k, f, n: k * t), "you count tokens and not seats"),
+        (sent(seats=lambda t, x, k, f, n: f * k * t), "capacity is rounded up"),
+        (sent(seats=lambda t, x, k, f, n: x * int(f * k * t / x)), "capacity is rounded up"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * t / x)), "each token takes k seats"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(k * t / x)), "the capacity factor is missing"),
+        (sent(seats=lambda t, x, k, f, n: math.ceil(f * k * t / x)), "the seats of one expert"),
+        (sent(seats=lambda t, x, k, f, n: n * math.ceil(f * k * t / x)), "there are more experts than devices"),
+        (sent(seats=lambda t, x, k, f, n: n * math.ceil(f * k * t / n)), "among the experts, not among the devices"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * k * t / n / x)), "those of one device already"),
+        (lambda t, d, x, k, f, n, b: sent()(t, 1, x, k, f, n, b), "a seat holds `width` numbers"),
+        (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 1), "those are numbers"),
+        (lambda t, d, x, k, f, n, b: 3 * t * k * d * b * (n - 1) / n, "you count tokens and not seats"),
+    ],
     ex14.whole_balance: [
         (balance(outer=pmean), "the mean of the devices' balances"),
         (balance(outer=psum), "the sum of the devices' balances"),
@@ -229,6 +261,12 @@ RIGHT = {
             sum(expert[u] == expert[t] and (-gate[u], u) < (-gate[t], t) for u in range(len(gate)))
             for t in range(len(gate))
         ],
+    ],
+    ex14.sent_per_step: [
+        lambda t, d, x, k, f, n, b: -int(-f * k * t // x) * x * d * b * 4 * (n - 1) // n,
+        lambda t, d, x, k, f, n, b: np.float64(4 * (1 - 1 / n) * x * np.ceil(f * k * t / x) * d * b),
+        lambda t, d, x, k, f, n, b: jnp.array(sent()(t, d, x, k, f, n, b)),
+        lambda t, d, x, k, f, n, b: 2 * 2 * (n - 1) * (x // n) * math.ceil(Fraction(f) * k * t / x) * d * b,
     ],
     ex14.whole_balance: [
         balance(share=pmean, probability=pmean),

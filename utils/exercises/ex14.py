@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from utils.count.cost import cost
-from utils.exercises import Choice, Prediction, Wrong, exercise, explained, number, numbers, part, same
+from utils.exercises import Choice, Prediction, Wrong, by_factors, exercise, explained, number, numbers, part, same
 from utils.mesh import make_mesh
 
 ungated = Choice(
@@ -242,6 +242,71 @@ def places(expert, gate):
     return (mine & first).sum(axis=1)
 
 
+# tokens of a device, width, experts, k, factor, n, bytes of a number: more experts than devices, capacities not whole
+SENT = (100, 40, 24, 2, 1.25, 8, 8), (100, 32, 8, 1, 1.5, 4, 4), (60, 40, 12, 3, 1.25, 6, 4)
+
+
+def _judge_sent(answer):
+    def formula(times, share, seats, width, size):
+        return times * share * seats * width * size
+
+    for case in SENT:
+        tokens, width, experts, k, factor, n, size = case
+        even = factor * k * tokens / experts
+        right = {
+            "times": 4,
+            "share": (n - 1) / n,
+            "seats": experts * math.ceil(even),
+            "width": width,
+            "size": size,
+        }
+        all_travel = "the seats travel, taken or empty"
+        slips = {
+            "times": [
+                (3, "three is the first layer's number: in a deep network the gradient by the tokens goes back, too"),
+                (2, "that is forward alone: the way back goes through both all-to-alls as well"),
+                (1, "that is one all-to-all: there are two forward, and as many backward"),
+            ],
+            "share": [
+                (1, "a device keeps what is for its own experts: (n - 1)/n of it is sent"),
+                (n - 1, "each device gets another n-th, not all of it: (n - 1)/n is sent"),
+                (1 / n, "that is what goes to one device; there are n - 1 others"),
+                (2 * (n - 1) / n, "2 (n - 1)/n is an all-reduce's share; an all-to-all sends half of that"),
+            ],
+            "seats": [
+                (k * tokens, f"you count tokens and not seats: {all_travel}"),
+                (tokens, f"you count tokens and not seats: {all_travel}"),
+                (factor * k * tokens, "each expert's capacity is rounded up"),
+                (experts * math.floor(even), "each expert's capacity is rounded up"),
+                (experts * math.ceil(even / k), "each token takes k seats"),
+                (experts * math.ceil(k * tokens / experts), "the capacity factor is missing"),
+                (math.ceil(even), "that is for the seats of one expert"),
+                (n * math.ceil(even), "there are more experts than devices"),
+                (
+                    n * math.ceil(factor * k * tokens / n),
+                    "the tokens are divided among the experts, not among the devices",
+                ),
+                (experts * math.ceil(even / n), "the tokens are those of one device already"),
+            ],
+            "width": [(1, "a seat holds `width` numbers")],
+            "size": [(1, "those are numbers, of `size` bytes each")],
+        }
+        said = number(answer(*case), "one number, of bytes", said=f"sent_per_step{case} is")
+        advice = "count the all-to-alls, the seats of a device, the numbers of a seat, and what stays"
+        by_factors(said, f"For {case} ", "bytes", formula, right, slips, advice)
+
+
+@exercise(
+    _judge_sent,
+    "Two all-to-alls forward and their transposes backward; each sends (n - 1)/n of experts x capacity seats of `width` "
+    "numbers.",
+)
+def sent_per_step(tokens, width, experts, k, factor, n, size):
+    """Return the bytes that a device sends in all-to-alls, forward and backward."""
+    seats = experts * math.ceil(factor * k * tokens / experts)
+    return 4 * (n - 1) / n * seats * width * size
+
+
 def _balance_case(tokens, experts, seed):
     """Probabilities and one-hot choices of eight devices: (8 tokens, experts)."""
     scores = np.random.default_rng(seed).normal(size=(8 * tokens, experts)) * 1.5 + np.linspace(1, 0, experts)
@@ -273,9 +338,7 @@ def _balance_slips(p, choice):
         "8 times the sum over the experts: 8 is the number of devices, and the experts are as many as p has columns": 8
         * right
         / experts,
-        "the right one times the tokens of a device: tokens stand where experts are meant": right
-        * tokens
-        / experts,
+        "the right one times the tokens of a device: tokens stand where experts are meant": right * tokens / experts,
         "made of probabilities alone: the share counts choices": experts * (mean_p.mean(0) ** 2).sum(),
         "made of choices alone: nothing could be learned from it, a choice has no derivative": experts
         * (share.mean(0) ** 2).sum(),
@@ -394,8 +457,15 @@ def _judge_fill(answer):
     got, named, flops = [], [], 0
     for experts, capacity in FILLED:
         case = _fill_case(experts, capacity)
-        program = jax.jit(lambda x, expert, place, c=capacity, e=experts: answer(x, expert, place, c, e))
         want = _filled(*case, capacity, experts)
+
+        def slots(x, expert, place, capacity=capacity, experts=experts, want=want):
+            got = answer(x, expert, place, capacity, experts)
+            if not isinstance(got, (jax.Array, np.ndarray)):
+                same(got, want, "Your array of slots")
+            return got
+
+        program = jax.jit(slots)
         result = program(*case)
         if getattr(result, "shape", None) != want.shape or result.dtype != want.dtype:
             if getattr(result, "shape", None) == (capacity, experts, 5):
