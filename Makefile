@@ -1,7 +1,12 @@
 # make lab opens the course, make test proves it. Both set up all they need in .venv.
-PYTHON ?= python3
+# The first of these Pythons that is new enough.
+PYTHONS = python3 python3.13 python3.12 python3.11
+ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(ENOUGH)' 2>/dev/null && echo $$it && break; done),$(error \
+	The course needs Python 3.11 or newer, and none of $(PYTHONS) is. Install one, or say where it is: make PYTHON=/path/to/python3.13 lab))
 ENVIRONMENT = $(PYTHON) tools/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
+AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)  # as in containers, where nobody else is there
 PYTEST = -m pytest
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
@@ -27,7 +32,7 @@ setup:  ## install what make lab needs, and open nothing
 	@$(ENVIRONMENT) .venv requirements.txt
 
 lab: setup  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
-	@cd notebooks && ../.venv/bin/jupyter lab $(ARGS)
+	@cd notebooks && ../.venv/bin/jupyter lab $(AS_ROOT) $(ARGS)
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
 	@$(PYTHON) -m utils.room
