@@ -333,12 +333,15 @@ SAME = {
 
 GUESSES = {
     ex13.right_devices: (
-        1,
+        {"by_rows": 1, "by_rows_of_both": 0},
         [
-            (0, "device 0 begins at token 0"),
-            (8, "row 5 of device 3"),
-            (7, "the other way round"),
-            (4, "the number of a row"),
+            ((0, None), "device 0 begins at token 0"),
+            ((8, None), "row 5 of device 3"),
+            ((7, None), "the other way round"),
+            ((4, 4), "the number of a row"),
+            ((None, 1), "whose keys count from 0 now"),
+            ((None, 8), "the keys of eight"),
+            ((None, 7), "device 0 is wrong, too"),
         ],
     ),
     ex13.with_nan: (

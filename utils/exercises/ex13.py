@@ -19,12 +19,21 @@ ROOM = {"as much": "", "an eighth": "", "a sixty-fourth": ""}
 right_devices = Prediction(
     "devices",
     {
-        0: "device 0 begins at token 0, so there both ways to count are the same",
-        8: "row 5 of device 3 is token 8 · 3 + 5, and may see more than the six first keys",
-        7: "it is the other way round: device 0 alone begins at token 0",
+        8: "row 5 of device 3 is token 64 · 3 + 5, and may see more than the six first keys",
         None: "for which devices is the number of a row also the place of its token?",
     },
     things=True,
+    own={
+        "by_rows": {
+            0: "device 0 begins at token 0, so there both ways to count are the same",
+            7: "it is the other way round: device 0 alone begins at token 0",
+        },
+        "by_rows_of_both": {
+            1: "device 0 counts its own rows right, and gathers seven other pieces, whose keys count from 0 now, too",
+            7: "device 0 is wrong, too, and so are the seven: each sees the first keys of all pieces",
+            8: "queries and keys count alike within one piece; but each device has gathered the keys of eight",
+        },
+    },
 )
 with_nan = Prediction(
     "pieces",
