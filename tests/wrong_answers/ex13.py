@@ -341,6 +341,10 @@ SAME = {
             "chunks = np.arange(tokens).reshape(2 * n, -1) -> chunks = np.arange(tokens).reshape(2 * n, -2)",
             "NumPy takes any negative length for the one to find",
         ),
+        (
+            f"return {PARTS} -> return {PARTS.removeprefix('np.concatenate(').removesuffix(')')}",
+            "a list of the parts",
+        ),
         *(
             (f"return {PARTS} -> return {PARTS.replace(*change)}", why)
             for change, why in (
