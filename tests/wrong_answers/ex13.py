@@ -36,6 +36,14 @@ def merge_by_difference_of_infinities(first, second):
     return np.exp(x - both)[:, None] * m + np.exp(y - both)[:, None] * n, both
 
 
+def merge_from_highest_of_all(first, second):
+    """One number off all levels: what is far below it has an exp of 0."""
+    (m, x), (n, y) = first, second
+    top = max(x.max(), y.max())
+    a, b = np.exp(x - top), np.exp(y - top)
+    return (a[:, None] * m + b[:, None] * n) / (a + b)[:, None], top + np.log(a + b)
+
+
 def merge_from_lowest(first, second):
     """Right values, and the log of 0 times a mean of 0 is never asked for."""
     (m, x), (n, y) = first, second
@@ -198,6 +206,7 @@ WRONG = {
         (merged(level=lambda x, y: np.exp(x) + np.exp(y)), "Your level is the sum itself; a level is its log"),
         (merged(level=lambda x, y: x), "Your level is the first's alone"),
         (merge_unstable, "The exp of 800 is beyond all floating-point numbers"),
+        (merge_from_highest_of_all, "larger level of its own"),
         (merge_by_difference_of_infinities, "minus infinity less itself"),
         (lambda first, second: ex13.merge.function(first, second)[::-1], "You return the level first"),
         (lambda first, second: ex13.merge.function(first, second)[0], "expected a pair"),
@@ -216,6 +225,9 @@ WRONG = {
         (lambda tokens, n, window: min(n, math.ceil((window - 1) * n / tokens)), "n - 1 come from elsewhere"),
         (lambda tokens, n, window: -(-window * n // tokens) - 1, "look at the last query of a piece"),
         (lambda tokens, n, window: window - 1, "pieces travel whole"),
+        (lambda tokens, n, window: min(n, math.ceil((window - 1) * n / tokens) + 1), "You count the rounds"),
+        (lambda *case: 2 * ex13.sends_for_window.function(*case), "keys and values leave together"),
+        (lambda *case: max(1, ex13.sends_for_window.function(*case)), "A window of 1 is the query's own token"),
     ],
     ex13.bytes_of_both: [
         (both(lambda h, k, n: 2 * (n - 1) * h, right_ulysses), "travel have fewer heads than the queries"),
@@ -224,6 +236,8 @@ WRONG = {
         (both(lambda h, k, n: (n - 1) * (h + 2 * k), right_ulysses), "the queries stay where they are"),
         (both(lambda h, k, n: (n - 1) * k / 2, right_ulysses), "you count numbers; a float32 takes 4 bytes"),
         (both(lambda h, k, n: 2 * k, right_ulysses), "that is one round"),
+        (both(lambda h, k, n: 4 * (n - 1) * k, right_ulysses), "that is twice as much"),
+        (both(right_ring, lambda h, k, n: 2 * right_ulysses(h, k, n)), "that is twice as much"),
         (both(right_ring, lambda h, k, n: 4 * h * (n - 1) / n), "keys and values have fewer heads"),
         (both(right_ring, lambda h, k, n: 4 * k * (n - 1) / n), "the queries, and the results, have all the heads"),
         (both(right_ring, lambda h, k, n: (h + 2 * k) * (n - 1) / n), "the results go back in a fourth all-to-all"),
@@ -241,6 +255,7 @@ WRONG = {
         (around_spread, "at most 7 are asked"),
         (lambda k: numbered(k), "raised ValueError"),
         (lambda k: numbered(jnp.repeat(k, 8 // len(k), 0), concat=2), "returns an array of shape"),
+        (lambda k: numbered(jnp.repeat(k, 4, axis=0)), "With 4 key heads: On each device"),
         (order_of_arrival, "with the tokens out of order"),
         (lambda k: jnp.tile(k[:1], (1, 8, 1)), "expected all 24 tokens of key head 0"),
         (
@@ -261,6 +276,11 @@ WRONG = {
         (
             lambda tokens, n: np.concatenate([np.arange(tokens // 2), np.arange(tokens // 2, tokens)[::-1]]),
             "Which token makes up for token 0",
+        ),
+        (lambda tokens, n: np.argsort(couples(tokens, n)) * n // tokens, "you return the numbers of devices"),
+        (
+            lambda tokens, n: [*range(tokens // 2), *np.arange(tokens).reshape(2 * n, -1)[: n - 1 : -1].ravel()],
+            "All early chunks stand first",
         ),
         (lambda tokens, n: [*range(tokens - 1)], "places of tokens, in a list or an array"),
     ],
@@ -288,6 +308,7 @@ RIGHT = {
         couples,
         lambda tokens, n: jnp.array(couples(tokens, n), jnp.float32),
         lambda tokens, n: np.array(deal(tokens, n)).reshape(n, -1),
+        lambda tokens, n: deal(tokens, n).reshape(n, -1).tolist(),
         lambda tokens, n: [tokens - 1 - t for t in couples(tokens, n)],
     ],
 }
@@ -320,6 +341,10 @@ SAME = {
             "chunks = np.arange(tokens).reshape(2 * n, -1) -> chunks = np.arange(tokens).reshape(2 * n, -2)",
             "NumPy takes any negative length for the one to find",
         ),
+        (
+            f"return {PARTS} -> return {PARTS.removeprefix('np.concatenate(').removesuffix(')')}",
+            "a list of the parts",
+        ),
         *(
             (f"return {PARTS} -> return {PARTS.replace(*change)}", why)
             for change, why in (
@@ -333,12 +358,15 @@ SAME = {
 
 GUESSES = {
     ex13.right_devices: (
-        1,
+        {"by_rows": 1, "by_rows_of_both": 0},
         [
-            (0, "device 0 begins at token 0"),
-            (8, "row 5 of device 3"),
-            (7, "the other way round"),
-            (4, "the number of a row"),
+            ((0, None), "device 0 begins at token 0"),
+            ((8, None), "row 5 of device 3"),
+            ((7, None), "the other way round"),
+            ((4, 4), "the number of a row"),
+            ((None, 1), "whose keys count from 0 now"),
+            ((None, 8), "the keys of eight"),
+            ((None, 7), "device 0 is wrong, too"),
         ],
     ),
     ex13.with_nan: (

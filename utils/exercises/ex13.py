@@ -19,12 +19,21 @@ ROOM = {"as much": "", "an eighth": "", "a sixty-fourth": ""}
 right_devices = Prediction(
     "devices",
     {
-        0: "device 0 begins at token 0, so there both ways to count are the same",
-        8: "row 5 of device 3 is token 8 · 3 + 5, and may see more than the six first keys",
-        7: "it is the other way round: device 0 alone begins at token 0",
+        8: "row 5 of device 3 is token 64 · 3 + 5, and may see more than the six first keys",
         None: "for which devices is the number of a row also the place of its token?",
     },
     things=True,
+    own={
+        "by_rows": {
+            0: "device 0 begins at token 0, so there both ways to count are the same",
+            7: "it is the other way round: device 0 alone begins at token 0",
+        },
+        "by_rows_of_both": {
+            1: "device 0 counts its own rows right, and gathers seven other pieces, whose keys count from 0 now, too",
+            7: "device 0 is wrong, too, and so are the seven: each sees the first keys of all pieces",
+            8: "queries and keys count alike within one piece; but each device has gathered the keys of eight",
+        },
+    },
 )
 with_nan = Prediction(
     "pieces",
@@ -128,6 +137,9 @@ def _close(got, want):
     return np.allclose(got, want, rtol=1e-4, atol=1e-6)
 
 
+APART = "Where one query has levels near 800 and the next near -800, "
+
+
 @functools.cache
 def _results():
     """Two results for each case, (mean, level), and the name of the case."""
@@ -147,6 +159,8 @@ def _results():
     first = mean, level
     cases.append(("Where the first saw no key, ", [first, tuple(other)]))
     cases.append(("Where the second saw no key, ", [cases[0][1][1], first]))
+    apart = np.float32([800, -800, 0, 800, -800])
+    cases.append((APART, [(mean, level + apart) for mean, level in cases[0][1]]))
     return cases
 
 
@@ -242,6 +256,8 @@ def _judge_merge(answer):
 
 
 def _why_no_number(name, pair, array):
+    if name == APART:
+        return " Each query has a larger level of its own: take that one off, not the largest of all queries."
     if "no key" in name:
         return " A level of minus infinity is a sum of 0: its exp is 0, but minus infinity less itself, or times 0, is nan."
     if "-800" in name:
@@ -312,6 +328,9 @@ def _judge_sends_for_window(answer):
         "Those are the tokens before the query; pieces travel whole": before,
         "You count a send more than is needed: a device has its own piece from the start": up(before) + 1,
         "That is a send for each device, as without a window": most,
+        "That is twice as often: keys and values leave together, and are sent on once a round": 2
+        * np.minimum(up(before), most),
+        "A window of 1 is the query's own token, which needs no send": np.maximum(up(before), 1),
     }
     slips = []
     for words, value in raw.items():
@@ -320,6 +339,8 @@ def _judge_sends_for_window(answer):
         "For a long window you ask for more sends than there are other pieces: of n pieces, n - 1 come from elsewhere"
     )
     slips.append((up(before).tolist(), more))
+    rounds = "You count the rounds: in the first a device meets its own piece, which nobody sends"
+    slips.append((np.minimum(up(before) + 1, n).tolist(), rounds))
     words = explained(said, slips)
     at = next(i for i, (a, b) in enumerate(zip(said, want, strict=True)) if a != b)
     case = "For {} tokens on {} devices and a window of {} you say".format(*WINDOWS[at])
@@ -354,7 +375,12 @@ def _judge_spread(answer):
         program = jax.shard_map(part(answer, (1, 24, 5)), mesh=mesh, in_specs=P(None, "seq"), out_specs=P("seq"))
         cpu = jax.devices()[0].platform == "cpu"
         options = {"xla_backend_optimization_level": 0} if cpu else None
-        compiled = jax.jit(program).lower(x).compile(options)
+        try:
+            compiled = jax.jit(program).lower(x).compile(options)
+        except Wrong as wrong:
+            if not str(wrong).startswith("On each device"):  # a shape, which depends on the key heads
+                raise
+            raise Wrong(f"With {heads} key heads: {wrong}") from wrong
         got = np.asarray(compiled(x))  # (8, 24, 5), a row for each device
         want = np.repeat(x, 8 // heads, axis=0)
         if not _close(got, want):
@@ -443,6 +469,7 @@ def _judge_traffic(answer):
             (2 * n * key_heads * block, "a piece is sent on n - 1 times; its own a device has"),
             (ring / 4, "you count numbers; a float32 takes 4 bytes"),
             (ring / 2, "keys and values travel, both; or you count 2 bytes a number"),
+            (ring * 2, "that is twice as much; a number of `float32` has 4 bytes, and one pass, forward, is asked"),
             (ring * n, "you count whole arrays, or all devices; a device sends a piece at a time"),
             (away * (heads + 2 * key_heads) * block, "the queries stay where they are"),
             (2 * away * (heads + key_heads) * block, "the queries stay where they are, and so do the results"),
@@ -480,6 +507,7 @@ def _judge_traffic(answer):
             (right * (n / away)[fits], "a device keeps 1/n of what it exchanges"),
             (right * n[fits], "in an all-to-all each part is sent once, not n - 1 times; or you count whole arrays"),
             (right / 4, "you count numbers; a float32 takes 4 bytes"),
+            (right * 2, "that is twice as much; a number of `float32` has 4 bytes, and one pass, forward, is asked"),
         ],
         "Four all-to-alls, each of a piece with its heads, of which a device keeps 1/n.",
     )
@@ -511,15 +539,28 @@ def bytes_of_both(tokens, heads, key_heads, features, n):
     return ring, (n - 1) * 2 * (heads + key_heads) * head // n
 
 
+def _row(got, tokens):
+    """Parts, in an array or in a list of lists, as one row; anything else as it is."""
+    try:
+        return np.ravel(got) if np.size(got) == tokens else got
+    except (TypeError, ValueError):  # parts of different lengths
+        return got
+
+
 def _judge_balanced(answer):
     for tokens, n in ((24, 4), (60, 3), (64, 8)):
         name = f"For {tokens} tokens on {n} devices"
         got = answer(tokens, n)
-        flat = np.ravel(got) if getattr(got, "size", 0) == tokens else got
+        flat = _row(got, tokens)
         order = numbers(
             flat, (tokens,), f"{tokens} places of tokens, in a list or an array", f"{name} you return", whole=True
         )
         if (missing := sorted(set(range(tokens)) - set(order.tolist()))) or len(order) != tokens:
+            if sorted(order.tolist()) == sorted([*range(n)] * (tokens // n)):
+                raise Wrong(
+                    f"{name} you return the numbers of devices, {shown(order.tolist())}; expected those of tokens: the ones "
+                    "of device 0 first, then those of device 1, and so on."
+                )
             twice = sorted({int(one) for one in order if (order == one).sum() > 1})
             outside = sorted({int(one) for one in order if not 0 <= one < tokens})
             what = f"token {twice[0]} is there twice" if twice else f"{outside[0]} is no token"
@@ -542,6 +583,8 @@ def _judge_balanced(answer):
                 "A chunk of each half is a beginning, but both halves go up: device 0 has the first of both, the last device the last",
             ),
         ]
+        joined = np.concatenate([chunks[:n], chunks[: n - 1 : -1]]).ravel()
+        slips.append((joined, "All early chunks stand first: a part is cut from chunks that follow each other"))
         words = next((words for other, words in slips if np.array_equal(order, other)), "")
         low, high = int(pairs.argmin()), int(pairs.argmax())
         raise Wrong(
