@@ -92,8 +92,8 @@ def order_with_p_first(s, p, m):
     return found
 
 
-def order_of_late_last(s, p, m):
-    """Right, but for the F of the last stage, which stand behind the W."""
+def order_of_hasty_last(s, p, m):
+    """Right, but on the last stage, where no W waits."""
     if s < p - 1:
         return jobs(usual, lambda s, p, m: s)(s, p, m)
     return [(kind, i) for i in range(m) for kind in "FBW"]
@@ -194,6 +194,7 @@ WRONG = {
         (lambda p, share: math.ceil((p - 1) / share), "that is for (p - 1)/m"),
         (lambda p, share: (p - 1) // share, "that is for (p - 1)/m"),
         (lambda p, share: int((p - 1) * (1 - share) / share), "one microbatch fewer than is enough"),
+        (lambda p, share: max(1, int((p - 1) * (1 - share) / share)), "rounded down"),
         (lambda p, share: int((p - 1) * (1 - share) / share) + 2, "one microbatch more than is needed"),
         (lambda p, share: math.ceil((p - 1) * (1 - share) / share) + p - 1, "the number of ticks"),
         (lambda p, share: math.ceil(p * (1 - share) / share), "p - 1 ticks, not p"),
@@ -250,7 +251,7 @@ WRONG = {
         (jobs(lambda s, p, m: 2 * (p - 1 - s), lambda s, p, m: s), "live ones at a time"),
         (order_from_last, "turn that round"),
         (order_with_p_first, "between F 0 and B 0, and for that B all stages wait"),
-        (order_of_late_last, "What is that job waiting for?"),
+        (order_of_hasty_last, "each W stands right behind its B. The stage before"),
         (jobs(usual, lambda s, p, m: min(s, 1)), "Which W could stand there?"),
         (order_without("W", 3), "('W', 3) in it 0 times"),
         (lambda s, p, m: [("B", 0), *jobs(usual, lambda s, p, m: s)(s, p, m)], "('B', 0) in it 2 times"),

@@ -196,6 +196,10 @@ def _judge_enough(answer):
             slip(lambda p, s: math.floor((p - 1) * (1 - s) / s)),
             "one microbatch fewer than is enough: the bubble is then above the share",
         ),
+        (
+            slip(lambda p, s: max(1, math.floor((p - 1) * (1 - s) / s))),
+            "rounded down: one microbatch fewer than is enough, and the bubble is above the share",
+        ),
         (slip(lambda p, s: math.floor((p - 1) * (1 - s) / s) + 2), "one microbatch more than is needed"),
         (slip(lambda p, s: math.ceil((p - 1) * (1 - s) / s) + p - 1), "that is the number of ticks, m + p - 1"),
         (slip(lambda p, s: math.ceil(p * (1 - s) / s)), "a stage waits p - 1 ticks, not p"),
@@ -411,7 +415,11 @@ def _judge_order_of(answer):
                 why = "forward and backward are as in 1F1B; how long may a W wait, on this stage?"
             raise Wrong(f"{told} stage {s} has {most[s]} live ones at a time, at most {p} are asked: {why}")
         if end > want:
-            behind = all(order.index(("W", i)) == order.index(("B", i)) + 1 for order in orders for i in range(m))
+            behind = [
+                s
+                for s, order in enumerate(orders)
+                if s and all(order.index(("W", i)) == order.index(("B", i)) + 1 for i in range(m))
+            ]
             same_lag = all(order.index(("B", 0)) == 1 for order in orders)
             between = orders[-1].index(("B", 0)) - orders[-1].index(("F", 0)) - 1
             why = _longest_wait(orders, ends)
@@ -419,7 +427,8 @@ def _judge_order_of(answer):
                 jobs = "1 job" if between == 1 else f"{between} jobs"
                 why = f"The last stage does {jobs} between F 0 and B 0, and for that B all stages wait."
             elif behind:
-                why = "Each W stands right behind its B. The stage before waits for the next B, and for no W."
+                where = "Each" if len(behind) == p - 1 else f"On stage {behind[-1]} each"
+                why = f"{where} W stands right behind its B. The stage before waits for the next B, and for no W."
             elif same_lag:
                 why = "Each stage has its first B after one F, and waits for it; it could take in others meanwhile."
             raise Wrong(f"{told} all is done after {end} seconds, {want} are asked. {why}")
@@ -429,7 +438,7 @@ def _longest_wait(orders, ends):
     """Where a stage waits longest though it has a W to do, in words; else where it waits longest."""
     found = []
     for s, order in enumerate(orders):
-        for at in range(1, len(order)):
+        for at in range(order.index(("B", 0)) + 1, len(order)):  # the wait before B 0 is that of the line, which fills
             before, after = order[at - 1], order[at]
             wait = ends[s, *after] - 1 - ends[s, *before]
             has = any(kind == "B" and ("W", i) in order[at:] for kind, i in order[:at])
