@@ -84,6 +84,21 @@ def order_by_room(s, p, m):
     return found
 
 
+def order_with_p_first(s, p, m):
+    """p forward passes first, on every stage."""
+    found = [("F", i) for i in range(p)]
+    for i in range(m):
+        found += [("B", i), ("W", i)] + [("F", p + i)] * (p + i < m)
+    return found
+
+
+def order_of_hasty_last(s, p, m):
+    """Right, but on the last stage, where no W waits."""
+    if s < p - 1:
+        return jobs(usual, lambda s, p, m: s)(s, p, m)
+    return [(kind, i) for i in range(m) for kind in "FBW"]
+
+
 def order_as_arrays(s, p, m):
     return np.array(jobs(usual, lambda s, p, m: s)(s, p, m), dtype=object)
 
@@ -97,22 +112,28 @@ RING = [(s, (s + 1) % 4) for s in range(4)]
 LEFT = [(b, a) for a, b in RING]
 
 
-def rounds_of(pairs=RING, from_x=4, extra=3, keep=-4, collect=3, reduce=lax.psum, start=None, wrap=lambda t: t % 4):
+def rounds_of(
+    pairs=RING, from_x=4, extra=3, keep=-4, collect=3, reduce=lax.psum, start=None, wrap=lambda t: t % 4, after=jnp.tanh
+):
     """`again`, with one thing or another changed."""
 
     def again(w, x, rounds):
         stage = lax.axis_index("stage")
 
         def tick(arrived, t):
-            h = jnp.tanh(jnp.where((stage == 0) & (t < from_x), x[wrap(t)], arrived) @ w)
+            h = after(jnp.where((stage == 0) & (t < from_x), x[wrap(t)], arrived) @ w)
             return lax.ppermute(h, "stage", pairs), h
 
         begin = varying(jnp.zeros_like(x[0]), "stage") if start is None else start(x)
         results = lax.scan(tick, begin, jnp.arange(4 * rounds + extra))[1]
         results = results[keep:][:4] if keep < 0 else results[keep : keep + 4]
-        return reduce(jnp.where(stage == collect, results, 0), "stage")
+        return reduce(results if collect is None else jnp.where(stage == collect, results, 0), "stage")
 
     return again
+
+
+def summed(reduce):
+    return rounds_of(collect=None, reduce=reduce)
 
 
 def unscanned(w, x, rounds):
@@ -173,6 +194,7 @@ WRONG = {
         (lambda p, share: math.ceil((p - 1) / share), "that is for (p - 1)/m"),
         (lambda p, share: (p - 1) // share, "that is for (p - 1)/m"),
         (lambda p, share: int((p - 1) * (1 - share) / share), "one microbatch fewer than is enough"),
+        (lambda p, share: max(1, int((p - 1) * (1 - share) / share)), "rounded down"),
         (lambda p, share: int((p - 1) * (1 - share) / share) + 2, "one microbatch more than is needed"),
         (lambda p, share: math.ceil((p - 1) * (1 - share) / share) + p - 1, "the number of ticks"),
         (lambda p, share: math.ceil(p * (1 - share) / share), "p - 1 ticks, not p"),
@@ -182,6 +204,10 @@ WRONG = {
         (lambda p, share: round((p - 1) * (1 - share) / share), "rounded to the nearest"),
         (lambda p, share: 4 * p, "a rule of thumb"),
         (lambda p, share: 0, "without a microbatch"),
+        (lambda p, share: int((p - 1) * (1 - share) / share) + 1, "one fewer gives just that"),
+        (lambda p, share: max(1, math.ceil((p - 1) / share) - p), "there are m + p - 1 ticks, not m + p"),
+        (lambda p, share: next(m for m in range(p, 9999, p) if p - 1 <= share * (m + p - 1)), "a multiple of p"),
+        (lambda p, share: max(p, enough_by_search(p, share)), "m may be smaller than p"),
         (lambda p, share: 40, "would be enough"),
         (lambda p, share: (p - 1) * (1 - share) / share, "expected one whole number"),
         (lambda p, share: 3, "which is more"),
@@ -205,6 +231,13 @@ WRONG = {
         (share_wasted(lambda p, m, t: p * (m + p - 1) * t[0]), "the first stage is not always the slowest"),
         (share_wasted(lambda p, m, t: p * (m + p - 1) * t.min()), "not as the fastest"),
         (lambda times, m: 100 * waste_by_table(times, m), "at most 1, not 100"),
+        (lambda times, m: 1 - m * sum(times) / (4 * (m + 3) * max(times)), "as many stages as times"),
+        (
+            lambda times, m: (len(times) - 1) / (m + len(times) - 1) * (1 - np.mean(times) / max(times)),
+            "the part that is both",
+        ),
+        (share_wasted(lambda p, m, t: np.inf), "round the useful share down to 0?"),
+        (lambda times, m: round(waste_by_table(times, m), 2), "rounded; return the share as it is"),
         (lambda times, m: waste_by_table(times, m) + 0.01, "how long are all ticks together"),
         (lambda times, m: times, "expected one number"),
     ],
@@ -217,6 +250,8 @@ WRONG = {
         (jobs(lambda s, p, m: p - 1, lambda s, p, m: s), "live ones at a time"),
         (jobs(lambda s, p, m: 2 * (p - 1 - s), lambda s, p, m: s), "live ones at a time"),
         (order_from_last, "turn that round"),
+        (order_with_p_first, "between F 0 and B 0, and for that B all stages wait"),
+        (order_of_hasty_last, "each W stands right behind its B. The stage before"),
         (jobs(usual, lambda s, p, m: min(s, 1)), "Which W could stand there?"),
         (order_without("W", 3), "('W', 3) in it 0 times"),
         (lambda s, p, m: [("B", 0), *jobs(usual, lambda s, p, m: s)(s, p, m)], "('B', 0) in it 2 times"),
@@ -232,15 +267,22 @@ WRONG = {
     ],
     ex12.again: [
         (rounds_of(pairs=LEFT), "the sends go to the left"),
-        (rounds_of(from_x=10**6), "Does stage 0 take x again in each round?"),
+        (rounds_of(from_x=10**6), "stage 0 takes x again in each"),
+        (rounds_of(keep=3), "the results are of the first round"),
+        (lambda w, x, rounds: rounds_of()(w, x, 1), "the results are of the first round"),
+        (summed(lax.psum), "the results of all four stages, added up"),
+        (summed(lax.pmean), "the mean of the results of all four stages"),
+        (rounds_of(pairs=RING[:3]), "does stage 3 send to stage 0?"),
+        (rounds_of(after=lambda h: h), "the tanh is missing"),
+        (lambda w, x, rounds: rounds_of(extra=3 * rounds)(w, x, rounds), "of ticks 17 to 20"),
         (rounds_of(collect=0), "stage 0"),
         (rounds_of(collect=2), "stage 2"),
         (rounds_of(keep=0), "of ticks 0 to 3"),
         (rounds_of(extra=0), "of ticks 8 to 11"),
         (rounds_of(extra=2), "of ticks 10 to 13"),
         (rounds_of(extra=4), "of ticks 12 to 15"),
-        (rounds_of(extra=-1), "has been through the network 2 times, not 3"),
-        (rounds_of(extra=7), "has been through the network 4 times, not 3"),
+        (rounds_of(extra=-1), "has been through the network 2 times, not 3 times"),
+        (rounds_of(extra=7), "has been through the network 4 times, not 3 times"),
         (rounds_of(from_x=1), "takes x for 1 tick, where"),
         (rounds_of(reduce=lambda out, axis: out), "every device is to return them"),
         (rounds_of(reduce=lax.pmean), "a quarter of the right ones"),
@@ -280,6 +322,7 @@ RIGHT = {
         order_as_arrays,
         lambda s, p, m: [[kind, np.int64(i)] for kind, i in jobs(usual, lambda s, p, m: s)(s, p, m)],
         lambda s, p, m: tuple((kind, float(i)) for kind, i in jobs(usual, lambda s, p, m: s)(s, p, m)),
+        lambda s, p, m: (job for job in jobs(usual, lambda s, p, m: s)(s, p, m)),
         lambda s, p, m: [*map(list, dict.fromkeys(jobs(usual, lambda s, p, m: s)(s, p, m)))],
     ],
     ex12.again: [
@@ -345,7 +388,15 @@ GUESSES = {
             ((2, 1, 3), "three quarters"),
         ],
     ),
-    ex12.of_1f1b: ("the same", [("smaller", "stage 0 still has to wait"), ("larger", "none of them later")]),
+    ex12.of_1f1b: (
+        {"no time": "the same", "half a second": "larger"},
+        [
+            (("smaller", None), "stage 0 still has to wait"),
+            (("larger", None), "no longer than that of GPipe"),
+            ((None, "the same"), "lets in few, and waits"),
+            ((None, "smaller"), "both orders have the same sends"),
+        ],
+    ),
     ex12.live: (
         {"GPipe, 0": 32, "1F1B, 0": 4, "1F1B, 3": 1},
         [

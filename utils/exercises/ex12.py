@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -82,11 +83,17 @@ three_cuts = Prediction(
     ranks=True,
 )
 of_1f1b = Choice(
-    {
-        "smaller": "stage 0 still has to wait until microbatch 0 has been through all stages, and back",
-        "larger": "a stage does the same jobs, in another order, and none of them later than it must",
-        "the same": "",
-    }
+    {"smaller": "", "the same": "", "larger": ""},
+    own={
+        "no time": {
+            "smaller": "stage 0 still has to wait until microbatch 0 has been through all stages, and back",
+            "larger": "the gap is in pieces, which together are no longer than that of GPipe",
+        },
+        "half a second": {
+            "smaller": "both orders have the same sends, and 1F1B has fewer microbatches to work on while one is on its way",
+            "the same": "GPipe has other microbatches to work on while one is on its way; 1F1B lets in few, and waits",
+        },
+    },
 )
 live = Prediction(
     "microbatches",
@@ -158,7 +165,7 @@ def _least(wait, share, whole):
 
 
 def _judge_enough(answer):
-    cases = (6, 0.13), (3, 0.3), (12, 0.06), (2, 0.035), (5, 0.81)
+    cases = (6, 0.13), (3, 0.3), (12, 0.06), (2, 0.035), (5, 0.81), (9, 0.5)
     said = [
         number(
             answer(p, share),
@@ -168,8 +175,8 @@ def _judge_enough(answer):
         )
         for p, share in cases
     ]
-    # (p - 1)/(m + p - 1) <= share: 5 · 0.87/0.13 = 33.5, 2 · 0.7/0.3 = 4.7, 11 · 0.94/0.06 = 172.3, 0.965/0.035 = 27.6, 0.9
-    want = [34, 5, 173, 28, 1]
+    # (p - 1)/(m + p - 1) <= share: 5 · 0.87/0.13 = 33.5, 2 · 0.7/0.3 = 4.7, 11 · 0.94/0.06 = 172.3, 0.965/0.035 = 27.6, 0.9, 8
+    want = [34, 5, 173, 28, 1, 8]
     if said == want:
         return
 
@@ -189,10 +196,21 @@ def _judge_enough(answer):
             slip(lambda p, s: math.floor((p - 1) * (1 - s) / s)),
             "one microbatch fewer than is enough: the bubble is then above the share",
         ),
+        (
+            slip(lambda p, s: max(1, math.floor((p - 1) * (1 - s) / s))),
+            "rounded down: one microbatch fewer than is enough, and the bubble is above the share",
+        ),
         (slip(lambda p, s: math.floor((p - 1) * (1 - s) / s) + 2), "one microbatch more than is needed"),
         (slip(lambda p, s: math.ceil((p - 1) * (1 - s) / s) + p - 1), "that is the number of ticks, m + p - 1"),
         (slip(lambda p, s: math.ceil(p * (1 - s) / s)), "a stage waits p - 1 ticks, not p"),
         (slip(lambda p, s: math.ceil((p - 1) / s - p)), "there are m + p - 1 ticks, not m + p"),
+        (slip(lambda p, s: max(1, math.ceil((p - 1) / s - p))), "there are m + p - 1 ticks, not m + p"),
+        (
+            slip(lambda p, s: math.floor((p - 1) * (1 - s) / s) + 1),
+            "then the bubble is smaller than the share; at most the share is asked, and one fewer gives just that",
+        ),
+        ([-(-m // p) * p for m, (p, _) in zip(want, cases, strict=True)], "m need not be a multiple of p"),
+        ([max(m, p) for m, (p, _) in zip(want, cases, strict=True)], "m may be smaller than p"),
         (
             slip(lambda p, s: math.ceil(2 * (p - 1) * (1 - s) / s)),
             "twice p - 1 are counted: the way back has a bubble of its own, but work of its own as well, so the share is the same",
@@ -284,6 +302,16 @@ def _judge_waste(answer):
             "a tick lasts as long as the slowest stage, not as the fastest",
         ),
         (slip(lambda p, m, t: (p - 1) * t.max() / ((m + p - 1) * t.max())), "the waiting within a tick is missing"),
+        (
+            slip(lambda p, m, t: 1 - m * t.sum() / (4 * (m + 3) * t.max())),
+            "there are as many stages as times, not always 4",
+        ),
+        (
+            slip(lambda p, m, t: (p - 1) / (m + p - 1) * (1 - t.mean() / t.max())),
+            "the bubble and the waiting within a tick are multiplied: that is the part that is both",
+        ),
+        ([1.0] * len(wants), "nothing at all is useful then; does a `//` round the useful share down to 0?"),
+        ([round(want, 2) for want in wants], "rounded; return the share as it is"),
         ([100 * want for want in wants], "a share of all is at most 1, not 100"),
     ]
     i = int(np.argwhere(~np.isclose(said, wants, rtol=1e-3))[0][0])
@@ -311,7 +339,7 @@ def waste(times, m):
 def _order(got, s, p, m):
     """The reader's jobs of a stage, as [(kind, microbatch)]."""
     where = f"For stage {s} of {p}, with {m} microbatches, you return"
-    jobs = []
+    jobs, got = [], list(itertools.islice(got, 9 * m)) if isinstance(got, Iterator) else got
     for job in several(got, None, "a list of pairs such as ('F', 0)", said=where):
         try:
             kind, i = job
@@ -387,24 +415,36 @@ def _judge_order_of(answer):
                 why = "forward and backward are as in 1F1B; how long may a W wait, on this stage?"
             raise Wrong(f"{told} stage {s} has {most[s]} live ones at a time, at most {p} are asked: {why}")
         if end > want:
-            behind = all(order.index(("W", i)) == order.index(("B", i)) + 1 for order in orders for i in range(m))
+            behind = [
+                s
+                for s, order in enumerate(orders)
+                if s and all(order.index(("W", i)) == order.index(("B", i)) + 1 for i in range(m))
+            ]
             same_lag = all(order.index(("B", 0)) == 1 for order in orders)
-            why = f"{_longest_wait(orders, ends)} Which W could stand there?"
-            if behind:
-                why = "Each W stands right behind its B. The stage before waits for the next B, and for no W."
+            between = orders[-1].index(("B", 0)) - orders[-1].index(("F", 0)) - 1
+            why = _longest_wait(orders, ends)
+            if between:
+                jobs = "1 job" if between == 1 else f"{between} jobs"
+                why = f"The last stage does {jobs} between F 0 and B 0, and for that B all stages wait."
+            elif behind:
+                where = "Each" if len(behind) == p - 1 else f"On stage {behind[-1]} each"
+                why = f"{where} W stands right behind its B. The stage before waits for the next B, and for no W."
             elif same_lag:
                 why = "Each stage has its first B after one F, and waits for it; it could take in others meanwhile."
             raise Wrong(f"{told} all is done after {end} seconds, {want} are asked. {why}")
 
 
 def _longest_wait(orders, ends):
-    """Where a stage waits longest between two of its jobs, in words."""
+    """Where a stage waits longest though it has a W to do, in words; else where it waits longest."""
     found = []
     for s, order in enumerate(orders):
-        for before, after in itertools.pairwise(order):
-            found.append((ends[s, *after] - 1 - ends[s, *before], -s, after))
-    wait, s, job = max(found)
-    return f"Stage {-s} waits longest, {wait} s, before {job}."
+        for at in range(order.index(("B", 0)) + 1, len(order)):  # the wait before B 0 is that of the line, which fills
+            before, after = order[at - 1], order[at]
+            wait = ends[s, *after] - 1 - ends[s, *before]
+            has = any(kind == "B" and ("W", i) in order[at:] for kind, i in order[:at])
+            found.append((wait > 0 and has, wait, -s, after))
+    has, wait, s, job = max(found)
+    return f"Stage {-s} waits {wait} s before {job}. {'Which W could stand there?' if has else 'What is that job waiting for?'}"
 
 
 @exercise(
@@ -434,10 +474,11 @@ def _again_case():
     return w, rng.normal(size=(4, ROWS, WIDTH)).astype(np.float32)
 
 
-def _ring(rounds, to=1, fed=4, take=lambda t: t % 4, stage=3, first=None):
+def _ring(rounds, to=1, fed=4, take=lambda t: t % 4, stage=3, first=None, after=np.tanh):
     """The results of four ticks on one stage, (4, ROWS, WIDTH), with the program changed in one place.
 
-    `fed`: for so many ticks stage 0 takes microbatch `take(t)`; `first`: the tick of the first result.
+    `fed`: for so many ticks stage 0 takes microbatch `take(t)`; `first`: the tick of the first result; `after`: what
+    follows the product.
     """
     w, x = (value.astype(np.float64) for value in _again_case())
     first = 4 * rounds - 1 if first is None else first
@@ -445,7 +486,7 @@ def _ring(rounds, to=1, fed=4, take=lambda t: t % 4, stage=3, first=None):
     for t in range(first + 4):
         if t < fed:
             arrived[0] = x[take(t)]
-        h = np.tanh(arrived @ w)
+        h = after(arrived @ w)
         seen.append(h[stage])
         arrived = np.roll(h, to, axis=0)
     return np.stack(seen[first:])
@@ -457,9 +498,10 @@ def _again_slips(rounds):
     right, end = _ring(rounds), 4 * rounds - 1
     found = [(right, ""), (_again_case()[1].astype(np.float64), "you return x as it came")]
     for n in range(1, 2 * rounds + 2):
-        why = ". Does stage 0 take x again in each round?" if n == 1 else ""
+        times = f"{n} times" if n > 1 else "once"
+        why = ": the results are of the first round, or stage 0 takes x again in each" if n == 1 else ""
         if n != rounds:
-            found.append((_ring(n), f"each microbatch has been through the network {n} times, not {rounds}{why}"))
+            found.append((_ring(n), f"each microbatch has been through the network {times}, not {rounds} times{why}"))
     found.append((_ring(rounds, to=-1), "the sends go to the left: a microbatch goes through the stages 0, 3, 2, 1"))
     for n in range(1, 4 * rounds):
         if n != 4:
@@ -475,10 +517,15 @@ def _again_slips(rounds):
                     f"the results are those of stage {stage}; the network ends with stage 3",
                 )
             )
-    for first in (*range(end), *range(end + 1, end + 5)):
+    for first in (*range(end), *range(end + 1, 7 * rounds)):
         words = f"these are results of stage 3, of ticks {first} to {first + 3}: in which tick does microbatch 0 end its last round there?"
         found.append((_ring(rounds, first=first), words))
+    every = sum(_ring(rounds, stage=stage, first=end) for stage in range(4))
     found += [
+        (every, "the results of all four stages, added up; those of the network are in stage 3"),
+        (every / 4, "the mean of the results of all four stages; those of the network are in stage 3"),
+        (0 * right, "all zeros: does stage 3 send to stage 0?"),
+        (_ring(rounds, after=lambda h: h), "the tanh is missing"),
         (4 * right, "four times the right ones: the results are on all devices already where you add up"),
         (right / 4, "a quarter of the right ones: a mean over the devices, of which three give zeros"),
         (right[::-1], "the right ones, but in another order: at place 0 stands microbatch 3"),
