@@ -1,14 +1,20 @@
 # make lab opens the course, make test proves it. Both set up all they need in .venv.
-PYTHON ?= python3
+# The first of these Pythons that is new enough.
+PYTHONS = python3 python3.13 python3.12 python3.11
+ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(ENOUGH)' 2>/dev/null && echo $$it && break; done),$(error \
+	The course needs Python 3.11 or newer, and none of $(PYTHONS) is. Install one, or say where it is: make PYTHON=/path/to/python3.13 lab))
 ENVIRONMENT = $(PYTHON) tools/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
+AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)  # as in containers, where nobody else is there
 PYTEST = -m pytest
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
 # What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
 PASSES ?=
-THE_DEFAULT = --passes $(or $(PASSES),doubled)
-EVERY_JAX = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes plain)
+THE_DEFAULT = --passes $(or $(PASSES),plain)
+THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes plain)
+THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes doubled)
 ARGS ?=
 LESSONS ?=
 REPOSITORY ?=
@@ -26,7 +32,7 @@ setup:  ## install what make lab needs, and open nothing
 	@$(ENVIRONMENT) .venv requirements.txt
 
 lab: setup  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
-	@cd notebooks && ../.venv/bin/jupyter lab $(ARGS)
+	@cd notebooks && ../.venv/bin/jupyter lab $(AS_ROOT) $(ARGS)
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
 	@$(PYTHON) -m utils.room
@@ -38,12 +44,12 @@ test: check  ## prove the course on the newest JAX that this Python can have
 test-oldest:  ## the lessons and the helpers on the oldest supported JAX, as in Colab
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
-	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
+	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(THE_OLDEST) $(ARGS)
 
 test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(EVERY_JAX) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt

@@ -30,6 +30,9 @@ NO_NETWORK = (  # what pip and the system say, in their several versions
     "ProxyError",
 )
 NOT_FOUND = 3  # exit status: there is no Python newer than the one that runs
+STOPPED = 130  # exit status: by Ctrl-C
+ROOM = 2.5  # GB of free disk: what the largest of the environments takes, and what is unpacked on the way
+PATIENCE = 15  # seconds after which a step says that it is still at work
 
 
 def version_of(python: str) -> tuple[int, int] | None:
@@ -60,11 +63,28 @@ def fail(message: str) -> None:
     raise SystemExit(1)
 
 
+def followed(command: list[str], **options: object) -> tuple[int, str]:
+    """Run a step, with a line now and then while it lasts; its exit status, and what it said."""
+    start = time.monotonic()
+    step = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    while True:
+        try:
+            said, _ = step.communicate(timeout=PATIENCE)
+            return step.returncode, said.strip()
+        except subprocess.TimeoutExpired:
+            print(f"... still at work after {time.monotonic() - start:.0f} s", flush=True)
+        except BaseException:
+            step.kill()
+            step.wait()
+            raise
+
+
 def run(command: list[str], problem: str) -> None:
     """Run a step; if it fails, show the line in which it says why."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        output = (done.stdout + done.stderr).strip()
+    status, output = followed(command)
+    if status:
+        if "No space left on device" in output or "Disk quota exceeded" in output:
+            fail(f"{problem}: the disk is full. The environment takes {ROOM:g} GB.")
         if any(sign in output for sign in NO_NETWORK):
             fail(f"{problem}: the package index cannot be reached. Connect to the network and try again.")
         lines = output.splitlines() or ["no reason given"]
@@ -94,18 +114,21 @@ def main(arguments: list[str]) -> int:
     if not missing:
         return 0
     start = time.monotonic()
+    free = shutil.disk_usage(os.path.dirname(os.path.abspath(venv))).free / 1e9
+    if not installed and free < ROOM:
+        fail(f"{free:.1f} GB of disk are free here, and the environment takes up to {ROOM:g} GB.")
     if digest(python) not in installed:
         version = ".".join(map(str, version_of(python) or ()))
         print(f"Creating {venv} with Python {version} ...", flush=True)
         create(venv, python)
         installed, missing = digest(python), requirements
+        write(stamp, installed)  # who is interrupted from here on goes on where they were
     print(
         f"Installing what {', '.join(missing)} name{'s' * (len(missing) == 1)} (minutes, the first time only) ...",
         flush=True,
     )
     install(venv, requirements)
-    with open(stamp, "w") as file:
-        file.write("\n".join([installed, *(wanted[name] for name in missing)]))
+    write(stamp, "\n".join([installed, *(wanted[name] for name in missing)]))
     print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
     return 0
 
@@ -122,7 +145,7 @@ def install(venv: str, requirements: list[str]) -> None:
     settings = as_uv_says(pip_settings(python))
     if settings is not None and (uv := found_uv(venv, python)):
         command = [uv, "pip", "install", "--quiet", "--python", python, *named]
-        if subprocess.run(command, env={**os.environ, **settings}, capture_output=True).returncode == 0:
+        if followed(command, env={**os.environ, **settings})[0] == 0:
             return
     pip = [python, "-m", "pip", "install", "--quiet", "--retries", "2"]
     run(pip + named, "the packages could not be installed")
@@ -172,6 +195,11 @@ def digest(python: str, name: str | None = None) -> str:
     return hashed.hexdigest()
 
 
+def write(stamp: str, text: str) -> None:
+    with open(stamp, "w") as file:
+        file.write(text)
+
+
 def read(stamp: str) -> str:
     if not os.path.exists(stamp):
         return ""
@@ -180,4 +208,8 @@ def read(stamp: str) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    try:
+        raise SystemExit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        raise SystemExit(STOPPED) from None

@@ -8,6 +8,7 @@ the speaker's notes. Everything is put on disk, reveal.js as well, so that slide
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 import sys
@@ -19,6 +20,7 @@ import nbformat
 from tools import NUMBER, notebooks
 
 OUT = notebooks.ROOT / "slides"
+ASKED = notebooks.ROOT / "site" / "predictions.json"  # tools/predictions.py
 TEMPLATE = notebooks.ROOT / "tools" / "slides_template"
 PREDICT = "> **Predict.**"
 LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
@@ -30,11 +32,21 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.slide_rule(cell)
 
 
-def arrange(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook as its slides show it, in nbconvert's own terms: a cell for each thing that appears."""
+def arrange(notebook: nbformat.NotebookNode, asked: list[dict | None] | None = None) -> nbformat.NotebookNode:
+    """The notebook as its slides show it, in nbconvert's own terms: a cell for each thing that appears.
+
+    `asked`: of each question, what site/predictions.json has; the speaker reads there what the room may say, and why.
+    """
     shown: list = []
+    expected = iter(asked or ())
     for cell in notebook.cells:
-        for number, part in enumerate(_parts(cell)):
+        parts = []
+        for part in _parts(cell):
+            parts.append(part)
+            if part.cell_type == "markdown" and slide_type(part) != "notes":
+                answers = [next(expected, None) for _ in range(part.source.count(PREDICT))]
+                parts += [_text(cell, "notes", [answered(each)]) for each in answers if each]
+        for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
             if shown and slide_type(part) == slide_type(shown[-1]) == "notes":  # a fragment shows its first note alone
                 shown[-1].source += f"\n\n{part.source}"
@@ -43,6 +55,22 @@ def arrange(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     slides = nbformat.from_dict(notebook)
     slides.cells = shown
     return slides
+
+
+def answered(asked: dict) -> str:
+    """The right answer of a question, and the wrong ones that people give, each with the words that are told to it."""
+
+    def said(guess: list) -> str:
+        pairs = [(label, one) for label, one in zip(asked["labels"] or [""], guess, strict=True) if one is not None]
+        return ", ".join(f"{label} {amount(one)}".strip() for label, one in pairs)
+
+    def amount(one: float | str) -> str:
+        return f"`{one}`" if isinstance(one, str) else f"{one:,.10g}"
+
+    heard = dict.fromkeys(f"- {said(guess)}: {words}" for guess, words in asked["tried"])
+    return "\n\n".join(
+        [f"**Right:** {said(asked['truth'])}.", "**You may hear**, and what to point at:", "\n".join(heard)]
+    )
 
 
 def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
@@ -123,13 +151,13 @@ def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: lis
     return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
 
 
-def convert(notebook: nbformat.NotebookNode, title: str) -> str:
+def convert(notebook: nbformat.NotebookNode, title: str, asked: list[dict | None] | None = None) -> str:
     """A page of HTML, which finds reveal.js in the folder beside it."""
     from nbconvert.exporters import SlidesExporter
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    page, _ = exporter.from_notebook_node(arrange(notebook), {"metadata": {"name": title}})
+    page, _ = exporter.from_notebook_node(arrange(notebook, asked), {"metadata": {"name": title}})
     return page
 
 
@@ -148,12 +176,13 @@ def main(numbers: list[str]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / part, target)
     made = []
+    asked = json.loads(ASKED.read_text(encoding="utf-8"))
     for path in notebooks.lessons():
         if numbers and notebooks.number(path) not in numbers:
             continue
         notebook = notebooks.read(path)
         title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-        (OUT / f"{path.stem}.html").write_text(convert(notebook, title), encoding="utf-8")
+        (OUT / f"{path.stem}.html").write_text(convert(notebook, title, asked[path.stem]), encoding="utf-8")
         made.append(f"{path.stem}.html")
     if not made:
         raise SystemExit(f"Error: there is no lesson {' '.join(numbers)}")

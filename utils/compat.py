@@ -32,6 +32,19 @@ def varying(x: Any, axes: Any) -> Any:
     return jax.lax.pvary(x, axes)
 
 
+def gather_whole(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) -> Any:
+    """Inside `shard_map`: an all-gather whose result is typed as one value, the same on every device of the axis.
+
+    x of shape (k, ...) becomes (n, k, ...), or `tiled` (n k, ...), along `axis`. Its result may leave under `P()`.
+    It is `all_gather(..., to="invarying")` on 0.10.2, and `all_gather_invariant` on 0.7.2.
+    """
+    import jax
+
+    if hasattr(jax.lax, "all_gather_invariant"):
+        return jax.lax.all_gather_invariant(x, axis_name, axis=axis, tiled=tiled)
+    return jax.lax.all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
+
+
 def type_text(x: Any) -> str:
     """Spell an array's type as ``float32[4]{V:i}``: it varies along the mesh axis i. 0.7.2 leaves ``V:`` out."""
     import jax

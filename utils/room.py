@@ -8,7 +8,6 @@ cell has run, its own devices are asked.)
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import os
 import platform
@@ -143,9 +142,9 @@ def python_line(trial: Trial) -> Line:
 
 
 def course_python() -> str:
-    """The Python whose JAX counts: this one if it has any (a notebook's kernel), else that of make lab."""
+    """The Python whose JAX counts: in a notebook its kernel's; else that of make lab, where it has been made."""
     made = ROOT / ".venv" / "bin" / "python"
-    return sys.executable if importlib.util.find_spec("jax") or not made.exists() else str(made)
+    return sys.executable if "ipykernel" in sys.modules or not made.exists() else str(made)
 
 
 def attempt() -> Trial:

@@ -330,9 +330,15 @@ def test_links_of_a_tpu():
     line = 'all-reduce(%p), replica_groups={}, backend_config={"collective_algorithm_config":{"debug":"\\nDEBUG"}}'
     links = [
         counter.read(TEXT.replace("LINE", line.replace("DEBUG", said))).collectives[0].links
-        for said in ("UniDirectionNDRingStrategy{colors:6 phases:3 cores:{4 4 4}}", "StrategyND{colors:3 phases:3}", "")
+        for said in (
+            "UniDirectionNDRingStrategy{colors:6 phases:3 cores:{4 4 4}}",
+            "UniDirection1DRingStrategy{colors:2 phases:1 cores:{8},{8}}",
+            "StrategyND{colors:3 phases:3}",
+            "StrategyRing{colors:1 phases:1 cores:{8}}",  # it does not say whether both ways
+            "",
+        )
     ]
-    assert links == [6, None, None]
+    assert links == [6, 2, None, None, None]
 
 
 def seconds(text):

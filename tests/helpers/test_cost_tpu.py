@@ -246,6 +246,21 @@ def test_tpu_tells_its_links():
     assert gather.links is None
 
 
+def test_tpu_tells_the_links_of_a_torus():
+    """On a v5p of 4 x 4 x 4: over all chips six links, over a plane of 16 four, over a line of 4 two. A small one does not
+    say: it is sent in one way that the text does not call one-directional."""
+    from jax.experimental import topologies
+
+    tpu_devices()
+    chips = topologies.get_topology_desc(platform="tpu", topology_name="v5p:4x4x4")
+    mesh = topologies.make_mesh(chips, (4, 16), ("x", "y"))
+    for axes, rows, links in ((("x", "y"), 64, 6), ("y", 16, 4), ("x", 4, 2)):
+        [large] = cost(lambda t: t.sum(0), plan(mesh, (rows, 4096, 1024), axes))
+        assert (large.kind, large.links) == ("all-reduce", links)
+        [small] = cost(lambda t: t.sum(0), plan(mesh, (rows, 128), axes))
+        assert (small.kind, small.links) == ("all-reduce", None)
+
+
 def test_tpu_slices_of_a_large_system_are_named():
     from jax.experimental import topologies
 

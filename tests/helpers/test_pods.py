@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import jax
@@ -20,13 +23,16 @@ from tests import checks
 from tests.conftest import execute
 from tools import notebooks, record
 from utils.count import pods
-from utils.count.cost import Collective, Cost, Memory
+from utils.count.cost import Collective, Cost, Memory, cost
+from utils.devices import release_numbers
+from utils.exercises import ex08
 from utils.mesh import make_mesh
 
 NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
-COMPILES = pytest.mark.skipif(
-    not importlib.util.find_spec("libtpu") or NUMBER < (0, 10), reason="needs libtpu and JAX 0.10 or newer"
-)
+# A pair that reads all of the lesson's programs: 0.10.2 and 0.0.42.1 do, 0.12.0.1 and 0.0.52; 0.10.2 and 0.0.52 do not.
+LIBTPU = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
+PAIR = LIBTPU and (NUMBER >= (0, 12) or (NUMBER >= (0, 10) and release_numbers(LIBTPU) < (0, 0, 43)))
+COMPILES = pytest.mark.skipif(not PAIR, reason="needs a libtpu, and a JAX that reads what it writes")
 RECORDED = pods._recorded()
 
 
@@ -51,7 +57,9 @@ def test_without_libtpu_a_line_says_what_to_install(monkeypatch, capsys):
     pods.start()
     said = capsys.readouterr().out
     assert said.count("\n") == 1 and "No libtpu here" in said and "the course's record" in said
-    assert ("pip install libtpu" in said) == (sys.platform == "linux" and os.uname().machine == "x86_64")
+    assert ('pip install "jax[tpu]==' in said or 'pip install --upgrade "jax[tpu]"' in said) == (
+        sys.platform == "linux" and os.uname().machine == "x86_64"
+    )
 
 
 def test_an_old_jax_is_told_so(monkeypatch, capsys):
@@ -74,8 +82,33 @@ def test_a_pair_that_dies_takes_nothing_with_it(trial, words, monkeypatch, capsy
     monkeypatch.setattr(pods, "TRIAL", trial)
     pods.start()
     said = capsys.readouterr().out
-    assert said.count("\n") == 1 and words in said and "pip install --upgrade jax libtpu" in said
+    assert said.count("\n") == 1 and words in said and "jax[tpu]" in said and "then restart" in said
     assert pods.mesh("v5e:2x4", (8,), ("i",)).size == 8  # without devices
+
+
+@pytest.mark.parametrize(
+    "version, libtpu, install",
+    [
+        ("0.10.2", "0.0.52", 'pip install "jax[tpu]==0.10.2"'),  # which brings 0.0.42.1
+        ("0.10.2", "0.0.42.1", 'pip install --upgrade "jax[tpu]"'),
+        ("0.10.2", "", 'pip install "jax[tpu]==0.10.2"'),
+        ("0.7.2", "", 'pip install --upgrade "jax[tpu]"'),
+    ],
+)
+def test_the_advice_is_a_pair_that_jax_names(version, libtpu, install, monkeypatch):
+    monkeypatch.setattr(jax, "__version__", version)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: bool(libtpu) or None)
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: libtpu)
+    needs = ["numpy>=2.0", 'libtpu==0.0.42.*; extra == "tpu"']
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: needs)
+    assert pods._install() == install
+
+
+@COMPILES
+def test_the_trial_is_what_an_unlucky_pair_fails_at(monkeypatch):
+    """JAX 0.10.2 reads a sum of libtpu 0.0.52, and not a gather that a v5p hands to its SparseCore."""
+    assert "v5p" in pods.TRIAL and "take_along_axis" in pods.TRIAL
+    assert not pods._why_not()
 
 
 def test_what_comes_first_is_said():
@@ -117,16 +150,23 @@ def test_a_summary_adds_up_by_kind():
         (
             Collective("all-gather", piece, (("f32", (8,)),), ring, 3, asynchronous=True),
             Collective("all-gather", piece, (("f32", (8,)),), ring, 3),
-            Collective("all-reduce", piece, piece, ring, 1),
+            Collective("all-reduce", piece, piece, ring, 1, links=2),
+            Collective("all-reduce", piece, piece, ring, 2, links=6),
         ),
         flops=7,
         memory=Memory(arguments=5, outputs=5, temporaries=2, donated=5, peak=6),
         devices=4,
     )
     assert pods.summary(found) == pods.Plan(
-        {"all-gather": (6, 144), "all-reduce": (1, 12)}, {"all-gather": 3}, flops=7, arguments=5, peak=6
+        {"all-gather": (6, 144), "all-reduce": (3, 36)},
+        {"all-gather": 3},
+        flops=7,
+        arguments=5,
+        peak=6,
+        links={2: 12, 6: 24},
     )
-    assert pods.summary(found).bytes_sent == 156
+    assert pods.summary(found).bytes_sent == 180
+    assert pods.from_json(json.loads(json.dumps(asdict(pods.summary(found))))) == pods.summary(found)
 
 
 LOCKED = """
@@ -206,23 +246,32 @@ def test_the_record_is_what_the_compiler_says(lesson):
     assert found["coordinates"] == pods._read(lesson)["coordinates"]
 
 
+def _why(error):
+    """The refusal without its number, which older releases do not have, and how much is missing."""
+    return re.sub(r"(?<=: )E\d+: \w+: |\([\d.]+G\)", "", error)
+
+
 def plan_faults(found: dict[str, dict]) -> list[str]:
     """What differs from the record. The large programs may, by a few per cent, from one libtpu to the next."""
     faults = []
     for label, fields in found.items():
-        recorded, plan = RECORDED[label], pods.Plan(**{**fields, "sent": pods._pairs(fields["sent"])})
+        recorded, plan = RECORDED[label], pods.from_json(fields)
         if label in LIGHT:
-            if plan != recorded:
+            near = abs(plan.peak - recorded.peak) < 1e-3 * recorded.peak  # a few pages more or less
+            links = recorded.links and plan.links  # a record may be older than the links
+            if replace(plan, peak=0, links={}) != replace(recorded, peak=0, links={}) or not near:
                 faults.append(f"{label}: recorded {recorded}, compiled {plan}")
+            elif links and links != recorded.links:
+                faults.append(f"{label}: recorded {recorded.links}, compiled {plan.links}")
             continue
-        if bool(plan.error) != bool(recorded.error) or plan.error[:100] != recorded.error[:100]:
+        if bool(plan.error) != bool(recorded.error) or _why(plan.error) != _why(recorded.error):
             faults.append(f"{label}: recorded {recorded.error!r}, compiled {plan.error!r}")
         for name in ("flops", "arguments"):
             if getattr(plan, name) != getattr(recorded, name):
                 faults.append(f"{label}: {name} recorded {getattr(recorded, name):,}, compiled {getattr(plan, name):,}")
-        for name in ("bytes_sent", "peak"):
+        for name, most in (("bytes_sent", 0.05), ("peak", 0.12)):
             was, now = getattr(recorded, name), getattr(plan, name)
-            if abs(now - was) > 0.05 * was:
+            if abs(now - was) > most * was:
                 faults.append(f"{label}: {name} recorded {was:,}, compiled {now:,}")
         if max(plan.sent, key=lambda k: plan.sent[k][1], default="") != max(
             recorded.sent, key=lambda k: recorded.sent[k][1], default=""
@@ -242,16 +291,17 @@ def test_coordinates_by_hand(monkeypatch):
     assert (hops(ring, 0) == 1).all()
     for axis in (0, 1):
         assert (np.moveaxis(hops(rows, axis), axis, -1) == [1, 1, 1, 3]).all()
+    # Eight: on 2 x 4 every second step has two hops; on 4 x 2 they go around the edge.
+    for name, steps in (("v5e:2x4", [1, 2] * 4), ("v5e:4x2", [1] * 8)):
+        assert hops(pods.coordinates(name, (8,)), 0).tolist() == steps
     with pytest.raises(LookupError, match="no mesh 'v5e:2x2, 4'; to ask for one of your own you need libtpu"):
         pods.coordinates("v5e:2x2", (4,))
 
 
 def test_a_wrong_record_is_noticed():
-    from dataclasses import asdict
-
     for label, name, factor in (
         ("sums, float32", "flops", 2),
-        ("both, v5e", "peak", 1.1),
+        ("both, v5e", "peak", 1.2),
         ("both, v5e", "arguments", 2),
     ):
         changed = asdict(RECORDED[label])
@@ -279,3 +329,68 @@ def test_the_record_by_hand():
         state = 12 * (layers + table) // share  # and the tokens, rounded up
         assert state <= RECORDED[label].arguments <= state + 2 * rows * 1025 * 4 + 4096, label
         assert RECORDED[label].flops == 1024 * flops, label  # one sequence for each chip
+
+
+def cells_of_the_lesson(*ids):
+    """What these cells of lesson 08 define, besides its imports."""
+    space = {"__name__": "lesson"}
+    for cell in notebooks.read(notebooks.lesson("08")).cells:
+        if cell.id in ("imports", *ids):
+            exec(cell.source.split("\ntable")[0], space)
+    return space
+
+
+@pytest.fixture
+def tpu(monkeypatch):
+    monkeypatch.setattr(pods, "_here", [True])
+
+
+@COMPILES
+@pytest.mark.parametrize("use, x, w, out", [("sum", 1, 0, None), ("cut sum", 1, 0, 0), ("operand", 0, 0, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("topology, n", [("v5e:2x4", 8), ("v5e:2x2", 4)])
+def test_exercise_8_1_asks_for_what_the_compilers_say(tpu, topology, n, dtype, use, x, w, out):
+    """(512, 1024) times (1024, 2048): 4 MB of float32 to add up, or 8 MB of weights to gather."""
+
+    def sent(mesh):
+        layout = lambda axis: NamedSharding(mesh, P(*([None] * axis + ["i"] if axis is not None else [])))  # noqa: E731
+        a = jax.ShapeDtypeStruct((512, 1024), dtype, sharding=layout(x))
+        b = jax.ShapeDtypeStruct((1024, 2048), dtype, sharding=layout(w))
+        return cost(jax.jit(lambda a, b: a @ b, out_shardings=layout(out)), a, b).bytes_sent
+
+    cpu = sent(jax.make_mesh((n,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:n]))
+    assert (cpu, dtype, use) in ex08.TPU_CASES
+    assert sent(pods.mesh(topology, (n,), ("i",))) == ex08.bytes_on_a_tpu.function(cpu, dtype, use)
+
+
+@COMPILES
+@pytest.mark.parametrize(
+    "topology, n, to_the_next, back", [("v5e:2x4", 8, 5, 4), ("v5e:4x4", 16, 9, 8), ("v5e:2x2", 4, 2, 1)]
+)
+def test_a_loop_goes_both_ways(tpu, topology, n, to_the_next, back):
+    """One send first, then n/2 turns with one each way, as the lesson says. On four chips the last
+    turn's are left out."""
+    mesh = pods.mesh(topology, (n,), ("i",))
+    lesson = cells_of_the_lesson("meshes")
+    found = cost(lesson["product"](mesh, ("i",), ("i",), ("i",), "bfloat16", None, 8192))
+    assert {c.kind for c in found} == {"collective-permute"}
+    ways = {to: sum(c.times for c in found if (0, to) in c.groups) for to in (1, n - 1)}
+    assert ways == {1: to_the_next, n - 1: back}
+    if n > 4:
+        assert ex08.loop_seconds.function(8192, 8192, n, 1) == to_the_next * 2 * 8192**2 / n
+
+
+@COMPILES
+def test_a_gather_that_adds_up(tpu):
+    """On a v5p of 64 chips, as lesson 08 quotes it: the pieces in zeros are summed over all six links of a chip."""
+    space = cells_of_the_lesson("meshes", "programs", "one-weight")
+    space |= {"D": "data", "M": "model", "LENGTH": 1024}
+    mesh = pods.mesh("v5p:4x4x4", (64, 1), ("data", "model"))
+    compiled = space["one_weight"](mesh)
+    text = compiled.as_text()
+    [cell] = [cell for cell in notebooks.read(notebooks.lesson("08")).cells if cell.id == "weight-read"]
+    for words in ('"emitter":"RotatedPincerEmitter"', '"strategy":"UniDirectionNDRingStrategy"', "dim_sizes:4,4,4"):
+        assert words in cell.source and words in text
+    assert "UniDirectionNDRingStrategy{colors:6 phases:3" in cell.source
+    assert [(c.kind, c.times, c.links) for c in cost(compiled)] == [("all-reduce", 1, 6)] * 2
+    assert " dynamic-update-slice(" in text

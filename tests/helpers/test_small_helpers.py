@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import warnings
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 from nbformat.v4 import new_output
 
 from tools import notebooks
-from utils.compat import double_precision
+from utils.compat import double_precision, gather_whole
+from utils.mesh import make_mesh
 from utils.show.logged import logged
 from utils.show.mistake import mistake
 from utils.show.table import show_table
@@ -74,6 +78,17 @@ def test_double_precision_inside_the_block_alone():
     with double_precision():
         assert jnp.ones(2).dtype == "float64"
     assert jnp.ones(2).dtype == "float32"
+
+
+def test_a_gather_typed_as_one_value_may_leave_whole():
+    x = np.arange(48).reshape(2, 24)
+    for options, shape, spec in (({"axis": 1, "tiled": True}, (2, 24), P(None, "i")), ({}, (8, 2, 3), P(None, "i"))):
+        gather = functools.partial(gather_whole, axis_name="i", **options)
+        mapped = jax.shard_map(gather, mesh=make_mesh((8,), ("i",)), in_specs=spec, out_specs=P())
+        got = jax.jit(mapped)(x)
+        want = x if options else np.stack(np.split(x, 8, axis=1))
+        assert (got.shape, got.is_fully_replicated) == (shape, True)
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize(

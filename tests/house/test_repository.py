@@ -262,6 +262,64 @@ def test_what_is_missing_is_one_line(tmp_path, patch, message):
     assert message in run.stderr
 
 
+def test_a_full_disk_is_found_before_anything_is_fetched(tmp_path, monkeypatch, capsys):
+    usage = shutil.disk_usage(tmp_path)._replace(free=1.2e9)
+    monkeypatch.setattr(environment.shutil, "disk_usage", lambda path: usage)
+    (tmp_path / "requirements.txt").write_text("jax\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        environment.main(["venv", "requirements.txt"])
+    assert capsys.readouterr().err.startswith(
+        "Error: 1.2 GB of disk are free here, and the environment takes up to 2.5"
+    )
+    assert not (tmp_path / "venv").exists()
+
+
+def test_a_long_step_gives_signs_of_life(monkeypatch, capsys):
+    monkeypatch.setattr(environment, "PATIENCE", 0.2)
+    code = "import time; print('begun', flush=True); time.sleep(0.7); print('done')"
+    assert environment.followed([sys.executable, "-c", code]) == (0, "begun\ndone")
+    assert capsys.readouterr().out.count("... still at work after ") >= 2
+
+
+def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path, monkeypatch):
+    """Stopped while packages are installed: the environment is there, and is not made anew."""
+    (tmp_path / "requirements.txt").write_text("# nothing\n")
+    path = notebooks.ROOT / "tools" / "environment.py"
+    source = path.read_text(encoding="utf-8").replace(
+        "    install(venv, requirements)\n", "    import signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)\n"
+    )
+    stopped = tmp_path / "environment.py"
+    stopped.write_text(source)
+    command = [sys.executable, str(stopped), "venv", "requirements.txt"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (environment.STOPPED, "\nStopped. The same command goes on from here.\n")
+    again = make_environment(tmp_path, "venv", "requirements.txt")
+    assert again.returncode == 0 and again.stdout.startswith("Installing what requirements.txt names")
+
+
+def test_make_finds_a_python_that_is_new_enough(tmp_path):
+    """Where python3 is too old, a newer one beside it is taken; where none is, one line says what to do."""
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 0\n")
+    for name in ("make", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    for program in ("python3", "python3.12"):
+        (tmp_path / program).chmod(0o755)
+
+    def setup():
+        command = ["make", "-n", "setup", f"SHELL={tmp_path / 'sh'}"]
+        return subprocess.run(
+            command, cwd=notebooks.ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60
+        )
+
+    assert setup().stdout == "python3.12 tools/environment.py .venv requirements.txt\n"
+    (tmp_path / "python3.12").unlink()
+    none = setup()
+    assert none.returncode != 0 and len(none.stderr.splitlines()) == 1
+    assert "The course needs Python 3.11 or newer, and none of python3 python3.13" in none.stderr
+
+
 def test_the_newest_python_is_one_that_starts(tmp_path, monkeypatch):
     shim = tmp_path / f"python3.{environment.NEWEST[1]}"  # pyenv leaves such shims behind
     shim.write_text("#!/bin/sh\nexit 127\n")

@@ -196,6 +196,22 @@ def test_a_question_without_a_heading_takes_what_it_is_about_and_leaves_the_read
     ]
 
 
+def test_the_speaker_reads_what_the_room_may_say():
+    """With the question, before the answer is shown: the right one, and the slips of the lesson's predictions."""
+    question = {"labels": ["rows", "device"], "truth": [1024.0, 6.0], "tried": [[[None, 5.0], "row by row"]]}
+    word = {"labels": None, "truth": ["yes"], "tried": [[["no"], "look again"], [["no"], "look again"]]}
+    page = small(text(f"{slides.PREDICT} One?", "subslide"), code("1", "subslide"), text(slides.PREDICT, "subslide"))
+    page.cells.append(text(f"{slides.PREDICT} Three?", "subslide"))
+    notes = [cell.source for cell in slides.arrange(page, [question, None, word]).cells if cell.cell_type == "markdown"]
+    assert notes == [
+        f"{slides.PREDICT} One?",
+        "**Right:** rows 1,024, device 6.\n\n**You may hear**, and what to point at:\n\n- device 5: row by row",
+        slides.PREDICT,
+        f"{slides.PREDICT} Three?",
+        "**Right:** `yes`.\n\n**You may hear**, and what to point at:\n\n- `no`: look again",
+    ]
+
+
 def test_a_heading_inside_a_text_begins_a_slide():
     task = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
     page = f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{task}"

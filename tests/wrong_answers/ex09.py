@@ -194,6 +194,61 @@ def by_mean(events, device, found):
     return "chip" if mean[device] == max(mean.values()) else "start"
 
 
+def last_cause(events):
+    return cause(events, max((e for e in events if collective(e[1])), key=lambda e: e[2])[0])
+
+
+def most_of(events, device, more, longer):
+    """The cause, where each is told from the work of all devices: (device's operations -> a number)."""
+    rows = {d: [e for e in events if e[0] == d and compute(e[1])] for d in {e[0] for e in events}}
+    many, long = ({d: of(row) for d, row in rows.items()} for of in (more, longer))
+    for of, word in ((many, "data"), (long, "chip")):
+        if of[device] > max(value for d, value in of.items() if d != device):
+            return word
+    return "start"
+
+
+def busy(row):
+    return sum(e[3] - e[2] for e in row)
+
+
+def by_order(of):
+    """The device with most; among equals the first in the list."""
+
+    def diagnose(events):
+        rows = defaultdict(list)
+        for e in filter(lambda e: compute(e[1]), events):
+            rows[e[0]].append(e)
+        return max(rows, key=lambda d: of(rows[d])), last_cause(events)
+
+    return diagnose
+
+
+def by_longest(events, device, found):
+    return most_of(events, device, len, lambda row: max(e[3] - e[2] for e in row))
+
+
+def by_span(events, device, found):
+    return most_of(events, device, len, lambda row: max(e[3] for e in row) - min(e[2] for e in row))
+
+
+def by_names(events, device, found):
+    return most_of(events, device, lambda row: len({e[1] for e in row}), busy)
+
+
+def above_the_mean(events, device, found):
+    many, long = (np.mean([row[i] for row in found.values()]) for i in (0, 1))
+    return "data" if found[device][0] > many else "chip" if found[device][1] > long else "start"
+
+
+def with_the_meeting(events, device, found):
+    long = {d: row[1] + row[5] for d, row in found.items()}
+    others = [d for d in found if d != device]
+    if found[device][0] > max(found[d][0] for d in others):
+        return "data"
+    return "chip" if long[device] > max(long[d] for d in others) else "start"
+
+
 def at_least_as_many(events, device, found):
     if found[device][0] >= max(row[0] for row in found.values()):
         return "data"
@@ -204,9 +259,9 @@ def started_last(events, device, found):
     return "start" if found[device][3] == max(row[3] for row in found.values()) else cause(events, device)
 
 
-def who_waits_least(events):
+def who_comes_last(events):
     found = table(events)
-    device = min(found, key=lambda d: found[d][5])
+    device = min(found, key=lambda d: -found[d][2])
     return [np.int64(device), np.str_(cause(events, device))]
 
 
@@ -239,26 +294,31 @@ def keys(*kept):
     return lambda calls: len({tuple(call[i] for i in kept) for call in calls})
 
 
+def typed(*kept):
+    """As `keys`, with the rate's type."""
+    return lambda calls: len({(type(call[3]), *(call[i] for i in kept)) for call in calls})
+
+
 def with_shape(of):
-    return lambda calls: len({(of(call[0]), call[1], call[2], call[4]) for call in calls})
+    return lambda calls: len({(of(call[0]), call[1], call[2], type(call[3]), call[4]) for call in calls})
 
 
 def by_comparing(calls):
-    rest = [(*call[:3], call[4]) for call in calls]
+    rest = [(*call[:3], type(call[3]), call[4]) for call in calls]
     return 1 + sum(a != b for a, b in pairwise(rest))
 
 
 def with_a_cache(calls):
     cache, compiled = {}, 0
-    for shape, dtype, layout, _, training in calls:
-        key = f"{shape} {dtype} {layout} {training}"
+    for shape, dtype, layout, rate, training in calls:
+        key = f"{shape} {dtype} {layout} {isinstance(rate, int)} {training}"
         compiled += key not in cache
         cache[key] = True
     return compiled
 
 
 def unique_rows(calls):
-    return np.unique([repr((*call[:3], call[4])) for call in calls]).size
+    return np.unique([repr((*call[:3], np.result_type(call[3]), call[4])) for call in calls]).size
 
 
 def covered(of, *kinds):
@@ -285,6 +345,37 @@ def pairs(of):
         for c in of
         if (b[0], c[0]) == ("communication", "compute")
     )
+
+
+def each_by_itself(of):
+    products = [bar for bar in of if bar[0] == "compute"]
+    return sum(float(by_counting([gather, *products])) for gather in of if gather[0] == "communication")
+
+
+def no_product_beside(of):
+    return sum(
+        end - start
+        for kind, start, end in of
+        if kind == "communication" and not any(k == "compute" and a < end and start < b for k, a, b in of)
+    )
+
+
+def as_one_product(of):
+    products = [bar for bar in of if bar[0] == "compute"]
+    whole = [("compute", min(b[1] for b in products), max(b[2] for b in products))] if products else []
+    return by_counting([bar for bar in of if bar[0] == "communication"] + whole)
+
+
+def ends_with_the_last(of):
+    """Joins the bars of a kind, and takes the end of the one that begins last."""
+    joined = {"communication": [], "compute": []}
+    for kind, start, end in sorted(of, key=lambda bar: bar[1]):
+        row = joined[kind]
+        if row and start <= row[-1][2]:
+            row[-1] = (kind, row[-1][1], end)
+        else:
+            row.append((kind, start, end))
+    return by_counting([bar for row in joined.values() for bar in row])
 
 
 def span(of):
@@ -345,6 +436,11 @@ WRONG = {
         (lambda name: any(w in name for w in COLLECTIVES), "with an underscore, the compiler with a hyphen"),
         (has("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "permute", "psum"), "asked for it: pmax"),
         (lambda name: True, "'reduce_sum.9': you return True"),
+        (
+            lambda name: name.replace("_", "-").startswith(("all-", "reduce-scatter", "collective", "p")),
+            "'pad.6': you return True",
+        ),
+        (lambda name: re.search("reduce|gather", name), "JAX names the all-reduce after the function"),
         (lambda name: name in COLLECTIVES, "'all-reduce.2': you return False"),
         (lambda name: "communication", "expected True or False"),
         (lambda name: None, "on every way through it"),
@@ -365,13 +461,29 @@ WRONG = {
         (shares(first_of_each_device), "you count one collective, the first"),
         (shares(one_last_for_all), "you compare arrivals at different collectives"),
         (shares(waits, lambda ev: sum(waits(ev).values())), "each device's part of all waiting"),
+        (shares(waits, lambda ev: sum(e[3] - e[2] for e in ev)), "you divide by the bars of all devices, added up"),
+        (shares(waits, lambda ev: length(ev) * len(waits(ev))), "you divide by the time of all 3 devices"),
+        (
+            shares(waits, lambda ev: max(e[2] for e in ev) - min(e[2] for e in ev)),
+            "from the first start to the last start",
+        ),
+        (
+            lambda ev: {d: w / sum(e[3] - e[2] for e in ev if e[0] == d) for d, w in waits(ev).items()},
+            "you divide by the device's own bars",
+        ),
+        (lambda ev: {d: round(w / length(ev), 2) for d, w in waits(ev).items()}, "you round; give the share itself"),
+        (shares(lambda ev: waits(ev, last=lambda starts: np.mean([*starts]))), "you measure from the mean arrival"),
         (lambda events: {0: 0.2, 1: 0.1, 2: 0.15}, "expected a dictionary with a share for each of the devices [0, 1]"),
         (lambda events: 0.6, "expected a dictionary"),
         (lambda events: [0.2, 0.1, 0.15], "expected a dictionary"),
         (lambda events: {str(d): v for d, v in waits(events).items()}, "expected a dictionary"),
     ],
     ex09.diagnose: [
-        (chosen(lambda ran, busy, at, first, bar, met: met), "the longest all-reduce: it came first, and waits"),
+        (chosen(lambda ran, busy, at, first, bar, met: met), "the longest all-reduce (it came first, and waits)"),
+        (chosen(lambda ran, busy, at, first, bar, met: -met), "the shortest all-reduce; they need not end together"),
+        (lambda ev: (max(ev, key=lambda e: e[2])[0], last_cause(ev)), "starts the last operation of all"),
+        (by_order(lambda row: len(row)), "runs most operations, and others may begin later"),
+        (by_order(busy), "computes longest, and others may begin later"),
         (chosen(lambda ran, busy, at, first, bar, met: busy), "computes longest, and others may begin later"),
         (chosen(lambda ran, busy, at, first, bar, met: ran), "runs most operations, and others may begin later"),
         (chosen(lambda ran, busy, at, first, bar, met: first), "begins last, and may have little to do"),
@@ -381,6 +493,19 @@ WRONG = {
         (
             late(lambda events, device, found: cause(events, device, "chip")),
             "Device 1 is right; you say 'chip'. It ran 3",
+        ),
+        (
+            late(lambda events, device, found: cause(events, device, "chip")),
+            "more operations come first",
+        ),
+        (late(by_longest), "compare the longest single operations"),
+        (late(by_span), "take the time from the first start to the last end"),
+        (late(by_names), "an operation that runs four times counts four times"),
+        (late(above_the_mean), "compare with the mean"),
+        (late(with_the_meeting), "add up the all-reduce, too"),
+        (
+            late(lambda events, device, found: cause(events, device).replace("chip", "start")),
+            "never say 'chip'",
         ),
         (
             late(lambda events, device, found: "start"),
@@ -399,19 +524,23 @@ WRONG = {
     ],
     ex09.compilations: [
         (len, "every call counts"),
-        (lambda calls: len(set(calls)), "a rate that changes counts"),
+        (lambda calls: len({(*call, type(call[3])) for call in calls}), "a rate that changes counts"),
         (by_comparing, "a program that comes back counts again"),
-        (keys(1, 2, 4), "the shape is part of the key, and missing"),
+        (keys(0, 1, 2, 4), "the rate's value is not in the key, but its dtype is"),
+        (keys(1, 2, 4), "the shape is part of the key, and missing; so is the rate's dtype"),
+        (typed(1, 2, 4), "the shape is part of the key, and missing"),
         (keys(0, 2, 4), "the dtype is part of the key, and missing"),
         (keys(0, 1, 4), "the layout is part of the key, and missing"),
         (keys(0, 1, 2), "the static argument is part of the key, and missing"),
-        (keys(0, 1, 2, 3), "the static argument is part of the key, and missing; the rate is not"),
-        (keys(0, 1, 3, 4), "the layout is part of the key, and missing; the rate is not"),
+        (typed(0, 1, 2, 3), "the static argument is part of the key, and missing; the rate is not"),
+        (typed(0, 1, 3, 4), "the layout is part of the key, and missing; the rate is not"),
         (keys(0), "only one part of the key counts, the shape"),
         (keys(4), "only one part of the key counts, the static argument"),
         (with_shape(lambda shape: shape[0]), "of the shape only the first number counts"),
         (with_shape(lambda shape: shape[-1]), "of the shape only the last number counts"),
         (with_shape(np.prod), "only the size counts"),
+        (with_shape(len), "only the number of axes counts"),
+        (lambda calls: len({(c[0][0], c[1], c[2], c[4]) for c in calls}), "and the rate's dtype is missing"),
         (lambda calls: 1, "count the different keys"),
         (lambda calls: 2, "Of 3 calls (the rate differs) you say 2 compile"),
         (lambda calls: None, "expected a whole number, of compilations"),
@@ -426,6 +555,24 @@ WRONG = {
         (lambda of: span(of) - total(covered(of, "compute")), "in which it does nothing, too"),
         (lambda of: span(of) - summed(of, "compute"), "in which it does nothing, too"),
         (pairs, "that is what is hidden"),
+        (lambda of: round(float(by_counting(of))), "you count whole microseconds"),
+        (lambda of: int(by_counting(of)), "you count whole microseconds"),
+        (
+            lambda of: float(by_counting([(kind, int(start), int(end)) for kind, start, end in of])),
+            "you count whole microseconds",
+        ),
+        (
+            lambda of: total(covered(of, "communication")) - total(covered(of, "compute")),
+            "also what has no sending beside it",
+        ),
+        (each_by_itself, "where two gathers overlap, their time counts twice"),
+        (no_product_beside, "you leave out a gather altogether"),
+        (as_one_product, "there may be gaps"),
+        (ends_with_the_last, "go on to the later of the two ends"),
+        (
+            lambda of: by_counting(of) if any(bar[0] == "compute" for bar in of) else 0,
+            "where nothing is computed all sending is exposed",
+        ),
         (
             lambda of: total(covered(of, "compute", "communication")) - total(covered(of, "communication")),
             "in which it only computes",
@@ -445,21 +592,23 @@ RIGHT = {
         by_stem,
         lambda name: jnp.any(jnp.array([w in name.replace("_", "-") for w in COLLECTIVES])),
         lambda name: sum(map(name.replace("_", "-").count, COLLECTIVES)) > 0,
+        lambda name: re.search("|".join(COLLECTIVES), name.replace("_", "-")),
+        lambda name: int(by_pattern(name)),
     ],
     ex09.waiting_share: [by_arrays, by_sorting, by_split, shares(waits)],
-    ex09.diagnose: [who_waits_least, end_of_work, by_counters, by_arrays_too],
+    ex09.diagnose: [who_comes_last, end_of_work, by_counters, by_arrays_too],
     ex09.compilations: [
         with_a_cache,
         unique_rows,
-        lambda calls: jnp.int32(len({(*call[:3], call[4]): 0 for call in calls})),
-        lambda calls: float(len(Counter(call[:3] + call[4:] for call in calls))),
+        lambda calls: jnp.int32(len({(*call[:3], jnp.asarray(call[3]).dtype, call[4]): 0 for call in calls})),
+        lambda calls: float(len(Counter((*call[:3], type(call[3]), *call[4:]) for call in calls))),
     ],
     ex09.exposed: [by_halves, by_counting, by_subtracting, by_grid],
 }
 
 WORDS = "words = ('all-reduce', 'all-gather', 'reduce-scatter', 'all-to-all', 'permute', 'psum', 'pmax', 'pmin')"
 SWAPPED = WORDS.replace("'all-reduce', 'all-gather'", "'all-gather', 'all-reduce'")
-KEY = "return len({(shape, dtype, layout, training) for shape, dtype, layout, rate, training in calls})"
+KEY = "return len({(shape, dtype, layout, type(rate), training) for shape, dtype, layout, rate, training in calls})"
 MOMENTS = "moments = sorted({moment for kind, start, end in bars for moment in (start, end)})"
 SAME = {
     ex09.is_communication: [
@@ -491,28 +640,29 @@ GUESSES = {
         ],
     ),
     ex09.cold: (
-        {"first call": 1, "second call": 0},
+        {"first call": 1, "second call": 0, "made anew": 1},
         [
-            ((8, 0), "one program serves all eight devices"),
-            ((0, 0), "`new` is a new function"),
-            ((2, 0), "it is compiled once"),
-            ((1, 1), "the second call finds it"),
-            ((1, 8), "the program is kept"),
-            ((2, 2), "the second call finds it"),
+            ((8, 0, 1), "one program serves all eight devices"),
+            ((0, 0, 1), "`new` is a new function"),
+            ((2, 0, 1), "it is compiled once"),
+            ((1, 1, 1), "the second call finds it"),
+            ((1, 8, 1), "the program is kept"),
+            ((2, 2, 1), "the second call finds it"),
+            ((1, 0, 0), "shard_map returns a new function each time"),
         ],
     ),
     ex09.paired: (
-        {"longest device": 68, "shortest device": 68, "sum": 544},
+        {"longest device": 68, "shortest device": 68},
         [
-            ((64, None, None), "the 64 together with the 4"),
-            ((124, None, None), "64 goes with 4"),
-            ((None, 4, None), "the 4 together with the 64"),
-            ((None, 12, None), "4 goes with 64"),
-            ((None, 20, None), "that was before"),
-            ((34, None, None), "two documents of 34 words on average"),
-            ((None, None, 136), "4 times 1, 2, ... 16"),
-            ((None, None, 68), "that is one device's"),
-            ((None, None, 272), "sixteen documents"),
+            ((64, None), "the 64 together with the 4"),
+            ((124, None), "64 goes with 4"),
+            ((72, None), "dealt so that nobody has more"),
+            ((96, None), "dealt like cards"),
+            ((None, 40), "dealt like cards"),
+            ((None, 4), "the 4 together with the 64"),
+            ((None, 12), "4 goes with 64"),
+            ((None, 20), "that was before"),
+            ((34, None), "two documents of 34 words on average"),
         ],
     ),
     ex09.hidden: (
@@ -570,16 +720,18 @@ GUESSES = {
         ],
     ),
     ex09.loops: (
-        {"rate traced": 1, "every third batch 8 rows": 2, "batch grows by 8 rows": 6},
+        {"first rate an integer": 2, "first batch of NumPy": 2, "8, 16, 24 rows, twice": 3, "batch grows by 8 rows": 6},
         [
-            ((6, 2, 6), "the value of a traced argument is not part of the key"),
-            ((0, 2, 6), "the first call compiles"),
-            ((1, 1, 6), "two shapes are two programs"),
-            ((1, 4, 6), "found the second time"),
-            ((1, 3, 6), "found the second time"),
-            ((1, 6, 6), "the two shapes are what counts"),
-            ((1, 2, 1), "each shape is a program of its own"),
-            ((1, 2, 5), "each shape is a program of its own"),
+            ((6, 2, 3, 6), "the value of a traced argument is not part of the key"),
+            ((1, 2, 3, 6), "its dtype is: 1 is an int32"),
+            ((2, 1, 3, 6), "a NumPy array has no layout"),
+            ((2, 6, 3, 6), "only the shape, the dtype and the layout count"),
+            ((2, 2, 1, 6), "three shapes are three programs"),
+            ((2, 2, 6, 6), "found the second time"),
+            ((2, 2, 4, 6), "found the second time"),
+            ((2, 2, 5, 6), "found the second time"),
+            ((2, 2, 3, 1), "each shape is a program of its own"),
+            ((2, 2, 3, 5), "each shape is a program of its own"),
         ],
     ),
     ex09.fills: (

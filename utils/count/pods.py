@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -37,15 +38,23 @@ ENVIRONMENT = {
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",  # it does not limit what can be described
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # else one process at a time, and an error about a lock file for the others
 }
-# Does a compile survive, and can its replica groups be read? Asked in a process of its own, which may die of it.
+# Does a compile survive, can its replica groups be read, and what a v5p hands to its SparseCore? (JAX 0.10.2 reads all
+# but the last of what libtpu 0.0.52 writes.) Asked in a process of its own, which may die of it.
 TRIAL = """
-import jax, numpy as np
+import jax, jax.numpy as jnp, numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-chips = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2").devices
-cut = NamedSharding(Mesh(np.array(chips), ("i",)), P("i"))
-text = jax.jit(lambda x: x.sum(0)).lower(jax.ShapeDtypeStruct((8, 128), "float32", sharding=cut)).compile().as_text()
+
+def compiled(topology, spec, f, *arguments):
+    chips = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
+    cut = NamedSharding(Mesh(np.array(chips), ("i",)), spec)
+    arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=cut) for shape, dtype in arguments]
+    return jax.jit(f).lower(*arguments).compile().as_text()
+
+text = compiled("v5e:2x2", P("i"), lambda x: x.sum(0), ((8, 128), "float32"))
 assert "all-reduce" in text and "replica_groups={}" not in text
+picked = lambda x, i: jnp.take_along_axis(x, i, -1)
+compiled("v5p:2x2x1", P(), picked, ((16, 1024, 128), "float32"), ((16, 1024, 1), "int32"))
 print("it compiles")
 """
 
@@ -60,6 +69,7 @@ class Plan:
     arguments: int = 0  # bytes
     peak: int = 0  # bytes, the most at any moment
     error: str = ""
+    links: dict[int, int] = field(default_factory=dict)  # bytes by the links that they use, where the text tells
 
     @property
     def times(self) -> int:
@@ -96,7 +106,7 @@ def _why_not() -> str:
 
     if not importlib.util.find_spec("libtpu"):
         able = sys.platform == "linux" and os.uname().machine == "x86_64"
-        mend = "pip install libtpu (0.6 GB, Google's terms), then restart" if able else "it exists for Linux on x86-64"
+        mend = f"{_install()} (0.6 GB, Google's terms), then restart" if able else "it exists for Linux on x86-64"
         return f"No libtpu here: {mend}."
     if release_numbers(jax.__version__) < release_numbers(OLDEST):
         return f"JAX {jax.__version__} is too old to compile for TPUs here: {OLDEST} or newer does."
@@ -105,13 +115,29 @@ def _why_not() -> str:
     try:
         found = subprocess.run([sys.executable, "-c", TRIAL], env=quiet, capture_output=True, text=True, timeout=120)
         works = found.stdout == "it compiles\n"
-        how = f"with signal {-found.returncode}" if found.returncode < 0 else (found.stderr.splitlines() or [""])[-1]
+        last = textwrap.shorten((found.stderr.splitlines() or [""])[-1], 120)
+        how = f"with signal {-found.returncode}" if found.returncode < 0 else last
     except subprocess.TimeoutExpired:
         works, how = False, "it did not end"
     if works:
         return ""
     pair = f"libtpu {importlib.metadata.version('libtpu')} and JAX {jax.__version__}"
-    return f"{pair} do not get on: a trial compile failed ({how}). Try pip install --upgrade jax libtpu, then restart."
+    return f"{pair} do not get on: a trial compile failed ({how}). Try {_install()}, then restart."
+
+
+def _install() -> str:
+    """What brings the libtpu that goes with this JAX, as its own package says; where that does not do, a newer pair."""
+    import jax
+
+    newer = 'pip install --upgrade "jax[tpu]"'
+    if release_numbers(jax.__version__) < release_numbers(OLDEST):
+        return newer
+    wanted = [line for line in importlib.metadata.requires("jax") or () if line.startswith("libtpu")]
+    named = re.match(r"libtpu==([\d.]+)\*", wanted[0]) if wanted else None
+    here = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
+    if named and here.startswith(named[1]):
+        return newer
+    return f'pip install "jax[tpu]=={jax.__version__}"'
 
 
 def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | AbstractMesh:
@@ -179,11 +205,14 @@ def _read(lesson: str = "*") -> dict[str, dict]:
 
 def _recorded(lesson: str = "*") -> dict[str, Plan]:
     plans = _read(lesson)["plans"]
-    return {label: Plan(**{**fields, "sent": _pairs(fields["sent"])}) for label, fields in plans.items()}
+    return {label: from_json(fields) for label, fields in plans.items()}
 
 
-def _pairs(sent: dict[str, list[int]]) -> dict[str, tuple[int, int]]:
-    return {kind: (times, size) for kind, (times, size) in sent.items()}
+def from_json(fields: dict[str, Any]) -> Plan:
+    """A plan of `compiled_here`, or of a record: JSON has lists for pairs, and texts for keys."""
+    sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
+    links = {int(number): size for number, size in fields.get("links", {}).items()}
+    return Plan(**{**fields, "sent": sent, "links": links})
 
 
 def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
@@ -196,7 +225,8 @@ def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
     except jax.errors.JaxRuntimeError as error:
         if str(error).startswith("INTERNAL"):  # the program is compiled, and its text cannot be had
             pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
-            raise RuntimeError(f"{pair}. A newer JAX may; the record has the lesson's own programs.") from error
+            why = f"{pair}. Another pair may ({_install()}); the record has the lesson's own programs."
+            raise RuntimeError(why) from error
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
         # Its first sentence, without the many lines that list what takes the place.
@@ -205,11 +235,13 @@ def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
 
 def summary(found: Cost) -> Plan:
     """The same program in fewer numbers, by kind of collective."""
-    times, sizes, beside = Counter(), Counter(), Counter()
+    times, sizes, beside, links = Counter(), Counter(), Counter(), Counter()
     for collective in found:
         times[collective.kind] += collective.times
         sizes[collective.kind] += collective.bytes_sent
         beside[collective.kind] += collective.times * collective.asynchronous
+        if collective.links:
+            links[collective.links] += collective.bytes_sent
     memory = found.memory
     return Plan(
         {kind: (times[kind], sizes[kind]) for kind in sorted(times)},
@@ -217,6 +249,7 @@ def summary(found: Cost) -> Plan:
         found.flops,
         memory.arguments if memory else 0,
         memory.peak if memory else 0,
+        links={number: links[number] for number in sorted(links)},
     )
 
 

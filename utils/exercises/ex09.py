@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -77,6 +78,7 @@ cold = Prediction(
             2: "it is compiled once, and then run",
         },
         "second call": dict.fromkeys((1, 2, 8), "the program is kept, and the second call finds it"),
+        "made anew": {0: "shard_map returns a new function each time, and for a new function nothing is kept"},
     },
 )
 paired = Prediction(
@@ -88,17 +90,15 @@ paired = Prediction(
             124 / 68: "the two longest are no longer together: 64 goes with 4",
             120 / 68: "the two longest are no longer together: 64 goes with 4",
             1 / 2: "a device has two documents of 34 words on average",
+            72 / 68: "the sum of all is 8 times 68, and it can be dealt so that nobody has more",
+            96 / 68: "that is dealt like cards, in their order; 64 goes with 4, not with 32",
         },
         "shortest device": {
             4 / 68: "a device has two documents: the 4 together with the 64",
+            40 / 68: "that is dealt like cards, in their order; 4 goes with 64, not with 36",
             12 / 68: "the two shortest are no longer together: 4 goes with 64",
             20 / 68: "that was before; the mend takes from the longest and gives to the shortest",
             1 / 2: "a device has two documents of 34 words on average",
-        },
-        "sum": {
-            1 / 4: "the lengths are 4 times 1, 2, ... 16",
-            1 / 8: "that is one device's",
-            1 / 2: "there are sixteen documents of 34 words on average",
         },
     },
 )
@@ -161,7 +161,7 @@ warm = Prediction(
     },
 )
 STATIC = "a static value is built into the program, so each of the six values is a program of its own"
-KEPT = "the program for 8 rows is kept, too, and found the second time"
+KEPT = "each program is kept, and found the second time"
 SHAPES = "each shape is a program of its own, and here are six"
 SAME_RATE = "with one static value there is one program; the batches are traced, and only their shape counts"
 suspects = Prediction(
@@ -180,12 +180,19 @@ loops = Prediction(
     "compilations",
     {},
     {
-        "rate traced": {6: "the value of a traced argument is not part of the key", 0: "the first call compiles"},
-        "every third batch 8 rows": {
-            1 / 2: "two shapes are two programs",
+        "first rate an integer": {
+            1 / 2: "its value is not part of the key, but its dtype is: 1 is an int32, 0.1 a float32",
+            3: "the value of a traced argument is not part of the key, only its dtype",
+        },
+        "first batch of NumPy": {
+            1 / 2: "a NumPy array has no layout, so it needs another program than one that is placed",
+            3: "the batches are traced; only the shape, the dtype and the layout count",
+        },
+        "8, 16, 24 rows, twice": {
+            1 / 3: "three shapes are three programs",
             2: KEPT,
-            3 / 2: KEPT,
-            3: "the rate is traced, and a program is kept: the two shapes are what counts",
+            4 / 3: KEPT,
+            5 / 3: KEPT,
         },
         "batch grows by 8 rows": {1 / 6: SHAPES, 2 / 6: SHAPES, 5 / 6: SHAPES},
     },
@@ -217,10 +224,18 @@ def _judge_is_communication(answer):
         "pmin.3": (True, "JAX names the all-reduce after the function that asked for it: pmin"),
         "broadcast_in_dim.4": (False, "a device repeats its own numbers; nobody sends them"),
         "copy.5": (False, "a device copies its own array to another place of its memory"),
+        "pad.6": (False, "a device adds an edge to its own array"),
         "wrapped_tanh": (False, "each number by itself"),
     }
+    found = {name: answer(name) for name in names}
+    matched = any(isinstance(got, re.Match) for got in found.values())
     for name, (want, why) in names.items():
-        got = flag(answer(name), said=f"For {name!r} you return")
+        got = found[name]
+        if matched and (got is None or isinstance(got, re.Match)):  # what re.search gives says yes or no, too
+            got = got is not None
+        elif isinstance(got, (int, np.integer)) and got in (0, 1):
+            got = bool(got)
+        got = flag(got, said=f"For {name!r} you return")
         if got != want:
             kind = "communication" if want else "compute"
             raise Wrong(f"{name!r}: you return {got}, and it is {kind}: {why}.")
@@ -240,7 +255,7 @@ Step = Sequence[tuple[int, str, float, float]]
 
 # Fabricated, in microseconds: (device, name, start, end), in no order, with times in which a device does nothing, and
 # collectives that do not end together. By hand, of the first: at the all-gather the last arrives at 130, at the all-reduce at
-# 200; device 0 waits 40 + 0, device 1 0 + 20, device 2 20 + 10 of the 200 from 40 on. Of the second: device 1 waits 10 of 25.
+# 200; device 0 waits 40 + 0, device 1 0 + 20, device 2 20 + 10 of the 200 from 40 on. Of the second: device 1 waits 10 of 30.
 MEETINGS: list[tuple[Step, dict[int, float]]] = [
     (
         [
@@ -261,8 +276,8 @@ MEETINGS: list[tuple[Step, dict[int, float]]] = [
         {0: 0.2, 1: 0.1, 2: 0.15},
     ),
     (
-        [(1, "dot.1", 5, 14), (1, "all-reduce.9", 15, 29), (0, "dot.1", 10, 25), (0, "all-reduce.9", 25, 30)],
-        {0: 0.0, 1: 0.4},
+        [(1, "dot.1", 5, 14), (1, "all-reduce.9", 15, 34), (0, "dot.1", 10, 25), (0, "all-reduce.9", 25, 35)],
+        {0: 0.0, 1: 1 / 3},
     ),
 ]
 
@@ -362,6 +377,30 @@ def _waiting_slips(events: Step) -> list[tuple[list[float], str]]:
             "you compare arrivals at different collectives; look at each by its name",
         ),
         (shares(waited.get, lambda d: sum(waited.values())), "that is each device's part of all waiting"),
+        (
+            shares(waited.get, lambda d: sum(e[3] - e[2] for e in events)),
+            "you divide by the bars of all devices, added up; the step is from the first start to the last end",
+        ),
+        (
+            shares(waited.get, lambda d: length * len(devices)),
+            f"you divide by the time of all {len(devices)} devices; a device's share is of its own step, {length:g}",
+        ),
+        (
+            shares(waited.get, lambda d: max(e[2] for e in events) - min(e[2] for e in events)),
+            "you divide by the time from the first start to the last start; the step lasts to the last end",
+        ),
+        (
+            shares(waited.get, lambda d: _bars(events, d, True) + _bars(events, d, False)),
+            "you divide by the device's own bars; the share of the whole step is asked",
+        ),
+        *(
+            ([round(share, digits) for share in shares(waited.get)], "you round; give the share itself")
+            for digits in (1, 2, 3)
+        ),
+        (
+            shares(waits(until=np.mean)),
+            "you measure from the mean arrival; a device waits until the last one",
+        ),
     ]
 
 
@@ -462,6 +501,27 @@ STEPS = [
         ),
         (4, "data"),
     ),
+    # Device 2, at 66: two operations, 35 long; the others 38 and 37. Its first one is the longest of all, and before its
+    # second it was held up, so it took longest from its first start on.
+    (
+        _step(
+            d0=[(0, 20), (20, 38), (40, 90)],
+            d1=[(3, 22), (22, 40), (44, 90)],
+            d2=[(6, 30), (55, 66), (66, 90)],
+        ),
+        (2, "start"),
+    ),
+    # Device 6, at 72: one operation, four times, 38 long; the others ran two before and one after. They do not end
+    # together: device 7's all-reduce is the shortest, device 5's ends last, and device 5's update starts last of all.
+    (
+        [
+            *((6, "dot.1", *bar) for bar in [(30, 40), (42, 50), (50, 58), (60, 72)]),
+            (6, "all-reduce.7", 72, 84),
+            *((5, *bar) for bar in [("dot.1", 0, 20), ("dot.2", 20, 39), ("all-reduce.7", 45, 85), ("add.3", 86, 90)]),
+            *((7, *bar) for bar in [("all-reduce.7", 71, 82), ("dot.2", 25, 44), ("add.3", 83, 84), ("dot.1", 5, 25)]),
+        ],
+        (6, "data"),
+    ),
 ]
 CAUSES = ("data", "chip", "start")
 
@@ -483,8 +543,11 @@ def _judge_diagnose(answer):
     if found == wanted:
         return
 
-    def pick(rule: Callable[[Step, int], float]) -> list[int]:
-        return [max(sorted({e[0] for e in events}), key=lambda d: rule(events, d)) for events, _ in STEPS]
+    def pick(rule: Callable[[Step, int], float], in_order: bool = True) -> list[int]:
+        """The device with most; among equals the lowest, or the first in the list."""
+        devices = [dict.fromkeys(e[0] for e in events) for events, _ in STEPS]
+        chosen = zip(STEPS, devices, strict=True)
+        return [max(sorted(d) if in_order else d, key=lambda one: rule(events, one)) for (events, _), d in chosen]
 
     def own(events: Step, device: int, compute: bool = True) -> list[tuple[float, float]]:
         return [(s, e) for d, name, s, e in events if d == device and ("all-reduce" in name) != compute]
@@ -494,23 +557,40 @@ def _judge_diagnose(answer):
     mine = own(STEPS[at][0], device)
     ran = f"it ran {len(mine)} operations, {sum(e - s for s, e in mine):g} µs in all"
     if [said[0] for said in found] != [want[0] for want in wanted]:
-        slips = [
+        rules: list[tuple[Callable[[Step, int], float], str]] = [
             (
-                pick(lambda ev, d: sum(e - s for s, e in own(ev, d, False))),
-                "has the longest all-reduce: it came first, and waits",
+                (lambda ev, d: sum(e - s for s, e in own(ev, d, False))),
+                "has the longest all-reduce (it came first, and waits)",
             ),
-            (pick(lambda ev, d: sum(e - s for s, e in own(ev, d))), "computes longest, and others may begin later"),
-            (pick(lambda ev, d: len(own(ev, d))), "runs most operations, and others may begin later or be slower"),
-            (pick(lambda ev, d: min(own(ev, d))[0]), "begins last, and may have little to do"),
-            (pick(lambda ev, d: -min(own(ev, d))[0]), "begins first"),
-            (pick(lambda ev, d: max(e - s for s, e in own(ev, d))), "has the longest single bar"),
-            (pick(lambda ev, d: max(e - s for s, e in own(ev, d, False) + own(ev, d))), "has the longest single bar"),
             (
-                pick(lambda ev, d: own(ev, d, False)[0][0] - min(own(ev, d))[0]),
+                (lambda ev, d: -sum(e - s for s, e in own(ev, d, False))),
+                "has the shortest all-reduce; they need not end together",
+            ),
+            (
+                (lambda ev, d: own(ev, d, False)[0][1]),
+                "ends its all-reduce last, and need not be the last to start it",
+            ),
+            (
+                (lambda ev, d: max(s for s, _ in own(ev, d, False) + own(ev, d))),
+                "starts the last operation of all; work may follow the all-reduce",
+            ),
+            (
+                (lambda ev, d: max(e for _, e in own(ev, d, False) + own(ev, d))),
+                "ends the last operation of all; work may follow the all-reduce",
+            ),
+            ((lambda ev, d: sum(e - s for s, e in own(ev, d))), "computes longest, and others may begin later"),
+            ((lambda ev, d: len(own(ev, d))), "runs most operations, and others may begin later or be slower"),
+            ((lambda ev, d: min(own(ev, d))[0]), "begins last, and may have little to do"),
+            ((lambda ev, d: -min(own(ev, d))[0]), "begins first"),
+            ((lambda ev, d: max(e - s for s, e in own(ev, d))), "has the longest single bar"),
+            ((lambda ev, d: max(e - s for s, e in own(ev, d, False) + own(ev, d))), "has the longest single bar"),
+            (
+                (lambda ev, d: own(ev, d, False)[0][0] - min(own(ev, d))[0]),
                 "takes longest from its first start to its all-reduce, and others may begin later",
             ),
         ]
-        why = explained([said[0] for said in found], slips) or "is not the one that the others wait for"
+        slips = [(pick(rule, in_order), words) for rule, words in rules for in_order in (True, False)]
+        why = explained([said[0] for said in found], slips, most=4) or "is not the one that the others wait for"
         if device == last:
             raise Wrong(
                 f"You return device {device}, which is right, and {cause!r}; {ran}. In another step you name another."
@@ -518,7 +598,74 @@ def _judge_diagnose(answer):
         raise Wrong(f"You return device {device}, which {why}. Who is the last at the all-reduce?")
     others = [own(STEPS[at][0], d) for d in sorted({e[0] for e in STEPS[at][0]}) if d != device]
     beside = ", ".join(f"{len(bars)} ({sum(e - s for s, e in bars):g} µs)" for bars in others)
-    raise Wrong(f"Device {device} is right; you say {cause!r}. {ran.capitalize()}; the others: {beside}.")
+    why = explained([CAUSES.index(said) for _, said in found], _cause_slips())
+    raise Wrong(
+        f"Device {device} is right; you say {cause!r}. {ran.capitalize()}; the others: {beside}.{why and f' {why[0].upper()}{why[1:]}.'}"
+    )
+
+
+def _cause_slips() -> list[tuple[list[int], str]]:
+    """What a slip in the cause gives for each step, by its place in CAUSES, and what to call it."""
+
+    def causes(
+        more: Callable[[float, list[float]], bool] = lambda mine, others: mine > max(others),
+        longer: Callable[[float, list[float]], bool] = lambda mine, others: mine > max(others),
+        number_of: Callable[[list], float] = len,
+        time_of: Callable[[list], float] = lambda bars: sum(e - s for _, s, e in bars),
+        all_reduce: bool = False,
+        first: int = 0,
+    ) -> list[int]:
+        found = []
+        for events, (last, _) in STEPS:
+            rows: dict[int, list] = {event[0]: [] for event in events}
+            for device, name, start, end in events:
+                if all_reduce or "all-reduce" not in name:
+                    rows[device].append((name, start, end))
+            met = []
+            for of, beats in ((number_of, more), (time_of, longer)):
+                mine, *others = (of(rows[d]) for d in sorted(rows, key=lambda d: d != last))
+                met.append(beats(mine, others))
+            found.append(first if met[first] else 1 - first if met[1 - first] else 2)
+        return found
+
+    def most(mine: float, others: list[float]) -> bool:
+        return mine >= max(others)
+
+    def above_mean(mine: float, others: list[float]) -> bool:
+        return mine > np.mean([mine, *others])
+
+    def some(mine: float, others: list[float]) -> bool:
+        return mine > min(others)
+
+    alike = "you let a tie pass; more than any other is asked"
+    return [
+        (causes(more=most), alike),
+        (causes(longer=most), alike),
+        (causes(more=most, longer=most), alike),
+        (causes(first=1), "you ask for the longer time first; more operations come first"),
+        (causes(more=above_mean, longer=above_mean), "you compare with the mean; more than any other is asked"),
+        (causes(more=some, longer=some), "you compare with the device that has least; more than any other is asked"),
+        (causes(all_reduce=True), "you add up the all-reduce, too"),
+        (
+            causes(time_of=lambda bars: max(e - s for _, s, e in bars)),
+            "you compare the longest single operations; add them up",
+        ),
+        (
+            causes(time_of=lambda bars: sum(e - s for _, s, e in bars) / len(bars)),
+            "you compare the mean of the operations; add them up",
+        ),
+        (
+            causes(time_of=lambda bars: max(e for *_, e in bars) - min(s for _, s, _ in bars)),
+            "you take the time from the first start to the last end, also that in which nothing runs",
+        ),
+        (
+            causes(number_of=lambda bars: len({name for name, *_ in bars})),
+            "you count the names; an operation that runs four times counts four times",
+        ),
+        (causes(more=lambda mine, others: False), "you never say 'data'"),
+        (causes(longer=lambda mine, others: False), "you never say 'chip'"),
+        (causes(longer=lambda mine, others: True), "you never say 'start'"),
+    ]
 
 
 @exercise(
@@ -553,6 +700,7 @@ CALLS: list[tuple[str, list[Call], int]] = [
     ("the dtype", [BASE, (*BASE[:1], "int32", *BASE[2:])], 2),
     ("the layout", [BASE, (*BASE[:2], "whole", *BASE[3:])], 2),
     ("the rate", [BASE, (*BASE[:3], 0.4, True), (*BASE[:3], 0.3, True)], 1),
+    ("the type of the rate", [BASE, (*BASE[:3], 2, True), (*BASE[:3], 3, True)], 2),
     ("the static argument", [BASE, (*BASE[:4], False)], 2),
     ("nothing", [BASE, BASE, BASE], 1),
     ("the call in between", [BASE, (*BASE[:4], False), BASE], 2),
@@ -561,16 +709,18 @@ CALLS: list[tuple[str, list[Call], int]] = [
 
 
 def _judge_compilations(answer):
-    cases = [*CALLS, ("all of them in a row", [call for _, calls, _ in CALLS for call in calls], 9)]
+    cases = [*CALLS, ("all of them in a row", [call for _, calls, _ in CALLS for call in calls], 10)]
     found = [number(answer(list(calls)), "a whole number, of compilations", whole=True) for _, calls, _ in cases]
     if found == [want for *_, want in cases]:
         return
 
-    def count(key: Callable[[Call], object]) -> list[int]:
-        return [len({key(call) for call in calls}) for _, calls, _ in cases]
+    def count(key: Callable[[Call], object], dtype: bool = True) -> list[int]:
+        return [len({(key(call), dtype and type(call[3])) for call in calls}) for _, calls, _ in cases]
 
     def compare(key: Callable[[Call], object]) -> list[int]:
-        return [1 + sum(key(a) != key(b) for a, b in pairwise(calls)) for _, calls, _ in cases]
+        return [
+            1 + sum((key(a), type(a[3])) != (key(b), type(b[3])) for a, b in pairwise(calls)) for _, calls, _ in cases
+        ]
 
     kept = (0, 1, 2, 4)
     names = ("the shape", "the dtype", "the layout", "the rate", "the static argument")
@@ -580,12 +730,22 @@ def _judge_compilations(answer):
             "every call counts; a program that was compiled is kept and used again",
         ),
         (count(lambda c: c), "a rate that changes counts. It is traced, so its value is not part of the key"),
+        (
+            count(lambda c: (*c[:3], c[4]), dtype=False),
+            "the rate's value is not in the key, but its dtype is: 2 is an int32, 0.5 a float32",
+        ),
         (compare(lambda c: (*c[:3], c[4])), "a program that comes back counts again; every program is kept"),
-        (count(lambda c: (c[0][0], *c[1:3], c[4])), "of the shape only the first number counts"),
-        (count(lambda c: (c[0][-1], *c[1:3], c[4])), "of the shape only the last number counts"),
-        (count(lambda c: (np.prod(c[0]), *c[1:3], c[4])), "of the shape only the size counts: (1, 2) is not (2, 1)"),
-        (count(lambda c: (tuple(sorted(c[0])), *c[1:3], c[4])), "of the shape the order is lost: (1, 2) is not (2, 1)"),
     ]
+    of_shape: list[tuple[Callable[[tuple[int, ...]], object], str]] = [
+        (lambda shape: shape[0], "of the shape only the first number counts"),
+        (lambda shape: shape[-1], "of the shape only the last number counts"),
+        (np.prod, "of the shape only the size counts: (1, 2) is not (2, 1)"),
+        (lambda shape: tuple(sorted(shape)), "of the shape the order is lost: (1, 2) is not (2, 1)"),
+        (len, "of the shape only the number of axes counts"),
+    ]
+    for of, words in of_shape:
+        for dtype, more in ((True, ""), (False, "; and the rate's dtype is missing")):
+            slips.append((count(lambda c, of=of: (of(c[0]), *c[1:3], c[4]), dtype), words + more))
     for left_out in kept:
         rest = [i for i in range(5) if i != left_out]
         slips += [
@@ -594,27 +754,32 @@ def _judge_compilations(answer):
                 f"{names[left_out]} is part of the key, and missing",
             ),
             (
+                count(lambda c, k=rest: tuple(c[i] for i in k if i != 3), dtype=False),
+                f"{names[left_out]} is part of the key, and missing; so is the rate's dtype",
+            ),
+            (
                 count(lambda c, k=rest: tuple(c[i] for i in k)),
                 f"{names[left_out]} is part of the key, and missing; the rate is not",
             ),
-            (count(lambda c, i=left_out: c[i]), f"only one part of the key counts, {names[left_out]}"),
+            (count(lambda c, i=left_out: c[i], dtype=False), f"only one part of the key counts, {names[left_out]}"),
         ]
     at = next(i for i, (_, _, want) in enumerate(cases) if found[i] != want)
     differs, calls, _ = cases[at]
     why = explained(found, slips) or "count the different keys, each one once"
-    raise Wrong(f"Of {len(calls)} calls ({differs} differs) you say {found[at]} compile: {why}.")
+    how = differs if differs.startswith("all") else f"{differs} differs"
+    raise Wrong(f"Of {len(calls)} calls ({how}) you say {found[at]} compile: {why}.")
 
 
 @exercise(
     _judge_compilations,
-    "A set holds each thing once. What of a call is in the key: shape, dtype, layout, the static argument; not the rate.",
+    "A set holds each thing once. What of a call is in the key: shape, dtype, layout, the static argument; and of the rate, which is traced, what is in the key of every traced argument?",
 )
 def compilations(calls):
     """Return how many calls compile. A call: (shape, dtype, layout, rate, training).
 
     The rate is a traced argument, training a static one.
     """
-    return len({(shape, dtype, layout, training) for shape, dtype, layout, rate, training in calls})
+    return len({(shape, dtype, layout, type(rate), training) for shape, dtype, layout, rate, training in calls})
 
 
 Bars = Sequence[tuple[str, float, float]]
@@ -635,6 +800,18 @@ OVERLAPS: list[tuple[str, Bars, float]] = [
     ("a gap", [("communication", 3.5, 4), ("compute", 6, 10), ("communication", 12, 13)], 1.5),
     ("nothing to send", [("compute", 1, 6)], 0),
     ("a gather that goes on after a product", [("communication", 9, 64), ("compute", 3, 40)], 24),
+    ("nothing to compute", [("communication", 2, 9)], 7),
+    (
+        "short bars inside of long ones",
+        [
+            ("compute", 30, 50),
+            ("communication", 0, 28),
+            ("compute", 32, 36),
+            ("communication", 4, 9),
+            ("communication", 40, 61.5),
+        ],
+        39.5,
+    ),
 ]
 
 
@@ -671,8 +848,69 @@ def _judge_exposed(answer):
     def length(bars: Bars) -> float:
         return max(bar[2] for bar in bars) - min(bar[1] for bar in bars)
 
+    def overlap(start: float, end: float, stretches: list[tuple[float, float]]) -> float:
+        return sum(max(0.0, min(end, until) - max(start, since)) for since, until in stretches)
+
+    def parts(bars: Bars, kind: str) -> list[tuple[float, float]]:
+        return [(start, end) for k, start, end in bars if k == kind]
+
+    def each_gather(bars: Bars) -> float:
+        """Each gather by itself, less what any product covers of it."""
+        alone = 0.0
+        for gather in (bar for bar in bars if bar[0] == "communication"):
+            products = [bar for bar in bars if bar[0] == "compute"]
+            alone += _covered([gather, *products], *both) - _covered(products, "compute")
+        return alone
+
+    def whole(bars: Bars, *kinds: str) -> float:
+        return _covered([(kind, int(start), int(end)) for kind, start, end in bars], *kinds)
+
+    def untouched(bars: Bars) -> float:
+        products = parts(bars, "compute")
+        return sum(end - start for start, end in parts(bars, "communication") if not overlap(start, end, products))
+
+    def hull(bars: Bars) -> float:
+        products = parts(bars, "compute") or [(0.0, 0.0)]
+        one = [("compute", min(start for start, _ in products), max(end for _, end in products))]
+        gathers = [bar for bar in bars if bar[0] == "communication"]
+        return _covered([*gathers, *one], *both) - _covered(one, "compute")
+
+    def joined(bars: Bars, order: bool = True, longest: bool = False) -> float:
+        """Bars of a kind joined to stretches: in order or not, a short one inside a long one ends it or not."""
+        found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in both}
+        for kind in both:
+            for start, end in sorted(parts(bars, kind)) if order else parts(bars, kind):
+                if found[kind] and found[kind][-1][0] <= start <= found[kind][-1][1]:
+                    before = found[kind].pop()
+                    start, end = before[0], max(before[1], end) if longest else end
+                found[kind].append((start, end))
+        return sum(end - start - overlap(start, end, found["compute"]) for start, end in found["communication"])
+
     both = ("compute", "communication")
+    right = each(lambda b: _covered(b, *both) - _covered(b, "compute"))
     slips = [
+        *((each_to(right), "you count whole microseconds") for each_to in (np.round, np.floor, np.ceil)),
+        (
+            each(lambda b: whole(b, *both) - whole(b, "compute")),
+            "you count whole microseconds",
+        ),
+        (
+            each(lambda b: _covered(b, "communication") - _covered(b, "compute")),
+            "you subtract all computing, also what has no sending beside it",
+        ),
+        (
+            each(lambda b: max(0.0, _covered(b, "communication") - _covered(b, "compute"))),
+            "you subtract all computing, also what has no sending beside it",
+        ),
+        (each(each_gather), "where two gathers overlap, their time counts twice"),
+        (each(untouched), "you leave out a gather altogether where a product runs beside a part of it"),
+        (each(hull), "you take the products as one, from the first start to the last end; there may be gaps"),
+        (each(lambda b: joined(b)), "a short bar inside a long one ends before it; go on to the later of the two ends"),
+        (each(lambda b: joined(b, order=False, longest=True)), "you join the bars in the order of the list; sort them"),
+        (
+            [value if parts(b, "compute") else 0.0 for value, (_, b, _) in zip(right, OVERLAPS, strict=True)],
+            "where nothing is computed all sending is exposed",
+        ),
         (each(lambda b: summed(b, "communication")), "you add up all sending, also what a product hides"),
         (each(lambda b: _covered(b, "communication")), "you count all time in which it sends, also beside a product"),
         (

@@ -30,13 +30,13 @@ def rings(lines: dict[str, Any]) -> Picture:
             closed = len(line) > 2 and abs(line[-1] - line[0]).sum() == 1
             color, path = COLORS[i % len(COLORS)], np.vstack([line, line[:1]]) if closed else line
             axes.plot(*path.T, color=color, linewidth=4, zorder=1)
-            axes.scatter(*line.T, s=260, color="white", edgecolors=color, linewidth=2.5)
+            axes.scatter(*line.T, s=260, color="white", edgecolors=color, linewidth=2.5, clip_on=False)
             for number, (x, y) in enumerate(line):
                 axes.text(x, y, str(number), ha="center", va="center_baseline", fontsize=10)
             turns = ", ".join(f"({x}, {y})" for x, y in _corners(line))
             said.append(f"{title if i == 0 else 'then'}: {turns}{', and back to the first' if closed else ''}")
         axes.set_title(title, fontsize=10)
-        axes.margins(0.08)
+        axes.margins(0.12)
         axes.set_aspect("equal")
         axes.set_axis_off()
     return Picture(figure, f"Lines through a grid of chips, by their corners. {'; '.join(said)}.")
