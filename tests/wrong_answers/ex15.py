@@ -289,7 +289,7 @@ GUESSES = {
     ),
     ex15.passed: (
         "100",
-        [("20", "not yet what follows what"), ("300", "within some 80 steps"), ("never", "up to 128 characters")],
+        [("20", "not yet what follows what"), ("300", "long before"), ("never", "up to 128 characters")],
     ),
     ex15.cache_share: (
         2097152 / 835584,

@@ -26,7 +26,7 @@ passed = Choice(
     {
         "20": "by then it has learned which characters are common, and not yet what follows what",
         "100": "",
-        "300": "the table of pairs looks at one character only; a network has that within some 80 steps",
+        "300": "the table of pairs looks at one character only; a network has that long before",
         "never": "the network sees up to 128 characters, the table one",
     },
     moment=True,
