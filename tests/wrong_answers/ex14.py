@@ -2,25 +2,331 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+from fractions import Fraction
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from utils.exercises import ex14
 
+
+def pmean(value):
+    return jax.lax.pmean(value, "expert")
+
+
+def psum(value):
+    return jax.lax.psum(value, "expert")
+
+
+def queue(key):
+    """Places by counting, with another rule for who goes first: key(gate, token) is smaller for those in front."""
+
+    def places(expert, gate):
+        found = np.zeros(len(gate), int)
+        taken = defaultdict(int)
+        for t in sorted(range(len(gate)), key=lambda t: key(gate[t], t)):
+            found[t] = taken[expert[t]]
+            taken[expert[t]] += 1
+        return found
+
+    return places
+
+
+def by_sorting(expert, gate):
+    order = np.lexsort((np.arange(len(gate)), -gate, expert))
+    found = np.empty(len(gate), int)
+    starts = np.searchsorted(expert[order], expert[order])
+    found[order] = np.arange(len(gate)) - starts
+    return found
+
+
+def by_running_sum(expert, gate):
+    order = jnp.argsort(-jnp.asarray(gate), stable=True)
+    chosen = jax.nn.one_hot(jnp.asarray(expert), 8)[order]
+    earlier = ((jnp.cumsum(chosen, axis=0) - chosen) * chosen).sum(axis=1)
+    return jnp.zeros(len(gate)).at[order].set(earlier)
+
+
+def running_sum_unsorted_back(expert, gate):
+    order = np.argsort(-gate, kind="stable")
+    chosen = np.eye(8)[expert][order]
+    return ((np.cumsum(chosen, axis=0) - chosen) * chosen).sum(axis=1).astype(int)
+
+
+def ranks(expert, gate):
+    return np.argsort(np.argsort(-gate, kind="stable"), kind="stable")
+
+
+def seats_of(tokens, experts, k, factor, n):
+    return experts * math.ceil(factor * k * tokens / experts)
+
+
+def sent(times=4, share=lambda n: (n - 1) / n, seats=seats_of):
+    def sent_per_step(tokens, width, experts, k, factor, n, size):
+        return times * share(n) * seats(tokens, experts, k, factor, n) * width * size
+
+    return sent_per_step
+
+
+def balance(outer=lambda v: v, share=lambda v: v, probability=lambda v: v, experts=lambda p: p.shape[1]):
+    def whole_balance(p, choice):
+        return outer(experts(p) * (share(choice.mean(axis=0)) * probability(p.mean(axis=0))).sum())
+
+    return whole_balance
+
+
+def gathered_balance(p, choice):
+    p, choice = (jax.lax.all_gather(v, "expert", tiled=True) for v in (p, choice))
+    return p.shape[1] * (choice.mean(axis=0) * p.mean(axis=0)).sum()
+
+
+def written(mode, change=lambda e, c, capacity: (e, c)):
+    def fill(x, expert, place, capacity, experts):
+        slots = jnp.zeros((experts, capacity, x.shape[1]), x.dtype)
+        return getattr(slots.at[change(expert, place, capacity)], mode)(x)
+
+    return fill
+
+
+def in_a_row(method):
+    def fill(x, expert, place, capacity, experts):
+        slots = jnp.zeros((experts * capacity, x.shape[1]), x.dtype)
+        return getattr(slots.at[expert * capacity + place], method)(x).reshape(experts, capacity, -1)
+
+    return fill
+
+
+def by_products(x, expert, place, capacity, experts):
+    seats = jax.nn.one_hot(expert, experts)[:, :, None] * jax.nn.one_hot(place, capacity)[:, None]
+    return jnp.einsum("txc,td->xcd", seats, x)
+
+
+def by_index(x, expert, place, capacity, experts):
+    who = jnp.full((experts, capacity), len(x)).at[expert, place].set(jnp.arange(len(x)))
+    return jnp.concatenate([x, jnp.zeros_like(x[:1])])[who]
+
+
+def in_a_longer_row(x, expert, place, capacity, experts):
+    row = jnp.where(place < capacity, expert * capacity + place, experts * capacity)
+    slots = jnp.zeros((experts * capacity + 1, x.shape[1]), x.dtype).at[row].set(x)
+    return slots[:-1].reshape(experts, capacity, x.shape[1])
+
+
+def by_broadcast(x, expert, place, capacity, experts):
+    here = (expert == jnp.arange(experts)[:, None, None]) & (place == jnp.arange(capacity)[:, None])
+    return jnp.where(here[..., None], x, 0).sum(axis=2)
+
+
+def one_by_one(x, expert, place, capacity, experts):
+    slots = jnp.zeros((experts, capacity, x.shape[1]))
+    for t in range(len(x)):
+        here = (jnp.arange(experts) == expert[t])[:, None] & (jnp.arange(capacity) == place[t])
+        slots = jnp.where(here[:, :, None], x[t], slots)
+    return slots
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
-    ex14.bytes_of_part: [
-        (lambda rows, columns: 4 * rows * columns, "That is the whole array"),
-        (lambda rows, columns: rows * columns // 8, "how many bytes has a float32?"),
+    ex14.seats_per_expert: [
+        (lambda b, n, e, k, f: math.ceil(f * b / n / e), "each token chooses k experts"),
+        (lambda b, n, e, k, f: math.ceil(f * k * b / e), "that is for the tokens of all devices"),
+        (lambda b, n, e, k, f: n * math.ceil(f * k * b / n / e), "for all groups together"),
+        (lambda b, n, e, k, f: int(f * k * b / n / e), "you round down"),
+        (lambda b, n, e, k, f: f * k * b // n // e, "you round down"),
+        (lambda b, n, e, k, f: round(f * k * b / n / e), "you round to the nearest"),
+        (lambda b, n, e, k, f: f * k * b / n / e, "seats are whole; round up"),
+        (lambda b, n, e, k, f: math.ceil(k * b / n / e), "the capacity factor is missing"),
+        (lambda b, n, e, k, f: math.ceil(f * k * b / n), "the seats of all experts together"),
+        (lambda b, n, e, k, f: math.ceil(f * b / n / e / k), "the more experts a token chooses"),
+        (lambda b, n, e, k, f: math.ceil(f * math.ceil(k * b / n / e)), "you round up twice"),
+        (lambda b, n, e, k, f: f * math.ceil(k * b / n / e), "you round the even share up"),
+        (lambda b, n, e, k, f: k * math.ceil(f * b / n / e), "before you multiply by k"),
+        (lambda b, n, e, k, f: int(f * k * b / n / e) + 1, "also where nothing had to be rounded"),
+        (lambda b, n, e, k, f: math.ceil(f * k * b / n / n), "the number of devices where that of the experts"),
+    ],
+    ex14.places: [
+        (lambda expert, gate: by_sorting(expert, gate) + 1, "counted from 1"),
+        (queue(lambda g, t: t), "first come, first seated"),
+        (queue(lambda g, t: (g, t)), "begins with the smallest gate"),
+        (queue(lambda g, t: (g, -t)), "turned round: the largest gate is last"),
+        (queue(lambda g, t: (-g, -t)), "there the later token goes first"),
+        (ranks, "one queue of all tokens"),
+        (lambda expert, gate: np.argsort(-gate, kind="stable"), "the tokens in the order of the queue"),
+        (lambda expert, gate: np.argsort(gate, kind="stable"), "smallest first"),
+        (
+            lambda expert, gate: ((expert[:, None] == expert) & (gate > gate[:, None])).sum(axis=1),
+            "two tokens share a place",
+        ),
+        (
+            lambda expert, gate: ((expert[:, None] == expert) & (gate >= gate[:, None])).sum(axis=1),
+            "and each counts itself",
+        ),
+        (lambda expert, gate: np.bincount(expert)[expert], "the lengths of the queues"),
+        (running_sum_unsorted_back, "how many of these go before it?"),
+        (lambda expert, gate: gate, "expected 17 whole numbers"),
+    ],
+    ex14.sent_per_step: [
+        (sent(times=3), "three is the first layer's number"),
+        (sent(times=2), "that is forward alone"),
+        (sent(times=1), "that is one all-to-all"),
+        (sent(share=lambda n: 1), "a device keeps what is for its own experts"),
+        (sent(share=lambda n: n - 1), "each device gets another n-th"),
+        (sent(share=lambda n: 1 / n), "that is what goes to one device"),
+        (sent(times=8), "an all-reduce's share"),
+        (sent(seats=lambda t, x, k, f, n: k * t), "you count tokens and not seats"),
+        (sent(seats=lambda t, x, k, f, n: f * k * t), "capacity is rounded up"),
+        (sent(seats=lambda t, x, k, f, n: x * int(f * k * t / x)), "capacity is rounded up"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * t / x)), "each token takes k seats"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(k * t / x)), "the capacity factor is missing"),
+        (sent(seats=lambda t, x, k, f, n: math.ceil(f * k * t / x)), "the seats of one expert"),
+        (sent(seats=lambda t, x, k, f, n: n * math.ceil(f * k * t / x)), "there are more experts than devices"),
+        (sent(seats=lambda t, x, k, f, n: n * math.ceil(f * k * t / n)), "among the experts, not among the devices"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * k * t / n / x)), "those of one device already"),
+        (lambda t, d, x, k, f, n, b: sent()(t, 1, x, k, f, n, b), "a seat holds `width` numbers"),
+        (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 1), "those are numbers"),
+        (lambda t, d, x, k, f, n, b: 3 * t * k * d * b * (n - 1) / n, "you count tokens and not seats"),
+    ],
+    ex14.whole_balance: [
+        (balance(outer=pmean), "the mean of the devices' balances"),
+        (balance(outer=psum), "the sum of the devices' balances"),
+        (balance(), "the device's own tokens"),
+        (balance(share=pmean), "with the probabilities of the device"),
+        (balance(probability=pmean), "with the shares of the device"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: 1), "without the number of experts"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: 1 / p.shape[1]), "divided by the number of experts"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: 8), "8 is the number of devices"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: p.shape[0]), "tokens stand where experts are meant"),
+        (balance(share=psum, probability=pmean), "one of your averages over the devices is a sum"),
+        (balance(share=psum, probability=psum), "your averages over the devices are sums"),
+        (
+            lambda p, choice: p.shape[1] * (pmean(p.mean(axis=0)) ** 2).sum(),
+            "made of probabilities alone",
+        ),
+        (lambda p, choice: p.shape[1] * (pmean(choice.mean(axis=0)) ** 2).sum(), "made of choices alone"),
+        (
+            lambda p, choice: p.shape[1] * (psum(choice.sum(axis=0)) * psum(p.sum(axis=0))).sum(),
+            "made of sums over the tokens",
+        ),
+        (lambda p, choice: p.shape[1] * pmean((choice * p).mean(axis=0)).sum(), "the mean of choice * p"),
+        (lambda p, choice: p.shape[1] * pmean(choice.mean(axis=0)) * pmean(p.mean(axis=0)), "expected ()"),
+        (lambda p, choice: None, "None. Does it end with `return`?"),
+    ],
+    ex14.fill: [
+        (written("set", lambda e, c, capacity: (e, jnp.minimum(c, capacity - 1))), "takes the last seat"),
+        (written("add", lambda e, c, capacity: (e, jnp.minimum(c, capacity - 1))), "added to the one in the last seat"),
+        (in_a_row("add"), "Dropped tokens are added to those in the next expert's first seats"),
+        (in_a_row("set"), "Dropped tokens sit in the next expert's seats"),
+        (written("set", lambda e, c, capacity: (e, c % capacity)), "at the beginning of its expert's queue again"),
+        (written("set", lambda e, c, capacity: (c, e)), "Expert and place are exchanged"),
+        (by_products, "FLOPs in products for nine tokens; 0 are asked"),
+        (
+            lambda x, expert, place, capacity, experts: by_index(x, expert, place, capacity, experts).swapaxes(0, 1),
+            "the experts come first",
+        ),
+        (lambda x, expert, place, capacity, experts: jnp.zeros((experts, capacity, x.shape[1])), "All is zero"),
+        (
+            lambda x, expert, place, capacity, experts: -by_index(x, expert, place, capacity, experts),
+            "The signs are turned",
+        ),
+        (
+            lambda x, expert, place, capacity, experts: by_index(x, expert, place, capacity, experts)[:, ::-1],
+            "from the last one down",
+        ),
+        (
+            lambda x, expert, place, capacity, experts: by_index(x, expert, place, capacity, experts)[::-1],
+            "in reverse order",
+        ),
+        (lambda x, expert, place, capacity, experts: None, "is None. Does the function end with `return`?"),
     ],
 }
 
 # exercise: [right answers in unusual forms]
 RIGHT = {
-    ex14.bytes_of_part: [
-        lambda rows, columns: np.zeros((rows // 8, columns), np.float32).nbytes,
-        lambda rows, columns: np.float64(rows * columns / 2),
-        lambda rows, columns: np.array(4 * rows * columns) // 8,
-        lambda rows, columns: jnp.zeros((rows, columns)).nbytes / 8,
+    ex14.seats_per_expert: [
+        lambda b, n, e, k, f: np.ceil(f * k * b / n / e),
+        lambda b, n, e, k, f: -int(-f * k * b // (n * e)),
+        lambda b, n, e, k, f: jnp.ceil(jnp.float32(f) * k * b / n / e),
+        lambda b, n, e, k, f: math.ceil(Fraction(f) * k * b / (n * e)),
+        lambda b, n, e, k, f: next(s for s in range(10_000) if s * e * n >= f * k * b),
     ],
+    ex14.places: [
+        queue(lambda g, t: (-g, t)),
+        by_sorting,
+        by_running_sum,
+        lambda expert, gate: queue(lambda g, t: (-g, t))(expert, gate).tolist(),
+        lambda expert, gate: [
+            sum(expert[u] == expert[t] and (-gate[u], u) < (-gate[t], t) for u in range(len(gate)))
+            for t in range(len(gate))
+        ],
+    ],
+    ex14.sent_per_step: [
+        lambda t, d, x, k, f, n, b: -int(-f * k * t // x) * x * d * b * 4 * (n - 1) // n,
+        lambda t, d, x, k, f, n, b: np.float64(4 * (1 - 1 / n) * x * np.ceil(f * k * t / x) * d * b),
+        lambda t, d, x, k, f, n, b: jnp.array(sent()(t, d, x, k, f, n, b)),
+        lambda t, d, x, k, f, n, b: 2 * 2 * (n - 1) * (x // n) * math.ceil(Fraction(f) * k * t / x) * d * b,
+    ],
+    ex14.whole_balance: [
+        balance(share=pmean, probability=pmean),
+        balance(outer=pmean, share=pmean),
+        balance(outer=pmean, probability=pmean),
+        gathered_balance,
+        lambda p, choice: (
+            p.shape[1] * jnp.vdot(psum(choice.sum(axis=0)), psum(p.sum(axis=0))) / (p.shape[0] * psum(1)) ** 2
+        ),
+        jax.jit(lambda p, choice: pmean(choice.mean(axis=0)) @ pmean(p.mean(axis=0)) * choice.shape[-1]),
+    ],
+    ex14.fill: [
+        written("set"),
+        written("add"),
+        by_index,
+        in_a_longer_row,
+        by_broadcast,
+        one_by_one,
+        jax.jit(
+            lambda x, e, p, c, n: written("max")(x, e, p, c, n) + written("min")(x, e, p, c, n), static_argnums=(3, 4)
+        ),
+    ],
+}
+
+# exercise: changes of the solution in one place that compute the same
+SAME = {
+    ex14.fill: [
+        (
+            "return empty.at[expert, place].set(x, mode='drop') -> return empty.at[expert, place].set(x)",
+            "without a mode, too, what lies outside is left out",
+        ),
+    ],
+}
+
+# prediction: (what the cell counts, [(plausible wrong guess, what must be said)])
+GUESSES = {
+    ex14.ungated: (
+        "zero",
+        [("smaller", "its derivative is 0"), ("about as large", "its derivative is 0"), (0, "expected")],
+    ),
+    ex14.fair: (  # 8/64 times the mean of what is above 8 of 64 chances of one in eight
+        13.05,
+        [
+            (0, "equal chances do not give equal counts"),
+            (1, "the counts differ by chance"),
+            (50, "empty seats elsewhere"),
+        ],
+    ),
+    ex14.bytes_by_capacity: (
+        {"all-to-alls": 3, "bytes at 64 / at 10": 6.4},
+        [
+            ((2, None), "grad has to go back through the second"),
+            ((4, None), "which are pixels here"),
+            ((None, 1.67), "taken or empty"),
+            ((None, 1), "taken or empty"),
+        ],
+    ),
+    ex14.forgotten: ("another", [("raises", "einsum broadcasts"), ("the same", "the one expert that lives there")]),
+    ex14.other_fate: (188, [(0, "the order of the whole batch"), (6, "the first of each device")]),
+    ex14.after_training: (84.375, [(10, "in the end one has all"), (40, "in the end one has all")]),
+    ex14.more_right: ("under 10", [("10 to 50", "goes on past the experts"), ("over 50", "goes on past the experts")]),
+    ex14.seating: (79.6, [(33, "four times the seating"), (50, "four times the seating")]),
 }
