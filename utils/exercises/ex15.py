@@ -176,10 +176,10 @@ def _judge_own_key(answer):
                 raise Wrong(f"Your function returns keys of shape {got.shape}; expected one key on each device.")
             return jax.random.key_data(got).reshape(1, 1, 1, -1)
 
-        mapped = jax.shard_map(
-            program, mesh=mesh, in_specs=P(), out_specs=P("data", "pipe", "model"), check_vma=False
-        )
-        drawn = [tuple(map(int, key)) for key in np.asarray(jax.jit(mapped)(jax.random.key(7))).reshape(len(places), -1)]
+        mapped = jax.shard_map(program, mesh=mesh, in_specs=P(), out_specs=P("data", "pipe", "model"), check_vma=False)
+        drawn = [
+            tuple(map(int, key)) for key in np.asarray(jax.jit(mapped)(jax.random.key(7))).reshape(len(places), -1)
+        ]
         _refuse_keys(dict(zip(places, drawn, strict=True)), sizes)
 
 
@@ -228,7 +228,10 @@ def _broken(mesh, chips, node, memory, layers, heads, parameters, rows):
         rule: words
         for rule, (broken, words) in {
             "heads": (heads % model, f"model = {model} does not divide the {heads} heads"),
-            "node": (node % model, f"model = {model} does not divide the {node} chips of a machine: its links are slow"),
+            "node": (
+                node % model,
+                f"model = {model} does not divide the {node} chips of a machine: its links are slow",
+            ),
             "layers": (layers % pipe, f"pipe = {pipe} does not divide the {layers} layers"),
             "rows": (rows % data, f"data = {data} does not divide the {rows} rows"),
             "bubble": (
@@ -246,7 +249,9 @@ def _broken(mesh, chips, node, memory, layers, heads, parameters, rows):
 
 def _best(case, without=None, order=lambda mesh: (mesh[0], mesh[2])):
     chips = case[0]
-    meshes = [(d, p, chips // (d * p)) for d in range(1, chips + 1) for p in range(1, chips + 1) if chips % (d * p) == 0]
+    meshes = [
+        (d, p, chips // (d * p)) for d in range(1, chips + 1) for p in range(1, chips + 1) if chips % (d * p) == 0
+    ]
     fit = [mesh for mesh in meshes if not set(_broken(mesh, *case)) - {without}]
     return max(fit, key=order, default=None)
 
@@ -284,7 +289,9 @@ def _judge_pick_mesh(answer):
                 raise Wrong(f"{of} you return None, but there is a mesh that fits. Which of the rules is too strict?")
             continue
         words = several(got, 3, "three whole numbers (data, pipe, model), or None", f"{of} you return")
-        mesh = tuple(number(each, "a whole number above 0", said=f"{of} one of your sizes is", whole=True) for each in words)
+        mesh = tuple(
+            number(each, "a whole number above 0", said=f"{of} one of your sizes is", whole=True) for each in words
+        )
         said = f"{of} you return {mesh}"
         if min(mesh) < 1:
             raise Wrong(f"{said}; each axis has at least one device.")
@@ -297,7 +304,9 @@ def _judge_pick_mesh(answer):
             continue
         if mesh[0] < want[0]:
             raise Wrong(f"{said}. It fits, but there is a mesh that fits with a larger `data`.")
-        raise Wrong(f"{said}. It fits, but of the meshes with this `data` there is one that fits with a larger `model`.")
+        raise Wrong(
+            f"{said}. It fits, but of the meshes with this `data` there is one that fits with a larger `model`."
+        )
 
 
 @exercise(
@@ -347,7 +356,9 @@ def _judge_longest(answer):
     said, rights = [], [_longest(*case) for case in TEXTS]
     for *case, each in TEXTS:
         got = answer(*case) if each == 2 else answer(*case, each=each)
-        endless = isinstance(got, float | np.floating | np.ndarray | jax.Array) and np.ndim(got) == 0 and got == math.inf
+        endless = (
+            isinstance(got, float | np.floating | np.ndarray | jax.Array) and np.ndim(got) == 0 and got == math.inf
+        )
         said.append(math.inf if endless else number(got, "one number, a length"))
     words = _by_case(said, [_longest_slips(*case) for case in TEXTS])
     for case, got, right in zip(TEXTS, said, rights, strict=True):
