@@ -1,26 +1,341 @@
-"""Wrong answers to the exercises of notebook 15, and right ones in unusual forms."""
+"""Wrong and right answers to the exercises of notebook 15, and wrong guesses."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from utils.exercises import ex15
 
+
+def cache(pair=2, deep=True, heads=None, rows=None, each=None):
+    """cache_bytes with one of its factors written in another way."""
+
+    def answer(layers, key_heads, size, rows_, length, data, model, each_=2):
+        kept = (heads or (lambda k, m: max(k // m, 1)))(key_heads, model)
+        mine = (rows or (lambda r, d: r // d))(rows_, data)
+        return pair * (layers if deep else 1) * kept * size * mine * length * (each or each_)
+
+    def named(layers, key_heads, size, rows, length, data, model, each=2):
+        return answer(layers, key_heads, size, rows, length, data, model, each)
+
+    return named
+
+
+def by_shape(layers, key_heads, size, rows, length, data, model, each=2):
+    shape = jax.ShapeDtypeStruct((2, layers, rows // data, length, -(-key_heads // model), size), jnp.int8)
+    return np.int64(math.prod(shape.shape)) * each
+
+
+def by_lists(layers, key_heads, size, rows, length, data, model, each=2):
+    kept = max(1.0, key_heads / model)
+    return sum(2.0 * each * length * size * kept for _ in range(layers) for _ in range(rows // data))
+
+
+def fraction(layers, key_heads, size, rows, length, data, model, each=2):
+    return float(Fraction(2 * layers * size * rows * length * each, data) * max(Fraction(key_heads, model), 1))
+
+
+def as_array(layers, key_heads, size, rows, length, data, model, each=2):
+    return np.prod(np.array([2, layers, size, rows / data, length, each, np.maximum(key_heads / model, 1)]))
+
+
+def fold(*axes):
+    def own_key(key):
+        for axis in axes:
+            key = jax.random.fold_in(key, lax.axis_index(axis))
+        return key
+
+    return own_key
+
+
+def added(key):
+    return jax.random.fold_in(key, lax.axis_index("pipe") + lax.axis_index("model"))
+
+
+def twice_pipe(key):
+    return jax.random.fold_in(key, 2 * lax.axis_index("pipe") + lax.axis_index("model"))
+
+
+def bits(key):
+    return jax.random.bits(fold("pipe", "model")(key))
+
+
+def split_eight(key):
+    return jax.random.split(key, 8)
+
+
+def in_line(key):
+    return jax.random.fold_in(key, lax.axis_index("pipe") * lax.psum(1, "model") + lax.axis_index("model"))
+
+
+def both_at_once(key):
+    return jax.random.fold_in(key, lax.axis_index(("pipe", "model")))
+
+
+def from_a_list(key):
+    keys = jax.random.split(key, (8, 8))
+    return keys[lax.axis_index("pipe"), lax.axis_index("model")]
+
+
+def far_apart(key):
+    return jax.random.fold_in(key, 1000 * lax.axis_index("model") + lax.axis_index("pipe") + 17)
+
+
+def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p * m, rows_each=4):
+    """pick_mesh without one rule, or with another order or memory."""
+
+    def answer(chips, node, memory, layers, heads, parameters, rows):
+        found = []
+        for p in range(1, chips + 1):
+            for m in range(1, chips + 1):
+                if chips % (p * m):
+                    continue
+                d = chips // (p * m)
+                fits = {
+                    "heads": heads % m == 0,
+                    "node": node % m == 0,
+                    "layers": layers % p == 0,
+                    "rows": rows % d == 0,
+                    "bubble": p == 1 or rows / d >= rows_each * p,
+                    "memory": need * parameters <= memory * share(p, m),
+                }
+                if all(fits[name] for name in fits if name != rule):
+                    found.append((d, p, m))
+        return max(found, key=lambda mesh: order(*mesh), default=None)
+
+    return answer
+
+
+def always_smallest(chips, node, memory, layers, heads, parameters, rows):
+    return (chips, 1, 1)
+
+
+def too_few(chips, node, memory, layers, heads, parameters, rows):
+    right = ex15.pick_mesh.function(chips, node, memory, layers, heads, parameters, rows)
+    return None if right is None else (right[0], 1, right[2])
+
+
+def never(chips, node, memory, layers, heads, parameters, rows):
+    return None
+
+
+def as_numpy(*case):
+    mesh = pick()(*case)
+    return None if mesh is None else np.array(mesh)
+
+
+def as_floats(*case):
+    mesh = pick()(*case)
+    return None if mesh is None else [float(size) for size in mesh]
+
+
+def descending(chips, node, memory, layers, heads, parameters, rows):
+    for data in range(chips, 0, -1):
+        for model in range(min(node, chips), 0, -1):
+            if chips % (data * model) or rows % data or heads % model or node % model:
+                continue
+            pipe = chips // data // model
+            if (
+                layers % pipe == 0
+                and (pipe == 1 or rows // data >= 4 * pipe)
+                and 16 * parameters / pipe / model <= memory
+            ):
+                return jnp.array([data, pipe, model])
+    return None
+
+
+def as_dict(*case):
+    mesh = pick()(*case)
+    return None if mesh is None else dict(zip(("data", "pipe", "model"), mesh, strict=True)).values()
+
+
+def length(work=2.0, gain=None, width=None, scale=1.0, clip=True, sign=True):
+    """longest, with other FLOPs, another group, another number of bytes, or without a limit."""
+
+    def answer(parameters, per_character, rows, group, corner, each=2):
+        b = corner * (width or each)
+        spare = (work * rows - b) * parameters
+        short = (b - work * (group if gain is None else gain)) * rows * per_character
+        if clip and spare < 0:
+            return 0
+        if sign and short <= 0:
+            return math.inf
+        return scale * spare / short if short else math.inf
+
+    return answer
+
+
+def forgets_cache_work(parameters, per_character, rows, group, corner, each=2):
+    spare = (2 * rows - corner * each) * parameters
+    if spare < 0:
+        return 0.0
+    return spare / (corner * each * rows * per_character)
+
+
+def by_halving(parameters, per_character, rows, group, corner, each=2):
+    def enough(at):
+        flops = 2 * rows * (parameters + group * per_character * at)
+        return flops >= corner * each * (parameters + rows * per_character * at)
+
+    if not enough(0):
+        return 0
+    if enough(1e15):
+        return float("inf")
+    low, high = 0.0, 1e15
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low
+
+
+def exact(parameters, per_character, rows, group, corner, each=2):
+    n, c, bytes_ = int(parameters), int(per_character), corner * each
+    if 2 * rows < bytes_:
+        return 0.0
+    return np.inf if bytes_ <= 2 * group else float(Fraction((2 * rows - bytes_) * n, (bytes_ - 2 * group) * rows * c))
+
+
+def with_numpy(parameters, per_character, rows, group, corner, each=2):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = np.float64(2 * rows - corner * each) * parameters / ((corner * each - 2 * group) * rows * per_character)
+    return np.float64(0 if 2 * rows < corner * each else np.inf if corner * each <= 2 * group else at)
+
+
+def with_jax(parameters, per_character, rows, group, corner, each=2):
+    return np.array(length()(parameters, per_character, rows, group, corner, each))
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
-    ex15.bytes_of_part: [
-        (lambda rows, columns: 4 * rows * columns, "That is the whole array"),
-        (lambda rows, columns: rows * columns // 8, "how many bytes has a float32?"),
+    ex15.cache_bytes: [
+        (cache(pair=1), "keys and values are both kept"),
+        (cache(deep=False), "each layer has its own"),
+        (cache(each=2), "here `each` says another size"),
+        (cache(each=1), "These are numbers"),
+        (cache(rows=lambda r, d: r), "The rows are not cut over `data`"),
+        (cache(heads=lambda k, m: k), "The key heads are not cut over `model`"),
+        (cache(heads=lambda k, m: k / m), "That is a fraction of a key head"),
+        (cache(heads=lambda k, m: k, rows=lambda r, d: r), "That is the whole cache"),
+        (cache(heads=lambda k, m: 1), "You count one key head on each device"),
+        (cache(rows=lambda r, d: 1), "That is one row"),
+        (lambda *a, **k: None, "You return None"),
+    ],
+    ex15.own_key: [
+        (lambda key: key, "all devices get the same key"),
+        (fold("data", "pipe", "model"), "Which of the three axes cuts no weight?"),
+        (fold("data"), "Which of the three axes cuts no weight?"),
+        (fold("model"), "their layers begin equal"),
+        (fold("pipe"), "parts of one layer get the same key"),
+        (added, "the two numbers that you fold in"),
+        (twice_pipe, "the two numbers that you fold in"),
+        (bits, "expected one key, as jax.random.key makes it"),
+        (split_eight, "expected one key on each device"),
+        (lambda key: None, "Does it end with `return`?"),
+    ],
+    ex15.pick_mesh: [
+        (pick("heads"), "does not divide the 9 heads"),
+        (pick("node"), "its links are slow"),
+        (pick("layers"), "does not divide the 15 layers"),
+        (pick("rows"), "does not divide the 24 rows"),
+        (pick("bubble"), "too large a bubble"),
+        (pick("memory"), "GB, and has"),
+        (pick(need=12), "GB, and has"),
+        (pick(need=18), "larger `data`"),
+        (pick(share=lambda p, m: p * m * 2), "GB, and has"),
+        (pick(share=lambda p, m: m), "larger `data`"),
+        (pick(rows_each=8), "Which of the rules is too strict?"),
+        (pick(order=lambda d, p, m: (d, p)), "larger `model`"),
+        (pick(order=lambda d, p, m: (m, d)), "larger `data`"),
+        (always_smallest, "It does not fit"),
+        (too_few, "and all"),
+        (never, "there is a mesh that fits"),
+        (lambda *case: pick()(*case) or (case[0], 1, 1), "It does not fit"),
+        (lambda *case: 8, "three whole numbers"),
+    ],
+    ex15.longest: [
+        (length(gain=1), "2 x group are done"),
+        (length(width=2), "You read 2 bytes"),
+        (length(width=1), "You read one byte"),
+        (length(work=1.0), "a multiply-and-add is 2"),
+        (length(scale=2.0), "It is twice the right one"),
+        (length(scale=0.5), "It is half the right one"),
+        (length(clip=False), "no length will do"),
+        (length(sign=False), "never falls below"),
+        (forgets_cache_work, "You leave out the FLOPs that are done with the cache"),
+        (lambda *a, **k: math.inf, "brings the ratio below `corner`"),
+        (lambda *a, **k: None, "You return None"),
     ],
 }
 
 # exercise: [right answers in unusual forms]
 RIGHT = {
-    ex15.bytes_of_part: [
-        lambda rows, columns: np.zeros((rows // 8, columns), np.float32).nbytes,
-        lambda rows, columns: np.float64(rows * columns / 2),
-        lambda rows, columns: np.array(4 * rows * columns) // 8,
-        lambda rows, columns: jnp.zeros((rows, columns)).nbytes / 8,
+    ex15.cache_bytes: [by_shape, by_lists, fraction, as_array],
+    ex15.own_key: [fold("pipe", "model"), fold("model", "pipe"), in_line, both_at_once, from_a_list, far_apart],
+    ex15.pick_mesh: [pick(), as_numpy, as_floats, descending, as_dict],
+    ex15.longest: [length(), by_halving, exact, with_numpy, with_jax],
+}
+
+# prediction: (truth, [(wrong guess, what it must say)])
+GUESSES = {
+    ex15.pairs: (
+        2.29,
+        [(3.01, "that is the table of characters"), (4.56, "knowing nothing"), (1.2, "as uncertain as among about 10")],
+    ),
+    ex15.passed: (
+        "100",
+        [("20", "not yet what follows what"), ("300", "long before"), ("never", "up to 128 characters")],
+    ),
+    ex15.cache_share: (
+        2097152 / 835584,
+        [(2.51 / 8, "the cache of one row"), (2.51 / 2, "both are kept"), (1.6, "for each row")],
+    ),
+    ex15.loose: ("several", [("fewer", "sums of activations"), ("1.5", "nothing says that they are to be gathered")]),
+    ex15.table: (
+        {"sends fewest": "data 4, model 2", "given least": "FSDP 8"},
+        [
+            (("data 8", "FSDP 8"), "half of the gradients"),
+            (("FSDP 8", "FSDP 4, model 2"), "it is close"),
+            (("FSDP 4, model 2", "data 8"), "each device has all of the state"),
+            ((None, "data 4, model 2"), "in two parts only"),
+        ],
+    ),
+    ex15.sums: (5, [(1, "inside the loop"), (4, "bubble's ticks"), (2, "how many ticks"), (8, "sums no gradient")]),
+    ex15.rows_needed: (
+        "never",
+        [("240", "without a cache"), ("2000", "more rows bring more cache"), ("30", "read for 8 rows")],
+    ),
+}
+
+# exercise: [(a change of the solution that computes the same, why)]
+SAME = {
+    ex15.cache_bytes: [
+        (
+            "heads = max(key_heads // model, 1) -> heads = max(1, key_heads // model)",
+            "the larger of two, in either order",
+        ),
+    ],
+    ex15.pick_mesh: [
+        (
+            "for pipe in range(1, chips + 1): -> for pipe in range(1, chips + 2):",
+            "an axis with more devices than there are chips never divides them",
+        ),
+        (
+            "for model in range(1, chips + 1): -> for model in range(1, chips + 2):",
+            "an axis with more devices than there are chips never divides them",
+        ),
+    ],
+    ex15.longest: [
+        ("if spare < 0: -> if spare <= 0:", "with nothing to spare the length is 0 by the last line as well"),
+        ("if spare < 0: -> if spare < 1:", "it is 0 or a multiple of the number of parameters"),
+        (
+            "return math.inf if short <= 0 else spare / short -> return math.inf if short <= 1 else spare / short",
+            "with whole numbers it is 0 or far above 1",
+        ),
     ],
 }

@@ -2,25 +2,410 @@
 
 from __future__ import annotations
 
-from utils.exercises import Wrong, exercise, number
+import functools
+import math
+from itertools import product
+
+import jax
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from utils.exercises import Choice, Prediction, Wrong, exercise, explained, number, several, shown
+from utils.mesh import make_mesh
+
+pairs = Prediction(
+    "",
+    {
+        3.01 / 2.29: "that is the table of characters; what comes before a character says much about it",
+        4.56 / 2.29: "that is the loss of knowing nothing",
+        None: "exp(loss) is the number of equally likely characters: a table of pairs is as uncertain as among about 10",
+    },
+    within=0.1,
+)
+passed = Choice(
+    {
+        "20": "by then it has learned which characters are common, and not yet what follows what",
+        "100": "",
+        "300": "the table of pairs looks at one character only; a network has that long before",
+        "never": "the network sees up to 128 characters, the table one",
+    },
+    moment=True,
+)
+cache_share = Prediction(
+    "bytes of cache for one of weights",
+    {
+        1 / 8: "that is the cache of one row; there are 8",
+        1 / 2: "keys and values: both are kept",
+        1 / 4: "keys and values are kept, in each of the two layers",
+        1 / 128: "that is the cache of one character in each row",
+        1 / 16: "that is the cache of one row, and of keys or values alone",
+        None: "count 2 x layers x length x heads x size numbers for each row",
+    },
+    within=0.05,
+)
+loose = Choice(
+    {
+        "fewer": "sums of activations travel, of all rows, and there are more of them than weights",
+        "1.5": "that is what gathering the weights costs; nothing says that they are to be gathered",
+        "several": "",
+    }
+)
+table = Choice(
+    {
+        "data 8": "",
+        "data 4, model 2": "",
+        "FSDP 8": "",
+        "FSDP 4, model 2": "",
+    },
+    own={
+        "sends fewest": {
+            "data 8": "half of each layer on a device means half of the gradients to sum",
+            "FSDP 8": "it gathers the weights twice, and sums the gradients as well",
+            "FSDP 4, model 2": "it gathers the weights twice, and sums the gradients as well",
+        },
+        "given least": {
+            "data 8": "there each device has all of the state",
+            "data 4, model 2": "there the state is in two parts only",
+            "FSDP 4, model 2": "it is close: the embedding is cut in four there, in eight under FSDP 8",
+        },
+    },
+)
+sums = Prediction(
+    "times",
+    {
+        1: "it stands inside the loop: where does the transpose of pvary stand?",
+        4: "one for each microbatch, and the bubble's ticks are computed as well",
+        2: "it is taken in each tick; how many ticks are there?",
+        8: "forward and back? The forward pass sums no gradient; and how many ticks are there?",
+        10: "the forward pass sums no gradient",
+    },
+    things=True,
+)
+rows_needed = Choice(
+    {
+        "30": "that is where a number has to be read for 8 rows",
+        "240": "so it would be without a cache: weights are read once for all rows, the cache for one row alone",
+        "2000": "more rows bring more cache to read, each for its own row alone",
+        "never": "",
+    }
+)
+
+GB = 1e9
 
 
-def _judge_bytes_of_part(answer):
-    # By hand: 24 / 8 = 3 rows of 5 numbers, 4 bytes each, are 60; 16 / 8 = 2 rows of 7 are 56.
-    for rows, columns, want in ((24, 5, 60), (16, 7, 56)):
-        said = f"Of ({rows}, {columns}) you return"
-        got = number(answer(rows, columns), "one number, of bytes", said=said)
-        slips = {
-            8 * want: "That is the whole array; a device holds one of eight parts.",
-            want / 4: "These are numbers; how many bytes has a float32?",
-        }
-        if got != want:
+def _cache_slips(layers, key_heads, size, rows, length, data, model, each):
+    mine, heads = rows / data, max(key_heads / model, 1)
+    right = 2 * layers * heads * size * mine * length * each
+    return right, [
+        (right / 2, "That is half of it: keys and values are both kept."),
+        (right / layers, "That is the cache of one layer; each layer has its own."),
+        (right / each, "These are numbers; a number has `each` bytes."),
+        (right / each * 2, "You take 2 bytes a number; here `each` says another size."),
+        (right / each * 4, "You take 4 bytes a number; here `each` says another size."),
+        (right * data, "The rows are not cut over `data`."),
+        (right / heads * key_heads, "The key heads are not cut over `model`."),
+        (right / heads * key_heads * data, "That is the whole cache; a device holds its rows and its heads."),
+        (
+            right / heads * key_heads / model,
+            "That is a fraction of a key head. Where there are fewer of them than `model`, each device keeps one whole.",
+        ),
+        (right / heads, "You count one key head on each device; it may keep several."),
+        (right / heads * model, "You count `model` heads; a device keeps key_heads / model of them, at least one."),
+        (right / length, "That is one position; the cache has `length` of them."),
+        (right / size, "That is without the `size` numbers of each head."),
+        (right / mine, "That is one row; a device holds rows / data of them."),
+    ]
+
+
+# The sizes differ in all that a slip could confuse: more key heads than `model`, fewer, another number of bytes.
+CACHES = (
+    (3, 20, 24, 77, 100, 7, 4, 2),
+    (5, 2, 24, 30, 70, 3, 8, 2),
+    (7, 9, 10, 44, 50, 11, 3, 1),
+    (6, 1, 12, 26, 40, 13, 5, 8),
+)
+
+
+def _judge_cache(answer):
+    said = [
+        number(answer(*case) if each == 2 else answer(*case, each=each), "one number, of bytes")
+        for *case, each in CACHES
+    ]
+    rights, slips = zip(*(_cache_slips(*case) for case in CACHES), strict=True)
+    wrong = [at for at, right in enumerate(rights) if not math.isclose(said[at], right, rel_tol=1e-9)]
+    if wrong:
+        names = "layers", "key_heads", "size", "rows", "length", "data", "model", "each"
+        case = ", ".join(f"{name}={value}" for name, value in zip(names, CACHES[wrong[0]], strict=True))
+        words = _by_case(said, slips) or "How many rows, heads, layers and bytes has one device, of keys and of values?"
+        raise Wrong(f"With {case} you return {said[wrong[0]]:,g}. {words}")
+
+
+def _by_case(said, slips):
+    """The words of the slip that gives what is said in every case; slips: for each case, (number, words) in one order."""
+    return explained(said, [([one for one, _ in each], each[0][1]) for each in zip(*slips, strict=True)], most=1)
+
+
+@exercise(
+    _judge_cache,
+    "A device has rows / data rows, and key_heads / model key heads, but never less than one. For each of them it keeps "
+    "two arrays, of length x size numbers, in each layer.",
+)
+def cache_bytes(layers, key_heads, size, rows, length, data, model, each=2):
+    """Return the bytes of keys and values that one device of the mesh holds."""
+    heads = max(key_heads // model, 1)
+    return 2 * layers * heads * size * (rows // data) * length * each
+
+
+@functools.cache
+def _places(sizes):
+    """The mesh, and of each device its (data, pipe, model), row by row."""
+    return make_mesh(sizes, ("data", "pipe", "model")), list(product(*map(range, sizes)))
+
+
+def _judge_own_key(answer):
+    for sizes in ((2, 2, 2), (1, 2, 4), (1, 4, 2)):
+        mesh, places = _places(sizes)
+
+        def program(key):
+            got = answer(key)
+            if got is None:
+                raise Wrong("Your function returns None. Does it end with `return`?")
+            if not hasattr(got, "dtype") or not jax.dtypes.issubdtype(got.dtype, jax.dtypes.prng_key):
+                raise Wrong(f"Your function returns {shown(got)}; expected one key, as jax.random.key makes it.")
+            if got.shape:
+                raise Wrong(f"Your function returns keys of shape {got.shape}; expected one key on each device.")
+            return jax.random.key_data(got).reshape(1, 1, 1, -1)
+
+        mapped = jax.shard_map(program, mesh=mesh, in_specs=P(), out_specs=P("data", "pipe", "model"), check_vma=False)
+        drawn = [
+            tuple(map(int, key)) for key in np.asarray(jax.jit(mapped)(jax.random.key(7))).reshape(len(places), -1)
+        ]
+        _refuse_keys(dict(zip(places, drawn, strict=True)), sizes)
+
+
+def _refuse_keys(drawn, sizes):
+    on = f"On a mesh of {' x '.join(map(str, sizes))} (data, pipe, model)"
+    for (one, a), (two, b) in product(drawn.items(), repeat=2):
+        if one[1:] == two[1:] and a != b:
             raise Wrong(
-                f"{said} {got:g}. {slips.get(got, 'How many rows has a part, and how many numbers has a row?')}"
+                f"{on} the devices at {one} and {two} hold copies of one piece, and draw different numbers: their weights "
+                "would differ from the first step on. Which of the three axes cuts no weight?"
             )
+    kinds = set(drawn.values())
+    if len(kinds) == 1:
+        raise Wrong(f"{on} all devices get the same key: each piece of a weight begins with the same numbers.")
+    for (one, a), (two, b) in product(drawn.items(), repeat=2):
+        if one[1:] != two[1:] and a == b:
+            where = (
+                "stages get the same key: their layers begin equal. What tells them apart?"
+                if one[2] == two[2]
+                else "parts of one layer get the same key: what tells them apart?"
+                if one[1] == two[1]
+                else "places get the same key: the two numbers that you fold in, or make one number of, meet."
+            )
+            raise Wrong(f"{on} the devices at {one} and {two} hold different pieces, and these two {where}")
 
 
-@exercise(_judge_bytes_of_part, "A part has rows / 8 rows, each of `columns` numbers; a float32 takes 4 bytes.")
-def bytes_of_part(rows, columns):
-    """Return the bytes of one of eight parts of a float32 array, cut along its rows."""
-    return 4 * columns * rows / 8
+@exercise(
+    _judge_own_key,
+    "Fold in the place along each axis that cuts weights, one after the other: a sum of two places is the same for "
+    "(0, 1) and (1, 0). jax.lax.axis_index tells the place.",
+)
+def own_key(key):
+    """Per device, axes data, pipe, model: one key for all -> the key of its piece."""
+    key = jax.random.fold_in(key, jax.lax.axis_index("pipe"))
+    return jax.random.fold_in(key, jax.lax.axis_index("model"))
+
+
+RULES = ("heads", "node", "layers", "rows", "bubble", "memory")
+
+
+def _broken(mesh, chips, node, memory, layers, heads, parameters, rows):
+    """By rule, what does not fit; no entry where it does."""
+    data, pipe, model = mesh
+    held = 16 * parameters / (pipe * model)
+    return {
+        rule: words
+        for rule, (broken, words) in {
+            "heads": (heads % model, f"model = {model} does not divide the {heads} heads"),
+            "node": (
+                node % model,
+                f"model = {model} does not divide the {node} chips of a machine: its links are slow",
+            ),
+            "layers": (layers % pipe, f"pipe = {pipe} does not divide the {layers} layers"),
+            "rows": (rows % data, f"data = {data} does not divide the {rows} rows"),
+            "bubble": (
+                pipe > 1 and rows < 4 * pipe * data,
+                f"a copy has {rows / data:g} rows for {pipe} stages, less than 4 x {pipe}: too large a bubble",
+            ),
+            "memory": (
+                held > memory,
+                f"a chip holds 16 x {parameters / GB:g}e9 / {pipe * model} = {held / GB:.1f} GB, and has {memory / GB:g}",
+            ),
+        }.items()
+        if broken
+    }
+
+
+def _best(case, without=None, order=lambda mesh: (mesh[0], mesh[2])):
+    chips = case[0]
+    meshes = [
+        (d, p, chips // (d * p)) for d in range(1, chips + 1) for p in range(1, chips + 1) if chips % (d * p) == 0
+    ]
+    fit = [mesh for mesh in meshes if not set(_broken(mesh, *case)) - {without}]
+    return max(fit, key=order, default=None)
+
+
+# chips, node, memory, layers, heads, parameters, rows: in each, another rule decides.
+MACHINES = (
+    (16, 8, 16e9, 24, 12, 2.5e9, 64),
+    (64, 8, 32e9, 30, 32, 13e9, 96),
+    (48, 8, 24e9, 36, 24, 7e9, 192),
+    (32, 4, 80e9, 48, 64, 30e9, 256),
+    (24, 4, 40e9, 21, 8, 6.1e9, 36),
+    (64, 16, 16e9, 32, 16, 20e9, 12),
+    (16, 4, 64e9, 18, 9, 11e9, 48),
+    (8, 8, 16e9, 12, 8, 1.0e9, 24),
+    (8, 4, 16e9, 10, 6, 20e9, 64),
+    (16, 8, 32e9, 16, 8, 16e9, 128),
+    (24, 4, 11.5e9, 15, 8, 5.5e9, 24),
+    (16, 8, 16e9, 12, 8, 0.5e9, 24),
+    (8, 4, 16e9, 10, 8, 1.05e9, 24),
+    (8, 8, 16e9, 9, 8, 8e9, 40),
+    (5, 4, 16e9, 10, 8, 4.5e9, 20),
+)
+
+
+def _judge_pick_mesh(answer):
+    for case in MACHINES:
+        chips, node, memory, layers, heads, parameters, rows = case
+        want, got = _best(case), answer(*case)
+        of = (
+            f"With {chips} chips, {node} in a machine, {memory / GB:g} GB each, {layers} layers, {heads} heads, "
+            f"{parameters / GB:g}e9 parameters and {rows} rows"
+        )
+        if got is None:
+            if want is not None:
+                raise Wrong(f"{of} you return None, but there is a mesh that fits. Which of the rules is too strict?")
+            continue
+        words = several(got, 3, "three whole numbers (data, pipe, model), or None", f"{of} you return")
+        mesh = tuple(
+            number(each, "a whole number above 0", said=f"{of} one of your sizes is", whole=True) for each in words
+        )
+        said = f"{of} you return {mesh}"
+        if min(mesh) < 1:
+            raise Wrong(f"{said}; each axis has at least one device.")
+        if math.prod(mesh) != chips:
+            raise Wrong(f"{said}: these are {math.prod(mesh)} chips, and all {chips} are used.")
+        broken = _broken(mesh, *case)
+        if broken:
+            raise Wrong(f"{said}. It does not fit: {next(iter(broken.values()))}.")
+        if mesh == want:
+            continue
+        if mesh[0] < want[0]:
+            raise Wrong(f"{said}. It fits, but there is a mesh that fits with a larger `data`.")
+        raise Wrong(
+            f"{said}. It fits, but of the meshes with this `data` there is one that fits with a larger `model`."
+        )
+
+
+@exercise(
+    _judge_pick_mesh,
+    "Go through all pipe and model whose product divides chips; data is what remains. Keep what fits: heads % model, "
+    "node % model, layers % pipe, rows % data, the bubble, the memory. Then max(..., key=...) by (data, model).",
+)
+def pick_mesh(chips, node, memory, layers, heads, parameters, rows):
+    """Return (data, pipe, model), or None where no mesh fits."""
+    fit = []
+    for pipe in range(1, chips + 1):
+        for model in range(1, chips + 1):
+            data, rest = divmod(chips, pipe * model)
+            if rest or heads % model or node % model or layers % pipe or rows % data:
+                continue
+            enough = pipe == 1 or rows >= 4 * pipe * data
+            if enough and 16 * parameters <= memory * pipe * model:
+                fit.append((data, model, pipe))
+    if not fit:
+        return None
+    data, model, pipe = max(fit)
+    return data, pipe, model
+
+
+def _longest(parameters, per_character, rows, group, corner, each, work=2.0):
+    """FLOPs = work rows (parameters + group c L), corner x bytes = corner each (parameters + rows c L)."""
+    begins = (work * rows - corner * each) * parameters
+    grows = (work * group - corner * each) * rows * per_character
+    if begins < 0:
+        return 0.0
+    return math.inf if grows >= 0 else begins / -grows
+
+
+# parameters, per_character, rows, group, corner, each
+TEXTS = (
+    (7e9, 3e5, 500, 4, 240, 2),
+    (13e9, 9e5, 900, 8, 300, 1),
+    (2e9, 1e5, 100, 4, 240, 2),
+    (5e9, 2e5, 96, 64, 24, 2),
+    (3e9, 4e5, 700, 3, 120, 4),
+    (6e9, 2e5, 240, 5, 240, 2),
+    (4e9, 3e5, 100, 24, 24, 2),
+)
+
+
+def _judge_longest(answer):
+    said, rights = [], [_longest(*case) for case in TEXTS]
+    for *case, each in TEXTS:
+        got = answer(*case) if each == 2 else answer(*case, each=each)
+        endless = (
+            isinstance(got, float | np.floating | np.ndarray | jax.Array) and np.ndim(got) == 0 and got == math.inf
+        )
+        said.append(math.inf if endless else number(got, "one number, a length"))
+    words = _by_case(said, [_longest_slips(*case) for case in TEXTS])
+    for case, got, right in zip(TEXTS, said, rights, strict=True):
+        if got == right or math.isclose(got, right, rel_tol=1e-6, abs_tol=1e-6):
+            continue
+        names = "parameters", "per_character", "rows", "group", "corner", "each"
+        of = ", ".join(f"{name}={value:g}" for name, value in zip(names, case, strict=True))
+        raise Wrong(f"With {of} you return {got:,g}. {words or _why_longest(got, right)}")
+
+
+def _longest_slips(n, c, rows, group, corner, each):
+    right = _longest(n, c, rows, group, corner, each)
+    return [
+        (_longest(n, c, rows, 1, corner, each), "You do 2 FLOPs with each number of cache, and 2 x group are done."),
+        (_longest(n, c, rows, group, corner, 1), "You read one byte for each number; it has `each`."),
+        (_longest(n, c, rows, group, corner, 2), "You read 2 bytes for each number; `each` may say another size."),
+        (_longest(n, c, rows, group, corner, each, 1.0), "You do one FLOP with each number; a multiply-and-add is 2."),
+        (right * rows, "That is the sum over the rows: each row has a text of this length at most."),
+        (right * 2, "It is twice the right one: keys and values are both in per_character already."),
+        (right / 2, "It is half the right one: keys and values are both in per_character already."),
+        (right * c, "These are numbers of cache, not characters: a position has per_character of them."),
+        (_longest(n, c, rows, 0, corner, each), "You leave out the FLOPs that are done with the cache."),
+    ]
+
+
+def _why_longest(got, right):
+    if right == 0:
+        return "With these few rows there are no more FLOPs a byte than `corner` without any cache: no length will do."
+    if math.isinf(right):
+        return "Each number of cache alone gives at least `corner` FLOPs a byte here: a longer text never falls below."
+    if math.isinf(got):
+        return "There is a length at which the cache, which each row reads for itself, brings the ratio below `corner`."
+    return (
+        "At that length the FLOPs, 2 x rows x (parameters + group x per_character x length), are not `corner` times the "
+        "bytes."
+    )
+
+
+@exercise(
+    _judge_longest,
+    "FLOPs: 2 rows (parameters + group x per_character x length). Bytes: each (parameters + rows x per_character x "
+    "length). Set FLOPs = corner x bytes, and solve for the length. Which signs can the two sides have?",
+)
+def longest(parameters, per_character, rows, group, corner, each=2):
+    """Return the length up to which decoding does at least `corner` FLOPs a byte."""
+    spare = (2 * rows - corner * each) * parameters  # without any cache
+    short = (corner * each - 2 * group) * rows * per_character  # for each character
+    if spare < 0:
+        return 0
+    return math.inf if short <= 0 else spare / short
