@@ -277,7 +277,9 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
     assert page.locator(f"[id='{term}']").is_visible()
 
 
-@pytest.mark.parametrize(("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary"), ("psum", "Glossary")])
+@pytest.mark.parametrize(
+    ("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary"), ("psum", "Glossary")]
+)
 def test_search_finds(tab, address, words, found):
     page = faults.visit(tab(), f"{address}search.html?q={words}")
     page.locator("#search-results li").first.wait_for()
