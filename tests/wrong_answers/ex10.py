@@ -87,14 +87,6 @@ def gathered_before(params, x, y):
     return pmean(squares(jax.lax.scan(gated, x, whole(params))[0], y))
 
 
-def all_at_once(params, x, y):
-    @jax.checkpoint
-    def run(params, x):
-        return jax.lax.scan(gated, x, whole(params))[0]
-
-    return pmean(squares(run(params, x), y))
-
-
 def rows_instead(piece):
     return jax.lax.all_gather(piece, "data", axis=0, tiled=True)
 
@@ -218,16 +210,6 @@ def each_in_full(of_one, pieces, x, y):
     return jax.tree.map(lambda g: g / len(x), total)
 
 
-def scattered_each_time(of_one, pieces, x, y):
-    weights = jax.tree.map(rows, pieces)
-
-    def add(total, batch):
-        return jax.tree.map(lambda t, g: t + scattered(g), total, jax.grad(of_one)(weights, *batch)), None
-
-    total, _ = jax.lax.scan(add, jax.tree.map(lambda p: 0 * p, pieces), (x, y))
-    return jax.tree.map(lambda g: g / (len(x) * n_of()), total)
-
-
 def own_piece(g):
     size = g.shape[0] // n_of()
     return jax.lax.dynamic_slice_in_dim(varying_once(g), jax.lax.axis_index("data") * size, size)
@@ -323,7 +305,6 @@ WRONG = {
         (gated_by(average=psum), "psum adds up the means of the devices"),
         (gated_by(average=lambda loss: pmean(loss) / n_of()), "divided by the number of devices once too often"),
         (gated_by(error=lambda x, y: ((x - y) ** 2).sum()), "adds up a device's squares"),
-        (gated_by(average=psum, error=lambda x, y: ((x - y) ** 2).sum()), "it adds up the squares"),
         (gated_by(gather=lambda w: whole(w, read_as_rows)), "in another order than they were cut"),
         (gated_by(gather=lambda w: whole(w, rows_instead)), "Which axis do the pieces lie along?"),
         (gated_by(layer=no_tanh), "there is no tanh"),
@@ -345,7 +326,6 @@ WRONG = {
         (by_name, "What does your policy say"),
         (gated_by(keep=lambda layer: layer), "sends 2 rounds, not three: the whole weights of all layers are kept"),
         (gathered_before, "brings the weights of"),
-        (all_at_once, "brings the weights of"),
         (gated_by(gather=lambda w: whole(w, sum_of_zeros)), "a sum of pieces in zeros is two"),
         (lambda params, x, y: None, "returns None"),
         (lambda params, x, y: (gated_by()(params, x, y), x), "the loss alone is asked"),
@@ -363,9 +343,7 @@ WRONG = {
         ),
         (accumulated(lambda g, k: own_piece(pmean(g) / k)), "sends 3 rounds, not two: the gradients are all-reduced"),
         (one_alone(-1), "the last small batch alone"),
-        (one_alone(0), "the first small batch alone"),
         (each_in_full, "the gradients are added up over the devices in every small batch"),
-        (scattered_each_time, "added up over the devices in every small batch"),
         (of_pieces, "it takes whole weights"),
         (all_at_a_time, "it takes one small batch"),
         (accumulated(lambda g, k: g / k), "is whole"),
