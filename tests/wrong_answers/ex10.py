@@ -127,13 +127,6 @@ def around_the_loop(params, x, y):  # the gathers of all layers come again, and 
     return pmean(squares(run(params, x), y))
 
 
-def written_out(params, x, y):  # as wrong as it is unlucky: the CPU's compiler makes one of two equal gathers
-    one = jax.checkpoint(lambda x, w: gated(x, whole(w)))
-    for i in range(len(params["a"])):
-        x, _ = one(x, {name: w[i] for name, w in params.items()})
-    return pmean(squares(x, y))
-
-
 def by_name(params, x, y):
     def named(piece):
         return checkpoint_name(columns(piece), "whole")
@@ -315,14 +308,13 @@ WRONG = {
         (gated_by(error=lambda x, y: abs(x - y).mean()), "absolute differences"),
         (gated_by(average=lambda loss: jax.lax.pmax(loss, "data")), "the largest of the devices' losses"),
         (of_eight, "you divide by 8; this mesh has 4"),
-        (gated_by(gather=lambda w: w), "What makes the weights whole?"),
+        (gated_by(gather=lambda w: w), "an n-th of the columns still"),
         (
             gated_by(gather=lambda w: whole(w, lambda p: jax.lax.all_gather(p, "data"))),
             "lie along an axis of their own",
         ),
         (gated_by(gather=jax.checkpoint(whole), keep=lambda layer: layer), "What else must stand in jax.checkpoint?"),
         (around_the_loop, "a layer, or all of them?"),
-        (written_out, "one after another"),
         (by_name, "What does your policy say"),
         (gated_by(keep=lambda layer: layer), "sends 2 rounds, not three: the whole weights of all layers are kept"),
         (gathered_before, "brings the weights of"),

@@ -395,7 +395,7 @@ def _why_kept(loss, args):
     if any(e.params.get("policy") is not None for e in again):
         return "What does your policy say of the gather's own result?"
     if not any(e.primitive.name == "scan" for e in all_of_it):
-        return "The layers are written out one after another, and the compiler makes one of two equal gathers. In a scan it leaves both."
+        return "The layers are written out one after another, and this compiler makes one of two equal gathers. In a scan it leaves both."
     return "Does the gather stand inside what is computed again?"
 
 
@@ -408,7 +408,7 @@ WHY = {  # what a message of JAX means here
     "and (96,)": "Gathered along its rows, a weight is too long. Which axis do the pieces lie along?",
     "and (192,)": "Gathered along its rows, a weight is too long. Which axis do the pieces lie along?",
     "got (24,) and (4,)": "The pieces of the 4 devices lie along an axis of their own. What joins them along the last one?",
-    "got (10,)": "That is a piece, with an n-th of the columns. What makes the weights whole?",
+    "got (10,)": "That has an n-th of the columns still. Are the weights whole, or do the pieces lie along an axis of their own?",
     "must match shard count": "As it is called, psum_scatter wants an axis as long as there are devices. What cuts a longer one in pieces (`tiled`)?",
     "dot_general": "On a device a weight has all its rows and a part of its columns. Which axis do the pieces lie along?",
     "incompatible shapes": "On a device a weight has all its rows and a part of its columns. Which axis do the pieces lie along?",
@@ -417,8 +417,9 @@ WHY = {  # what a message of JAX means here
 
 
 def _compiled(mapped, args):
+    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None  # it runs once
     try:
-        return mapped.lower(*args).compile()
+        return mapped.lower(*args).compile(compiler_options=fast)
     except Wrong as wrong:
         why = next((f" {words}" for said, words in WHY.items() if said in str(wrong)), "")
         raise Wrong(f"{wrong}{why}") from wrong
