@@ -7,6 +7,7 @@ from fractions import Fraction
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 
 from utils.compat import varying
 from utils.exercises import ex10
@@ -34,6 +35,10 @@ def zero(sizes=(12, 2, 2), at=(1, 2, 3), times=1.0):
 
 def only_its_own(numbers, n, stage):
     return numbers * (16 - {0: 0, 1: 12, 2: 2, 3: 2}[stage] * (1 - 1 / n))
+
+
+def floored(numbers, n, stage):
+    return numbers * sum(b // n if stage >= first else b for b, first in ((12, 1), (2, 2), (2, 3)))
 
 
 def by_match(numbers, n, stage):
@@ -82,14 +87,6 @@ def gathered_before(params, x, y):
     return pmean(squares(jax.lax.scan(gated, x, whole(params))[0], y))
 
 
-def all_at_once(params, x, y):
-    @jax.checkpoint
-    def run(params, x):
-        return jax.lax.scan(gated, x, whole(params))[0]
-
-    return pmean(squares(run(params, x), y))
-
-
 def rows_instead(piece):
     return jax.lax.all_gather(piece, "data", axis=0, tiled=True)
 
@@ -112,6 +109,31 @@ def sum_of_zeros(piece):  # whole on every device by an all-reduce: two rounds
 
 def no_tanh(x, w):
     return x + ((x @ w["a"]) * (x @ w["b"])) @ w["c"], None
+
+
+def gate_of(act=jnp.tanh, join=jnp.multiply, first="a", second="b", kept=1):
+    return lambda x, w: (kept * x + join(act(x @ w[first]), x @ w[second]) @ w["c"], None)
+
+
+def of_eight(params, x, y):  # right on eight devices alone
+    return psum(squares(jax.lax.scan(jax.checkpoint(lambda x, w: gated(x, whole(w))), x, params)[0], y)) / 8
+
+
+def around_the_loop(params, x, y):  # the gathers of all layers come again, and their results are kept once more
+    @jax.checkpoint
+    def run(params, x):
+        return jax.lax.scan(lambda x, w: gated(x, whole(w)), x, params)[0]
+
+    return pmean(squares(run(params, x), y))
+
+
+def by_name(params, x, y):
+    def named(piece):
+        return checkpoint_name(columns(piece), "whole")
+
+    policy = jax.checkpoint_policies.save_anything_except_these_names("whole")
+    keep = jax.checkpoint(lambda x, w: gated(x, whole(w, named)), policy=policy)
+    return pmean(squares(jax.lax.scan(keep, x, params)[0], y))
 
 
 def by_policy(params, x, y):
@@ -147,10 +169,11 @@ def n_of():
 
 def added(of_one, weights, x, y):
     """The gradients of the k small batches, added up, one after the other."""
-    total = jax.tree.map(lambda w: 0 * w, weights)
-    for i in range(len(x)):
-        total = jax.tree.map(jnp.add, total, jax.grad(of_one)(weights, x[i], y[i]))
-    return total
+
+    def add(total, batch):
+        return jax.tree.map(jnp.add, total, jax.grad(of_one)(weights, *batch)), None
+
+    return jax.lax.scan(add, jax.tree.map(lambda w: 0 * w, weights), (x, y))[0]
 
 
 def accumulated(over):
@@ -180,16 +203,6 @@ def each_in_full(of_one, pieces, x, y):
     return jax.tree.map(lambda g: g / len(x), total)
 
 
-def scattered_each_time(of_one, pieces, x, y):
-    weights = jax.tree.map(rows, pieces)
-
-    def add(total, batch):
-        return jax.tree.map(lambda t, g: t + scattered(g), total, jax.grad(of_one)(weights, *batch)), None
-
-    total, _ = jax.lax.scan(add, jax.tree.map(lambda p: 0 * p, pieces), (x, y))
-    return jax.tree.map(lambda g: g / (len(x) * n_of()), total)
-
-
 def own_piece(g):
     size = g.shape[0] // n_of()
     return jax.lax.dynamic_slice_in_dim(varying_once(g), jax.lax.axis_index("data") * size, size)
@@ -205,6 +218,12 @@ def of_pieces(of_one, pieces, x, y):
 
 def all_at_a_time(of_one, pieces, x, y):
     return jax.grad(lambda w: of_one(w, x, y))(jax.tree.map(rows, pieces))
+
+
+def as_one_batch(of_one, pieces, x, y):
+    x, y = (a.reshape(-1, a.shape[-1]) for a in (x, y))
+    grads = jax.grad(of_one)(jax.tree.map(rows, pieces), x, y)
+    return jax.tree.map(lambda g: scattered(g) / n_of(), grads)
 
 
 def whole_returned(of_one, pieces, x, y):
@@ -266,6 +285,12 @@ WRONG = {
         (zero(times=1e-9), "that is in GB"),
         (lambda numbers, n, stage: zero()(1, n, stage), "that is for one parameter"),
         (lambda numbers, n, stage: zero()(numbers, n, stage) * n, "what all chips hold together"),
+        (lambda numbers, n, stage: zero()(numbers, n, stage + 1), "stage 0 cuts nothing"),
+        (lambda numbers, n, stage: zero()(numbers, n, min(stage, 2)), "at stage 3 the weights are cut, too"),
+        (lambda numbers, n, stage: zero()(numbers, 8, stage), "you divide by 8"),
+        (lambda numbers, n, stage: zero()(numbers, 64, stage), "you divide by 64"),
+        (floored, "leaves out the fraction"),
+        (lambda numbers, n, stage: round(zero()(numbers, n, stage) / 1e9, 1) * 1e9, "that is rounded"),
         (lambda numbers, n, stage: print(numbers), "Does the function end with `return`"),
     ],
     ex10.gated_loss: [
@@ -273,13 +298,26 @@ WRONG = {
         (gated_by(average=psum), "psum adds up the means of the devices"),
         (gated_by(average=lambda loss: pmean(loss) / n_of()), "divided by the number of devices once too often"),
         (gated_by(error=lambda x, y: ((x - y) ** 2).sum()), "adds up a device's squares"),
-        (gated_by(average=psum, error=lambda x, y: ((x - y) ** 2).sum()), "it adds up the squares"),
         (gated_by(gather=lambda w: whole(w, read_as_rows)), "in another order than they were cut"),
         (gated_by(gather=lambda w: whole(w, rows_instead)), "Which axis do the pieces lie along?"),
-        (gated_by(layer=no_tanh), "which weights does a layer multiply with"),
+        (gated_by(layer=no_tanh), "there is no tanh"),
+        (gated_by(layer=gate_of(act=jax.nn.relu)), "relu for tanh"),
+        (gated_by(layer=gate_of(join=jnp.add)), "the two products are added"),
+        (gated_by(layer=gate_of(first="b", second="a")), "tanh is of the product with b"),
+        (gated_by(layer=gate_of(kept=0)), "input is not added"),
+        (gated_by(error=lambda x, y: abs(x - y).mean()), "absolute differences"),
+        (gated_by(average=lambda loss: jax.lax.pmax(loss, "data")), "the largest of the devices' losses"),
+        (of_eight, "you divide by 8; this mesh has 4"),
+        (gated_by(gather=lambda w: w), "an n-th of the columns still"),
+        (
+            gated_by(gather=lambda w: whole(w, lambda p: jax.lax.all_gather(p, "data"))),
+            "lie along an axis of their own",
+        ),
+        (gated_by(gather=jax.checkpoint(whole), keep=lambda layer: layer), "What else must stand in jax.checkpoint?"),
+        (around_the_loop, "a layer, or all of them?"),
+        (by_name, "What does your policy say"),
         (gated_by(keep=lambda layer: layer), "sends 2 rounds, not three: the whole weights of all layers are kept"),
         (gathered_before, "brings the weights of"),
-        (all_at_once, "brings the weights of"),
         (gated_by(gather=lambda w: whole(w, sum_of_zeros)), "a sum of pieces in zeros is two"),
         (lambda params, x, y: None, "returns None"),
         (lambda params, x, y: (gated_by()(params, x, y), x), "the loss alone is asked"),
@@ -297,12 +335,14 @@ WRONG = {
         ),
         (accumulated(lambda g, k: own_piece(pmean(g) / k)), "sends 3 rounds, not two: the gradients are all-reduced"),
         (one_alone(-1), "the last small batch alone"),
-        (one_alone(0), "the first small batch alone"),
         (each_in_full, "the gradients are added up over the devices in every small batch"),
-        (scattered_each_time, "added up over the devices in every small batch"),
         (of_pieces, "it takes whole weights"),
         (all_at_a_time, "it takes one small batch"),
         (accumulated(lambda g, k: g / k), "is whole"),
+        (accumulated(lambda g, k: scattered(g) / k / 8), "you divide by 8; this mesh has 4"),
+        (accumulated(lambda g, k: -scattered(g) / k / n_of()), "its sign is the other one"),
+        (accumulated(lambda g, k: jax.lax.psum_scatter(g, "data") / k), "an axis as long as there are devices"),
+        (as_one_batch, "it takes one small batch"),
         (lambda of_one, pieces, x, y: pieces["u"], "expected the gradient's pieces in a dict"),
     ],
     ex10.tokens_to_hide: [
@@ -317,6 +357,11 @@ WRONG = {
         (tokens(lambda f, w, n, a, b, c: (2 * a + b) * (n - 1) / n * f / w / 6), "`work` says how many"),
         (tokens(lambda f, w, n, a, b, c: (2 * a + b) * (n - 1) / n * f / w / (2 * c)), "two of them already"),
         (tokens(lambda f, w, n, a, b, c: 3 * (n - 1) / n * f / w / c), "you count numbers, not bytes"),
+        (tokens(lambda f, w, n, a, b, c: (2 * a + b) * n / (n - 1) * f / w / c), "upside down"),
+        (tokens(lambda f, w, n, a, b, c: (2 * a + b) * 7 / 8 * f / w / c), "7/8 is that of eight chips"),
+        (tokens(lambda f, w, n, a, b, c: (2 * a + b) * (n - 1) / n * f / w / 7), "`work` says how many"),
+        (tokens(lambda f, w, n, a, b, c: (2 * a + b) * (n - 1) / n * f / w / c / 8), "the widths are bytes already"),
+        (tokens(lambda f, w, n, a, b, c: 1.5 * (a + b) * (n - 1) / n * f / w / c), "and one of gradients"),
     ],
 }
 
