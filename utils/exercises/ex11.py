@@ -403,7 +403,7 @@ def _loss_slips(logits, targets):
     around = own[tokens, :, targets % own.shape[2]].sum(1)
     parts = _log_sum(own)
     each = (total[:, None] - own[tokens, :, targets % own.shape[2]]).sum(1)
-    unmoved = 8 * np.where(targets < own.shape[2], own[tokens, 0, np.minimum(targets, own.shape[2] - 1)], 0)
+    unmoved = np.where(targets < own.shape[2], clipped, 0)
     tops = own.max(2)
     scales = np.log(np.exp(own - tops[:, :, None]).sum((1, 2)))
     mixed = "with the exponentials of each device taken from its own largest logit: they can be added up where all take out the same"
