@@ -82,11 +82,6 @@ def one_behind_the_other(x, w, norm, attention, mlp):
     return x + psum(mlp(norm(x), w))
 
 
-def page_layer_cheap(x, w, norm, attention, mlp):
-    x = x + psum(attention(own(norm(x)), w))
-    return x + psum(mlp(own(norm(x)), w))
-
-
 def shared(x):
     return lax.psum(x, "model") / 8
 
@@ -180,6 +175,24 @@ def shifted(logits, targets):
     return jnp.mean(jnp.log(psum(jnp.exp(low).sum(1))) - hits(low, targets))
 
 
+def subtracted(top=tops, add=psum, start=1):
+    """The largest logit taken out of all at once, as one writes it where log_softmax is by hand."""
+
+    def loss(logits, targets):
+        low = logits - top(logits)[:, None]
+        place = targets - start * lax.axis_index("model") * logits.shape[1]
+        hit = add((low * jax.nn.one_hot(place, logits.shape[1])).sum(1))
+        return (jnp.log(psum(jnp.exp(low).sum(1))) - hit).mean()
+
+    return loss
+
+
+def gathered_parts(logits, targets):
+    """Eight log-sum-exps a token, gathered."""
+    parts = lax.all_gather(jax.nn.logsumexp(logits, axis=1), "model")
+    return lax.pmean((jax.nn.logsumexp(parts, axis=0) - hits(logits, targets)).mean(), "model")
+
+
 def top_without_stop(logits):
     return lax.pmax(logits.max(1), "model")
 
@@ -237,6 +250,19 @@ WRONG = {
             lambda device, heads, keys, n: sorted({h // (heads // keys) for h in range(device, heads, n)}),
             "every n-th query head",
         ),
+        (
+            lambda device, heads, keys, n: sorted(
+                {h // (heads // keys) for h in mine(device, heads, n)[:: heads // n - 1]}
+            ),
+            "its first and last query heads",
+        ),
+        (
+            lambda device, heads, keys, n: sorted(
+                {h // (heads // keys) for h in range(device * heads // n, (device + 1) * heads // n + 1)}
+            ),
+            "one query head too many",
+        ),
+        (lambda *a: [1 + key for key in keys_by_set(*a)], "the first key head is 0"),
         (lambda device, heads, keys, n: [0], "which key head does each of them use?"),
         (lambda device, heads, keys, n: device, "expected a list of whole numbers"),
         (lambda device, heads, keys, n: [device * keys // n], "its first query head"),
@@ -251,13 +277,19 @@ WRONG = {
         (halves(lambda x, n, a, m: own(x) + psum(a(n) + m(n))), "x itself has to stay shared"),
         (halves(lambda x, n, a, m: x + lax.pmean(a(own(n)) + m(own(n)), "model")), "that of a mean over the devices"),
         (one_behind_the_other, "that of the page's layer"),
-        (page_layer_cheap, "that of the page's layer"),
         (halves(lambda x, n, a, m: x + psum(a(own(x)) + m(own(x)))), "without the norm"),
         (halves(lambda x, n, a, m: psum(a(own(n)) + m(own(n)))), "without x"),
         (halves(lambda x, n, a, m: n + psum(a(own(n)) + m(own(n)))), "they are to be added to x itself"),
         (halves(lambda x, n, a, m: x + psum(a(own(n)))), "without the MLP"),
         (halves(lambda x, n, a, m: x + psum(m(own(n)))), "without the attention"),
-        (halves(lambda x, n, a, m: x + psum(m(a(own(n))))), "differs in"),
+        (halves(lambda x, n, a, m: x + psum(m(a(own(n))))), "one behind the other, on each device"),
+        (halves(lambda x, n, a, m: x + psum(m(psum(a(own(n)))))), "mlp of attention"),
+        (halves(lambda x, n, a, m: x + psum(a(own(n)) + m(own(x)))), "an MLP that reads x itself"),
+        (halves(lambda x, n, a, m: x + psum(a(own(x)) + m(own(n)))), "an attention that reads x itself"),
+        (
+            lambda x, w, norm, attention, mlp: x + norm(psum(attention(own(x), w) + mlp(own(x), w))),
+            "the norm of what the halves give",
+        ),
         (halves(lambda x, n, a, m: x + lax.all_gather(a(n) + m(n), "model").sum(0)), "typed float32[3,6]{V:model}"),
         (halves(lambda x, n, a, m: lax.pmean(x + psum(a(n) + m(n)), "model")), "times"),
     ],
@@ -281,6 +313,14 @@ WRONG = {
         (of_tokens(lambda z: log_sum(z, back=False)), "without the largest logit"),
         (of_tokens(lambda z: log_sum(z, add=lambda v: lax.pmean(v, "model"))), "too small by log 8"),
         (of_tokens(lambda z: log_sum(z, top=top_of_all)), "With logits from -4,200 to 1,200"),
+        (subtracted(top=top_of_own), "from its own largest logit"),
+        (subtracted(add=lambda v: psum(v) / 8), "an eighth of the target's logit"),
+        (subtracted(add=lambda v: lax.pmax(lax.stop_gradient(v), "model")), "add up, do not compare"),
+        (subtracted(start=0), "at its number in the whole vocabulary"),
+        (
+            lambda z, t: lax.pmean((jax.nn.logsumexp(z, axis=1) - hit_of_own(z, t)).mean(), "model"),
+            "each over a device's own words",
+        ),
         (of_tokens(mean=jnp.sum), "the sum over the tokens, not their mean"),
         (of_tokens(mean=lambda v: v), "shape (6,); expected (), one loss. Take the mean"),
         (of_tokens(mean=lambda v: -v.mean()), "with its sign turned"),
@@ -291,11 +331,16 @@ WRONG = {
         (lambda hidden, ratio: 1 + hidden / ratio / 1, "chips"),
         (lambda hidden, ratio: 1 + hidden / (2 * ratio), "the two products of the forward pass"),
         (lambda hidden, ratio: 1.5 * hidden / ratio, "the factor (n - 1)/n is taken for 1"),
-        (lambda hidden, ratio: 1 + 3 * hidden / ratio, "too large"),
-        (lambda hidden, ratio: 1 + 0.75 * hidden / ratio, "too small"),
+        (lambda hidden, ratio: 1 + 3 * hidden / ratio, "an all-reduce sends its operand nearly twice"),
+        (lambda hidden, ratio: 1 + 0.75 * hidden / ratio, "or: a bfloat16 has 2 bytes"),
         (lambda hidden, ratio: hidden / ratio, "chips"),
         (lambda hidden, ratio: 0.0, "above 0"),
-        (lambda hidden, ratio: 1 + 1.5 * ratio / hidden, "set the seconds"),
+        (lambda hidden, ratio: 1 + 1.5 * ratio / hidden, "have changed places"),
+        (lambda hidden, ratio: (1 + 1.5 * hidden) / ratio, "the 1 is divided by ratio"),
+        (lambda hidden, ratio: 1.5 * (1 + hidden / ratio), "the 1 is multiplied, too"),
+        (lambda hidden, ratio: 1.5 * hidden / ratio - 1, "goes to the other side"),
+        (lambda hidden, ratio: 1 + 1.5 * hidden // ratio, "n need not be whole"),
+        (lambda hidden, ratio: 1 + 1.25 * hidden / ratio, "set the seconds"),
     ],
 }
 
@@ -322,6 +367,7 @@ RIGHT = {
         of_tokens(hit=hit_by_clip),
         one_sum,
         by_parts,
+        gathered_parts,
         shifted,
         jax.jit(of_tokens()),
         of_tokens(mean=lambda v: v.sum() / v.size),
@@ -366,7 +412,7 @@ GUESSES = {
         ],
     ),
     ex11.unchecked: ("8 times", [("right", "count the losses"), ("neither", "the transpose of the psum")]),
-    ex11.whole_network: ("falls", [("stays", "can improve the whole"), ("rises", "can improve the whole")]),
+    ex11.lowest_loss: ("wrong", [("whole", "fitted to the targets alone"), ("right", "fits the targets by itself")]),
     ex11.cut_between: ("the same", [("less", "the two halves"), ("more", "the two halves")]),
     ex11.again: (
         {"tensor": 10, "sequence": 11, "gather again": 10},
