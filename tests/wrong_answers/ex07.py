@@ -37,6 +37,10 @@ def ring(share):
     return lambda g, n, switched: g * 1e9 / 16 * share(n, switched)
 
 
+def previous_alone(sizes):
+    return sum((size - 1) * (sizes[i - 1] if i else 1) for i, size in enumerate(sizes))
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     GRADIENT: [
@@ -79,6 +83,7 @@ WRONG = {
             "along model nothing is added up",
         ),
         (lambda p, d, m: 7.7 * p / m, "compare the size of a device's piece in bytes, the size of the group"),
+        (lambda p, d, m: 2 * 7 / 8 * p / 2 * 2, "1.75 bytes a parameter are those of 8 x 2 devices"),
         (lambda p, d, m: 87_500_000, "You return 87,500,000 whatever is handed in"),
         (lambda p, d, m: 0, "a size, a rate or a time is above 0"),
         (lambda p, d, m: (1, 2), "expected one number, of bytes"),
@@ -119,6 +124,8 @@ WRONG = {
         (lambda s, k, a, b: (s[0] + s[1] - 2) * a + (s[0] * s[1] - 1) * k / b, "IndexError"),
         (times(GATHER, 1e6), "your number is in µs"),
         (lambda s, k, a, b: steps_of(s) * a + others(s) * k * b, "you multiply by beta"),
+        (gather(lambda s: 2 * (math.prod(s) ** 0.5 - 1), others), "steps are those of a square"),
+        (gather(steps_of, previous_alone), "not the one before alone"),
         (gather(sum, math.prod), "not n, and you let a chip receive all n blocks"),
         (gather(lambda s: 3.3 * sum(s), others), "check the steps of each axis, then the blocks"),
         (lambda s, k, a, b: 18e-6, "whatever is handed in"),
@@ -155,6 +162,11 @@ WRONG = {
         (lambda n, a, b: (n - 1) * a * b * n / (n / 2 * (n / 2 + 1) / 2), "the shorter way"),
         (lambda n, a, b: n / 2 * a * b, "is an all-reduce"),
         (lambda n, a, b: 2 * 1e-6 * b, "For n = 64"),
+        (lambda n, a, b: a * b / 2, "so b is more than what a step sends, not less"),
+        (lambda n, a, b: 2 * (n - 1) * a * b, "one bundle of average size"),
+        (lambda n, a, b: (n - 1) * a * b / (n // 2), "add up to n (n - 1)/2"),
+        (lambda n, a, b: 2 * n / (n - 2) * a * b, "the first bundle has n - 1 blocks, all but your own"),
+        (lambda n, a, b: 2 * b / a, "so alpha multiplies, too"),
         (lambda n, a, b: None, "Does the function end with `return`"),
     ],
     RATE: [
@@ -180,6 +192,9 @@ WRONG = {
         (lambda g, n, s: g * 1e9 * (1 if s else 2 / n), "Gbit/s are bits, and the sheet adds up both directions"),
         (lambda g, n, s: g * 1e9 / 8 * (1 if s else 1 / n), "on a torus you are right; through a switch"),
         (ring(lambda n, s: 1 if s else n / 2), "two of its links have a part of that"),
+        (lambda g, n, s: g * 1e9 / 8 * (0.5 if s else 2 / n), "through a switch you are right; on a torus as well"),
+        (ring(lambda n, s: 0.5 if s else 2 / n), "through a switch you halve once too often"),
+        (ring(lambda n, s: 1 if s else 1 / (n // 2)), "an odd number of links"),
         (ring(lambda n, s: 0.77), "bits to bytes, both directions to one, then the links"),
         (lambda g, n, s: 100e9, "You return 100,000,000,000 whatever is handed in"),
         (lambda g, n, s: "100 GB/s", "That is a text"),
@@ -203,6 +218,10 @@ WRONG = {
         (lambda n, c, w: c / w / 8 * 2 * (n - 1), "do not multiply by 8"),
         (lambda n, c, w: 2 * (n - 1) / n**2 * c / w, "each has less to do"),
         (lambda n, c, w: 5, "You return 5 whatever is handed in"),
+        (lambda n, c, w: (n - 1) / n * c / w, "n chips share the work, and the 2 of an all-reduce"),
+        (times(SMALLEST, 0.25), "two factors of 2 are amiss"),
+        (lambda n, c, w: n * (n - 1) * c / w, "you send n - 1 whole results"),
+        (lambda n, c, w: 14 * c / w, "14 is 2 (n - 1) for eight chips"),
         (lambda n, c, w: 5 * n, "solve for D"),
         (lambda n, c, w: 14 * c / w, "For n = 16"),
     ],

@@ -371,6 +371,7 @@ def _judge_gradient_bytes(answer):
                 lambda p, d, m: 2 * (d - 1) / d * p / m * 2 + 2 * (m - 1) / m * p / d * 2,
                 "along model nothing is added up: each device there has another piece",
             ),
+            (lambda p, d, m: 1.75 * p, "1.75 bytes a parameter are those of 8 x 2 devices; here are data x model"),
             (
                 lambda p, d, m: 2 * (d - 1) / d * p / m * 2 + 2 * (m - 1) / m * p / m * 2,
                 "along model nothing is added up: each device there has another piece",
@@ -435,6 +436,10 @@ def _judge_gather_seconds(answer):
                 (lambda s, *_: sum(size // 2 for size in s), "half the steps belong to both ways round"),
                 (lambda s, *_: sum((size - 1) / 2 for size in s), "half the steps belong to both ways round"),
                 (lambda s, *_: math.log2(math.prod(s)), "log2(n) steps are those of a tree"),
+                (
+                    lambda s, *_: 2 * (math.sqrt(math.prod(s)) - 1),
+                    "2 (√n - 1) steps are those of a square; here each axis has a size of its own",
+                ),
                 (lambda s, *_: sum(math.log2(size) for size in s), "log2(n) steps are those of a tree"),
             ],
             "blocks": [
@@ -446,6 +451,10 @@ def _judge_gather_seconds(answer):
                     "along a later axis a step sends all blocks that came before",
                 ),
                 (lambda s, *_: math.prod(size - 1 for size in s), "all blocks but its own have to come to a chip"),
+                (
+                    lambda s, *_: sum((size - 1) * before for size, before in zip(s, (1, *s), strict=False)),
+                    "a step sends what all axes before it have gathered, not the one before alone",
+                ),
                 (
                     lambda s, *_: 1 - 1 / math.prod(s),
                     "`block` is what each chip puts in: an all-gather sends (n - 1) b",
@@ -566,8 +575,10 @@ def _judge_exchange_crossover(answer):
                 (lambda n, a, b: 1 / n, "you count one block"),
                 (lambda n, a, b: 1, "you send b once; bundles of n - 1, n - 2, ... 1 blocks are sent"),
                 (lambda n, a, b: n / 2, "n - 1, n - 2, ... 1 add up to n (n - 1)/2"),
+                (lambda n, a, b: n // 2, "n - 1, n - 2, ... 1 add up to n (n - 1)/2"),
                 (lambda n, a, b: (n - 2) / 2, "the first bundle has n - 1 blocks: all but your own"),
             ],
+            "alpha": [(lambda n, a, b: 1 / a, "steps x alpha = bytes / beta, so alpha multiplies, too")],
             "beta": [
                 (lambda n, a, b: 2 * b, "do not double beta; the bundles go one way round"),
                 (lambda n, a, b: b / 8, "do not divide by 8; beta is in bytes/s already"),
@@ -590,6 +601,16 @@ def _judge_exchange_crossover(answer):
                 "each bundle passes",
             ),
             (lambda n, a, b: 2 * n * a * b, "that is a gather's in halves; here bundles go one way round"),
+            (
+                lambda n, a, b: a * b / 2,
+                "a step sends half of b on average, so b is more than what a step sends, not less",
+            ),
+            (
+                lambda n, a, b: 2 * (n - 1) * a * b,
+                "you let one bundle of average size pass, or count 2 (n - 1) steps and b once: n - 1 bundles pass, in "
+                "as many steps",
+            ),
+            (lambda n, a, b: 2 * n / (n - 2) * a * b, "the first bundle has n - 1 blocks, all but your own, not n - 2"),
             (
                 lambda n, a, b: (n - 1) * a * b * 8 / 28,
                 "28 blocks of an eighth are those of eight devices; here are n",
@@ -660,6 +681,7 @@ def _judge_ring_rate(answer):
                 (lambda g, n, s: n, "the sheet is for the whole chip already; do not multiply by links"),
                 (lambda g, n, s: 1 if s else 2, "the sheet is for the whole chip; divide by the links"),
                 (lambda g, n, s: 1 if s else 0.5, "you took 4 links; `links` says how many the chip has"),
+                (lambda g, n, s: 1 if s else 1 / (n // 2), "`//` rounds down; a chip may have an odd number of links"),
                 (lambda g, n, s: 1 if s else 1 / (2 * n), "two links of a torus: multiply by 2, do not divide"),
                 (
                     lambda g, n, s: 1 if s else n / 2,
@@ -675,7 +697,15 @@ def _judge_ring_rate(answer):
             (
                 lambda g, n, s: g * 1e9 / 8 * (1 if s else 1 / n),
                 "on a torus you are right; through a switch as well a chip sends in one of the two directions",
-            )
+            ),
+            (
+                lambda g, n, s: g * 1e9 / 8 * (0.5 if s else 2 / n),
+                "through a switch you are right; on a torus as well a link sends in one of the two directions",
+            ),
+            (
+                lambda g, n, s: g * 1e9 / 16 * (0.5 if s else 2 / n),
+                "on a torus you are right; through a switch you halve once too often",
+            ),
         ],
         "bits to bytes, both directions to one, then the links that a ring uses",
     )
@@ -753,6 +783,19 @@ def _judge_smallest_d(answer):
                 lambda n, c, w: 2 * c / w / (n - 1),
                 "you divide by n - 1, and it multiplies: with more chips each has less to do",
             ),
+            (
+                lambda n, c, w: (n - 1) / n * c / w,
+                "n chips share the work, and the 2 of an all-reduce (or that of a bfloat16) is missing",
+            ),
+            (
+                lambda n, c, w: (n - 1) / 2 * c / w,
+                "two factors of 2 are amiss: of the all-reduce's, a bfloat16's, and a rate that you double",
+            ),
+            (
+                lambda n, c, w: n * (n - 1) * c / w,
+                "you send n - 1 whole results, one in each step, or all partial sums; an all-reduce in a ring sends less",
+            ),
+            (lambda n, c, w: 14 * c / w, "14 is 2 (n - 1) for eight chips; here are n"),
             (
                 lambda n, c, w: 2 * (n - 1) * c / w / n,
                 "n chips share the work: you let each do all of it, or give the D of one chip",
