@@ -87,16 +87,27 @@ torus = Prediction(
     },
 )
 crossover = Prediction(
-    "kB",
+    "",
+    {},
     {
-        7 / 8: "7 x 50 kB is what passes over a wire; that is 7/8 of the array",
-        1 / 8: "that is one block; the whole array is asked",
-        1 / 7: "you count the start of one step; there are seven",
-        7: "you send the whole array in one step; a step sends an eighth of it",
-        2: "one way round: a wire in one direction, 50 GB/s",
-        1 / 2: "all 7 steps start, and 7 blocks pass: compare 7 x 1 µs with 7/8 of the array over 50 GB/s",
-        1000: "you give bytes; a kB has 1,000",
-        1 / 1000: "you give MB; a MB has 1,000 kB",
+        "kB": {
+            7 / 8: "7 x 50 kB is what passes over a wire; that is 7/8 of the array",
+            1 / 8: "that is one block; the whole array is asked",
+            1 / 7: "you count the start of one step; there are seven",
+            7: "you send the whole array in one step; a step sends an eighth of it",
+            2: "one way round: a wire in one direction, 50 GB/s",
+            1 / 2: "all 7 steps start, and 7 blocks pass: compare 7 x 1 µs with 7/8 of the array over 50 GB/s",
+            1000: "you give bytes; a kB has 1,000",
+            1 / 1000: "you give MB; a MB has 1,000 kB",
+        },
+        "share for half": {
+            2 / 3: "the bytes take half the time, and the steps as long as before",
+            4 / 3: "the steps take as long as before, but the bytes take half the time",
+            1 / 3: "of the time at the crossover one half is steps, the other bytes; halve the bytes alone",
+            2: "3/2 is of the steps' time, or of the bytes'; the sum of the two is asked",
+            14: "you give µs; a share of the 14 µs is asked",
+            100: "you give percent; a share of 1 is asked",
+        },
     },
     within=0.02,
 )
@@ -142,10 +153,6 @@ of_the_bound = Prediction(
     "times the bound",
     {},
     {
-        "jax_scatter": {
-            2: "psum_scatter is a reduce-scatter, half of an all-reduce",
-            8: "the bound is that of the whole task, for each device; a reduce-scatter reaches it",
-        },
         "sum_and_keep": {
             1 / 2: "psum brings the whole sum to every device; cutting it afterwards saves nothing",
             7 / 8: "1.75 is in multiples of b; the bound is 7/8 b",
@@ -156,6 +163,15 @@ of_the_bound = Prediction(
             7 / 8: "7 is in multiples of b; the bound is 7/8 b",
             1 / 4: "that is the psum; here all eight arrays go to everybody",
             1 / 2: "every device gets 7 arrays of b bytes, and the bound is 7/8 b",
+        },
+        "exchange_and_add": {
+            8: "each sends one eighth to each of seven devices, not all of its array",
+            7: "each sends one eighth to each of seven devices, not all of its array",
+            7 / 8: "7/8 is in multiples of b; the bound is 7/8 b",
+            4: "3.5 b is what passes over a wire of a ring, one way; asked is what a device sends off",
+            2: "nothing is handed out again: each device needs its own eighth alone",
+            1 / 8: "each sends an eighth to seven devices, not to one of them",
+            1 / 7: "each sends an eighth to seven devices, not to one of them",
         },
     },
 )
@@ -212,23 +228,25 @@ travels = Prediction(
     },
 )
 corner = Prediction(
-    "rows or columns",
+    "",
+    {},
     {
-        2: "W is the rate of a ring, two links: 100 GB/s, not 50",
-        1 / 2: "W is the rate of a ring, two links in one direction each: 100 GB/s",
-        1 / 4: "W is the rate of a ring, two links in one direction each, not all of 400 GB/s",
-    },
-    {
-        "8 v5e": {
+        "corner": {
+            2: "W is the rate of a ring, two links: 100 GB/s, not 50",
+            1 / 2: "W is the rate of a ring, two links in one direction each: 100 GB/s",
+            1 / 4: "W is the rate of a ring, two links in one direction each, not all of 400 GB/s",
             1 / 7: "that is C / W; the corner lies at (n - 1) C / W",
             8 / 7: "(n - 1), not n",
             241 / 13790: "241 is the quotient of the chip's memory; what travels goes over links",
+            9: "that is the corner of 64 chips",
         },
-        "64 v5e": {
-            1 / 63: "that is C / W; the corner lies at (n - 1) C / W",
-            1 / 9: "that is the corner of eight: with 64 chips each has less work, and sends as much",
-            8 / 9: "(n - 1) grows from 7 to 63",
-            1 / 72: "it grows with n: with 64 chips each has less work, and sends as much",
+        "64 chips": {
+            1 / 9: "each has an eighth of the FLOPs, but 8,192 is below the corner: the time is that of sending",
+            64 / 9: "each has an eighth of the FLOPs, but 8,192 is below the corner: the time is that of sending",
+            8 / 9: "both wait for the wire, and each chip of 64 sends a little more: (n - 1)/n of what travels",
+            64 / 81: "that is the time on 8 by the time on 64; or how many times as fast it is",
+            8: "that is (n - 1), by which the corner moves; a chip sends (n - 1)/n",
+            0.669: "that is the sum of the two times; here the larger counts",
         },
     },
     within=0.05,
@@ -359,6 +377,7 @@ def _judge_gradient_bytes(answer):
                 times(2),
                 "did you take 4 bytes, a float32, where a bfloat16 has 2, or add what a device receives to what it sends",
             ),
+            (lambda p, d, m: 1.75 * p, "1.75 bytes a parameter are those of 8 x 2 devices; here are data x model"),
             (
                 lambda p, d, m: 2 * (d - 1) / d * p / m * 2 * d * m,
                 "you send the whole gradient in each step, or you add up over all devices; what each one sends is asked",
@@ -371,7 +390,6 @@ def _judge_gradient_bytes(answer):
                 lambda p, d, m: 2 * (d - 1) / d * p / m * 2 + 2 * (m - 1) / m * p / d * 2,
                 "along model nothing is added up: each device there has another piece",
             ),
-            (lambda p, d, m: 1.75 * p, "1.75 bytes a parameter are those of 8 x 2 devices; here are data x model"),
             (
                 lambda p, d, m: 2 * (d - 1) / d * p / m * 2 + 2 * (m - 1) / m * p / m * 2,
                 "along model nothing is added up: each device there has another piece",
@@ -780,10 +798,6 @@ def _judge_smallest_d(answer):
                 "that is the ridge, FLOPs for a byte; n chips share the work, and a ring has n parts",
             ),
             (
-                lambda n, c, w: 2 * c / w / (n - 1),
-                "you divide by n - 1, and it multiplies: with more chips each has less to do",
-            ),
-            (
                 lambda n, c, w: (n - 1) / n * c / w,
                 "n chips share the work, and the 2 of an all-reduce (or that of a bfloat16) is missing",
             ),
@@ -796,6 +810,10 @@ def _judge_smallest_d(answer):
                 "you send n - 1 whole results, one in each step, or all partial sums; an all-reduce in a ring sends less",
             ),
             (lambda n, c, w: 14 * c / w, "14 is 2 (n - 1) for eight chips; here are n"),
+            (
+                lambda n, c, w: 2 * c / w / (n - 1),
+                "you divide by n - 1, and it multiplies: with more chips each has less to do",
+            ),
             (
                 lambda n, c, w: 2 * (n - 1) * c / w / n,
                 "n chips share the work: you let each do all of it, or give the D of one chip",
