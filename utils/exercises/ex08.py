@@ -62,20 +62,18 @@ precise = Prediction(
         8 / 7: "a chip does not send itself its own part",
     },
 )
-_HALF = "that is what the CPU's compiler does, which cannot scatter a sum; the TPU's can"
-_MOVES = "it adds nothing up"
-_KINDS = {"reduce-scatter": "", "all-reduce": _HALF, "all-gather": _MOVES, "collective-permute": "a loop comes later"}
 adds_up = Choice(
-    _KINDS,
+    {
+        "reduce-scatter": "",
+        "all-reduce": "",
+        "all-gather": "it adds nothing up",
+        "collective-permute": "a loop comes later",
+    },
     own={
-        "4001 columns": {
-            "reduce-scatter": "so says the rule of thumb; here the compiler does not follow it, nor say why",
-            "all-reduce": "",
-        },
+        "4001 columns": {"reduce-scatter": "so says the rule of thumb; the compiler does not follow it, nor say why"},
         "4097 columns": {"all-reduce": "as for 4001, one would think; the compiler scatters, and does not say why"},
         "sum, by columns": {
-            "reduce-scatter": "so it is by rows; by columns the compiler all-reduces, and does not say why",
-            "all-reduce": "",
+            "reduce-scatter": "so it is by rows; by columns the compiler all-reduces, and does not say why"
         },
     },
 )
