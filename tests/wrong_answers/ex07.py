@@ -37,6 +37,10 @@ def ring(share):
     return lambda g, n, switched: g * 1e9 / 16 * share(n, switched)
 
 
+def previous_alone(sizes):
+    return sum((size - 1) * (sizes[i - 1] if i else 1) for i, size in enumerate(sizes))
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     GRADIENT: [
@@ -79,6 +83,7 @@ WRONG = {
             "along model nothing is added up",
         ),
         (lambda p, d, m: 7.7 * p / m, "compare the size of a device's piece in bytes, the size of the group"),
+        (lambda p, d, m: 2 * 7 / 8 * p / 2 * 2, "1.75 bytes a parameter are those of 8 x 2 devices"),
         (lambda p, d, m: 87_500_000, "You return 87,500,000 whatever is handed in"),
         (lambda p, d, m: 0, "a size, a rate or a time is above 0"),
         (lambda p, d, m: (1, 2), "expected one number, of bytes"),
@@ -119,6 +124,8 @@ WRONG = {
         (lambda s, k, a, b: (s[0] + s[1] - 2) * a + (s[0] * s[1] - 1) * k / b, "IndexError"),
         (times(GATHER, 1e6), "your number is in µs"),
         (lambda s, k, a, b: steps_of(s) * a + others(s) * k * b, "you multiply by beta"),
+        (gather(lambda s: 2 * (math.prod(s) ** 0.5 - 1), others), "steps are those of a square"),
+        (gather(steps_of, previous_alone), "not the one before alone"),
         (gather(sum, math.prod), "not n, and you let a chip receive all n blocks"),
         (gather(lambda s: 3.3 * sum(s), others), "check the steps of each axis, then the blocks"),
         (lambda s, k, a, b: 18e-6, "whatever is handed in"),
@@ -155,6 +162,11 @@ WRONG = {
         (lambda n, a, b: (n - 1) * a * b * n / (n / 2 * (n / 2 + 1) / 2), "the shorter way"),
         (lambda n, a, b: n / 2 * a * b, "is an all-reduce"),
         (lambda n, a, b: 2 * 1e-6 * b, "For n = 64"),
+        (lambda n, a, b: a * b / 2, "so b is more than what a step sends, not less"),
+        (lambda n, a, b: 2 * (n - 1) * a * b, "one bundle of average size"),
+        (lambda n, a, b: (n - 1) * a * b / (n // 2), "add up to n (n - 1)/2"),
+        (lambda n, a, b: 2 * n / (n - 2) * a * b, "the first bundle has n - 1 blocks, all but your own"),
+        (lambda n, a, b: 2 * b / a, "so alpha multiplies, too"),
         (lambda n, a, b: None, "Does the function end with `return`"),
     ],
     RATE: [
@@ -180,6 +192,9 @@ WRONG = {
         (lambda g, n, s: g * 1e9 * (1 if s else 2 / n), "Gbit/s are bits, and the sheet adds up both directions"),
         (lambda g, n, s: g * 1e9 / 8 * (1 if s else 1 / n), "on a torus you are right; through a switch"),
         (ring(lambda n, s: 1 if s else n / 2), "two of its links have a part of that"),
+        (lambda g, n, s: g * 1e9 / 8 * (0.5 if s else 2 / n), "through a switch you are right; on a torus as well"),
+        (ring(lambda n, s: 0.5 if s else 2 / n), "through a switch you halve once too often"),
+        (ring(lambda n, s: 1 if s else 1 / (n // 2)), "an odd number of links"),
         (ring(lambda n, s: 0.77), "bits to bytes, both directions to one, then the links"),
         (lambda g, n, s: 100e9, "You return 100,000,000,000 whatever is handed in"),
         (lambda g, n, s: "100 GB/s", "That is a text"),
@@ -203,6 +218,10 @@ WRONG = {
         (lambda n, c, w: c / w / 8 * 2 * (n - 1), "do not multiply by 8"),
         (lambda n, c, w: 2 * (n - 1) / n**2 * c / w, "each has less to do"),
         (lambda n, c, w: 5, "You return 5 whatever is handed in"),
+        (lambda n, c, w: (n - 1) / n * c / w, "n chips share the work, and the 2 of an all-reduce"),
+        (times(SMALLEST, 0.25), "two factors of 2 are amiss"),
+        (lambda n, c, w: n * (n - 1) * c / w, "you send n - 1 whole results"),
+        (lambda n, c, w: 14 * c / w, "14 is 2 (n - 1) for eight chips"),
         (lambda n, c, w: 5 * n, "solve for D"),
         (lambda n, c, w: 14 * c / w, "For n = 16"),
     ],
@@ -359,16 +378,22 @@ GUESSES = {
         ],
     ),
     ex07.crossover: (
-        400,
+        {"kB": 400, "share for half": 0.75},
         [
-            (350, "that is 7/8 of the array"),
-            (50, "that is one block; the whole array is asked"),
-            (57.14, "you count the start of one step"),
-            (2800, "you send the whole array in one step"),
-            (800, "one way round"),
-            (200, "all 7 steps start"),
-            (400_000, "you give bytes"),
-            (0.4, "you give MB"),
+            ((350, None), "that is 7/8 of the array"),
+            ((50, None), "that is one block; the whole array is asked"),
+            ((57.14, None), "you count the start of one step"),
+            ((2800, None), "you send the whole array in one step"),
+            ((800, None), "one way round"),
+            ((200, None), "all 7 steps start"),
+            ((400_000, None), "you give bytes"),
+            ((0.4, None), "you give MB"),
+            ((None, 0.5), "and the steps as long as before"),
+            ((None, 1), "but the bytes take half the time"),
+            ((None, 0.25), "halve the bytes alone"),
+            ((None, 1.5), "the sum of the two is asked"),
+            ((None, 10.5), "you give µs"),
+            ((None, 75), "you give percent"),
         ],
     ),
     ex07.both_ways: (
@@ -401,16 +426,21 @@ GUESSES = {
         ],
     ),
     ex07.of_the_bound: (
-        {"jax_scatter": 1, "sum_and_keep": 2, "gather_and_add": 8},
+        {"sum_and_keep": 2, "gather_and_add": 8, "exchange_and_add": 1},
         [
-            ((2, 2, 8), "psum_scatter is a reduce-scatter"),
-            ((1, 1, 8), "cutting it afterwards saves nothing"),
-            ((1, 1.75, 8), "the bound is 7/8 b"),
-            ((1, 8, 8), "an all-reduce is two halves"),
-            ((1, 2, 1), "everybody gets all eight arrays"),
-            ((1, 2, 7), "7 is in multiples of b"),
-            ((1, 2, 2), "here all eight arrays go to everybody"),
-            ((1, 2, 4), "every device gets 7 arrays"),
+            ((1, 8, 1), "cutting it afterwards saves nothing"),
+            ((1.75, 8, 1), "the bound is 7/8 b"),
+            ((8, 8, 1), "an all-reduce is two halves"),
+            ((2, 1, 1), "everybody gets all eight arrays"),
+            ((2, 7, 1), "7 is in multiples of b"),
+            ((2, 2, 1), "here all eight arrays go to everybody"),
+            ((2, 4, 1), "every device gets 7 arrays"),
+            ((2, 8, 8), "one eighth to each of seven devices"),
+            ((2, 8, 7), "one eighth to each of seven devices"),
+            ((2, 8, 7 / 8), "7/8 is in multiples of b"),
+            ((2, 8, 4), "what passes over a wire of a ring"),
+            ((2, 8, 2), "nothing is handed out again"),
+            ((2, 8, 1 / 8), "not to one of them"),
         ],
     ),
     ex07.too_many_axes: (
@@ -459,7 +489,7 @@ GUESSES = {
         ],
     ),
     ex07.corner: (
-        {"8 v5e": 13_790, "64 v5e": 124_110},
+        {"corner": 13_790, "64 chips": 1.125},
         [
             ((1970, None), "that is C / W"),
             ((15_760, None), "(n - 1), not n"),
@@ -467,11 +497,13 @@ GUESSES = {
             ((6895, None), "two links in one direction each"),
             ((3448, None), "not all of 400 GB/s"),
             ((241, None), "the quotient of the chip's memory"),
-            ((None, 1970), "that is C / W"),
-            ((None, 13_790), "with 64 chips each has less work, and sends as much"),
-            ((None, 110_320), "(n - 1) grows from 7 to 63"),
-            ((None, 1724), "it grows with n"),
-            ((None, 248_220), "100 GB/s, not 50"),
+            ((124_110, None), "the corner of 64 chips"),
+            ((None, 1 / 8), "the time is that of sending"),
+            ((None, 8), "the time is that of sending"),
+            ((None, 1), "sends a little more"),
+            ((None, 0.889), "how many times as fast it is"),
+            ((None, 9), "by which the corner moves"),
+            ((None, 0.753), "here the larger counts"),
         ],
     ),
 }

@@ -87,16 +87,27 @@ torus = Prediction(
     },
 )
 crossover = Prediction(
-    "kB",
+    "",
+    {},
     {
-        7 / 8: "7 x 50 kB is what passes over a wire; that is 7/8 of the array",
-        1 / 8: "that is one block; the whole array is asked",
-        1 / 7: "you count the start of one step; there are seven",
-        7: "you send the whole array in one step; a step sends an eighth of it",
-        2: "one way round: a wire in one direction, 50 GB/s",
-        1 / 2: "all 7 steps start, and 7 blocks pass: compare 7 x 1 µs with 7/8 of the array over 50 GB/s",
-        1000: "you give bytes; a kB has 1,000",
-        1 / 1000: "you give MB; a MB has 1,000 kB",
+        "kB": {
+            7 / 8: "7 x 50 kB is what passes over a wire; that is 7/8 of the array",
+            1 / 8: "that is one block; the whole array is asked",
+            1 / 7: "you count the start of one step; there are seven",
+            7: "you send the whole array in one step; a step sends an eighth of it",
+            2: "one way round: a wire in one direction, 50 GB/s",
+            1 / 2: "all 7 steps start, and 7 blocks pass: compare 7 x 1 µs with 7/8 of the array over 50 GB/s",
+            1000: "you give bytes; a kB has 1,000",
+            1 / 1000: "you give MB; a MB has 1,000 kB",
+        },
+        "share for half": {
+            2 / 3: "the bytes take half the time, and the steps as long as before",
+            4 / 3: "the steps take as long as before, but the bytes take half the time",
+            1 / 3: "of the time at the crossover one half is steps, the other bytes; halve the bytes alone",
+            2: "3/2 is of the steps' time, or of the bytes'; the sum of the two is asked",
+            14: "you give µs; a share of the 14 µs is asked",
+            100: "you give percent; a share of 1 is asked",
+        },
     },
     within=0.02,
 )
@@ -142,10 +153,6 @@ of_the_bound = Prediction(
     "times the bound",
     {},
     {
-        "jax_scatter": {
-            2: "psum_scatter is a reduce-scatter, half of an all-reduce",
-            8: "the bound is that of the whole task, for each device; a reduce-scatter reaches it",
-        },
         "sum_and_keep": {
             1 / 2: "psum brings the whole sum to every device; cutting it afterwards saves nothing",
             7 / 8: "1.75 is in multiples of b; the bound is 7/8 b",
@@ -156,6 +163,15 @@ of_the_bound = Prediction(
             7 / 8: "7 is in multiples of b; the bound is 7/8 b",
             1 / 4: "that is the psum; here all eight arrays go to everybody",
             1 / 2: "every device gets 7 arrays of b bytes, and the bound is 7/8 b",
+        },
+        "exchange_and_add": {
+            8: "each sends one eighth to each of seven devices, not all of its array",
+            7: "each sends one eighth to each of seven devices, not all of its array",
+            7 / 8: "7/8 is in multiples of b; the bound is 7/8 b",
+            4: "3.5 b is what passes over a wire of a ring, one way; asked is what a device sends off",
+            2: "nothing is handed out again: each device needs its own eighth alone",
+            1 / 8: "each sends an eighth to seven devices, not to one of them",
+            1 / 7: "each sends an eighth to seven devices, not to one of them",
         },
     },
 )
@@ -212,23 +228,25 @@ travels = Prediction(
     },
 )
 corner = Prediction(
-    "rows or columns",
+    "",
+    {},
     {
-        2: "W is the rate of a ring, two links: 100 GB/s, not 50",
-        1 / 2: "W is the rate of a ring, two links in one direction each: 100 GB/s",
-        1 / 4: "W is the rate of a ring, two links in one direction each, not all of 400 GB/s",
-    },
-    {
-        "8 v5e": {
+        "corner": {
+            2: "W is the rate of a ring, two links: 100 GB/s, not 50",
+            1 / 2: "W is the rate of a ring, two links in one direction each: 100 GB/s",
+            1 / 4: "W is the rate of a ring, two links in one direction each, not all of 400 GB/s",
             1 / 7: "that is C / W; the corner lies at (n - 1) C / W",
             8 / 7: "(n - 1), not n",
             241 / 13790: "241 is the quotient of the chip's memory; what travels goes over links",
+            9: "that is the corner of 64 chips",
         },
-        "64 v5e": {
-            1 / 63: "that is C / W; the corner lies at (n - 1) C / W",
-            1 / 9: "that is the corner of eight: with 64 chips each has less work, and sends as much",
-            8 / 9: "(n - 1) grows from 7 to 63",
-            1 / 72: "it grows with n: with 64 chips each has less work, and sends as much",
+        "64 chips": {
+            1 / 9: "each has an eighth of the FLOPs, but 8,192 is below the corner: the time is that of sending",
+            64 / 9: "each has an eighth of the FLOPs, but 8,192 is below the corner: the time is that of sending",
+            8 / 9: "both wait for the wire, and each chip of 64 sends a little more: (n - 1)/n of what travels",
+            64 / 81: "that is the time on 8 by the time on 64; or how many times as fast it is",
+            8: "that is (n - 1), by which the corner moves; a chip sends (n - 1)/n",
+            0.669: "that is the sum of the two times; here the larger counts",
         },
     },
     within=0.05,
@@ -359,6 +377,7 @@ def _judge_gradient_bytes(answer):
                 times(2),
                 "did you take 4 bytes, a float32, where a bfloat16 has 2, or add what a device receives to what it sends",
             ),
+            (lambda p, d, m: 1.75 * p, "1.75 bytes a parameter are those of 8 x 2 devices; here are data x model"),
             (
                 lambda p, d, m: 2 * (d - 1) / d * p / m * 2 * d * m,
                 "you send the whole gradient in each step, or you add up over all devices; what each one sends is asked",
@@ -435,6 +454,10 @@ def _judge_gather_seconds(answer):
                 (lambda s, *_: sum(size // 2 for size in s), "half the steps belong to both ways round"),
                 (lambda s, *_: sum((size - 1) / 2 for size in s), "half the steps belong to both ways round"),
                 (lambda s, *_: math.log2(math.prod(s)), "log2(n) steps are those of a tree"),
+                (
+                    lambda s, *_: 2 * (math.sqrt(math.prod(s)) - 1),
+                    "2 (√n - 1) steps are those of a square; here each axis has a size of its own",
+                ),
                 (lambda s, *_: sum(math.log2(size) for size in s), "log2(n) steps are those of a tree"),
             ],
             "blocks": [
@@ -446,6 +469,10 @@ def _judge_gather_seconds(answer):
                     "along a later axis a step sends all blocks that came before",
                 ),
                 (lambda s, *_: math.prod(size - 1 for size in s), "all blocks but its own have to come to a chip"),
+                (
+                    lambda s, *_: sum((size - 1) * before for size, before in zip(s, (1, *s), strict=False)),
+                    "a step sends what all axes before it have gathered, not the one before alone",
+                ),
                 (
                     lambda s, *_: 1 - 1 / math.prod(s),
                     "`block` is what each chip puts in: an all-gather sends (n - 1) b",
@@ -566,8 +593,10 @@ def _judge_exchange_crossover(answer):
                 (lambda n, a, b: 1 / n, "you count one block"),
                 (lambda n, a, b: 1, "you send b once; bundles of n - 1, n - 2, ... 1 blocks are sent"),
                 (lambda n, a, b: n / 2, "n - 1, n - 2, ... 1 add up to n (n - 1)/2"),
+                (lambda n, a, b: n // 2, "n - 1, n - 2, ... 1 add up to n (n - 1)/2"),
                 (lambda n, a, b: (n - 2) / 2, "the first bundle has n - 1 blocks: all but your own"),
             ],
+            "alpha": [(lambda n, a, b: 1 / a, "steps x alpha = bytes / beta, so alpha multiplies, too")],
             "beta": [
                 (lambda n, a, b: 2 * b, "do not double beta; the bundles go one way round"),
                 (lambda n, a, b: b / 8, "do not divide by 8; beta is in bytes/s already"),
@@ -590,6 +619,16 @@ def _judge_exchange_crossover(answer):
                 "each bundle passes",
             ),
             (lambda n, a, b: 2 * n * a * b, "that is a gather's in halves; here bundles go one way round"),
+            (
+                lambda n, a, b: a * b / 2,
+                "a step sends half of b on average, so b is more than what a step sends, not less",
+            ),
+            (
+                lambda n, a, b: 2 * (n - 1) * a * b,
+                "you let one bundle of average size pass, or count 2 (n - 1) steps and b once: n - 1 bundles pass, in "
+                "as many steps",
+            ),
+            (lambda n, a, b: 2 * n / (n - 2) * a * b, "the first bundle has n - 1 blocks, all but your own, not n - 2"),
             (
                 lambda n, a, b: (n - 1) * a * b * 8 / 28,
                 "28 blocks of an eighth are those of eight devices; here are n",
@@ -660,6 +699,7 @@ def _judge_ring_rate(answer):
                 (lambda g, n, s: n, "the sheet is for the whole chip already; do not multiply by links"),
                 (lambda g, n, s: 1 if s else 2, "the sheet is for the whole chip; divide by the links"),
                 (lambda g, n, s: 1 if s else 0.5, "you took 4 links; `links` says how many the chip has"),
+                (lambda g, n, s: 1 if s else 1 / (n // 2), "`//` rounds down; a chip may have an odd number of links"),
                 (lambda g, n, s: 1 if s else 1 / (2 * n), "two links of a torus: multiply by 2, do not divide"),
                 (
                     lambda g, n, s: 1 if s else n / 2,
@@ -675,7 +715,15 @@ def _judge_ring_rate(answer):
             (
                 lambda g, n, s: g * 1e9 / 8 * (1 if s else 1 / n),
                 "on a torus you are right; through a switch as well a chip sends in one of the two directions",
-            )
+            ),
+            (
+                lambda g, n, s: g * 1e9 / 8 * (0.5 if s else 2 / n),
+                "through a switch you are right; on a torus as well a link sends in one of the two directions",
+            ),
+            (
+                lambda g, n, s: g * 1e9 / 16 * (0.5 if s else 2 / n),
+                "on a torus you are right; through a switch you halve once too often",
+            ),
         ],
         "bits to bytes, both directions to one, then the links that a ring uses",
     )
@@ -749,6 +797,19 @@ def _judge_smallest_d(answer):
                 lambda n, c, w: c / w,
                 "that is the ridge, FLOPs for a byte; n chips share the work, and a ring has n parts",
             ),
+            (
+                lambda n, c, w: (n - 1) / n * c / w,
+                "n chips share the work, and the 2 of an all-reduce (or that of a bfloat16) is missing",
+            ),
+            (
+                lambda n, c, w: (n - 1) / 2 * c / w,
+                "two factors of 2 are amiss: of the all-reduce's, a bfloat16's, and a rate that you double",
+            ),
+            (
+                lambda n, c, w: n * (n - 1) * c / w,
+                "you send n - 1 whole results, one in each step, or all partial sums; an all-reduce in a ring sends less",
+            ),
+            (lambda n, c, w: 14 * c / w, "14 is 2 (n - 1) for eight chips; here are n"),
             (
                 lambda n, c, w: 2 * c / w / (n - 1),
                 "you divide by n - 1, and it multiplies: with more chips each has less to do",

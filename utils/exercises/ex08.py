@@ -62,16 +62,19 @@ precise = Prediction(
         8 / 7: "a chip does not send itself its own part",
     },
 )
-_HALF = "that is what the CPU's compiler does, which cannot scatter a sum; the TPU's can"
-_MOVES = "it adds nothing up"
-_KINDS = {"reduce-scatter": "", "all-reduce": _HALF, "all-gather": _MOVES, "collective-permute": "a loop comes later"}
 adds_up = Choice(
-    _KINDS,
+    {
+        "reduce-scatter": "",
+        "all-reduce": "",
+        "all-gather": "it adds nothing up",
+        "collective-permute": "a loop comes later",
+    },
     own={
-        "4001 columns": {
-            "reduce-scatter": "so says the rule of thumb; here the compiler does not follow it, nor say why",
-            "all-reduce": "",
-        }
+        "4001 columns": {"reduce-scatter": "so says the rule of thumb; the compiler does not follow it, nor say why"},
+        "4097 columns": {"all-reduce": "as for 4001, one would think; the compiler scatters, and does not say why"},
+        "sum, by columns": {
+            "reduce-scatter": "so it is by rows; by columns the compiler all-reduces, and does not say why"
+        },
     },
 )
 pieces = Prediction(
@@ -197,21 +200,35 @@ sends = Prediction(
         34 * 16 / 34: "that is all chips together; each sends as many",
     },
 )
-_SLOW = {
-    "compute": "10.3 TFLOPs take 52 ms; hold the bytes against the links that they use",
-    "memory": "reading and writing the state, 2 GB, takes 2 ms",
-}
 clocks = Choice(
-    {"network": ""},
+    {},
     own={
-        "FSDP": _SLOW,
-        "tensor": _SLOW,
-        "both": _SLOW | {"compute": "4.9 GB over open rows of four, at half the rate, take longer than 52 ms"},
-        "fastest layout": {
+        "both, v5e": {
+            "network": "",
+            "compute": "4.9 GB over open rows of four, at half the rate, take 97 ms; the work takes 52",
+            "memory": "2 GB read or written take 2 ms",
+        },
+        "data, v5p": {
+            "compute": "",
+            "network": "its all-reduces use all six links: 5.3 GB at 600 GB/s take 9 ms; the work takes 22",
+            "memory": "its state is whole, 15.3 GB, but is read and written in 11 ms; the work takes 22",
+        },
+        "FSDP, v5p": {
+            "network": "",
+            "compute": "close: the work takes 22 ms; 15.3 GB at 600 GB/s take 26",
+            "memory": "a chip has a 64th of the state here",
+        },
+        "fastest, v5e": {
             "FSDP": "",
             "tensor": "it sends twice what FSDP does, and its rows are open",
             "both": "it sends least, but over open rows: half the rate",
             "data": "it was refused here",
+        },
+        "fastest, v5p": {
+            "data": "",
+            "FSDP": "close: its all-reduces use six links as those of `data`, and send three times as much",
+            "tensor": "it sends most",
+            "both": "it sends least, but not over all six links",
         },
     },
 )
@@ -260,6 +277,30 @@ _RATIO_SLIPS: list[tuple[Callable[[str, str], float], str]] = [
         lambda t, u: 1 / 4 if u == "cut sum" else 1 / 2,
         "you halve every width: a float32 is added up in float32 on both, and only an operand is rounded",
     ),
+    (
+        lambda t, u: _ratio(t, "sum"),
+        "you ask for the width alone: a sum that is kept in parts, and an operand that is rounded, are halved, too",
+    ),
+    (
+        lambda t, u: _ratio("float32", "cut sum" if u == "cut sum" else "sum"),
+        "you ask for the cut alone; the width counts",
+    ),
+    (
+        lambda t, u: _ratio(t, "sum" if (t, u) == ("float32", "cut sum") else u),
+        "a cut sum of float32 is a reduce-scatter, too",
+    ),
+    (
+        lambda t, u: max(1 / 2, _ratio(t, u)),
+        "two reasons hold for a cut sum of bfloat16, and each halves what is sent",
+    ),
+    (
+        lambda t, u: _ratio(t, u) * (4 if u == "cut sum" else 1),
+        "a reduce-scatter sends half of what an all-reduce does, not twice as much",
+    ),
+    (
+        lambda t, u: _ratio(t, u) * (7 / 4 if u == "cut sum" else 1),
+        "a reduce-scatter sends half of what an all-reduce does, not (n - 1)/n of it",
+    ),
     (lambda t, u: 1 / 2, "you halve every case; they differ"),
     (lambda t, u: 1 / 4, "you take a quarter in every case; they differ"),
     (lambda t, u: 1 / _ratio(t, u), "upside down: nowhere here does the TPU send more than the CPU"),
@@ -281,6 +322,8 @@ def _judge_bytes_on_a_tpu(answer):
     if np.allclose(said, wanted, 1e-3):
         return
     slips = [([sent * slip(t, u) for sent, t, u in TPU_CASES], words) for slip, words in _RATIO_SLIPS]
+    for power in (1, -1):
+        slips += [([_ratio(t, u) ** power for _, t, u in TPU_CASES], "that is a ratio; the bytes are asked")]
     words = explained(said, slips, 1e-3)
     for case, got, want in zip(TPU_CASES, said, wanted, strict=True):
         if not math.isclose(got, want, rel_tol=1e-3):
@@ -311,8 +354,8 @@ _ROUNDS: list[tuple[Callable[[float], float], str]] = [
     (lambda n: n + 1, "you add up all sends; those to the next chip and those to the one before run at once"),
     (lambda n: n - 1, "that is a ring that runs one way; this one runs both ways"),
     (lambda n: n, "that is a ring that runs one way, with a send too many; this one runs both ways"),
-    (lambda n: n / 2, "one send comes before the turns"),
-    (lambda n: n / 2 - 1, "one send comes before the turns, and the last turn sends, too"),
+    (lambda n: n / 2, "one send comes before the turns, and the last turn sends, too"),
+    (lambda n: n / 2 - 1, "one send comes before n / 2 turns, and the last turn sends, too"),
     (lambda n: (n + 1) / 2, "half of the sends is not a whole number of them: one goes alone, before the turns"),
     (lambda n: (n - 1) / 2, "you halve the sends that are needed; one goes alone, and the last turn sends, too"),
     (lambda n: n / 2 + 2, "one send comes before the turns, not two"),
@@ -338,7 +381,10 @@ def _judge_loop_seconds(answer):
     slips = [
         ([want * f(*case) for want, case in zip(wanted, LOOPS, strict=True)], words)
         for f, words in [
-            (lambda r, c, n, rate: 2, "a bfloat16 has 2 bytes, not 4"),
+            (
+                lambda r, c, n, rate: 2,
+                "a bfloat16 has 2 bytes, not 4; or you took two hops, and a neighbour is one away",
+            ),
             (lambda r, c, n, rate: 1 / 2, "a bfloat16 has 2 bytes; or you gave one send both directions of the links"),
             (lambda r, c, n, rate: 8, "a rate in bytes is given, not in bits"),
             (lambda r, c, n, rate: n, "a send is a piece, an n-th of the weight"),
@@ -347,6 +393,7 @@ def _judge_loop_seconds(answer):
             (lambda r, c, n, rate: 1e3, "these are milliseconds"),
             (lambda r, c, n, rate: 1e6, "these are microseconds"),
             (lambda r, c, n, rate: rate, "these are bytes; divide by the rate"),
+            (lambda r, c, n, rate: rate / 50e9, "`rate` is given; you took 50 GB/s in every case"),
             (lambda r, c, n, rate: rate**2, "you multiply by the rate; divide by it"),
             (lambda r, c, n, rate: r / c, "rows times columns are asked; you have rows twice"),
             (lambda r, c, n, rate: c / r, "rows times columns are asked; you have columns twice"),
@@ -377,12 +424,15 @@ def loop_seconds(rows, columns, n, rate):
 
 
 CHIP_SLIPS = {  # bytes for each parameter, and what was forgotten
+    2: "you counted the gradient alone: there are the parameter and two moments, of 4 bytes each",
     4: "you counted the parameters alone: there are two moments and a gradient",
     6: "you counted 6 bytes each; there are two moments, of 4 bytes each",
     8: "you counted 8 bytes each; parameter and two moments are 4 each, the gradient 2",
     10: "you counted 10 bytes each: one moment is missing",
     12: "the gradient is missing: 2 bytes each",
     16: "12 bytes of state and 2 of gradient are asked; a bfloat16 copy of the weights, or a float32 gradient, makes 16",
+    18: "12 bytes of state and 2 of gradient are asked; you counted 18",
+    14 * 16 / 15.75: "`memory` is what there is; take nothing off it",
     14 / 1.024**3: "you count the need in GiB, 1024 to the third, and the memory in GB",
     14 * 1.024**3: "you count the memory in GiB, 1024 to the third, and the need in GB",
 }
@@ -397,6 +447,10 @@ CHIP_CASES = [  # parameters, bytes of a chip's memory, chips by hand: 14 bytes 
     (70e9, 95e9, 16),
     (1e9, 16e9, 1),
     (1.5e9, 16e9, 2),  # 21 GB; with one moment 15
+    (1.13e9, 16e9, 1),  # 15.8 GB
+    (1.03e9, 16e9, 1),  # 14.4 GB; with 16 bytes each 16.5, with 15 (GiB) 15.5
+    (1.608e9, 16e9, 2),  # 22.5 GB, 1.41 chips; with one moment 16.1
+    (2.42e9, 16e9, 4),  # 33.9 GB, a little more than two chips have
 ]
 
 
@@ -416,6 +470,11 @@ def _judge_chips_for(answer):
             [max(1, 2 ** math.floor(math.log2(14 * n / m))) for n, m in numbers_],
             "you rounded down, and the parts do not fit",
         ),
+        (
+            [max(1, 2 ** round(math.log2(14 * n / m))) for n, m in numbers_],
+            "you rounded to the nearest power of two; below it the parts do not fit",
+        ),
+        ([_chips(1, 14 * n // m, 1) for n, m in numbers_], "you rounded the need down: `//` leaves out what is over"),
         ([math.ceil(14 * n / m) for n, m in numbers_], "a power of two is asked"),
         ([max(1, round(14 * n / m)) for n, m in numbers_], "a power of two is asked"),
         ([max(2, chips) for chips in wanted], "you begin with two chips; one may do"),
@@ -460,7 +519,7 @@ def chips_for(numbers, memory):
 MESHES = [
     (2.55e9, 8.05e9, 16),
     (2.55e9, 32.2e9, 64),
-    (1e9, 1e9, 16),
+    (1e9, 1.1e9, 16),  # not equal: by a wrong count two meshes could be as good
     (3e9, 1e9, 32),
     (1e9, 6.5e9, 8),
     (1e9, 40e9, 16),
@@ -477,11 +536,12 @@ def _bytes(weights, sums, d, m):
 
 
 def _best(sent: Callable[..., float], most: Callable = min) -> list[tuple[int, int]]:
-    """For each case the mesh that sends least, by this count."""
-    return [
-        most(((n // m, m) for m in (2**k for k in range(n.bit_length()))), key=lambda mesh: sent(w, s, *mesh))
-        for w, s, n in MESHES
-    ]
+    """For each case the mesh that sends least, by this count: of equals the one with the most along `data`."""
+    return [most(_meshes(n), key=lambda mesh: sent(w, s, *mesh)) for w, s, n in MESHES]
+
+
+def _meshes(n: int) -> list[tuple[int, int]]:
+    return [(n >> k, 2**k) for k in range(n.bit_length())]
 
 
 _CUT = "a chip sends an m-th of the weights along `data`, and a d-th of the sums along `model`"
@@ -493,6 +553,10 @@ _MESH_SLIPS: list[tuple[list[tuple[int, int]], str]] = [
     (_best(lambda w, s, d, m: 2 * (d - 1) / d * w / m + 2 * (m - 1) / m * s / d), _PASSES),
     (_best(lambda w, s, d, m: 3 * (d - 1) / d * w / m + (m - 1) / m * s / d), _ONCE),
     (
+        _best(lambda w, s, d, m: (d - 1) / d * w / m + (m - 1) / m * s / d),
+        f"{_PASSES}, and {_ONCE}",
+    ),
+    (
         _best(lambda w, s, d, m: 6 * (d - 1) / d * w / m + 2 * (m - 1) / m * s / d),
         "gathers and reduce-scatters go around once",
     ),
@@ -503,6 +567,16 @@ _MESH_SLIPS: list[tuple[list[tuple[int, int]], str]] = [
         _best(lambda w, s, d, m: 3 * (m - 1) / m * w / d + 2 * (d - 1) / d * s / m),
         "weights travel along `data`, sums along `model`",
     ),
+    (
+        _best(lambda w, s, d, m: 3 * (d - 1) / d * w / m + 10 * (m - 1) / m * s / d),
+        "`sums` are those of all layers, all five, already",
+    ),
+    (
+        [min(_meshes(n)[1:-1], key=lambda mesh: _bytes(w, s, *mesh)) for w, s, n in MESHES],
+        "one axis may have all the chips, and the other one alone",
+    ),
+    ([min(_meshes(n)[:-1], key=lambda mesh: _bytes(w, s, *mesh)) for w, s, n in MESHES], "`data` may have one chip"),
+    ([min(_meshes(n)[1:], key=lambda mesh: _bytes(w, s, *mesh)) for w, s, n in MESHES], "`model` may have one chip"),
     (_best(lambda w, s, d, m: 3 * (d - 1) / d * w / m), "you count the weights alone"),
     (_best(lambda w, s, d, m: 2 * (m - 1) / m * s / d), "you count the sums alone"),
     (
@@ -514,6 +588,11 @@ _MESH_SLIPS: list[tuple[list[tuple[int, int]], str]] = [
         "the two add up; the larger one is not what counts",
     ),
     (_best(lambda w, s, d, m: abs(d - m) - d / 1e6), "the squarest mesh is not the best in general"),
+    (_best(lambda w, s, d, m: abs(d - m) + d / 1e6), "the squarest mesh is not the best in general"),
+    (
+        [(2 ** round(math.log2(n) / 2), n // 2 ** round(math.log2(n) / 2)) for *_, n in MESHES],
+        "the squarest mesh is not the best in general",
+    ),
     (
         [min(((n, 1), (1, n)), key=lambda mesh: _bytes(w, s, *mesh)) for w, s, n in MESHES],
         "there are meshes between the two ends",
