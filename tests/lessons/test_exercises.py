@@ -72,6 +72,7 @@ def test_wrong_answers_are_told_why(exercise):
         assert verdict.message.startswith("Not yet. ")
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("exercise", RIGHT, ids=lambda exercise: exercise.function.__name__)
 def test_right_answers_in_unusual_forms_are_right(exercise):
     for number_, answer in enumerate(RIGHT[exercise]):
@@ -83,6 +84,7 @@ def test_the_table_of_right_answers_has_enough_of_them(exercise):
     assert len(RIGHT[exercise]) >= 4
 
 
+@pytest.mark.elsewhere
 @EACH_DEMANDED
 @pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a change may hand JAX a generator
 def test_each_change_of_a_solution_is_refused(exercise):
