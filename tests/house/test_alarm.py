@@ -13,6 +13,8 @@ import pytest
 
 from tools import alarm, notebooks
 
+pytestmark = pytest.mark.elsewhere
+
 GH = """#!{python}
 import json, pathlib, sys
 here = pathlib.Path({folder!r})

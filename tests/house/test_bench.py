@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import nbformat
+import pytest
 
 from tools import bench
+
+pytestmark = pytest.mark.elsewhere
 
 
 def test_a_lesson_costs_what_its_kernel_and_its_children_use(tmp_path):

@@ -16,6 +16,8 @@ from tests.conftest import execute
 from tools import notebooks
 from utils.exercises import Choice, Prediction, ex01
 
+pytestmark = pytest.mark.elsewhere
+
 LESSON = notebooks.ROOT / "notebooks" / "01_devices.ipynb"
 
 

@@ -12,6 +12,8 @@ from tests.conftest import APPENDIX, execute
 from tests.house.test_checks_can_fail import small
 from tools import notebooks
 
+pytestmark = pytest.mark.elsewhere
+
 # Deprecated on every supported JAX. 0.7.2 warns of it as a line of JAX's own, later ones as the line that uses it.
 OLD = "jax.jit(lambda x: x, backend='cpu')(1)"
 HELPER = f"import jax, warnings\ndef use():\n    {OLD}\ndef warn():\n    warnings.warn('going', FutureWarning)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -84,3 +85,13 @@ def test_the_table_of_proofs_says_what_the_makefile_does(target, passes, tests):
     [row] = re.findall(rf"^\| `make {target}` \|.*$", CONTRIBUTING, re.M)
     assert ("each cell twice" in row) == (passes == "doubled")
     assert ("once" in row) == (passes == "plain")
+
+
+def test_what_make_test_leaves_of_the_house_runs_on_the_oldest():
+    left = [
+        path.name
+        for path in Path(__file__).parent.glob("test_*.py")
+        if "\npytestmark = pytest.mark.elsewhere\n" in path.read_text()
+    ]
+    [names] = re.findall(r"^OF_TESTS = .*\.py,(.*)\)\)$", MAKEFILE, re.M)
+    assert sorted(left) == [f"test_{name}.py" for name in names.split()]
