@@ -18,13 +18,15 @@ THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere
 THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers $(OF_TESTS) --passes plain)
 THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes doubled)
 ARGS ?=
+FOLDER ?=
+LESSON ?=
 LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab room slides site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
+.PHONY: help setup lab fresh progress room slides site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
 help:  ## list what make can do
@@ -33,8 +35,16 @@ help:  ## list what make can do
 setup:  ## install what make lab needs, and open nothing
 	@$(ENVIRONMENT) .venv requirements.txt
 
-lab: setup  ## open the course in JupyterLab; ARGS="--no-browser --port=8899" is passed on
-	@cd notebooks && ../.venv/bin/jupyter lab $(AS_ROOT) $(ARGS)
+lab: setup  ## open your copies of the lessons in JupyterLab; ARGS="--no-browser --port=8899" is passed on
+	@.venv/bin/python -m tools.work
+	@echo "Opening work/START.md. Save and press Ctrl-C here to stop; make lab comes back to it."
+	@cd work && ../.venv/bin/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir="$(CURDIR)/tools/lab" --LabApp.default_url=/lab/tree/START.md $(ARGS)
+
+fresh: setup  ## give a lesson anew and keep your copy aside: LESSON=02
+	@.venv/bin/python -m tools.work --fresh $(LESSON)
+
+progress:  ## what you have solved and guessed; FOLDER=room for the saved notebooks of a whole room
+	@$(PYTHON) -m utils.progress $(FOLDER)
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
 	@$(PYTHON) -m utils.room

@@ -31,6 +31,7 @@ for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KE
     os.environ.pop(variable, None)
 # Nobody's settings, and no helpers that somebody's ~/.cache holds.
 os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
+os.environ["COURSE_PROGRESS"] = "off"  # what is solved here, nobody solved
 # In the kernels, a deprecation that a cell or a helper causes is never silent, however often and through whatever it is
 # caused. JAX's modules count as ours: some of its warnings name its own line, and its own tests run without any.
 OURS = r"(__main__|utils|jax|jaxlib)(\.|$)"

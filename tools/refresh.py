@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 import time
 
@@ -22,6 +23,7 @@ def main(numbers: list[str]) -> None:
         paths = [notebooks.lesson(number) for number in numbers] or notebooks.lessons()
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from error
+    os.environ["COURSE_PROGRESS"] = "off"
     for path in paths:
         start = time.perf_counter()
         notebook = notebooks.read(path)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from utils import progress
 from utils.exercises.judge import Wrong
 from utils.exercises.limits import GIBIBYTES, TooLong, limited
 
@@ -40,8 +41,12 @@ class Exercise:
     )
 
     def check(self, answer: Callable[..., Any]) -> None:
-        """Print one of the three outcomes for the reader's function."""
-        print(self.verdict(answer).message)
+        """Print one of the three outcomes for the reader's function; where it is right, what is next."""
+        verdict = self.verdict(answer)
+        print(verdict.message)
+        tried = verdict.outcome != "not attempted" and not verdict.bug
+        if tried and (said := progress.exercise(self.function, verdict.outcome == "right")):
+            print(said)
 
     def hint(self) -> None:
         print(f"Hint. {self.text}")

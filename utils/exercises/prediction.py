@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from utils import progress
 from utils.exercises.judge import Wrong, number, shown
 from utils.exercises.slips import Slips, amount, named_slips, off_by
 
@@ -43,8 +44,11 @@ class Prediction:
 
     def compare(self, guess: Any, truth: Any) -> None:
         """Print what is to be said about the guess; nothing where it is None."""
-        for line in self.readings(guess, truth):
+        lines = self.readings(guess, truth)
+        for line in lines:
             print(textwrap.fill(line, 110, break_on_hyphens=False))
+        if lines and not any("; expected " in line for line in lines):  # in a form that can be read
+            progress.prediction(self, all(line.endswith(": right.") for line in lines))
 
     def readings(self, guess: Any, truth: Any) -> list[str]:
         """The lines that `compare` prints, one for each answer that the reader guessed."""

@@ -1,0 +1,137 @@
+"""What is kept of checks and guesses, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from utils import progress
+from utils.exercises import ex02
+from utils.exercises.exercise import Verdict
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    path = tmp_path / "progress.json"
+    monkeypatch.setenv("COURSE_PROGRESS", str(path))
+    progress._not_kept.cache_clear()
+    return path
+
+
+def wrong(row, column):
+    return 0
+
+
+def test_a_check_is_kept_and_says_what_is_next(kept, capsys):
+    ex02.holder_of.check(wrong)
+    assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
+    assert "Lesson 02" not in capsys.readouterr().out
+    ex02.holder_of.check(ex02.holder_of.function)
+    names = progress.exercises("02")
+    assert names[0] == "holder_of" and len(names) == 6
+    assert capsys.readouterr().out == f"holder_of: right.\nLesson 02: 1 of 6 exercises right. Next: {names[1]}.\n"
+    ex02.holder_of.check(wrong)
+    assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "right"}}}  # what was solved stays so
+
+
+def test_the_last_one(kept, capsys):
+    names = progress.exercises("02")
+    kept.write_text(json.dumps({"02": {"exercises": dict.fromkeys(names[1:], "right")}}))
+    ex02.holder_of.check(ex02.holder_of.function)
+    assert capsys.readouterr().out.endswith("\nLesson 02: all 6 exercises are right.\n")
+
+
+def test_a_stub_and_a_judge_s_fault_are_not_kept(kept, monkeypatch):
+    def holder_of(row, column):
+        """As shipped."""
+        ...
+
+    ex02.holder_of.check(holder_of)
+    monkeypatch.setattr(
+        type(ex02.holder_of), "verdict", lambda *_: Verdict("wrong", "The check failed.", RuntimeError())
+    )
+    ex02.holder_of.check(wrong)
+    assert not kept.exists()
+
+
+def test_of_a_guess_the_first_counts(kept):
+    truth = {"rows": 2, "columns": 2, "device of [2, 5]": 6}
+    ex02.first_cut.compare((2, 2), truth)  # in a form that cannot be read
+    ex02.first_cut.compare(None, truth)
+    assert not kept.exists()
+    for guess, state in [((2, 2, 5), "wrong"), ((2, 2, 6), "right later"), ((2, 2, 5), "right later")]:
+        ex02.first_cut.compare(guess, truth)
+        assert json.loads(kept.read_text()) == {"02": {"predictions": {"first_cut": state}}}
+    kept.unlink()
+    ex02.first_cut.compare((2, 2, 6), truth)
+    ex02.first_cut.compare((2, 2, 5), truth)
+    assert json.loads(kept.read_text()) == {"02": {"predictions": {"first_cut": "right at once"}}}
+
+
+@pytest.mark.parametrize(
+    "damage", ["{", "[]", '{"02": 5}', '{"02": {"exercises": []}}', '{"02": {"exercises": {"a": 1}}}']
+)
+def test_a_damaged_file_is_set_aside(kept, capsys, damage):
+    kept.write_text(damage)
+    assert progress.read() == {}
+    assert capsys.readouterr().out == (
+        "(progress.json could not be read. It is progress.damaged.json now, and your progress begins anew.)\n"
+    )
+    assert not kept.exists() and kept.with_name("progress.damaged.json").read_text() == damage
+
+
+def test_where_nothing_can_be_written_one_line_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "a file" / "progress.json"))
+    progress._not_kept.cache_clear()
+    for _ in range(2):
+        ex02.holder_of.check(wrong)
+    assert capsys.readouterr().out.count("is not kept") == 1
+
+
+def test_off(monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_PROGRESS", "off")
+    ex02.holder_of.check(ex02.holder_of.function)
+    assert capsys.readouterr().out == "holder_of: right.\n"
+    progress.show()
+    assert capsys.readouterr().out.endswith("Nothing is kept here.\n")
+
+
+def test_the_table(kept, capsys):
+    kept.write_text(
+        json.dumps(
+            {"02": {"exercises": {"holder_of": "right", "half": "tried"}, "predictions": {"first_cut": "wrong"}}}
+        )
+    )
+    progress.show()
+    said = capsys.readouterr().out
+    assert "\n02 sharding " in said and " 1 of 6 " in said and " 0 of 1\n" in said
+    assert "  02  half (exercise)\n  02  first_cut (prediction)\n" in said and "holder_of" not in said
+    assert str(kept) in said
+
+
+def test_a_room(tmp_path, capsys):
+    def cell(source, text):
+        return {"cell_type": "code", "source": [source], "outputs": [{"output_type": "stream", "text": [text]}]}
+
+    cells = [
+        cell("ex02.holder_of.check(holder_of)\n# ex02.holder_of.hint()", "holder_of: right.\n"),
+        cell("ex02.half.check(half)", "Not yet. That is a quarter.\n"),
+        cell("guess = 5\nex02.a.compare(guess, 5)", "Your guess, 5 rows: right.\n"),
+        cell(
+            "guess = (5, 6)\nex02.b.compare(guess, truth)",
+            "rows: your guess, 5: right.\ncolumns: your guess, 6, is twice too large.\n",
+        ),
+        cell("guess = None\nex02.c.compare(guess, 5)", ""),
+    ]
+    (tmp_path / "anna").mkdir()
+    (tmp_path / "anna" / "02.ipynb").write_text(json.dumps({"cells": cells}))
+    (tmp_path / "ben.ipynb").write_text("{")
+    progress.show_room(tmp_path)
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["anna/02.ipynb", "1", "of", "2", "1", "of", "2"] in said
+    assert ["ben.ipynb", "cannot", "be", "read", "-"] in said
+    assert ["02", "holder_of", "1", "of", "1"] in said and ["02", "half", "0", "of", "1"] in said
+    progress.show_room(tmp_path / "anna" / "nobody")
+    assert "No notebook in" in capsys.readouterr().out

@@ -1,0 +1,135 @@
+"""The reader's copies: no answer beside its question, and nobody's work written over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tools import notebooks, work
+from tools.slides import blocks
+
+
+def text(source):
+    return new_markdown_cell(source)
+
+
+def ran(source):
+    return new_code_cell(source, outputs=[new_output("stream", text="7\n")])
+
+
+QUESTION = "Before.\n\n> **Predict.** How many?"
+
+
+@pytest.mark.parametrize(
+    ("cells", "waits"),
+    [
+        (
+            [text(QUESTION), ran("ex02.many.compare(guess, 7)"), text("Seven.\n\nBecause."), ran("on"), text("On.")],
+            {(2, 0), (2, 1)},
+        ),
+        (
+            [
+                text(QUESTION),
+                ran("count"),
+                text("A first.\n\n```\n# no heading\n```"),
+                ran("ex02.many.compare(guess, 7)"),
+                ran("draw"),
+                text("Seven."),
+            ],
+            {(2, 0), (2, 1), (5, 0)},
+        ),
+        (
+            [text(QUESTION), new_code_cell("make"), text("Made."), ran("count"), text("Seven.\n\n## Next\n\nOn.")],
+            {(4, 0)},
+        ),
+        (
+            [text(QUESTION), text("### First way"), ran("count"), text("Seven."), text("### Second way"), ran("count")],
+            {(3, 0)},
+        ),
+        ([text(QUESTION), ran("count"), text("### Exercise 2.1\n\nSeven?")], set()),
+        ([text("No question."), ran("count"), text("Seven.")], set()),
+    ],
+    ids=["read", "compared-later", "heading", "subtitles", "exercise", "no-question"],
+)
+def test_what_reads_an_answer_waits(cells, waits):
+    assert work.readings(cells) == waits
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+def test_a_copy_shows_no_answer_and_loses_nothing(path):
+    lesson = notebooks.read(path)
+    copied = work.copy(notebooks.read(path))
+    assert not any(cell.get("outputs") for cell in copied.cells)
+    for before, after in zip(lesson.cells, copied.cells, strict=True):
+        plain = after.source.replace(work.FOLD, "").replace("\n\n</details>", "")
+        assert (blocks(plain) if before.cell_type == "markdown" else plain) == (
+            blocks(before.source) if before.cell_type == "markdown" else before.source
+        )
+    nbformat.validate(copied)
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A course of one lesson."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    (tmp_path / "notebooks").mkdir()
+    write(tmp_path, "Seven.")
+    return tmp_path
+
+
+def write(course, reading):
+    cells = [text("# 02 · Sharding"), text(QUESTION), ran("count"), text(reading)]
+    notebooks.write(new_notebook(cells=cells), course / "notebooks" / "02_sharding.ipynb")
+
+
+def test_a_copy_that_holds_work_stays(course):
+    assert list(work.bring(course)) == []
+    mine = course / "work" / "02_sharding.ipynb"
+    assert "<details>" in mine.read_text() and "7\\n" not in mine.read_text()
+    mine.write_text(mine.read_text().replace("count", "my answer"))
+    assert list(work.bring(course)) == []
+    write(course, "Seven, as a new version says.")
+    for _ in range(2):  # today and tomorrow
+        [line] = work.bring(course)
+        assert line == "Lesson 02 has changed since you began it. Yours stays; make fresh LESSON=02 gives the new one."
+        assert "my answer" in mine.read_text()
+    assert work.fresh("02", course) == "work/02_sharding.ipynb is new. Your copy is work/kept/02_sharding.1.ipynb now."
+    assert "new version" in mine.read_text() and "my answer" in (course / "work/kept/02_sharding.1.ipynb").read_text()
+    assert list(work.bring(course)) == []
+
+
+def test_a_copy_without_work_follows_the_course(course):
+    list(work.bring(course))
+    write(course, "Seven, as a new version says.")
+    assert list(work.bring(course)) == []
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"02_sharding.ipynb": 5}', None])
+def test_without_its_list_a_copy_stays_too(course, damage):
+    list(work.bring(course))
+    known, mine = course / "work" / ".copies.json", course / "work" / "02_sharding.ipynb"
+    known.unlink() if damage is None else known.write_text(damage)
+    mine.write_text(mine.read_text().replace("count", "my answer"))
+    assert list(work.bring(course)) == []
+    assert "my answer" in mine.read_text()
+
+
+def test_no_such_lesson(course):
+    with pytest.raises(ValueError, match="there is no lesson 77; there are 02"):
+        work.fresh("77", course)
+
+
+def test_the_page_to_begin_on(course):
+    shutil.copytree(notebooks.ROOT / "notebooks", course / "notebooks", dirs_exist_ok=True)
+    assert "**Begin with** [00 · " in work.start(course)
+    (course / "progress.json").write_text(
+        json.dumps({"02": {"exercises": {"holder_of": "right"}, "predictions": {"a": "wrong", "b": "right at once"}}})
+    )
+    page = work.start(course)
+    assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in page
+    assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 6 | 1 of 2 |" in page

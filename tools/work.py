@@ -1,0 +1,196 @@
+"""The reader's copies of the lessons, in work/: part of `make lab`; `make fresh LESSON=02` gives one anew.
+
+A copy has no outputs, and what reads an output after a question is folded: no answer stands beside its question. A copy
+that holds somebody's work is never written over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+
+from tools import notebooks
+from tools.predictions import QUESTION
+from tools.slides import blocks
+from utils import progress
+
+FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
+CHANGED = "Lesson {0} has changed since you began it. Yours stays; make fresh LESSON={0} gives the new one."
+START = """# One Program, Many Devices
+
+These are your copies of the lessons. Guess, run, change what you like; the course's own files stay as they are.
+
+{where}
+
+| Lesson | Exercises right | Guesses right at once |
+|---|---|---|
+{rows}
+
+- **Stop**: save, close the browser's tab, and press Ctrl-C in the terminal. **Come back**: `make lab` again. Run a
+  lesson from its first cell, since the variables are gone; your text and code are there.
+- **A lesson anew**: `make fresh LESSON=02` in the terminal. The old copy stays, in `work/kept`.
+- **A new version of the course**: `git pull`, then `make lab`. It says which of your lessons have changed.
+- What you solved and guessed stands in `progress.json`, on this machine alone. The table is from when `make lab` began;
+  `make progress` prints it at any time.
+"""
+
+
+def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A lesson as its reader should meet it: nothing was run, and what tells an answer waits behind a fold."""
+    waiting = readings(notebook.cells)
+    copied = notebooks.canonical(notebook)
+    for number, cell in enumerate(copied.cells):
+        if cell.cell_type == "code":
+            cell.outputs = []
+        elif parts := {part for at, part in waiting if at == number}:
+            cell.source = "\n\n".join(_folds(blocks(cell.source), parts))
+    return copied
+
+
+def _folds(found: list[str], folded: set[int]) -> Iterator[str]:
+    """A text's blocks, each run of those that wait in a fold of its own."""
+    group: list[str] = []
+    for part, block in enumerate([*found, ""]):
+        if part in folded:
+            group.append(block)
+            continue
+        if group:
+            yield FOLD + "\n\n".join(group) + "\n\n</details>"
+            group = []
+        if block:
+            yield block
+
+
+def readings(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
+    """The blocks of text that read an answer, each as its cell and its place there.
+
+    They stand between the first output after a question and what follows the cell that compares the guess. Text behind
+    later cells leads on to other things, and stays open.
+    """
+    found: set[tuple[int, int]] = set()
+    for question in questions(cells):
+        runs = [i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs]
+        if not runs:
+            continue
+        compares = [i for i in runs if ".compare(guess" in cells[question[i][0]].source]
+        last = compares[-1] if compares else runs[0]
+        rest = range(last + 1, len(question))
+        text = next((i for i in rest if question[i][1] is not None), len(question))
+        after = next((i for i in rest if i > text and question[i][1] is None), len(question))
+        found |= {(number, part) for number, part in question[runs[0] : after] if part is not None}
+    return found
+
+
+def questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[tuple[int, int | None]]]:
+    """What stands between each question and the next question or heading: cells of code, and blocks of text.
+
+    Each as its cell and its place there, None for code. Where subtitles stand before the first output, the question is
+    about all that they head. As on the site: site/_static/questions.js.
+    """
+    found: list[tuple[int, int | None]] | None = None
+    answered, deepest = False, 2
+    for number, cell in enumerate(cells):
+        for part, block in enumerate(blocks(cell.source) if cell.cell_type == "markdown" else [""]):
+            level = len(heading[1]) if (heading := re.match(r"(#+) ", block)) else 0
+            asks, task = block.startswith(QUESTION), block.startswith("### Exercise")
+            ends = level and (task or level < 3 or (answered and deepest == 2))
+            if found is not None and (asks or ends):
+                yield found
+                found = None
+            if asks:
+                found, answered, deepest = [], False, 2
+            elif found is not None and level:
+                deepest = deepest if answered else 3
+            elif found is not None:
+                answered |= cell.cell_type == "code" and bool(cell.outputs)
+                found.append((number, None if cell.cell_type == "code" else part))
+    if found is not None:
+        yield found
+
+
+def bring(root: Path = notebooks.ROOT) -> Iterator[str]:
+    """Copy each lesson once. Yields a line on each that the course has changed since."""
+    work = root / "work"
+    work.mkdir(exist_ok=True)
+    known = _known(work)
+    for path in notebooks.lessons(root):
+        mine, text = work / path.name, notebooks.dumps(copy(notebooks.read(path)))
+        if mine.exists() and known.get(path.name, {}).get("copy") != _mark(mine.read_text(encoding="utf-8")):
+            was = known.setdefault(path.name, {"copy": "", "lesson": _mark(text)})
+            if was["lesson"] != _mark(text):
+                yield CHANGED.format(notebooks.number(path))
+            continue
+        mine.write_text(text, encoding="utf-8")
+        known[path.name] = {"copy": _mark(text), "lesson": _mark(text)}
+    _keep(work, known)
+    (work / "START.md").write_text(start(root), encoding="utf-8")
+
+
+def fresh(number: str, root: Path = notebooks.ROOT) -> str:
+    """Give a lesson anew and put the reader's copy aside. Raises ValueError where there is no such lesson."""
+    path, work = notebooks.lesson(number, root), root / "work"
+    said = ""
+    if (mine := work / path.name).exists():
+        kept = work / "kept"
+        kept.mkdir(exist_ok=True)
+        names = (kept / f"{path.stem}.{count}.ipynb" for count in range(1, 10_000))
+        aside = next(name for name in names if not name.exists())
+        mine.rename(aside)
+        said = f" Your copy is {aside.relative_to(root)} now."
+    for line in bring(root):
+        print(line)
+    return f"work/{path.name} is new.{said}"
+
+
+def start(root: Path = notebooks.ROOT) -> str:
+    """The page on which JupyterLab opens: the lessons, what is solved, where to go on."""
+    kept, rows, going, untouched = progress.read(), [], "", ""
+    for path in notebooks.lessons(root):
+        number = notebooks.number(path)
+        title = next(line[2:] for line in notebooks.read(path).cells[0].source.split("\n") if line.startswith("# "))
+        right, of, at_once, guessed = progress.counts(kept, number)
+        link = f"[{title}]({path.name})"
+        rows.append(f"| {link} | {right} of {of} | {f'{at_once} of {guessed}' if guessed else ''} |")
+        if number not in kept:
+            untouched = untouched or link
+        elif right < of:
+            going = link
+    where = f"**Go on with** {going}." if going else f"**Begin with** {untouched}." if untouched else "All is solved."
+    return START.format(where=where, rows="\n".join(rows))
+
+
+def _known(work: Path) -> dict[str, dict[str, str]]:
+    """What each copy was made from and how it looked then; nothing, where the list is missing or damaged."""
+    try:
+        return {str(name): dict(marks) for name, marks in json.loads((work / ".copies.json").read_text()).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def _keep(work: Path, known: dict[str, dict[str, str]]) -> None:
+    (work / ".copies.json").write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def main(arguments: list[str]) -> None:
+    if not arguments:
+        for line in bring():
+            print(line)
+    elif arguments[0] == "--fresh":
+        try:
+            print(fresh(arguments[1] if len(arguments) > 1 else ""))
+        except ValueError as error:
+            raise SystemExit(f"Error: {error}: make fresh LESSON=02") from error
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

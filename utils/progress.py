@@ -1,0 +1,189 @@
+"""What you have solved: a small file beside the course that `check` and `compare` write, and a table of it.
+
+In a notebook: `from utils import progress`, `progress.show()`. In a clone: `make progress`. Nothing is sent anywhere. The
+file is JSON that a person can read: delete it to begin anew. The environment variable COURSE_PROGRESS names another, or
+says `off`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LESSON = re.compile(r"utils\.exercises\.ex(\w+)")
+Kept = dict[str, dict[str, dict[str, str]]]  # lesson: "exercises" or "predictions": name: how it went
+
+
+def place() -> Path | None:
+    """The file, or None where nothing is kept."""
+    said = os.environ.get("COURSE_PROGRESS", str(ROOT / "progress.json"))
+    return None if said == "off" else Path(said)
+
+
+def read() -> Kept:
+    """What is kept. A file that cannot be read as such is set aside, with one line that says so."""
+    path = place()
+    if not path or not path.is_file():
+        return {}
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if not all(
+            isinstance(state, str) for lesson in kept.values() for kind in lesson.values() for state in kind.values()
+        ):
+            raise ValueError
+        return kept
+    except (AttributeError, ValueError):
+        aside = path.with_suffix(".damaged.json")
+        path.replace(aside)
+        print(f"({path.name} could not be read. It is {aside.name} now, and your progress begins anew.)")
+        return {}
+
+
+def _note(lesson: str, kind: str, name: str, state: Callable[[str], str]) -> Kept | None:
+    """Write down how it went, given how it went before; None where nothing is kept."""
+    if not (path := place()):
+        return None
+    kept = read()
+    of_kind = kept.setdefault(lesson, {}).setdefault(kind, {})
+    of_kind[name] = state(of_kind.get(name, ""))
+    written = path.with_suffix(f".{os.getpid()}.tmp")  # so that no reader finds half a file
+    try:
+        written.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+        written.replace(path)
+    except OSError:
+        _not_kept(str(path))
+    return kept
+
+
+@cache  # once a session
+def _not_kept(path: str) -> None:
+    print(f"(Your progress is not kept: {path} cannot be written.)")
+
+
+def exercise(function: Callable[..., Any], right: bool) -> str:
+    """Keep how a lesson's exercise was checked. Where it is right: a line on how many are, and which is next."""
+    lesson = LESSON.fullmatch(function.__module__ or "")
+    if not lesson:
+        return ""
+    kept = _note(lesson[1], "exercises", function.__name__, lambda before: "right" if right else before or "tried")
+    if kept is None or not right:
+        return ""
+    names = exercises(lesson[1])
+    left = [name for name in names if kept[lesson[1]]["exercises"].get(name) != "right"]
+    if not left:
+        return f"Lesson {lesson[1]}: all {len(names)} exercises are right."
+    after = names[names.index(function.__name__) :]
+    following = next((name for name in after if name in left), left[0])
+    return f"Lesson {lesson[1]}: {len(names) - len(left)} of {len(names)} exercises right. Next: {following}."
+
+
+def prediction(asked: object, right: bool) -> None:
+    """Keep how a lesson's guess went: the first one counts."""
+    for module, found in list(sys.modules.items()):
+        if lesson := LESSON.fullmatch(module):
+            for name in [name for name, value in vars(found).items() if value is asked]:
+                again = {"": "wrong", "wrong": "wrong"} if not right else {"": "right at once", "wrong": "right later"}
+                _note(lesson[1], "predictions", name, lambda before, again=again: again.get(before, before))
+                return
+
+
+@cache
+def exercises(lesson: str) -> list[str]:
+    """The names of a lesson's exercises, in its order, without running anything."""
+    path = ROOT / "utils" / "exercises" / f"ex{lesson}.py"
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+    made = [(node.name, call.func) for node in functions for call in node.decorator_list if isinstance(call, ast.Call)]
+    return [name for name, maker in made if getattr(maker, "id", "") == "exercise"]
+
+
+def lessons() -> dict[str, Path]:
+    """The course's lessons by number."""
+    return {path.name.split("_")[0]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*_*.ipynb"))}
+
+
+def counts(kept: Kept, lesson: str) -> tuple[int, int, int, int]:
+    """Of a lesson: exercises right, and all; guesses right at once, and all that were made."""
+    of = kept.get(lesson, {})
+    states, guesses = of.get("exercises", {}), list(of.get("predictions", {}).values())
+    right = sum(states.get(name) == "right" for name in exercises(lesson))
+    return right, len(exercises(lesson)), guesses.count("right at once"), len(guesses)
+
+
+def show() -> None:
+    """Print what is solved and guessed, lesson by lesson, and what to repeat."""
+    kept = read()
+    rows, again = [], []
+    for lesson, path in lessons().items():
+        right, of, at_once, guessed = counts(kept, lesson)
+        rows.append((path.stem.replace("_", " "), f"{right} of {of}", f"{at_once} of {guessed}" if guessed else "-"))
+        for kind, states in kept.get(lesson, {}).items():
+            again += [
+                (lesson, f"{name} ({kind.removesuffix('s')})") for name, state in states.items() if "right" not in state
+            ]
+    _print([("Lesson", "Exercises right", "Guesses right at once"), *rows])
+    if again:
+        print("\nWorth another try:", *(f"  {lesson}  {name}" for lesson, name in again), sep="\n")
+    where = place()
+    print(f"\nKept in {where}, on this machine alone; delete it to begin anew." if where else "\nNothing is kept here.")
+
+
+def show_room(folder: Path) -> None:
+    """Print, for a teacher, what stands in each notebook of a folder, and how many solved each exercise."""
+    rows, solved = [], {}
+    for path in sorted(folder.rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in path.parts:
+            continue
+        try:
+            checked, guessed = in_notebook(path)
+        except (KeyError, OSError, TypeError, ValueError):
+            rows.append((str(path.relative_to(folder)), "cannot be read", "-"))
+            continue
+        right = [name for name, done in checked.items() if done]
+        rows.append(
+            (str(path.relative_to(folder)), f"{len(right)} of {len(checked)}", f"{sum(guessed)} of {len(guessed)}")
+        )
+        for name, done in checked.items():
+            there = solved.setdefault(name, [0, 0])
+            there[0], there[1] = there[0] + done, there[1] + 1
+    if not rows:
+        print(f"No notebook in {folder}. Collect the saved notebooks of the room there, in a folder for each person.")
+        return
+    _print([("Notebook", "Exercises right", "Guesses right"), *rows])
+    print()
+    _print([("Exercise", "Solved by", ""), *((name, f"{a} of {b}", "") for name, (a, b) in solved.items())])
+
+
+def in_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
+    """Of a saved notebook: the exercises, each with whether its check said right; and the guesses that were made."""
+    checked, guessed = {}, []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        said = "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
+        if found := re.search(r"^ex(\w+)\.(\w+)\.check\(", source, re.M):
+            checked[f"{found[1]} {found[2]}"] = f"{found[2]}: right." in said
+        if re.search(r"^ex\w+\.\w+\.compare\(guess", source, re.M):
+            lines = re.findall(r"^.*\byour guess\b.*$", said, re.M | re.I)
+            guessed += [all(line.endswith(": right.") for line in lines)] if lines else []
+    return checked, guessed
+
+
+def _print(rows: list[tuple[str, str, str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        show_room(Path(sys.argv[1]))
+    else:
+        show()
