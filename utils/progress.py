@@ -1,8 +1,8 @@
 """What you have solved: a small file beside the course that `check` and `compare` write, and a table of it.
 
-In a notebook: `from utils import progress`, `progress.show()`. In a clone: `make progress`. Nothing is sent anywhere. The
-file is JSON that a person can read: delete it to begin anew. The environment variable COURSE_PROGRESS names another, or
-says `off`.
+In a notebook: `from utils import progress`, `progress.show()`. In a clone: `make progress`. Nothing is sent anywhere.
+The file is JSON that a person can read: delete it to begin anew. The environment variable COURSE_PROGRESS names
+another, or says `off`.
 """
 
 from __future__ import annotations
