@@ -47,9 +47,18 @@ def setup_source() -> str:
     return SETUP.read_text(encoding="utf-8").rstrip("\n")
 
 
+def copies(revision: str) -> str:
+    """The branch where the badges lead, whose lessons have no outputs: .github/workflows/copies.yml makes it.
+
+    It does so of main and of tags. Of another revision nobody makes one, and the badges lead to itself.
+    """
+    return f"copies-{revision}" if re.fullmatch(r"main|v[\d.]+", revision) else revision
+
+
 def badges(path: str, setup: str | None = None) -> str:
     """The four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
     name, revision = repository(setup)
+    revision = copies(revision)
     blob = f"{name}/blob/{revision}/{path}"
     return (
         "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"

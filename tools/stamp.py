@@ -44,7 +44,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
     def addresses(old: str) -> str:
         new = re.sub(rf"{pages}(?![\w.-])", f"https://{owner}.github.io/{repository}", old)
         new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", new)
-        return BADGE.sub(rf"\g<place>{name}\g<between>{revision}", new)
+        return BADGE.sub(rf"\g<place>{name}\g<between>{notebooks.copies(revision)}", new)
 
     for page in (root / page for page in PAGES):
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -185,6 +185,9 @@ def main(arguments: list[str]) -> None:
     if not arguments:
         for line in bring():
             print(line)
+    elif arguments[0] == "--over":  # the lessons themselves: .github/workflows/copies.yml
+        for path in notebooks.lessons():
+            notebooks.write(copy(notebooks.read(path)), path)
     elif arguments[0] == "--fresh":
         try:
             print(fresh(arguments[1] if len(arguments) > 1 else ""))

@@ -74,7 +74,7 @@ def test_one_name_everywhere():
     assert set(re.findall(r"https://([\w-]+)\.github\.io/([\w.-]+)", README)) == {(owner, repo)}  # the site
     for page in pages:
         for found in stamp.BADGE.finditer(page.read_text(encoding="utf-8")):
-            assert (found["name"], found["revision"]) == (name, revision), page.name
+            assert (found["name"], found["revision"]) == (name, notebooks.copies(revision)), page.name
     citation = (notebooks.ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.findall(r"^repository-code: (.+)$", citation, re.M) == [f"https://github.com/{name}"]
 
@@ -117,7 +117,7 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     for page in [*(tmp_path / page for page in stamp.PAGES), *notebooks.lessons(tmp_path)]:
         text = page.read_text(encoding="utf-8")
         for found in re.findall(r"/blob/|github\.com/[\w.-]+/[\w.-]+/blob/[\w.-]+", text):
-            assert found in ("/blob/", f"github.com/{another}/blob/v1.2")
+            assert found in ("/blob/", *(f"github.com/{another}/blob/{at}" for at in ("v1.2", "copies-v1.2")))
         assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old one, anywhere
     if repo not in another:  # nor the folder of its clone
         assert repo not in (tmp_path / "teach" / "workshop.md").read_text(encoding="utf-8")

@@ -164,9 +164,10 @@ def test_launchers_are_the_badges_addresses():
     (colab, first), (kaggle, second), *others = site.launchers("notebooks/x.ipynb")
     assert (colab, kaggle) == ("Open in Colab", "Open in Kaggle")
     assert [place for place, _ in others] == ["Open in Binder", "Open in Codespaces"]
-    assert first == f"https://colab.research.google.com/github/{name}/blob/{revision}/notebooks/x.ipynb"
+    assert first == f"https://colab.research.google.com/github/{name}/blob/copies-{revision}/notebooks/x.ipynb"
     assert (
-        second == f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/{revision}/notebooks/x.ipynb"
+        second
+        == f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/copies-{revision}/notebooks/x.ipynb"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import nbformat
@@ -133,3 +134,17 @@ def test_the_page_to_begin_on(course):
     page = work.start(course)
     assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in page
     assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 6 | 1 of 2 |" in page
+
+
+def test_the_workflow_pushes_where_the_badges_lead():
+    workflow = (notebooks.ROOT / ".github" / "workflows" / "copies.yml").read_text()
+    for ref in ("main", "v1", "v1.2"):
+        assert notebooks.copies(ref) == re.search(r"refs/heads/(\S+)\"", workflow)[1].replace("$GITHUB_REF_NAME", ref)
+    assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
+    assert notebooks.copies("2f3a") == "2f3a"  # of a commit nobody makes copies
+
+
+def test_a_copy_of_a_copy_is_the_same():
+    """So a workflow that runs twice, or a reader who opens one in a clone of the branch, changes nothing."""
+    once = work.copy(notebooks.read(notebooks.lesson("02")))
+    assert notebooks.dumps(work.copy(once)) == notebooks.dumps(once)
