@@ -32,20 +32,27 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.slide_rule(cell)
 
 
-def arrange(notebook: nbformat.NotebookNode, asked: list[dict | None] | None = None) -> nbformat.NotebookNode:
+def arrange(
+    notebook: nbformat.NotebookNode, asked: list[dict | None] | None = None, told: dict[str, str] | None = None
+) -> nbformat.NotebookNode:
     """The notebook as its slides show it, in nbconvert's own terms: a cell for each thing that appears.
 
     `asked`: of each question, what site/predictions.json has; the speaker reads there what the room may say, and why.
+    `told`: by heading, what the guide for workshops has on the first question below it.
     """
     shown: list = []
-    expected = iter(asked or ())
+    expected, left, headings = iter(asked or ()), dict(told or {}), {}
     for cell in notebook.cells:
         parts = []
         for part in _parts(cell):
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
+                headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last one
                 answers = [next(expected, None) for _ in range(part.source.count(PREDICT))]
                 parts += [_text(cell, "notes", [answered(each)]) for each in answers if each]
+                for heading in headings.values() if answers else ():
+                    if words := left.pop(heading, ""):
+                        parts.append(_text(cell, "notes", [f"**In the room.** {words}"]))
         for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
             if shown and slide_type(part) == slide_type(shown[-1]) == "notes":  # a fragment shows its first note alone
@@ -71,6 +78,12 @@ def answered(asked: dict) -> str:
     return "\n\n".join(
         [f"**Right:** {said(asked['truth'])}.", "**You may hear**, and what to point at:", "\n".join(heard)]
     )
+
+
+def of_the_room(number: str) -> dict[str, str]:
+    """What the guide for workshops has on a lesson's questions, by the heading under which each stands."""
+    guide = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
+    return dict(re.findall(rf"^\*\*{number} · (.+?)\.\*\* (\*.+?)$(?=\n\n)", guide, re.M | re.S))
 
 
 def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
@@ -151,13 +164,18 @@ def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: lis
     return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
 
 
-def convert(notebook: nbformat.NotebookNode, title: str, asked: list[dict | None] | None = None) -> str:
+def convert(
+    notebook: nbformat.NotebookNode,
+    title: str,
+    asked: list[dict | None] | None = None,
+    told: dict[str, str] | None = None,
+) -> str:
     """A page of HTML, which finds reveal.js in the folder beside it."""
     from nbconvert.exporters import SlidesExporter
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    page, _ = exporter.from_notebook_node(arrange(notebook, asked), {"metadata": {"name": title}})
+    page, _ = exporter.from_notebook_node(arrange(notebook, asked, told), {"metadata": {"name": title}})
     return page
 
 
@@ -182,7 +200,8 @@ def main(numbers: list[str]) -> None:
             continue
         notebook = notebooks.read(path)
         title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-        (OUT / f"{path.stem}.html").write_text(convert(notebook, title, asked[path.stem]), encoding="utf-8")
+        page = convert(notebook, title, asked[path.stem], of_the_room(notebooks.number(path)))
+        (OUT / f"{path.stem}.html").write_text(page, encoding="utf-8")
         made.append(f"{path.stem}.html")
     if not made:
         raise SystemExit(f"Error: there is no lesson {' '.join(numbers)}")

@@ -155,9 +155,9 @@ def test_a_section_that_nobody_ran_is_found():
 
 
 def test_two_days_are_two_equal_days():
-    [(total, rows)] = [plan for plan in PLANS if plan[0] == 780]
+    [(total, rows)] = [plan for plan in PLANS if plan[0] == 800]
     first, _ = rows.split("| 10 | – | The cards |")
-    assert sum(map(int, re.findall(r"^\| (\d+) ", first, re.M))) == total / 2 == 390
+    assert sum(map(int, re.findall(r"^\| (\d+) ", first, re.M))) == total / 2 == 400
     assert f"{total} minutes with lunches: {total // 2} on each day" in GUIDE
 
 
@@ -204,3 +204,9 @@ def test_commands_that_the_guide_names_exist():
     assert {"room", "setup", "slides", "stamp", "lab", "test"} <= named
     for target in named:
         assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+@pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
+def test_nobody_sits_for_more_than_eighty_minutes(total, rows):
+    stretches = re.split(r"^\| \d+ \| – \| (?:Break|Lunch|Close of the first day) .*$", rows, flags=re.M)
+    assert max(sum(map(int, re.findall(r"^\| (\d+) ", part, re.M))) for part in stretches) <= 80
