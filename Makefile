@@ -6,7 +6,6 @@ PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(ENOUGH)' 2>/dev/null 
 	The course needs Python 3.11 or newer, and none of $(PYTHONS) is. Install one, or say where it is: make PYTHON=/path/to/python3.13 lab))
 ENVIRONMENT = $(PYTHON) tools/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
-AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)  # as in containers, where nobody else is there
 PYTEST = -m pytest
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
@@ -35,16 +34,14 @@ help:  ## list what make can do
 setup:  ## install what make lab needs, and open nothing
 	@$(ENVIRONMENT) .venv requirements.txt
 
-lab: setup  ## open your copies of the lessons in JupyterLab; ARGS="--no-browser --port=8899" is passed on
-	@.venv/bin/python -m tools.work
-	@echo "Opening work/START.md. Save and press Ctrl-C here to stop; make lab comes back to it."
-	@cd work && ../.venv/bin/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir="$(CURDIR)/tools/lab" --LabApp.default_url=/lab/tree/START.md $(ARGS)
+lab:  ## open your copies of the lessons in JupyterLab; ARGS="--no-browser --port=8899" is passed on
+	@$(PYTHON) start.py lab $(ARGS)
 
-fresh: setup  ## give a lesson anew and keep your copy aside: LESSON=02
-	@.venv/bin/python -m tools.work --fresh $(LESSON)
+fresh:  ## give a lesson anew and keep your copy aside: LESSON=02
+	@$(PYTHON) start.py fresh $(LESSON)
 
 progress:  ## what you have solved and guessed; FOLDER=room for the saved notebooks of a whole room
-	@$(PYTHON) -m utils.progress $(FOLDER)
+	@$(PYTHON) start.py progress $(FOLDER)
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
 	@$(PYTHON) -m utils.room

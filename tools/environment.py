@@ -50,7 +50,7 @@ def newest_python() -> str | None:
     """The newest Python found on the PATH, among pyenv's, or among uv's; None if none is newer than the oldest."""
     names = [f"python3.{minor}" for minor in range(NEWEST[1], OLDEST[1], -1)]
     found = [path for path in map(shutil.which, names) if path]
-    for pattern in ("~/.pyenv/versions/*/bin/python3", "~/.local/share/uv/python/*/bin/python3"):
+    for pattern in ("~/.pyenv/versions/*/bin/python3", "~/.local/share/uv/python/*/bin/python3"):  # elsewhere: the PATH
         found += glob.glob(os.path.expanduser(pattern))
     versions = {path: version_of(path) for path in [*found, sys.executable]}
     # JAX's wheels follow a new Python by some months, so a release that has none yet must not be chosen.
@@ -133,6 +133,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def program(venv: str, name: str) -> str:
+    """Where an environment keeps a program."""
+    return os.path.join(venv, *(("Scripts", f"{name}.exe") if os.name == "nt" else ("bin", name)))
+
+
 def create(venv: str, python: str) -> None:
     """A new environment, with pip in it for whoever wants it."""
     run([python, "-m", "venv", "--clear", venv], f"{venv} could not be created")
@@ -140,7 +145,7 @@ def create(venv: str, python: str) -> None:
 
 def install(venv: str, requirements: list[str]) -> None:
     """What the files name, by uv where that works; whatever stops uv, pip is asked, and its words are shown."""
-    python = os.path.join(venv, "bin", "python")
+    python = program(venv, "python")
     named = [part for name in requirements for part in ("-r", name)]
     settings = as_uv_says(pip_settings(python))
     if settings is not None and (uv := found_uv(venv, python)):
@@ -158,7 +163,7 @@ def found_uv(venv: str, python: str) -> str | None:
     pip = [python, "-m", "pip", "install", "--quiet", "--retries", "0", "uv"]
     if subprocess.run(pip, capture_output=True).returncode:
         return None
-    return os.path.join(venv, "bin", "uv")
+    return program(venv, "uv")
 
 
 def pip_settings(python: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from utils import progress
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
 CHANGED = "Lesson {0} has changed since you began it. Yours stays; make fresh LESSON={0} gives the new one."
+OPEN = 3  # exit status: somebody works here
 START = """# One Program, Many Devices
 
 These are your copies of the lessons. Guess, run, change what you like; the course's own files stay as they are.
@@ -181,10 +182,23 @@ def _mark(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def open_already(work: Path) -> str:
+    """The address of a JupyterLab that somebody opened here and did not stop; '' without one."""
+    from jupyter_server.serverapp import list_running_servers
+
+    here = [server for server in list_running_servers() if Path(server["root_dir"]).resolve() == work.resolve()]
+    return f"{here[0]['url']}lab?token={here[0]['token']}" if here else ""
+
+
 def main(arguments: list[str]) -> None:
-    if not arguments:
+    if not arguments or arguments[0] == "--lab":
+        if address := open_already(notebooks.ROOT / "work") if arguments else "":
+            print(f"Your lessons are open already: {address}")
+            print("Two at once would write over each other. Ctrl-C, there, stops that one.")
+            raise SystemExit(OPEN)
         for line in bring():
             print(line)
+        print("Opening work/START.md. Save, and press Ctrl-C here to stop; the same command comes back to it.")
     elif arguments[0] == "--over":  # the lessons themselves: .github/workflows/copies.yml
         for path in notebooks.lessons():
             notebooks.write(copy(notebooks.read(path)), path)

@@ -1,0 +1,74 @@
+"""The course without make, on any system: python start.py lab. The Makefile calls the same.
+
+python start.py setup              install what the lessons need, and open nothing
+python start.py lab                open your copies of the lessons in JupyterLab; what follows is passed on
+python start.py room               is this machine ready for the course, and what to do if not
+python start.py fresh 02           give a lesson anew, and keep your copy aside
+python start.py progress [FOLDER]  what you have solved, or a room's saved notebooks
+python start.py test [ARGS]        run the lessons and compare what they print with the page; ARGS go to pytest
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LESSONS = ["requirements.txt"]
+TESTS = [*LESSONS, "tests/requirements.txt", "tests/requirements-default.txt"]
+
+
+def python(venv: str = ".venv") -> str:
+    """An environment's interpreter."""
+    return os.path.join(HERE, venv, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+
+
+def run(command: list[str], folder: str = HERE) -> int:
+    """Run a step to its end, also where Ctrl-C ends it, and return its exit status."""
+    step = subprocess.Popen(command, cwd=folder)
+    while True:
+        try:
+            return step.wait()
+        except KeyboardInterrupt:  # the step got it, too, and may ask whether it was meant
+            continue
+
+
+def setup(requirements: list[str] = LESSONS) -> None:
+    if status := run([sys.executable, os.path.join("tools", "environment.py"), ".venv", *requirements]):
+        raise SystemExit(status)
+
+
+def lab(options: list[str]) -> int:
+    setup()
+    if status := run([python(), "-m", "tools.work", "--lab"]):
+        return 0 if status == 3 else status  # 3: one is open, and it said where
+    root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # in containers nobody else is there
+    settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'lab')}"
+    opened = ["--LabApp.default_url=/lab/tree/START.md", *root, *options]
+    return run([python(), "-m", "jupyterlab", settings, *opened], os.path.join(HERE, "work"))
+
+
+def main(arguments: list[str]) -> int:
+    command, rest = (arguments or ["help"])[0], arguments[1:]
+    if command == "setup":
+        setup()
+        return 0
+    if command == "lab":
+        return lab(rest)
+    if command == "room":
+        return run([sys.executable, "-m", "utils.room"])
+    if command == "fresh":
+        setup()
+        return run([python(), "-m", "tools.work", "--fresh", *rest])
+    if command == "progress":
+        return run([sys.executable, "-m", "utils.progress", *rest])
+    if command == "test":
+        setup(TESTS)
+        return run([python(), "-m", "pytest", "--passes", "plain", *(rest or ["tests/lessons", "tests/helpers"])])
+    print(__doc__.strip())
+    return 0 if command in ("help", "-h", "--help") else 2
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

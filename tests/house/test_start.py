@@ -1,0 +1,71 @@
+"""start.py: what make does, for systems without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import start
+from tools import notebooks, work
+
+ROOT = notebooks.ROOT
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The steps that a command takes, in place of taking them."""
+    steps = []
+    monkeypatch.setattr(start, "run", lambda command, folder=start.HERE: steps.append((command, folder)) or 0)
+    return steps
+
+
+def test_each_command_does_what_the_makefile_s_does(ran):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in ("lab", "fresh", "progress"):
+        assert f"$(PYTHON) start.py {command} " in makefile
+    start.main(["setup"])
+    assert ran[0][0][1:] == ["tools/environment.py", ".venv", "requirements.txt"]
+    assert "@$(ENVIRONMENT) .venv requirements.txt\n" in makefile
+    ran.clear()
+    start.main(["test", "-k", "02_"])
+    named = makefile.split("\nDEFAULT = ")[1].split("\n")[0].split()
+    assert ran[0][0][3:] == named and ran[1][0][-2:] == ["-k", "02_"]
+
+
+def test_lab_opens_the_copies(ran):
+    start.main(["lab", "--no-browser"])
+    _, copies, lab = ran
+    assert copies[0][1:] == ["-m", "tools.work", "--lab"]
+    assert lab[0][1:3] == ["-m", "jupyterlab"] and lab[0][-1] == "--no-browser"
+    assert lab[1] == str(ROOT / "work")
+
+
+def test_a_step_that_fails_ends_it(monkeypatch):
+    monkeypatch.setattr(start, "run", lambda command, folder=start.HERE: 7)
+    with pytest.raises(SystemExit, match="7"):
+        start.main(["lab"])
+
+
+def test_on_windows_programs_stand_elsewhere(monkeypatch):
+    monkeypatch.setattr(start.os, "name", "nt")
+    assert start.python().replace("\\", "/").endswith(".venv/Scripts/python.exe")
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], 0), (["--help"], 0), (["lba"], 2)])
+def test_it_says_how_it_is_used(arguments, status):
+    run = subprocess.run([sys.executable, ROOT / "start.py", *arguments], capture_output=True, text=True)
+    assert run.returncode == status and "python start.py lab" in run.stdout
+
+
+def test_a_second_lab_in_one_folder_is_told_where_the_first_is(monkeypatch, capsys, tmp_path):
+    serverapp = pytest.importorskip("jupyter_server.serverapp")
+    running = [{"root_dir": str(tmp_path), "url": "http://localhost:1/", "token": "t"}]
+    monkeypatch.setattr(serverapp, "list_running_servers", lambda: running)
+    assert work.open_already(tmp_path) == "http://localhost:1/lab?token=t"
+    assert work.open_already(tmp_path / "other") == ""
+    monkeypatch.setattr(work, "open_already", lambda folder: "http://localhost:1/lab?token=t")
+    with pytest.raises(SystemExit, match=str(work.OPEN)):
+        work.main(["--lab"])
+    assert "Your lessons are open already: http://localhost:1/lab?token=t\n" in capsys.readouterr().out
