@@ -18,6 +18,8 @@ THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers $(OF_
 THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes doubled)
 ARGS ?=
 FOLDER ?=
+FOR ?=
+SYSTEMS ?=
 LESSON ?=
 LESSONS ?=
 REPOSITORY ?=
@@ -25,7 +27,7 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab fresh progress room slides site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
+.PHONY: help setup lab fresh progress room slides handout site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
 help:  ## list what make can do
@@ -63,6 +65,9 @@ test-newest:  ## the same on the newest JAX and the newest Python found
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
 	@.venv-slides/bin/python -m tools.slides $(LESSONS)
+
+handout: setup  ## make one folder for a stick, for a room without internet; FOR=3.12 SYSTEMS="linux mac windows" for some
+	@.venv/bin/python -m tools.handout $(FOR) -- $(SYSTEMS)
 
 site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
 	@echo "Building the site ..."

@@ -35,6 +35,10 @@ def run(command: list[str], folder: str = HERE) -> int:
 
 
 def setup(requirements: list[str] = LESSONS) -> None:
+    """The environment; from a stick (tools/handout.py), where the folder `wheels` stands beside the course, offline."""
+    wheels = os.path.join(os.path.dirname(HERE), "wheels")
+    if os.path.isdir(wheels):
+        os.environ.update({"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels})
     if status := run([sys.executable, os.path.join("tools", "environment.py"), ".venv", *requirements]):
         raise SystemExit(status)
 
