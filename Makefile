@@ -24,7 +24,7 @@ LESSON ?=
 LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
-PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md
+PAGES = README.md CHANGELOG.md examples/README.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
 .PHONY: help setup lab fresh progress room slides handout site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \

@@ -1,0 +1,135 @@
+"""A Slurm of one node for a test: its own daemons, ports, key and folder, beside whatever else runs on the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
+PATIENCE = 60  # seconds for the daemons to start, and again to end; they take two
+
+CONF = """\
+ClusterName=course
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+SlurmctldPort={ctld}
+SlurmdPort={slurmd}
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SlurmdParameters=config_overrides
+ReturnToService=2
+FirstJobId={job}
+NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 CPUs=8
+PartitionName=all Nodes=ALL Default=YES
+"""
+
+
+def missing() -> list[str]:
+    """The programs of Slurm and munge that are not installed here."""
+    return [program for program in PROGRAMS if not found(program)]
+
+
+def found(program: str) -> str | None:
+    """Where a program is; daemons live in sbin, which an ordinary user's PATH leaves out."""
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
+
+
+def free_ports(count: int, low: int = 20000, high: int = 30000) -> list[int]:
+    """Ports that nothing listens on, outside the range from which the system draws."""
+    ports = []
+    for port in range(low + os.getpid() * 7 % (high - low - 100), high):
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("", port))
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise RuntimeError(f"fewer than {count} free ports from {low} to {high}")
+
+
+def left_over(folder: str) -> list[int]:
+    """Processes whose command line or environment names the folder."""
+    ids = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # somebody else's, or it ended meanwhile
+            if folder.encode() in (path / "cmdline").read_bytes() + (path / "environ").read_bytes():
+                ids.append(int(path.name))
+    return ids
+
+
+def wait_for(condition: Callable[[], object], what: str, folder: Path, patience: float = PATIENCE) -> None:
+    """Ask again until it is true. Raises TimeoutError with the daemons' logs after `patience` seconds."""
+    end = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > end:
+            logs = "\n".join(f"{path.name}:\n{path.read_text()[-2000:]}" for path in sorted(folder.glob("*.log")))
+            raise TimeoutError(f"{what}: not within {patience} s\n{logs}")
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def one_node() -> Iterator[dict[str, str]]:
+    """Start the daemons; the environment in which sbatch and srun mean them; stop them, and remove their folder."""
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    folder.chmod(0o755)  # munge's socket must be reachable
+    daemons: list[subprocess.Popen] = []
+    # JAX derives its port from the job's number: 61440 and the remainder of a division by 4096.
+    jax_port, *_ = free_ports(1, 61440, 65536)
+    ctld, slurmd = free_ports(2)
+    host, user = socket.gethostname().partition(".")[0], pwd.getpwuid(os.geteuid()).pw_name
+    conf = CONF.format(folder=folder, host=host, user=user, ctld=ctld, slurmd=slurmd, job=4096 + jax_port - 61440)
+    # From 23.02 on, control groups are left alone only where that is asked for; 22.05 does not know the word.
+    version = re.search(r"(\d+)\.(\d+)", subprocess.run([found("slurmd"), "-V"], capture_output=True, text=True).stdout)
+    cgroup = "CgroupPlugin=disabled\n" if tuple(map(int, version.groups())) >= (23, 2) else ""
+    for name, text in (("slurm.conf", conf), ("cgroup.conf", cgroup), ("munge.key", os.urandom(512).hex())):
+        (folder / name).write_text(text)
+    (folder / "munge.key").chmod(0o600)
+    (folder / "state").mkdir()
+    (folder / "spool").mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))}
+    environment["SLURM_CONF"] = str(folder / "slurm.conf")
+
+    def start(program: str, *options: str) -> None:
+        with open(folder / f"{program}.log", "w") as log:
+            daemons.append(subprocess.Popen([found(program), *options], env=environment, stdout=log, stderr=log))
+
+    def says(*command: str) -> str:
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE).stdout
+
+    try:
+        files = [f"--{name}={folder}/munge.{name}" for name in ("socket", "pid-file", "seed-file")]
+        start("munged", "--foreground", "--force", "--num-threads=1", f"--key-file={folder}/munge.key", *files)
+        wait_for((folder / "munge.socket").exists, "munged starts", folder)
+        start("slurmctld", "-D", "-f", environment["SLURM_CONF"])
+        start("slurmd", "-D", "-f", environment["SLURM_CONF"])
+        wait_for(lambda: "idle" in says("sinfo", "--noheader", "--format=%T"), "the node is idle", folder)
+        yield environment
+    finally:
+        try:
+            if len(daemons) == 3:
+                says("scancel", f"--user={user}")
+                wait_for(lambda: not says("squeue", "--noheader"), "the jobs end", folder)
+        finally:
+            for daemon in reversed(daemons):
+                daemon.terminate()
+            for daemon in daemons:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    daemon.wait(timeout=PATIENCE)
+                daemon.kill()
+                daemon.wait()
+            shutil.rmtree(folder)

@@ -1,0 +1,76 @@
+"""Runs of examples/train.py in processes of its own, and what they must print, by NumPy."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from examples import train
+from tools import notebooks
+from utils.compat import double_precision
+
+EXAMPLES = notebooks.ROOT / "examples"
+TIME = 300  # seconds that a run may take on a busy machine; it takes five
+
+
+def expected(steps: int = 20) -> list[float]:
+    """The losses in NumPy: all rows of a batch at once, the gradient by hand."""
+    with double_precision():
+        w, b, v = (np.asarray(train.init(jax.random.key(0))[name]) for name in "wbv")
+    losses = []
+    for step in range(steps):
+        x, y = train.read(range(128 * step, 128 * (step + 1)))
+        hidden = np.tanh(x @ w + b)
+        error = hidden @ v - y
+        losses.append(np.mean(error**2))
+        up = 2 * error / 128
+        down = np.outer(up, v) * (1 - hidden**2)
+        w, b, v = w - 0.1 * x.T @ down, b - 0.1 * down.sum(axis=0), v - 0.1 * hidden.T @ up
+    return losses
+
+
+def clean(devices: int, *, x64: bool = True) -> dict[str, str]:
+    """An environment with this Python, so many emulated devices in a process, and no cluster around the tests."""
+    clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
+    kept["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    return {**kept, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices), "JAX_ENABLE_X64": str(int(x64))}
+
+
+def together(commands: list[list[str]], settings: list[dict[str, str]] | None = None, *, x64: bool = True) -> list[str]:
+    """Run the commands at the same time, in examples/, on eight devices in all; what each printed."""
+    environment = clean(8 // len(commands), x64=x64)
+    runs = [
+        subprocess.Popen(
+            command,
+            cwd=EXAMPLES,
+            env={**environment, **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for command, more in zip(commands, settings or [{}] * len(commands), strict=True)
+    ]
+    try:
+        said = [run.communicate(timeout=TIME)[0] for run in runs]
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
+    assert [run.returncode for run in runs] == [0] * len(runs), "\n".join(said)
+    return said
+
+
+def losses(said: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"^step +\d+  loss (\S+)$", said, re.M)]
+
+
+def own_lines(said: str) -> list[str]:
+    """What the script printed: Gloo's lines are not its own."""
+    return [line for line in said.splitlines() if not line.startswith("[Gloo]")]

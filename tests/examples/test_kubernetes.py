@@ -1,0 +1,114 @@
+"""examples/kubernetes.yaml: its schema, and that its parts agree, and what its pods run. No cluster is needed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+import yaml
+
+from tests.examples import one_node, runs
+from tools import notebooks
+
+SCHEMA = json.loads(Path(__file__).with_name("kubernetes.schema.json").read_text(encoding="utf-8"))
+MANIFEST = list(yaml.safe_load_all((notebooks.ROOT / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")))
+
+
+def faults(objects: list[dict]) -> list[str]:
+    """What the schema of Kubernetes refuses, with its place."""
+    check = jsonschema.Draft7Validator(SCHEMA)
+    return [f"{error.json_path}: {error.message}" for found in objects for error in check.iter_errors(found)]
+
+
+def disagreements(objects: list[dict]) -> list[str]:
+    """What must be the same in two places, and is not."""
+    service, job = objects
+    pod = job["spec"]["template"]["spec"]
+    [container], name = pod["containers"], job["metadata"]["name"]
+    [line] = [line for line in container["command"][-1].splitlines() if "train.py" in line]
+    words = shlex.split(line)
+    told = dict(zip(words[words.index("exec") + 3 :: 2], words[words.index("exec") + 4 :: 2], strict=True))
+    [mount], [volume] = container["volumeMounts"], pod["volumes"]
+    same = {
+        "the Service is headless": (service["spec"]["clusterIP"], "None"),
+        "the Service finds the Job's pods": (service["spec"]["selector"], {"job-name": name}),
+        "the pods' names are the Service's": (pod["subdomain"], service["metadata"]["name"]),
+        "pods are numbered": (job["spec"]["completionMode"], "Indexed"),
+        "all run at once": (job["spec"]["parallelism"], job["spec"]["completions"]),
+        "the script is told how many": (told["--processes"], str(job["spec"]["completions"])),
+        "the script is told which": (told["--id"], "$JOB_COMPLETION_INDEX"),
+        "process 0 is in pod 0": (told["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
+        "the script is where it is mounted": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
+        "what is mounted is there": (mount["name"], volume["name"]),
+    }
+    return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in same.items() if found != wanted]
+
+
+def test_kubernetes_takes_the_manifest():
+    assert [found["kind"] for found in MANIFEST] == ["Service", "Job"]
+    assert faults(MANIFEST) == []
+
+
+def test_its_parts_agree():
+    assert disagreements(MANIFEST) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value", "said"),
+    [
+        ((1, "spec"), "completionmode", "Indexed", "$.spec: Additional properties are not allowed ('completionmode'"),
+        ((1, "spec"), "parallelism", "2", "$.spec.parallelism: '2' is not of type"),
+        ((1, "spec", "template", "spec"), "containers", None, "containers: None is not of type 'array'"),
+        ((1,), "apiVersion", "batch/v1beta1", "$.apiVersion: 'batch/v1beta1' is not one of ['batch/v1']"),
+        ((0,), "kind", "Pod", "$.kind: 'Pod' is not one of ['Job', 'Service']"),
+        ((0, "spec"), "ports", [{"name": "a"}], "$.spec.ports[0]: 'port' is a required property"),
+    ],
+)
+def test_the_schema_refuses_mistakes(place, name, value, said):
+    changed = copy.deepcopy(MANIFEST)
+    part = changed
+    for step in place:
+        part = part[step]
+    part[name] = value
+    assert any(said in fault for fault in faults(changed)), faults(changed)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ((1, "spec", "completions"), 3, "all run at once"),
+        ((1, "metadata", "name"), "training", "process 0 is in pod 0"),
+        ((1, "spec", "template", "spec", "subdomain"), "pods", "the pods' names are the Service's"),
+        ((0, "spec", "clusterIP"), "10.0.0.1", "the Service is headless"),
+    ],
+)
+def test_parts_that_do_not_agree_are_named(place, value, said):
+    changed = copy.deepcopy(MANIFEST)
+    part = changed
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    assert any(fault.startswith(said) for fault in disagreements(changed))
+
+
+def test_the_pods_commands_train(tmp_path):
+    """As the two pods run them, with this Python and an installer that has nothing to do, and localhost for pod 0."""
+    for name, line in (("pip", 'test "$*" = "install --quiet jax"'), ("python", f'exec {sys.executable} "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    [port] = one_node.free_ports(1)
+    command = MANIFEST[1]["spec"]["template"]["spec"]["containers"][0]["command"]
+    pod = {"PATH": f"{tmp_path}:/usr/bin:/bin", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    script = command[-1].replace("train-0.train:5000", f"localhost:{port}").replace("/course/", f"{runs.EXAMPLES}/")
+    first, second = runs.together(
+        [[*command[:-1], script]] * 2, [{**pod, "JOB_COMPLETION_INDEX": str(index)} for index in range(2)]
+    )
+    assert "processes: 2, cpu devices: 8\n" in first
+    np.testing.assert_allclose(runs.losses(first), runs.expected(), rtol=0, atol=1e-12)
+    assert not runs.own_lines(second)

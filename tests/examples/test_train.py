@@ -1,0 +1,141 @@
+"""examples/: the losses of every way to start the script are NumPy's, on any number of processes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from examples import train
+from tests.examples import one_node
+from tests.examples.runs import EXAMPLES, TIME, clean, expected, losses, own_lines, together
+
+README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def readme_commands(way: str) -> list[list[str]]:
+    """The commands that README.md gives under a heading, in words, at a free port."""
+    [section] = re.findall(rf"(?s)^## {way}\n(.+?)(?=^## |\Z)", README, re.M)
+    [port] = one_node.free_ports(1)
+    section = section.replace("localhost:5000", f"localhost:{port}")
+    return [shlex.split(line, comments=True) for line in re.findall(r"^python train\.py.*", section, re.M)]
+
+
+def test_alone_as_the_page_says():
+    """In float32, which a reader has; rounding may differ between processors."""
+    [said] = together(readme_commands("Alone"), x64=False)
+    shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
+    assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
+    assert re.sub(r"[\d.]+$", "", shown, flags=re.M).split() == re.sub(r"[\d.]+$", "", said, flags=re.M).split()
+    np.testing.assert_allclose(losses(said), losses(shown), rtol=0, atol=1.5e-5)
+
+
+def test_one_process_computes_what_numpy_does():
+    [said] = together([["python", "train.py"]])
+    np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_more_processes_by_hand_compute_the_same(processes):
+    commands = readme_commands("By hand")
+    assert len(commands) == 2
+    if processes == 4:
+        assert commands[0][-3:] == ["2", "--id", "0"]
+        commands = [[*commands[0][:-3], "4", "--id", str(index)] for index in range(4)]
+    first, *others = together(commands)
+    assert f"processes: {processes}, cpu devices: 8\n" in first
+    np.testing.assert_allclose(losses(first), expected(), rtol=0, atol=1e-12)
+    assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # one process speaks
+
+
+def test_each_process_reads_its_own_rows(monkeypatch):
+    """By hand: 4 processes, and 64 rows, are 16 rows each: in step 2 process 3 reads 2 * 64 + 3 * 16 = 176 to 191."""
+    read = []
+    monkeypatch.setattr(train, "BATCH", 64)
+    monkeypatch.setattr(train, "join", lambda *_: None)
+    monkeypatch.setattr(jax, "process_count", lambda: 4)
+    monkeypatch.setattr(jax, "process_index", lambda: 3)
+    original = train.read
+
+    def watched(rows):
+        read.append((rows[0], rows[-1]))
+        return original(range(64))  # this process holds all devices, and so must bring all rows
+
+    monkeypatch.setattr(train, "read", watched)
+    train.main(["--steps", "3"])
+    assert read == [(48, 63), (112, 127), (176, 191)]
+
+
+@pytest.mark.parametrize("given", ["--processes 2", "--processes 2 --id 1", "--coordinator localhost:5000 --id 0"])
+def test_a_part_of_what_is_told_by_hand_is_refused(given, capsys):
+    with pytest.raises(SystemExit):
+        train.main(given.split())
+    assert "by hand takes all three: --coordinator, --processes and --id" in capsys.readouterr().err
+
+
+def test_a_batch_that_cannot_be_cut_is_refused(monkeypatch):
+    monkeypatch.setattr(train, "join", lambda *_: None)
+    monkeypatch.setattr(train, "BATCH", 100)
+    with pytest.raises(SystemExit, match="A batch of 100 rows cannot be cut in 8 equal parts: change BATCH"):
+        train.main([])
+
+
+def test_an_error_of_a_cluster_is_no_reason_to_go_alone(monkeypatch):
+    def fail():
+        raise ValueError("Number of processes must be defined.")
+
+    monkeypatch.setattr(jax.distributed, "initialize", fail)
+    with pytest.raises(ValueError, match="Number of processes"):
+        train.join(None, None, None)
+
+
+needs_slurm = pytest.mark.skipif(
+    bool(one_node.missing()), reason=f"{', '.join(one_node.missing())} not installed: apt-get install slurm-wlm munge"
+)
+
+
+def says(slurm: dict[str, str], *command: str, **options) -> str:
+    """What a command of Slurm prints."""
+    return subprocess.run(
+        command, env=slurm, capture_output=True, text=True, check=True, timeout=TIME, **options
+    ).stdout
+
+
+def state(slurm: dict[str, str], job: str) -> str:
+    """PENDING, RUNNING, COMPLETED, FAILED or another of Slurm's words."""
+    return re.search(r"JobState=(\S+)", says(slurm, "scontrol", "show", "job", job))[1]
+
+
+@needs_slurm
+def test_slurm_starts_it_unchanged(tmp_path):
+    out = tmp_path / "train.out"
+    with one_node.one_node() as slurm:
+        folder = Path(slurm["SLURM_CONF"]).parent
+        slurm = {**clean(4), "SLURM_CONF": slurm["SLURM_CONF"]}
+        # Not --wait, which asks again after up to 32 seconds.
+        job = says(slurm, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
+        ended = lambda: state(slurm, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
+        one_node.wait_for(ended, "the job ends", folder, TIME)
+        said = out.read_text()
+        assert state(slurm, job) == "COMPLETED", said
+    assert "processes: 2, cpu devices: 8\n" in said
+    np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
+    assert not one_node.left_over(str(folder)) and not folder.exists()
+
+
+@needs_slurm
+def test_a_slurm_that_runs_already_is_left_alone_and_an_interrupt_ends_ours():
+    with pytest.raises(KeyboardInterrupt), one_node.one_node() as before:
+        folder = Path(before["SLURM_CONF"]).parent
+        job = says(before, "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600").strip()
+        one_node.wait_for(lambda: state(before, job) == "RUNNING", "the job runs", folder)
+        with one_node.one_node() as ours:
+            assert says(ours, "squeue", "--noheader") == ""
+        assert state(before, job) == "RUNNING"
+        raise KeyboardInterrupt
+    assert not one_node.left_over(str(folder)) and not folder.exists()
