@@ -92,6 +92,7 @@ def run_processes(
     *,
     args: Sequence[Any] = (),
     limit: float = 60,
+    quiet: float | None = None,
     kill: Mapping[int, str] | None = None,
     by: signal.Signals = signal.SIGKILL,
     environment: Mapping[int, Mapping[str, str]] | None = None,
@@ -105,7 +106,8 @@ def run_processes(
     the functions as source, modules as imports, values as copies. Its current folder is `folder`, which stays, or a
     new one, which does not.
 
-    Whoever still runs after `limit` seconds is killed. `kill={1: "step 3"}` sends process 1 the signal `by` when it
+    Whoever still runs after `limit` seconds is killed; with `quiet`, also when all have printed a line and then none
+    has printed another for so many seconds: they hang. `kill={1: "step 3"}` sends process 1 the signal `by` when it
     has printed a line in which that regular expression is found, at most 0.05 s later. `environment` adds variables,
     process by process. `heartbeat`: after so many silent seconds JAX takes a process for dead.
 
@@ -141,7 +143,7 @@ def run_processes(
                             start_new_session=True,
                         )
                     )
-            late = _wait(processes, outs, started, limit, dict(kill or {}), by)
+            late, why = _wait(processes, outs[:n], started, limit, quiet, dict(kill or {}), by)
         except KeyboardInterrupt:
             _end(processes)
             _say(f"{started}: interrupted, and ended\n")
@@ -152,10 +154,10 @@ def run_processes(
             os.close(holds)
         texts = [_without_chatter(path.read_text(encoding="utf-8", errors="replace")) for path in outs]
     status = [process.returncode for process in processes]
-    words = [f"killed: it still ran after {limit:g} s" if i in late else _word(s) for i, s in enumerate(status)]
+    words = [f"killed: {why}" if i in late else _word(s) for i, s in enumerate(status)]
     failed = [f"process {i} {word}" for i, word in enumerate(words) if status[i]]
     _say(f"{started}: {'; '.join(failed) or 'ended well'}\n")
-    said = [_last(error) if status[i] else "" for i, error in enumerate(texts[n:])]
+    said = [_last(error, errors_only=i in late) if status[i] else "" for i, error in enumerate(texts[n:])]
     ends = tuple(f"{word}\n{last}".rstrip() for word, last in zip(words, said, strict=True))
     return Run(tuple(texts[:n]), tuple(texts[n:]), tuple(status), ends)
 
@@ -177,13 +179,21 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
-def _wait(processes: list, outs: list[Path], started: str, limit: float, kill: dict, by: int) -> set[int]:
-    """Until all have ended or the time is over: then who was still running."""
-    begun = said = time.monotonic()
+def _wait(
+    processes: list, outs: list[Path], started: str, limit: float, quiet: float | None, kill: dict, by: int
+) -> tuple[set[int], str]:
+    """Until all have ended, or the time is over: then who still ran, and which time it was."""
+    begun = said = heard = time.monotonic()
+    sizes: list[int] = []
     while running := {i for i, process in enumerate(processes) if process.poll() is None}:
         now = time.monotonic()
         if now - begun > limit:
-            return running
+            return running, f"it still ran after {limit:g} s"
+        before, sizes = sizes, [out.stat().st_size for out in outs]
+        if sizes != before or not all(sizes):
+            heard = now
+        if quiet and now - heard > quiet:
+            return running, f"nothing was printed for {quiet:g} s"
         for i in [i for i in kill if i in running]:
             lines = outs[i].read_text(encoding="utf-8", errors="replace").splitlines()
             if any(re.search(kill[i], line) for line in lines):
@@ -193,7 +203,7 @@ def _wait(processes: list, outs: list[Path], started: str, limit: float, kill: d
             said = now
             _say(f"{started}: {now - begun:.0f} s")
         time.sleep(0.05)
-    return set()
+    return set(), ""
 
 
 def _end(processes: list) -> None:
@@ -220,9 +230,9 @@ def _without_chatter(text: str) -> str:
     return re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
 
 
-def _last(error: str) -> str:
-    """The last error that Python told; else the last line, without the compiler's date and place."""
+def _last(error: str, errors_only: bool = False) -> str:
+    """The last error that Python told, else the runtime's; else the last line, without its date and place."""
     lines = [re.sub(r"^[EWIF]\d{4} .*?\] ", "", line) for line in error.splitlines() if line.strip()]
     python = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b", line)]
     fatal = [line for line in error.splitlines() if re.match(r"F\d{4} ", line)]
-    return (python or [re.sub(r"^F\d{4} .*?\] ", "", line) for line in fatal] or lines or [""])[-1]
+    return (python or [re.sub(r"^F\d{4} .*?\] ", "", line) for line in fatal] or lines * (not errors_only) or [""])[-1]

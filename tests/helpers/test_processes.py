@@ -147,6 +147,8 @@ def test_the_last_error_is_python_s_then_the_runtime_s():
     assert processes._last("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
     assert processes._last("one\ntwo\n\n") == "two"
     assert processes._last("") == ""
+    assert processes._last("one\n", errors_only=True) == ""
+    assert processes._last(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
 
 
 def test_who_hangs_is_killed_with_what_it_started(capsys):
@@ -163,6 +165,20 @@ def test_who_hangs_is_killed_with_what_it_started(capsys):
     *pids, folder = run.texts[1].split()
     assert all(gone(int(pid)) for pid in pids)
     assert not Path(folder).exists() and not Path(folder).parent.exists()
+
+
+def test_silence_counts_from_the_last_line_of_all():
+    program = """
+        import time
+        if i == 1: time.sleep(1)  # silence before the first line is no hang
+        print("begun")
+        if i == 0: time.sleep(60)
+    """
+    begun = time.monotonic()
+    run = run_processes(program, quiet=0.5, **WITHOUT_JAX)
+    assert run.status == (-signal.SIGKILL, 0)
+    assert run.ends[0] == "killed: nothing was printed for 0.5 s"
+    assert time.monotonic() - begun < 10
 
 
 def test_one_is_killed_when_it_prints_a_line():
