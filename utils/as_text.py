@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pickle
+import symtable
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ def _add(function: Any, parts: dict[str, str]) -> str:
     except (OSError, TypeError) as error:
         raise ValueError(f"the source of {name} is not to be had: give the program as text") from error
     parts[name] = ""  # begun: it may name itself
-    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    names = _from_outside(symtable.symtable(source, "", "exec"))
     known = vars(sys.modules[plain.__module__])
     for other in sorted(names & set(known) - set(parts)):
         value = known[other]
@@ -48,6 +49,13 @@ def _add(function: Any, parts: dict[str, str]) -> str:
             parts[other] = f"{other} = {_value(value, other)}"
     parts[name] = parts.pop(name) or source  # behind what it names
     return name
+
+
+def _from_outside(table: symtable.SymbolTable) -> set[str]:
+    """The names that a source takes from around it: what a function makes for itself is none of them."""
+    whole = table.get_type() == "module"
+    found = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (whole or s.is_global())}
+    return found.union(*map(_from_outside, table.get_children()))
 
 
 def _value(value: Any, name: str) -> str:

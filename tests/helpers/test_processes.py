@@ -49,7 +49,8 @@ def decorated(x):
 
 
 def of_the_lesson(text, number):
-    print(text, decorated(number))
+    LOCK = [decorated(number) for _ in range(1)]  # its own, whatever the lesson has under this name
+    print(text, *LOCK)
 
 
 def names_a_file():
@@ -191,7 +192,9 @@ def test_one_is_killed_when_it_prints_a_line():
 
 
 INTERRUPTED = """
+import signal
 from utils.processes import run_processes
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
 program = "open(os.environ['AT'] + str(i), 'w').write(f'{os.getpid()} {os.getcwd()}'); time.sleep(60)"
 run_processes(program, start="import os, time; i = int(os.environ['PROCESS'])")
 """
