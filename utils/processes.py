@@ -71,7 +71,7 @@ class Run:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        left = "text-align: left; vertical-align: top"
+        left = "text-align: left; vertical-align: top; padding: 0.2em 1.5em 0.2em 0"
         wrap = "white-space: pre-wrap; overflow-wrap: anywhere; margin: 0"
 
         def row(cells, tag="td", wrap=wrap):
