@@ -144,8 +144,8 @@ def _judge_rows_to_read(answer):
             (list(range(shape[0])), "these are all rows; the devices hold a part of them"),
             (sorted(set(range(shape[0])) - set(want)), "these are the rows that they do not hold"),
         ]
-        if len(every) != len(want):
-            slips = [slip for slip in slips if slip[0] != every or every == sorted(every)]
+        if len(every) == len(want):
+            slips = [slip for slip in slips if "come twice" not in slip[1]]
         why = explained(got, [slip for slip in slips if len(slip[0]) == len(got)])
         raise Wrong(
             f"{said} {_short(got)}; expected {len(want)} rows. {_sentence(why) or 'Which slice has each device?'}"
@@ -157,7 +157,7 @@ def _short(values):
 
 
 def _sentence(why):
-    return f"{why[:1].upper()}{why[1:]}." if why else ""
+    return f"{why[:1].upper()}{why[1:]}{'.' * (not why.endswith('?'))}" if why else ""
 
 
 @exercise(
