@@ -1,0 +1,223 @@
+"""Several processes: what each printed and ended with, and that nothing stays behind, however it ends."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from nbformat.v4 import new_output
+
+from tools import notebooks
+from utils import processes
+from utils.as_text import as_text
+from utils.processes import run_processes
+
+ROOT = Path(__file__).parents[2]
+WITHOUT_JAX = {"start": "import os\ni = int(os.environ['PROCESS'])"}
+STARTED = "a = 5\nprint(os.getpid())\n"
+FACTOR = [2, 3]
+TABLE = {"a": {4, 5}}
+LOCK = open(__file__)  # noqa: SIM115  what no other process can have
+
+
+def gone(pid: int, seconds: float = 10) -> bool:
+    """Has this process ended within the time? One that nobody has waited for counts as ended."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
+        if not shown.strip() or shown.startswith("Z"):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def half(x):
+    return x / FACTOR[0] if x > 1 else half(x + 1)
+
+
+@functools.cache
+def decorated(x):
+    return half(x) + math.sqrt(max(TABLE["a"]) - 1)
+
+
+def of_the_lesson(text, number):
+    LOCK = [decorated(number) for _ in range(1)]  # its own, whatever the lesson has under this name
+    print(text, *LOCK)
+
+
+def names_a_file():
+    LOCK.read()
+
+
+def sum_over_processes():
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    print(jax.process_index(), "of", jax.process_count(), len(jax.local_devices()), "of", len(jax.devices()))
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    total = jax.jit(
+        jax.shard_map(lambda: jax.lax.psum(jax.lax.axis_index("d"), "d"), mesh=mesh, in_specs=(), out_specs=P())
+    )()
+    print(int(total))
+    print(os.environ["COORDINATOR"].split(":")[1], file=sys.stderr)
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_devices_of_all_processes_add_up(n, capsys):
+    run = run_processes(sum_over_processes, n)
+    assert run.texts == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))  # 0 + 1 + ... + 7; no gloo
+    assert run.status == (0,) * n
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its last connections may be remembered
+        free.bind(("localhost", int(run.errors[0])))
+    shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
+    assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
+
+
+def test_a_function_takes_along_what_it_names():
+    run = run_processes(of_the_lesson, 2, args=("it's", 1), **WITHOUT_JAX)
+    assert run.texts == ("it's 3.0\n",) * 2  # half(1) = half(2) = 1; sqrt(5 - 1) = 2
+    assert str(run) == "process 0 · ended with status 0\n  it's 3.0\nprocess 1 · ended with status 0\n  it's 3.0"
+
+
+def test_what_cannot_be_sent_says_what_to_do():
+    with pytest.raises(ValueError, match=r"LOCK cannot be sent to another process .* make it inside"):
+        run_processes(names_a_file)
+    with pytest.raises(ValueError, match="argument 0 cannot be sent"):
+        run_processes(of_the_lesson, args=(LOCK,))
+    with pytest.raises(ValueError, match="begin it there with def"):
+        run_processes(lambda: None)
+
+    def inner():
+        pass
+
+    with pytest.raises(ValueError, match="inner has no name at the top of the lesson"):
+        run_processes(inner)
+    scope = {"__name__": __name__}
+    exec("def typed(): pass", scope)
+    with pytest.raises(ValueError, match=r"the source of typed .* give the program as text"):
+        as_text(scope["typed"])
+    for n in (0, 3, 16, 2.0, True):
+        with pytest.raises(ValueError, match="must divide the 8 devices"):
+            run_processes("", n)
+
+
+def test_each_has_its_environment_and_all_a_folder_that_stays(tmp_path):
+    program = "open(f'{i}', 'w').write(os.environ['COLOUR'])"
+    colours = {0: {"COLOUR": "red"}, 1: {"COLOUR": "blue"}}
+    run_processes(program, folder=tmp_path / "kept", environment=colours, **WITHOUT_JAX)
+    assert [(tmp_path / "kept" / str(i)).read_text() for i in range(2)] == ["red", "blue"]
+
+
+def test_ends_are_told_as_they_were(capsys):
+    program = """
+        import sys
+        print("<one>" if i == 0 else "")
+        if i == 1: sys.exit("no more")
+        if i == 2: raise KeyError("name")
+        if i == 3: os.abort()
+    """
+    run = run_processes(program, 4, **WITHOUT_JAX)
+    assert run.status == (0, 1, 1, -signal.SIGABRT)
+    assert run.ends[:3] == (
+        "ended with status 0",
+        "ended with status 1\nno more",
+        "ended with status 1\nKeyError: 'name'",
+    )
+    assert run.ends[3].startswith("ended by SIGABRT")
+    assert "process 2 · ended with status 1 · KeyError: 'name'\n  " in str(run)
+    assert "&lt;one&gt;" in run._repr_html_() and run._repr_html_().count("(prints nothing)") == 3
+    assert capsys.readouterr().out.endswith(
+        "\r4 processes of 2 devices each: process 1 ended with status 1; process 2 ended with status 1; "
+        "process 3 ended by SIGABRT\n"
+    )
+
+
+def test_the_last_error_is_python_s_then_the_runtime_s():
+    fatal = "F1122 11:43:10.748085    8759 client.h:75] Terminating process.\nmore of it\n"
+    python = "Traceback (most recent call last):\n  File x\njax.errors.JaxRuntimeError: UNKNOWN: no\n"
+    assert processes._last(python + fatal) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
+    assert processes._last("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
+    assert processes._last("one\ntwo\n\n") == "two"
+    assert processes._last("") == ""
+    assert processes._last("one\n", errors_only=True) == ""
+    assert processes._last(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
+
+
+def test_who_hangs_is_killed_with_what_it_started(capsys):
+    program = """
+        import subprocess, time
+        if i == 1:
+            print(os.getpid(), subprocess.Popen(["sleep", "60"]).pid, os.getcwd())
+            time.sleep(60)
+    """
+    run = run_processes(program, limit=1.5, **WITHOUT_JAX)
+    assert run.status == (0, -signal.SIGKILL)
+    assert run.ends[1] == "killed: it still ran after 1.5 s"
+    assert capsys.readouterr().out.endswith("each: process 1 killed: it still ran after 1.5 s\n")
+    *pids, folder = run.texts[1].split()
+    assert all(gone(int(pid)) for pid in pids)
+    assert not Path(folder).exists() and not Path(folder).parent.exists()
+
+
+def test_silence_counts_from_the_last_line_of_all():
+    program = """
+        import time
+        if i == 1: time.sleep(1)  # silence before the first line is no hang
+        print("begun")
+        if i == 0: time.sleep(60)
+    """
+    begun = time.monotonic()
+    run = run_processes(program, quiet=0.5, **WITHOUT_JAX)
+    assert run.status == (-signal.SIGKILL, 0)
+    assert run.ends[0] == "killed: nothing was printed for 0.5 s"
+    assert time.monotonic() - begun < 10
+
+
+def test_one_is_killed_when_it_prints_a_line():
+    program = "import time\nfor step in range(100):\n    print('step', step)\n    time.sleep(0.1)"
+    run = run_processes(program.replace("100", "9"), kill={1: "step 3$"}, **WITHOUT_JAX)
+    assert run.status == (0, -signal.SIGKILL)
+    assert run.ends[1] == "ended by SIGKILL"
+    assert run.texts[0].endswith("step 8\n")
+    assert run.texts[1].splitlines()[3] == "step 3" and len(run.texts[1].splitlines()) < 9
+
+
+INTERRUPTED = """
+import signal
+from utils.processes import run_processes
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
+program = "open(os.environ['AT'] + str(i), 'w').write(f'{os.getpid()} {os.getcwd()}'); time.sleep(60)"
+run_processes(program, start="import os, time; i = int(os.environ['PROCESS'])")
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_outlives_its_parent(tmp_path, how):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=ROOT,
+        env={**os.environ, "AT": str(tmp_path / "pid-")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    files = [tmp_path / f"pid-{i}" for i in range(2)]
+    end = time.monotonic() + 20
+    while not all(path.exists() and path.read_text() for path in files) and time.monotonic() < end:
+        time.sleep(0.1)
+    found = [path.read_text().split() for path in files]
+    parent.send_signal(how)
+    out, err = parent.communicate(timeout=20)
+    assert all(gone(int(pid)) for pid, _ in found)
+    if how == signal.SIGINT:
+        assert "each: interrupted, and ended" in out and err.rstrip().endswith("KeyboardInterrupt")
+    assert not Path(found[0][1]).parent.exists()
