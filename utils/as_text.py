@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pickle
+import symtable
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -32,9 +33,8 @@ def _add(function: Any, parts: dict[str, str]) -> str:
     except (OSError, TypeError) as error:
         raise ValueError(f"the source of {name} is not to be had: give the program as text") from error
     parts[name] = ""  # begun: it may name itself
-    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     known = vars(sys.modules[plain.__module__])
-    for other in sorted(names & set(known) - set(parts)):
+    for other in sorted(_from_around(source) & set(known) - set(parts)):
         value = known[other]
         if isinstance(value, ModuleType):
             parts[other] = f"import {value.__name__} as {other}"
@@ -48,6 +48,17 @@ def _add(function: Any, parts: dict[str, str]) -> str:
             parts[other] = f"{other} = {_value(value, other)}"
     parts[name] = parts.pop(name) or source  # behind what it names
     return name
+
+
+def _from_around(source: str) -> set[str]:
+    """The names that it does not make itself: an argument is not the lesson's variable of the same name."""
+    tables, found = [symtable.symtable(source, "program", "exec")], set()
+    while tables:
+        table = tables.pop()
+        top = table.get_type() == "module"
+        found |= {name.get_name() for name in table.get_symbols() if name.is_referenced() and (top or name.is_global())}
+        tables += table.get_children()
+    return found
 
 
 def _value(value: Any, name: str) -> str:
