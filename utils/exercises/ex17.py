@@ -326,6 +326,10 @@ def _check_calls(calls, begin, told):
             raise Wrong(f"{where}, the state is that of fresh(): the checkpoint in the store is not used.")
         if same["weights"] and not same["momenta"]:
             raise Wrong(f"{where}, the weights are right and the momenta are not: are they saved, too?")
+        if at is not None and at == seen and at < begin:
+            raise Wrong(
+                f"{where}, you go on with the state of {at} steps: that is the checkpoint of {at} steps, and there is a newer one."
+            )
         if at is not None:
             raise Wrong(
                 f"{where}, you go on with the state of {at} steps. `step` changes the arrays in place: what is saved, and "
@@ -421,7 +425,7 @@ def _judge_newest_whole(answer):
     "its number of processes. Compare the steps as numbers.",
 )
 def newest_whole(files):
-    """Return the newest step with all its parts, or None; "12/part_0_of_2" is a file."""
+    """Return the newest step with all its parts, or None. "12/part_0_of_2": a file."""
     import re
 
     parts, whole = {}, set()
@@ -475,6 +479,7 @@ def _changed():
         ("the step, 12 and then 13", s | {"step": np.int32(13)}),
         ("one of three flags", s | {"flags": np.array([True, True, True])}),
         ("a name", {("frist" if name == "first" else name): a for name, a in s.items()}),
+        ("a name, in the same place of the order", {("steps" if name == "step" else name): a for name, a in s.items()}),
         ("one array, which is not there any more", {name: a for name, a in s.items() if name != "second"}),
     ]
 
@@ -498,7 +503,9 @@ def _judge_fingerprint(answer):
     state = _state()
     want = _print_of(answer, state, "a state")
     if _print_of(answer, _state(), "a state") != want:
-        raise Wrong("Of two equal states your fingerprints differ. Is there something in it that is made anew each time?")
+        raise Wrong(
+            "Of two equal states your fingerprints differ. Is there something in it that is made anew each time?"
+        )
     if _print_of(answer, dict(reversed(state.items())), "a state") != want:
         raise Wrong("Of one state, with its names in another order, your fingerprints differ; go through them sorted.")
     small = {name: state[name] for name in ("first", "second", "zeros", "step")}
@@ -526,7 +533,7 @@ def _judge_fingerprint(answer):
     "hash of a text differs from process to process.)",
 )
 def fingerprint(state):
-    """Return a number, a text or bytes for {name: array}: its content, not its layout."""
+    """Return a number, a text or bytes of {name: array}: of content, not layout."""
     import zlib
 
     import numpy as np
@@ -547,16 +554,19 @@ def _young(size=1.0, rate=1.0, hours=1.0, chips=1.0, two=1.0, unit=1.0, root=0.5
 
 
 def _judge_minutes_between_saves(answer):
-    # By hand: 1e9 x 12 bytes at 1e8 bytes a second are 120 s; 64,000 h / 320 chips are 200 h, 720,000 s;
-    # the root of 2 x 120 x 720,000 is 13,145 s, 219.1 minutes.
+    # By hand: 1e9 x 12 bytes at 2e8 bytes a second are 60 s; 64,000 h / 320 chips are 200 h, 720,000 s;
+    # the root of 2 x 60 x 720,000 is 9,295 s, 154.9 minutes.
     for parameters, each, rate, hours, chips in (
-        (1e9, 12, 1e8, 64_000, 320),
+        (1e9, 12, 2e8, 64_000, 320),
         (4.05e11, 14, 2e12, 50_700, 16_384),
         (7e9, 10, 5e9, 20_000, 48),
     ):
         told = f"For {parameters:g} parameters of {each} bytes, {rate:g} bytes a second, {hours:,} hours and {chips:,} chips"
         said = number(
-            answer(parameters, each, rate, hours, chips), "one number, of minutes", said=f"{told}, you return", positive=True
+            answer(parameters, each, rate, hours, chips),
+            "one number, of minutes",
+            said=f"{told}, you return",
+            positive=True,
         )
         by_factors(
             said,
@@ -575,13 +585,19 @@ def _judge_minutes_between_saves(answer):
             {
                 "size": [
                     (parameters, "a save has bytes, not parameters: times the bytes of each"),
-                    (parameters * each / chips, "the rate is that of all chips together: do not divide the bytes by them"),
+                    (
+                        parameters * each / chips,
+                        "the rate is that of all chips together: do not divide the bytes by them",
+                    ),
                     (parameters * each * chips, "each parameter is saved once, not once a chip"),
                 ],
                 "chips": [
                     (1, "that is the time between failures of one chip; of so many, one fails more often"),
                     (1 / chips, "more chips fail more often, not less"),
-                    (math.sqrt(chips), "failures add up: the time between them goes down with the number of chips, not its root"),
+                    (
+                        math.sqrt(chips),
+                        "failures add up: the time between them goes down with the number of chips, not its root",
+                    ),
                 ],
                 "two": [
                     (0.5, "Young's formula has a 2 under the root: on average half an interval is lost"),
@@ -601,6 +617,11 @@ def _judge_minutes_between_saves(answer):
             "the time of a save is bytes / rate, the time between failures is that of one chip / chips, and Young's "
             "interval is the root of 2 x the one x the other",
         )
+        want = _young(parameters * each, rate, hours, chips)
+        if not math.isclose(said, want, rel_tol=2e-5):
+            raise Wrong(
+                f"{told}, you say {said:.6g} minutes; expected {want:.6g}. Is a factor rounded, or slightly off?"
+            )
 
 
 @exercise(
