@@ -478,7 +478,7 @@ def _changed():
         ("the dtype, with the same bytes", s | {"first": s["first"].view(np.int32)}),
         ("the step, 12 and then 13", s | {"step": np.int32(13)}),
         ("one of three flags", s | {"flags": np.array([True, True, True])}),
-        ("a name", {("frist" if name == "first" else name): a for name, a in s.items()}),
+        ("a name", {("other" if name == "first" else name): a for name, a in s.items()}),
         ("a name, in the same place of the order", {("steps" if name == "step" else name): a for name, a in s.items()}),
         ("one array, which is not there any more", {name: a for name, a in s.items() if name != "second"}),
     ]
