@@ -28,7 +28,8 @@ from utils.devices import OLDEST_JAX, release_numbers
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)  # as in pyproject.toml
 NEWEST_PYTHON = "3.13"
-IMPORTED_AS = {"scikit-learn": "sklearn"}  # a package of requirements.txt that is imported by another name
+# Packages of requirements.txt that are imported by another name.
+IMPORTED_AS = {"orbax-checkpoint": "orbax", "scikit-learn": "sklearn"}
 PATIENCE = 40  # seconds for JAX to start: two on most machines, many on a cold disk
 LESSON, COMFORT = 1.0, 2.0  # GB of free memory: lesson 06 takes 0.9 at its peak; with a browser beside it
 INSTALL, TRACES = 3.0, 0.2  # GB of free disk: to install the environment; for the traces of lesson 09

@@ -57,6 +57,10 @@ def names_a_file():
     LOCK.read()
 
 
+def takes_what_is_named_so(LOCK):
+    return [LOCK for half in (LOCK, 1) if half]
+
+
 def sum_over_processes():
     import jax
     from jax.sharding import PartitionSpec as P
@@ -86,6 +90,10 @@ def test_a_function_takes_along_what_it_names():
     run = run_processes(of_the_lesson, 2, args=("it's", 1), **WITHOUT_JAX)
     assert run.texts == ("it's 3.0\n",) * 2  # half(1) = half(2) = 1; sqrt(5 - 1) = 2
     assert str(run) == "process 0 · ended with status 0\n  it's 3.0\nprocess 1 · ended with status 0\n  it's 3.0"
+
+
+def test_an_argument_is_not_the_variable_of_its_name():
+    assert as_text(takes_what_is_named_so, (3,)).startswith("def takes_what_is_named_so(LOCK):")
 
 
 def test_what_cannot_be_sent_says_what_to_do():
