@@ -35,7 +35,7 @@ def _add(function: Any, parts: dict[str, str]) -> str:
     parts[name] = ""  # begun: it may name itself
     names = _from_outside(symtable.symtable(source, "", "exec"))
     known = vars(sys.modules[plain.__module__])
-    for other in sorted(_from_around(source) & set(known) - set(parts)):
+    for other in sorted(names & set(known) - set(parts)):
         value = known[other]
         if isinstance(value, ModuleType):
             parts[other] = f"import {value.__name__} as {other}"
@@ -56,15 +56,6 @@ def _from_outside(table: symtable.SymbolTable) -> set[str]:
     whole = table.get_type() == "module"
     found = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (whole or s.is_global())}
     return found.union(*map(_from_outside, table.get_children()))
-def _from_around(source: str) -> set[str]:
-    """The names that it does not make itself: an argument is not the lesson's variable of the same name."""
-    tables, found = [symtable.symtable(source, "program", "exec")], set()
-    while tables:
-        table = tables.pop()
-        top = table.get_type() == "module"
-        found |= {name.get_name() for name in table.get_symbols() if name.is_referenced() and (top or name.is_global())}
-        tables += table.get_children()
-    return found
 
 
 def _value(value: Any, name: str) -> str:
