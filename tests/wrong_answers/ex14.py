@@ -429,5 +429,6 @@ GUESSES = {
     ex14.other_fate: (188, [(0, "the order of the whole batch"), (6, "the first of each device")]),
     ex14.after_training: (84.375, [(10, "in the end one has all"), (40, "in the end one has all")]),
     ex14.more_right: ("under 10", [("10 to 50", "goes on past the experts"), ("over 50", "goes on past the experts")]),
+    ex14.even_start: (5, [(0, "moves them all at once"), (7, "more than one expert"), (2, "is still there")]),
     ex14.seating: (79.6, [(33, "four times the seating"), (50, "four times the seating")]),
 }

@@ -79,6 +79,16 @@ more_right = Choice(
         "over 50": "a dropped token goes on past the experts, and the weights behind them learn to read it as it is",
     }
 )
+even_start = Prediction(
+    "experts",
+    {
+        0: "the tokens still share a direction, along which the router moves them all at once",
+        7: "without the favourites it takes longer, and more than one expert may win",
+        None: "the favourites are gone; what the tokens share is still there, and moves them all at once",
+    },
+    within=0.25,
+    things=True,
+)
 seating = Prediction(
     "percent",
     {
