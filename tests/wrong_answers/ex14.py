@@ -60,6 +60,32 @@ def ranks(expert, gate):
     return np.argsort(np.argsort(-gate, kind="stable"), kind="stable")
 
 
+def back_by(order):
+    """Right places, left in the order of the sorted tokens."""
+
+    def places(expert, gate):
+        return by_sorting(expert, gate)[order(expert, gate)]
+
+    return places
+
+
+def order_within(expert, gate):
+    found = np.zeros(len(gate), int)
+    for e in np.unique(expert):
+        found[expert == e] = np.argsort(-gate[expert == e], kind="stable")
+    return found
+
+
+def counted(first):
+    """Places by comparing all pairs: first(mine, gate, gate[:, None], earlier)."""
+
+    def places(expert, gate):
+        token = np.arange(len(gate))
+        return first(expert[:, None] == expert, gate, gate[:, None], token < token[:, None]).sum(axis=1)
+
+    return places
+
+
 def seats_of(tokens, experts, k, factor, n):
     return experts * math.ceil(factor * k * tokens / experts)
 
@@ -104,6 +130,12 @@ def by_products(x, expert, place, capacity, experts):
     return jnp.einsum("txc,td->xcd", seats, x)
 
 
+def by_arrival(x, expert, place, capacity, experts):
+    chosen = jax.nn.one_hot(expert, experts, dtype=int)
+    came = ((jnp.cumsum(chosen, axis=0) - chosen) * chosen).sum(axis=1)
+    return written("set")(x, expert, came, capacity, experts)
+
+
 def by_index(x, expert, place, capacity, experts):
     who = jnp.full((experts, capacity), len(x)).at[expert, place].set(jnp.arange(len(x)))
     return jnp.concatenate([x, jnp.zeros_like(x[:1])])[who]
@@ -146,6 +178,14 @@ WRONG = {
         (lambda b, n, e, k, f: k * math.ceil(f * b / n / e), "before you multiply by k"),
         (lambda b, n, e, k, f: int(f * k * b / n / e) + 1, "also where nothing had to be rounded"),
         (lambda b, n, e, k, f: math.ceil(f * k * b / n / n), "the number of devices where that of the experts"),
+        (lambda b, n, e, k, f: int(f * math.ceil(k * b / n / e)), "and cut the product"),
+        (lambda b, n, e, k, f: math.ceil(math.ceil(f) * k * b / n / e), "you round the factor up"),
+        (lambda b, n, e, k, f: math.ceil(f) * b * k // n // e, "you round the factor up, and the seats down"),
+        (lambda b, n, e, k, f: math.ceil(f * k * b / n / max(1, e // n)), "you count the experts of one device"),
+        (lambda b, n, e, k, f: e * math.ceil(f * k * b / n / e), "the seats of all experts together"),
+        (lambda b, n, e, k, f: math.ceil(f * k * (b // n // e)), "you round down on the way"),
+        (lambda b, n, e, k, f: math.ceil(f * (b * k // n // e)), "you round down on the way"),
+        (lambda b, n, e, k, f: min(math.ceil(f * k * b / n / e), b // n), "you stop at the tokens of a group"),
     ],
     ex14.places: [
         (lambda expert, gate: by_sorting(expert, gate) + 1, "counted from 1"),
@@ -165,8 +205,18 @@ WRONG = {
             "and each counts itself",
         ),
         (lambda expert, gate: np.bincount(expert)[expert], "the lengths of the queues"),
-        (running_sum_unsorted_back, "how many of these go before it?"),
+        (running_sum_unsorted_back, "in the order of the sorted tokens"),
+        (back_by(lambda expert, gate: np.lexsort((-gate, expert))), "in the order of the sorted tokens"),
+        (lambda expert, gate: np.lexsort((-gate, expert)), "one expert's queue after another's"),
+        (lambda expert, gate: np.argsort(np.lexsort((-gate, expert))), "one long row of all queues"),
+        (order_within, "who of an expert's tokens is first"),
+        (queue(lambda g, t: -t), "last come, first seated"),
+        (queue(lambda g, t: (-g, (t * 7) % 17)), "right but for equal gates: there the earlier token goes first"),
+        (counted(lambda mine, g, own, earlier: mine & (g >= own) & ~np.eye(len(g), dtype=bool)), "the later place"),
+        (counted(lambda mine, g, own, earlier: g > own), "counted among the tokens of all experts"),
+        (counted(lambda mine, g, own, earlier: mine & (g > own) & earlier), "among the earlier tokens alone"),
         (lambda expert, gate: gate, "expected 17 whole numbers"),
+        (lambda expert, gate: by_sorting(expert, gate) + 0.5, "You put token 0 at place"),
     ],
     ex14.sent_per_step: [
         (sent(times=3), "three is the first layer's number"),
@@ -188,6 +238,15 @@ WRONG = {
         (lambda t, d, x, k, f, n, b: sent()(t, 1, x, k, f, n, b), "a seat holds `width` numbers"),
         (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 1), "those are numbers"),
         (lambda t, d, x, k, f, n, b: 3 * t * k * d * b * (n - 1) / n, "you count tokens and not seats"),
+        (sent(times=6), "that is six all-to-alls"),
+        (sent(seats=lambda t, x, k, f, n: k * x * math.ceil(f * t / x)), "before you multiply by k"),
+        (sent(seats=lambda t, x, k, f, n: k * x * math.ceil(f * k * t / x)), "k is in your number twice"),
+        (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * k * t * n / x)), "a device seats its own tokens"),
+        (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 4), "you take 4 bytes a number"),
+        (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 8), "you take 8 bytes a number"),
+        (lambda t, d, x, k, f, n, b: n * sent()(t, d, x, k, f, n, b), "you sum over the devices"),
+        (lambda t, d, x, k, f, n, b: sent(share=lambda n: (x - 1) / x)(t, d, x, k, f, n, b), "what stays is one n-th"),
+        (sent(share=lambda n: 7 / 8), "7/8 is sent by eight devices"),
     ],
     ex14.whole_balance: [
         (balance(outer=pmean), "the mean of the devices' balances"),
@@ -197,8 +256,21 @@ WRONG = {
         (balance(probability=pmean), "with the shares of the device"),
         (balance(share=pmean, probability=pmean, experts=lambda p: 1), "without the number of experts"),
         (balance(share=pmean, probability=pmean, experts=lambda p: 1 / p.shape[1]), "divided by the number of experts"),
-        (balance(share=pmean, probability=pmean, experts=lambda p: 8), "8 is the number of devices"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: 8), "8 times the sum over the experts"),
         (balance(share=pmean, probability=pmean, experts=lambda p: p.shape[0]), "tokens stand where experts are meant"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: psum(1)), "times the number of devices"),
+        (balance(share=lambda v: psum(v) / 8, probability=lambda v: psum(v) / 8), "right on 8 devices alone"),
+        (
+            balance(share=pmean, probability=lambda v: jax.lax.stop_gradient(pmean(v))),
+            "as a loss, nothing could be learned",
+        ),
+        (lambda p, choice: p.shape[1] * (pmean(p.mean(axis=1)) * pmean(choice.mean(axis=1))).sum(), "over the experts"),
+        (
+            lambda p, choice: p.shape[1] * (psum(p.sum(axis=0)) @ psum(choice.sum(axis=0))) / psum(len(p)),
+            "divided by their number once",
+        ),
+        (lambda p, choice: p.shape[1] * (psum(p.sum(0)) / 512) @ psum(choice.sum(0)) / 512, "the lesson's 512"),
+        (lambda p, choice: p.shape[1] * (pmean(p) * pmean(choice)).sum() / len(p), "token by token"),
         (balance(share=psum, probability=pmean), "one of your averages over the devices is a sum"),
         (balance(share=psum, probability=psum), "your averages over the devices are sums"),
         (
@@ -240,6 +312,35 @@ WRONG = {
             "in reverse order",
         ),
         (lambda x, expert, place, capacity, experts: None, "is None. Does the function end with `return`?"),
+        (by_arrival, "in the order of the batch"),
+        (written("set", lambda e, c, capacity: (e, jnp.where(c < capacity, c, 0))), "takes the first seat"),
+        (written("set", lambda e, c, capacity: (e, jnp.where(c == capacity, capacity - 1, c))), "is dropped, too"),
+        (written("set", lambda e, c, capacity: (e, c - 1)), "one seat further to the front"),
+        (
+            lambda x, e, c, capacity, experts: written("set", lambda e, c, capacity: (e, jnp.minimum(c, capacity - 1)))(
+                jnp.where((c < capacity)[:, None], x, 0), e, c, capacity, experts
+            ),
+            "empties the last seat",
+        ),
+        (
+            lambda x, e, c, capacity, experts: (
+                jnp.zeros((experts * capacity, x.shape[1]))
+                .at[jnp.where(c < capacity, e * experts + c, 99)]
+                .set(x)
+                .reshape(experts, capacity, -1)
+            ),
+            "begin at expert * capacity",
+        ),
+        (
+            lambda x, e, c, capacity, experts: written("set")(
+                x[c < capacity], e[c < capacity], c[c < capacity], capacity, experts
+            ),
+            "You pick tokens by a mask",
+        ),
+        (
+            lambda x, e, c, capacity, experts: np.zeros((experts, capacity, 5))[np.asarray(e)],
+            "You hand a traced array to NumPy",
+        ),
     ],
 }
 
@@ -328,5 +429,6 @@ GUESSES = {
     ex14.other_fate: (188, [(0, "the order of the whole batch"), (6, "the first of each device")]),
     ex14.after_training: (84.375, [(10, "in the end one has all"), (40, "in the end one has all")]),
     ex14.more_right: ("under 10", [("10 to 50", "goes on past the experts"), ("over 50", "goes on past the experts")]),
+    ex14.even_start: (5, [(0, "moves them all at once"), (7, "more than one expert"), (2, "is still there")]),
     ex14.seating: (79.6, [(33, "four times the seating"), (50, "four times the seating")]),
 }
