@@ -46,7 +46,7 @@ def test_page_judge_and_compiler_agree(page, label):
     found = RECORDED[label]
     if not found.error:
         assert held["state"] <= found.arguments <= held["state"] * 1.001 + 1e6
-        assert math.isclose(flops, found.flops, rel_tol=0.02)
+        assert 0.999 <= found.flops / flops <= 1.08  # where it is short of memory the compiler adds some of its own
 
 
 def test_the_best_known_plans_are_the_fastest_recorded():
