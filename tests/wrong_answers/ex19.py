@@ -171,6 +171,17 @@ RIGHT = {
     ],
 }
 
+# exercise: [(change of the solution that computes the same, why)]
+SAME = {
+    ex19.days: [
+        (
+            "step = compute + network - hidden * min(compute, network) -> "
+            "step = compute + network - hidden * min(network, compute)",
+            "the smaller of two in any order",
+        ),
+    ],
+}
+
 # prediction: (truth, [(wrong guess, the words of the answer)])
 GUESSES = {
     ex19.held: (
