@@ -346,6 +346,16 @@ def tpu(monkeypatch):
 
 
 @COMPILES
+def test_an_axis_may_take_a_part_of_a_row(tpu):
+    """Two of the four chips of a row; as a rule JAX refuses."""
+    with pytest.raises(NotImplementedError, match="allow_split_physical_axes"):
+        pods.mesh("v5e:4x4", (8, 2), ("i", "j"))
+    mesh = pods.mesh("v5e:4x4", (8, 2), ("i", "j"), part_of_a_row=True)
+    assert dict(mesh.shape) == {"i": 8, "j": 2}
+    assert len({tuple(chip.coords) for chip in mesh.devices.flat}) == 16
+
+
+@COMPILES
 @pytest.mark.parametrize("use, x, w, out", [("sum", 1, 0, None), ("cut sum", 1, 0, 0), ("operand", 0, 0, 0)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("topology, n", [("v5e:2x4", 8), ("v5e:2x2", 4)])

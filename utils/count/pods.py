@@ -140,17 +140,23 @@ def _install() -> str:
     return f'pip install "jax[tpu]=={jax.__version__}"'
 
 
-def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | AbstractMesh:
+def mesh(
+    topology: str, sizes: Sequence[int], names: Sequence[str], *, part_of_a_row: bool = False
+) -> Mesh | AbstractMesh:
     """A mesh, of automatic axes, over all chips of a described TPU topology such as ``v5e:4x4``.
 
+    An axis takes whole rows of the grid; with `part_of_a_row` it may take a part of one, too: 2 of the 4 chips.
     Where nothing can be compiled it is a mesh without devices: its sizes are enough to lay arrays out on paper.
     """
-    from jax.sharding import AbstractMesh, AxisType
+    from jax.sharding import AbstractMesh, AxisType, Mesh
 
     if _can_compile():
-        from jax.experimental import topologies
+        from jax.experimental import mesh_utils, topologies
 
         found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+        if part_of_a_row:
+            chips = mesh_utils.create_device_mesh(tuple(sizes), found.devices, allow_split_physical_axes=True)
+            return Mesh(chips, tuple(names))
         return topologies.make_mesh(found, tuple(sizes), tuple(names))
     return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(names))
 
