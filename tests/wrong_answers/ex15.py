@@ -393,7 +393,6 @@ SAME = {
         ),
     ],
     ex15.longest: [
-        ("if spare < 0: -> if spare < 1:", "it is 0 or a multiple of the number of parameters"),
         (
             "return math.inf if short <= 0 else spare / short -> return math.inf if short <= 1 else spare / short",
             "with whole numbers it is 0 or far above 1",
