@@ -96,13 +96,13 @@ def far_apart(key):
     return jax.random.fold_in(key, 1000 * lax.axis_index("model") + lax.axis_index("pipe") + 17)
 
 
-def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p * m, rows_each=4):
+def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p * m, rows_each=4, sizes=range(1, 65)):
     """pick_mesh without one rule, or with another order or memory."""
 
     def answer(chips, node, memory, layers, heads, parameters, rows):
         found = []
-        for p in range(1, chips + 1):
-            for m in range(1, chips + 1):
+        for p in sizes:
+            for m in sizes:
                 if chips % (p * m):
                     continue
                 d = chips // (p * m)
@@ -304,6 +304,7 @@ WRONG = {
         (pick(order=lambda d, p, m: (d, p)), "larger `model`"),
         (pick(order=lambda d, p, m: (m, d)), "`data` comes first"),
         (pick(order=lambda d, p, m: (-d, m)), "the largest is asked"),
+        (pick(sizes=(1, 2, 4, 8, 16, 32, 64)), "powers of two only"),
         (always_smallest, "It does not fit"),
         (too_few, "and all"),
         (never, "there is a mesh that fits"),

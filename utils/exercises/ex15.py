@@ -365,7 +365,7 @@ def _variants():
         (best(fit, lambda mesh: (mesh[2], mesh[0])), "You take the largest `model` first; `data` comes first."),
         (best(fit, lambda mesh: (-mesh[0], mesh[2])), "You take the smallest `data`; the largest is asked."),
         (
-            best(lambda mesh, *case: fit(mesh, *case) and not any(size & (size - 1) for size in mesh)),
+            best(lambda mesh, *case: fit(mesh, *case) and not any(size & (size - 1) for size in mesh[1:])),
             "You try powers of two only; other sizes divide as well.",
         ),
     ]
