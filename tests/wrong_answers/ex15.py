@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -45,6 +46,10 @@ def as_array(layers, key_heads, size, rows, length, data, model, each=2):
     return np.prod(np.array([2, layers, size, rows / data, length, each, np.maximum(key_heads / model, 1)]))
 
 
+def axes_swapped(layers, key_heads, size, rows, length, data, model, each=2):
+    return 2 * layers * max(key_heads / data, 1) * size * rows / model * length * each
+
+
 def fold(*axes):
     def own_key(key):
         for axis in axes:
@@ -56,6 +61,10 @@ def fold(*axes):
 
 def added(key):
     return jax.random.fold_in(key, lax.axis_index("pipe") + lax.axis_index("model"))
+
+
+def numbered(key):
+    return jax.random.key(lax.axis_index(("pipe", "model")))
 
 
 def twice_pipe(key):
@@ -87,13 +96,13 @@ def far_apart(key):
     return jax.random.fold_in(key, 1000 * lax.axis_index("model") + lax.axis_index("pipe") + 17)
 
 
-def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p * m, rows_each=4):
+def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p * m, rows_each=4, sizes=range(1, 65)):
     """pick_mesh without one rule, or with another order or memory."""
 
     def answer(chips, node, memory, layers, heads, parameters, rows):
         found = []
-        for p in range(1, chips + 1):
-            for m in range(1, chips + 1):
+        for p in sizes:
+            for m in sizes:
                 if chips % (p * m):
                     continue
                 d = chips // (p * m)
@@ -110,6 +119,28 @@ def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p 
         return max(found, key=lambda mesh: order(*mesh), default=None)
 
     return answer
+
+
+def bubble_always(*case):
+    mesh = pick()(*case)
+    if mesh is None or case[-1] >= 4 * mesh[1] * mesh[0]:
+        return mesh
+    found = [
+        (d, p, m)
+        for d, p, m in itertools.product(range(1, case[0] + 1), repeat=3)
+        if d * p * m == case[0] and case[-1] >= 4 * p * d and fits_but_for_bubble(d, p, m, *case)
+    ]
+    return max(found, key=lambda mesh: (mesh[0], mesh[2]), default=None)
+
+
+def fits_but_for_bubble(d, p, m, chips, node, memory, layers, heads, parameters, rows):
+    divides = heads % m == node % m == layers % p == rows % d == 0
+    return divides and 16 * parameters <= memory * p * m
+
+
+def places_changed(*case):
+    mesh = pick()(*case)
+    return mesh and (mesh[0], mesh[2], mesh[1])
 
 
 def always_smallest(chips, node, memory, layers, heads, parameters, rows):
@@ -155,13 +186,13 @@ def as_dict(*case):
     return None if mesh is None else dict(zip(("data", "pipe", "model"), mesh, strict=True)).values()
 
 
-def length(work=2.0, gain=None, width=None, scale=1.0, clip=True, sign=True):
+def length(work=2.0, gain=None, width=None, scale=1.0, clip=True, sign=True, gain_work=None, weights_work=None):
     """longest, with other FLOPs, another group, another number of bytes, or without a limit."""
 
     def answer(parameters, per_character, rows, group, corner, each=2):
         b = corner * (width or each)
-        spare = (work * rows - b) * parameters
-        short = (b - work * (group if gain is None else gain)) * rows * per_character
+        spare = ((weights_work or work) * rows - b) * parameters
+        short = (b - (gain_work or work) * (group if gain is None else gain)) * rows * per_character
         if clip and spare < 0:
             return 0
         if sign and short <= 0:
@@ -169,6 +200,12 @@ def length(work=2.0, gain=None, width=None, scale=1.0, clip=True, sign=True):
         return scale * spare / short if short else math.inf
 
     return answer
+
+
+def endless_first(parameters, per_character, rows, group, corner, each=2):
+    if 2 * group >= corner * each:
+        return math.inf
+    return length()(parameters, per_character, rows, group, corner, each)
 
 
 def forgets_cache_work(parameters, per_character, rows, group, corner, each=2):
@@ -223,6 +260,13 @@ WRONG = {
         (cache(heads=lambda k, m: k / m), "That is a fraction of a key head"),
         (cache(heads=lambda k, m: k, rows=lambda r, d: r), "That is the whole cache"),
         (cache(heads=lambda k, m: 1), "You count one key head on each device"),
+        (cache(heads=lambda k, m: k // m), "key_heads // model is 0"),
+        (cache(heads=lambda k, m: k if k < m else k // m), "you keep all of them on each device"),
+        (cache(heads=max), "the key heads of all devices along `model`"),
+        (cache(heads=min), "what is left of them on one device?"),
+        (cache(pair=16), "bits, and bytes are asked"),
+        (cache(heads=max, rows=lambda r, d: r), "That is what all devices hold together"),
+        (axes_swapped, "You cut the rows over `model`"),
         (cache(rows=lambda r, d: 1), "That is one row"),
         (lambda *a, **k: None, "You return None"),
     ],
@@ -234,6 +278,7 @@ WRONG = {
         (fold("pipe"), "parts of one layer get the same key"),
         (added, "the two numbers that you fold in"),
         (twice_pipe, "the two numbers that you fold in"),
+        (numbered, "nothing of the key that you are given is in them"),
         (bits, "expected one key, as jax.random.key makes it"),
         (split_eight, "expected one key on each device"),
         (lambda key: None, "Does it end with `return`?"),
@@ -248,10 +293,18 @@ WRONG = {
         (pick(need=12), "GB, and has"),
         (pick(need=18), "larger `data`"),
         (pick(share=lambda p, m: p * m * 2), "GB, and has"),
-        (pick(share=lambda p, m: m), "larger `data`"),
-        (pick(rows_each=8), "Which of the rules is too strict?"),
+        (pick(share=lambda p, m: m), "only `model` cuts the parameters"),
+        (pick(share=lambda p, m: p), "only `pipe` cuts the parameters"),
+        (pick(share=lambda p, m: 1), "they are cut over `pipe` and `model`"),
+        (pick(need=16.0001), "full to the last byte"),
+        (pick(rows_each=8), "exactly as many are enough"),
+        (pick(rows_each=4.0001), "exactly as many are enough"),
+        (bubble_always, "without a pipeline there is no bubble"),
+        (places_changed, "have changed places"),
         (pick(order=lambda d, p, m: (d, p)), "larger `model`"),
-        (pick(order=lambda d, p, m: (m, d)), "larger `data`"),
+        (pick(order=lambda d, p, m: (m, d)), "`data` comes first"),
+        (pick(order=lambda d, p, m: (-d, m)), "the largest is asked"),
+        (pick(sizes=(1, 2, 4, 8, 16, 32, 64)), "powers of two only"),
         (always_smallest, "It does not fit"),
         (too_few, "and all"),
         (never, "there is a mesh that fits"),
@@ -267,6 +320,11 @@ WRONG = {
         (length(scale=0.5), "It is half the right one"),
         (length(clip=False), "no length will do"),
         (length(sign=False), "never falls below"),
+        (length(gain_work=1.0), "You do `group` FLOPs"),
+        (length(weights_work=1.0), "You do one FLOP with each weight"),
+        (lambda *a, **k: math.floor(v) if (v := length()(*a, **k)) < math.inf else v, "You round"),
+        (lambda *a, **k: 0, "even without a cache"),
+        (endless_first, "no length will do"),
         (forgets_cache_work, "You leave out the FLOPs that are done with the cache"),
         (lambda *a, **k: math.inf, "brings the ratio below `corner`"),
         (lambda *a, **k: None, "You return None"),
@@ -297,13 +355,18 @@ GUESSES = {
     ),
     ex15.loose: ("several", [("fewer", "sums of activations"), ("1.5", "nothing says that they are to be gathered")]),
     ex15.table: (
-        {"sends fewest": "data 4, model 2", "given least": "FSDP 8"},
+        {"16 rows": "data 4, model 2", "64 rows": "data 8"},
         [
-            (("data 8", "FSDP 8"), "half of the gradients"),
-            (("FSDP 8", "FSDP 4, model 2"), "it is close"),
-            (("FSDP 4, model 2", "data 8"), "each device has all of the state"),
-            ((None, "data 4, model 2"), "in two parts only"),
+            (("data 8", "data 8"), "half of the gradients"),
+            (("FSDP 8", "FSDP 8"), "more than the gradients to begin with"),
+            (("FSDP 4, model 2", "data 8"), "it gathers the weights twice"),
+            ((None, "data 4, model 2"), "of activations"),
+            ((None, "FSDP 4, model 2"), "of activations"),
         ],
+    ),
+    ex15.annotated: (
+        "FSDP 8, layout alone",
+        [("FSDP 8", "nothing in Model says so"), ("neither", "the same compiler")],
     ),
     ex15.sums: (5, [(1, "inside the loop"), (4, "bubble's ticks"), (2, "how many ticks"), (8, "sums no gradient")]),
     ex15.rows_needed: (
@@ -331,8 +394,6 @@ SAME = {
         ),
     ],
     ex15.longest: [
-        ("if spare < 0: -> if spare <= 0:", "with nothing to spare the length is 0 by the last line as well"),
-        ("if spare < 0: -> if spare < 1:", "it is 0 or a multiple of the number of parameters"),
         (
             "return math.inf if short <= 0 else spare / short -> return math.inf if short <= 1 else spare / short",
             "with whole numbers it is 0 or far above 1",

@@ -58,17 +58,24 @@ table = Choice(
         "FSDP 4, model 2": "",
     },
     own={
-        "sends fewest": {
+        "16 rows": {
             "data 8": "half of each layer on a device means half of the gradients to sum",
             "FSDP 8": "it gathers the weights twice, and sums the gradients as well",
             "FSDP 4, model 2": "it gathers the weights twice, and sums the gradients as well",
         },
-        "given least": {
-            "data 8": "there each device has all of the state",
-            "data 4, model 2": "there the state is in two parts only",
-            "FSDP 4, model 2": "it is close: the embedding is cut in four there, in eight under FSDP 8",
+        "64 rows": {
+            "data 4, model 2": "its sums over model are of activations, and there are four times as many of them",
+            "FSDP 8": "what it sends does not grow with the rows, but it is more than the gradients to begin with",
+            "FSDP 4, model 2": "its sums over model are of activations, and there are four times as many of them",
         },
     },
+)
+annotated = Choice(
+    {
+        "FSDP 8": "there a constraint in the loss says how the weights lie while they compute; nothing in Model says so",
+        "FSDP 8, layout alone": "",
+        "neither": "nnx.jit hands the arrays to the same compiler: what does it know of the weights?",
+    }
 )
 sums = Prediction(
     "times",
@@ -114,6 +121,29 @@ def _cache_slips(layers, key_heads, size, rows, length, data, model, each):
         (right / length, "That is one position; the cache has `length` of them."),
         (right / size, "That is without the `size` numbers of each head."),
         (right / mine, "That is one row; a device holds rows / data of them."),
+        (
+            right / heads * (key_heads if key_heads < model else heads),
+            "Where there are fewer key heads than `model`, you keep all of them on each device; each keeps one.",
+        ),
+        (
+            right / heads * (key_heads // model),
+            "Where there are fewer key heads than `model`, key_heads // model is 0; each device keeps one.",
+        ),
+        (
+            right / heads * min(key_heads, model),
+            "You count min(key_heads, model) heads; what is left of them on one device?",
+        ),
+        (right * model, "You count the key heads of all devices along `model`; one device is asked."),
+        (right * data * model, "That is what all devices hold together; one device is asked."),
+        (right * 8, "That is eight times as many: bits, and bytes are asked."),
+        (
+            2 * layers * size * length * each * max(key_heads / data, 1) * rows / model,
+            "You cut the rows over `model` and the key heads over `data`.",
+        ),
+        (
+            2 * layers * size * length * each * max(key_heads // data, 1) * (rows // model),
+            "You cut the rows over `model` and the key heads over `data`.",
+        ),
     ]
 
 
@@ -177,10 +207,17 @@ def _judge_own_key(answer):
             return jax.random.key_data(got).reshape(1, 1, 1, -1)
 
         mapped = jax.shard_map(program, mesh=mesh, in_specs=P(), out_specs=P("data", "pipe", "model"), check_vma=False)
-        drawn = [
-            tuple(map(int, key)) for key in np.asarray(jax.jit(mapped)(jax.random.key(7))).reshape(len(places), -1)
-        ]
+        mapped = jax.jit(mapped)
+        drawn, others = (
+            [tuple(map(int, key)) for key in np.asarray(mapped(jax.random.key(seed))).reshape(len(places), -1)]
+            for seed in (7, 8)
+        )
         _refuse_keys(dict(zip(places, drawn, strict=True)), sizes)
+        if drawn == others:
+            raise Wrong(
+                "The places get keys of their own, but the same ones from jax.random.key(7) and jax.random.key(8): nothing of "
+                "the key that you are given is in them."
+            )
 
 
 def _refuse_keys(drawn, sizes):
@@ -247,13 +284,14 @@ def _broken(mesh, chips, node, memory, layers, heads, parameters, rows):
     }
 
 
-def _best(case, without=None, order=lambda mesh: (mesh[0], mesh[2])):
-    chips = case[0]
-    meshes = [
-        (d, p, chips // (d * p)) for d in range(1, chips + 1) for p in range(1, chips + 1) if chips % (d * p) == 0
-    ]
-    fit = [mesh for mesh in meshes if not set(_broken(mesh, *case)) - {without}]
-    return max(fit, key=order, default=None)
+def _meshes(chips):
+    sizes = range(1, chips + 1)
+    return [(d, p, chips // (d * p)) for d in sizes if chips % d == 0 for p in sizes if chips % (d * p) == 0]
+
+
+def _best(case):
+    fit = [mesh for mesh in _meshes(case[0]) if not _broken(mesh, *case)]
+    return max(fit, key=lambda mesh: (mesh[0], mesh[2]), default=None)
 
 
 # chips, node, memory, layers, heads, parameters, rows: in each, another rule decides.
@@ -276,10 +314,88 @@ MACHINES = (
 )
 
 
+def _variants():
+    """Ways to go wrong that no one mesh tells: (a solver of a case, words)."""
+
+    def best(fits, order=lambda mesh: (mesh[0], mesh[2])):
+        def solve(case):
+            meshes = [mesh for mesh in _meshes(case[0]) if fits(mesh, *case)]
+            return max(meshes, key=order, default=None)
+
+        return solve
+
+    def but(rule, instead):
+        return best(lambda mesh, *case: not set(_broken(mesh, *case)) - {rule} and instead(mesh, *case))
+
+    def fit(mesh, *case):
+        return not _broken(mesh, *case)
+
+    def swapped(case):
+        data, pipe, model = _best(case) or (None, None, None)
+        return data and (data, model, pipe)
+
+    return [
+        (swapped, "`pipe` and `model` have changed places: (data, pipe, model) is asked."),
+        (
+            but("memory", lambda mesh, chips, node, memory, layers, heads, n, rows: 16 * n <= memory),
+            "You hold all 16 x parameters bytes against one chip's memory; they are cut over `pipe` and `model`.",
+        ),
+        (
+            but(
+                "memory", lambda mesh, chips, node, memory, layers, heads, n, rows: 16 * n < memory * mesh[1] * mesh[2]
+            ),
+            "A chip that is full to the last byte fits: at most `memory`.",
+        ),
+        (
+            but("memory", lambda mesh, chips, node, memory, layers, heads, n, rows: 16 * n <= memory * mesh[2]),
+            "In your memory only `model` cuts the parameters; `pipe` does as well.",
+        ),
+        (
+            but("memory", lambda mesh, chips, node, memory, layers, heads, n, rows: 16 * n <= memory * mesh[1]),
+            "In your memory only `pipe` cuts the parameters; `model` does as well.",
+        ),
+        (
+            but("bubble", lambda mesh, *case: case[-1] >= 4 * mesh[1] * mesh[0]),
+            "You ask for 4 x `pipe` rows where `pipe` is 1, too: without a pipeline there is no bubble.",
+        ),
+        (
+            but("bubble", lambda mesh, *case: mesh[1] == 1 or case[-1] > 4 * mesh[1] * mesh[0]),
+            "You ask for more than 4 x `pipe` rows in a copy; exactly as many are enough.",
+        ),
+        (best(fit, lambda mesh: (mesh[2], mesh[0])), "You take the largest `model` first; `data` comes first."),
+        (best(fit, lambda mesh: (-mesh[0], mesh[2])), "You take the smallest `data`; the largest is asked."),
+        (
+            best(lambda mesh, *case: fit(mesh, *case) and not any(size & (size - 1) for size in mesh[1:])),
+            "You try powers of two only; other sizes divide as well.",
+        ),
+    ]
+
+
 def _judge_pick_mesh(answer):
-    for case in MACHINES:
+    """The first case that is wrong; the words of a variant, where one gives the same in all cases."""
+    said = [answer(*case) for case in MACHINES]
+    try:
+        _judge_meshes(said)
+    except Wrong as wrong:
+        plain = [None if mesh is None else _plain(mesh) for mesh in said]
+        words = [words for solve, words in _variants() if [solve(case) for case in MACHINES] == plain]
+        if len(words) == 1:
+            where = str(wrong).partition(". It ")[0].partition(", but there is")[0]
+            raise Wrong(f"{where}. {words[0]}") from None
+        raise
+
+
+def _plain(mesh):
+    try:
+        return tuple(int(size) for size in mesh)
+    except (TypeError, ValueError):
+        return ()
+
+
+def _judge_meshes(said):
+    for case, got in zip(MACHINES, said, strict=True):
         chips, node, memory, layers, heads, parameters, rows = case
-        want, got = _best(case), answer(*case)
+        want = _best(case)
         of = (
             f"With {chips} chips, {node} in a machine, {memory / GB:g} GB each, {layers} layers, {heads} heads, "
             f"{parameters / GB:g}e9 parameters and {rows} rows"
@@ -331,10 +447,10 @@ def pick_mesh(chips, node, memory, layers, heads, parameters, rows):
     return data, pipe, model
 
 
-def _longest(parameters, per_character, rows, group, corner, each, work=2.0):
-    """FLOPs = work rows (parameters + group c L), corner x bytes = corner each (parameters + rows c L)."""
+def _longest(parameters, per_character, rows, group, corner, each, work=2.0, share=None):
+    """FLOPs = rows (work parameters + share group c L), corner x bytes = corner each (parameters + rows c L)."""
     begins = (work * rows - corner * each) * parameters
-    grows = (work * group - corner * each) * rows * per_character
+    grows = ((work if share is None else share) * group - corner * each) * rows * per_character
     if begins < 0:
         return 0.0
     return math.inf if grows >= 0 else begins / -grows
@@ -349,6 +465,8 @@ TEXTS = (
     (3e9, 4e5, 700, 3, 120, 4),
     (6e9, 2e5, 240, 5, 240, 2),
     (4e9, 3e5, 100, 24, 24, 2),
+    (4e9, 3e5, 20, 30, 24, 2),
+    (4e9, 3e5, 24, 30, 24, 2),
 )
 
 
@@ -381,12 +499,27 @@ def _longest_slips(n, c, rows, group, corner, each):
         (right / 2, "It is half the right one: keys and values are both in per_character already."),
         (right * c, "These are numbers of cache, not characters: a position has per_character of them."),
         (_longest(n, c, rows, 0, corner, each), "You leave out the FLOPs that are done with the cache."),
+        (
+            _longest(n, c, rows, group, corner, each, 2.0, 1.0),
+            "You do `group` FLOPs with each number of cache; a multiply-and-add is 2, so 2 x group are done.",
+        ),
+        (
+            _longest(n, c, rows, group, corner, each, 1.0, 2.0),
+            "You do one FLOP with each weight for a row; a multiply-and-add is 2.",
+        ),
+        (
+            _longest(n, c, rows, 1 / group, corner, each),
+            "You divide by `group`; heads that share do more FLOPs, not fewer.",
+        ),
+        (math.floor(right) if right < math.inf else right, "You round: a real number is asked."),
     ]
 
 
 def _why_longest(got, right):
     if right == 0:
         return "With these few rows there are no more FLOPs a byte than `corner` without any cache: no length will do."
+    if got == 0:
+        return "0 says: too few FLOPs a byte even without a cache. All rows do 2 FLOPs with a weight that is read once."
     if math.isinf(right):
         return "Each number of cache alone gives at least `corner` FLOPs a byte here: a longer text never falls below."
     if math.isinf(got):
