@@ -2,7 +2,7 @@
 
 import sys
 
-from utils.old.find import main
+from utils.old.command import main
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

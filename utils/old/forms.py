@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utils.devices import release_numbers
+from utils.old.record import numbers
 
 EARLIER = "earlier"  # before 0.7, the oldest supported release; the change log was not read further
 
@@ -20,7 +20,7 @@ class Form:
     def status(self, release: str) -> str:
         """'works', 'warns' or 'gone' on a release of JAX such as '0.10.2'."""
         for state, since in (("gone", self.gone), ("warns", self.warns)):
-            if since and (since == EARLIER or release_numbers(since) <= release_numbers(release)):
+            if since and (since == EARLIER or numbers(since)[:3] <= numbers(release)[:3]):
                 return state
         return "works"
 
@@ -56,7 +56,7 @@ ROWS = {
     ),
     12: Row("with jax.set_mesh(mesh):", (Form("use_mesh", gone="0.7.1"), Form("with mesh:", "0.10.1"))),
     13: Row("make_mesh, sizes by position", (Form("axis_shapes=", gone="0.11.2"),)),
-    14: Row("jax.lax.pcast(x, 'i', to='varying')", (Form("pvary", "0.8.2", "0.10.0"),)),
+    14: Row("jax.lax.pcast(x, 'i', to='varying')", (Form("pvary", "0.8.2", "0.10.0"), Form("jax.typeof(x).vma", gone="0.10.0"))),
     15: Row("device_put the arguments", (Form("jit(f, backend=)", EARLIER),)),
     16: Row("axis_types=(AxisType.Auto, ...)", (Form("make_mesh without axis_types", gone="0.9.0"),), silent=True),
     17: Row("jax.sharding.reshard first, unless it lies so", (Form("in_specs that reshard", gone="0.9.1"),)),
@@ -68,4 +68,56 @@ ROWS = {
     20: Row("shard_map, or the sum of the whole", (Form("psum under jit alone", gone=EARLIER),)),
     21: Row("a jit for each stage", (Form("device_put in a jit", gone=EARLIER),), silent=True),
     22: Row("P(...) == P(...)", (Form("P(...) == tuple", gone="0.10.0"),), silent=True),
+    23: Row(
+        "jax.sharding.reshard(x, NamedSharding(mesh, P(...)))",
+        (Form("with_sharding_constraint on an explicit mesh", gone=EARLIER),),
+        silent=True,
+    ),
+    24: Row(
+        "the names of utils/old/moved.py",
+        (
+            Form("jax.ops.index_update", gone=EARLIER),
+            Form("from jax.config import config", gone=EARLIER),
+            Form("experimental.optimizers", gone=EARLIER),
+            Form("DeviceArray", gone=EARLIER),
+            Form("jax.random.KeyArray", gone=EARLIER),
+            Form("jax.linear_util", gone=EARLIER),
+            Form("jax.xla_computation", "0.4.30", "0.4.36"),
+            Form("jax.experimental.host_callback", "0.4.35", "0.8.0"),
+            Form("jax.core.Primitive", "0.4.36", "0.6.0"),
+        ),
+    ),
+}
+
+# Words that stay from release to release, by row, where a message names no name; ` ... ` is a gap.
+PHRASES: dict[int, tuple[str, ...]] = {
+    6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
+    8: ("setup_tpu() was required for older JAX",),
+    12: ("`with mesh:` ... has been deprecated", "requires a non-empty mesh in context"),
+    14: ("object has no attribute 'vma'", "varying manual axes do not match"),
+    15: ("backend and device argument on jit is deprecated",),
+    23: ("can only refer to Auto axes of the mesh", "acts as an assert when all axes of mesh are of type"),
+    16: (
+        "Contracting dimensions are sharded and it is ambiguous",
+        "to provide output PartitionSpec for the gather indexing",
+        "produces an illegally sharded result",
+        "select cases must have the same shardings",
+        "All operands should have the same sharding",
+        "Please specify the sharding of the output via the `out_sharding` argument",
+        "must be unsharded over the sorting dimension",
+        "unsharded over the axis being reduced",
+        "must be unsharded on non-batch dimensions",
+        "of all xs should be replicated",
+        "operand sharding must be equal to update sharding",
+        "on sharded dims where out dim",
+        "cannot be sharded on dimension",
+        "cannot be sharded on the axis being rolled",
+        "does not match the sharding on the respective arg",
+        "inputs passed to vmap should be sharded the same",
+        "is not equal to the size of the mesh",
+    ),
+    17: ("in_specs passed to shard_map ... does not match the specs of the input",),
+    18: ("should match the mesh passed to shard_map",),
+    19: ("Unknown backend",),
+    20: ("Found an unbound axis name", "unbound axis name:"),
 }
