@@ -46,7 +46,7 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
         line = getattr(error, "lineno", 1)
         raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
     record = Record(target)
-    if "jax" not in source and "flax" not in source:
+    if "jax" not in source and "flax" not in source and ".sharding" not in source:
         return []
     return findings(Program(tree, record), source)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from utils.old.find import Finding, advice, find, findings
 from utils.old.moved import KEYWORDS, MOVED, PLAIN
 from utils.old.program import Program
-from utils.old.read import Unreadable, parse, plain, read
+from utils.old.read import Unreadable, parse, parses, plain, read
 from utils.old.record import Fate, Record
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
@@ -82,7 +82,7 @@ def _notebook(raw: str, path: Path, target: str | None) -> tuple[str, list[str]]
     except (ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"{path}: not a notebook that can be changed: {error}") from error
     sources = ["".join(cell["source"]) for cell in cells]
-    usable = [i for i, source in enumerate(sources) if plain(source) == (source.split("\n"), False) and _parses(source)]
+    usable = [i for i, source in enumerate(sources) if plain(source) == (source.split("\n"), False) and parses(source)]
     mark = "# --- the end of a cell: {} ---\n"
     joined = "".join(f"{sources[i]}\n{mark.format(i)}" for i in usable)
     new, _ = _whole(joined, target)
@@ -111,14 +111,6 @@ def _replace_source(text: str, old: str | list[str], new: str) -> str:
     return text
 
 
-def _parses(source: str) -> bool:
-    try:
-        parse(source)
-    except (SyntaxError, ValueError):
-        return False
-    return True
-
-
 def fix(source: str, target: str | None = None) -> str:
     """A Python program with the certain changes made; as it was where the change would not parse."""
     for _ in range(3):  # an import's change shows what else is old
@@ -126,7 +118,7 @@ def fix(source: str, target: str | None = None) -> str:
         if not edits:
             return source
         new = _applied(source, edits)
-        if not _parses(new):
+        if not parses(new):
             return source
         source = new
     return source

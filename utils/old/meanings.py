@@ -13,8 +13,9 @@ JITS = {"jax.jit", "jax.experimental.pjit.pjit"}
 NAMED = SHARD_MAPS | {"jax.pmap", "jax.vmap", "jax.smap"}  # give an axis a name
 MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh"}
 SPECS = {"jax.P", "jax.sharding.PartitionSpec", "jax.experimental.PartitionSpec", "jax.experimental.pjit.PartitionSpec"}
-EXPLICIT = {"jax.sharding.AxisType", "jax.reshard", "jax.sharding.reshard", "jax.typeof", "jax.sharding.explicit_axes",
-            "jax.sharding.auto_axes", "jax.sharding.get_abstract_mesh", "jax.set_mesh", "jax.sharding.set_mesh"}  # fmt: skip
+EXPLICIT = {"jax.reshard", "jax.typeof"} | {
+    f"jax.sharding.{name}" for name in ("reshard", "explicit_axes", "auto_axes", "get_abstract_mesh")
+}  # who writes these means explicit axes
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
 Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, what is old, what to write, where

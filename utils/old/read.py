@@ -122,7 +122,9 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
 def plain(source: str) -> tuple[list[str], bool]:
     """A cell's lines with the magics made blank or Python, and whether it is a file of its own (%%writefile x.py)."""
     lines = source.split("\n")
-    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    indent = re.match(r"\s*", next((line for line in lines if line.strip()), ""))[0]
+    lines = [line.removeprefix(indent) for line in lines]
+    first = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     head = re.match(r"\s*%%(\w+)\s*(.*)", lines[first]) if lines else None
     if head:
         name, rest = head.groups()
@@ -133,6 +135,8 @@ def plain(source: str) -> tuple[list[str], bool]:
         if name not in KEPT:
             return [""] * len(lines), False
         lines[first] = ""
+    if parses("\n".join(lines)):
+        return lines, False
     inside, shell = _inside_texts("\n".join(lines)), False
     for i, line in enumerate(lines):
         if i + 1 in inside:
@@ -140,6 +144,14 @@ def plain(source: str) -> tuple[list[str], bool]:
         lines[i] = "" if shell else _line(line)
         shell = (shell or lines[i] != line) and line.rstrip().endswith("\\")
     return lines, False
+
+
+def parses(source: str) -> bool:
+    try:
+        parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _inside_texts(source: str) -> set[int]:
@@ -161,8 +173,8 @@ def _line(line: str) -> str:
         return line
     magic = re.match(r"%(\w+)((?: -\w+(?: \d+)?)*) +(.+)", bare)
     if magic and magic[1] in LINE:
-        return indent + magic[3]
-    if bare[0] in "%!?" or re.match(r"[\w.\[\]'\"()]+\?\??$", bare):
+        return "" if magic[3][0] in "!%" else indent + magic[3]
+    if re.match(r"%%?[A-Za-z]|[!?]", bare) or re.match(r"[\w.\[\]'\"()]+\?\??$", bare):
         return f"{indent}pass" if indent else ""
     if re.match(r"[\w, ]+=\s*[!%]\s*\w", bare) or re.match(r"[\w, ]+=\s*!", bare):
         return f"{indent}{bare.split('=')[0].rstrip()} = None"
@@ -180,7 +192,7 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
                     session.append((first + at, said[1]))
             return
         block = textwrap.dedent("\n".join(block)).split("\n")
-        block = plain("\n".join(block))[0]
+        block = plain("\n".join(_options_left_out(block)))[0]
         try:
             parse("\n".join(block))
         except (SyntaxError, ValueError) as error:
@@ -213,6 +225,16 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
         i += 1
     _add_session(program, session, path, notes)
     return [program], notes
+
+
+def _options_left_out(block: list[str]) -> list[str]:
+    """A MyST cell without the options above its code: `:tags: [...]`, or lines between ---."""
+    end = 0
+    if block and block[0].strip() == "---":
+        end = next((i + 1 for i, line in enumerate(block[1:], 1) if line.strip() == "---"), 0)
+    while end < len(block) and re.match(r":\w[\w-]*:", block[end]):
+        end += 1
+    return [""] * end + block[end:]
 
 
 def _add_session(program: Text, session: list[tuple[int, str]], path: str, notes: list[str]) -> None:
