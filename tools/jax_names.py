@@ -1,8 +1,8 @@
 """Record which public names, keywords and options each JAX has: utils/old/names.json, which the finder reads.
 
-usage: PYTHON tools/jax_names.py dump > V.json     of the JAX that this Python has (any Python from 3.9; run outside of the clone's root)
-       PYTHON tools/jax_names.py read FOLDER V > V.json     of the sources of a JAX that no Python here can run: names alone
-       python -m tools.jax_names merge V.json...   the record, from one file a version
+usage: PYTHON tools/jax_names.py dump > V.json           of the JAX that a Python (3.9 or newer) has
+       PYTHON tools/jax_names.py read FOLDER V > V.json  of the sources of a JAX that none can run: names alone
+       python -m tools.jax_names merge V.json...         the record, from one file a version
 
 A name is there, or warns, or is gone with a message of JAX's own; a name that no version has is not in the record.
 """
@@ -33,13 +33,19 @@ def dump() -> dict:
     found = {}
     for name in modules(Path(jax.__file__).parent):
         try:
-            module = importlib.import_module(name)
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                module = importlib.import_module(name)
         except BaseException:  # it needs TensorFlow, a GPU, or has told so in its own way
             path = Path(jax.__file__).parent.joinpath(*name.split(".")[1:])
             source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             found[name] = {"names": read_names(source), "read": True}
             continue
         found[name] = of_module(module)
+        above, _, last = name.rpartition(".")
+        for warning in heard:
+            if issubclass(warning.category, DeprecationWarning) and name in str(warning.message):
+                found[above].setdefault("warns", {})[last] = str(warning.message)
     options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
     return {"version": jax.__version__, "modules": found, "options": sorted(options)}
 
@@ -128,7 +134,11 @@ def read_names(source: Path) -> list[str]:
     while body:
         node = body.pop()
         if isinstance(node, (ast.Try, ast.If, ast.With)):
-            body += [*node.body, *getattr(node, "orelse", []), *(n for h in getattr(node, "handlers", []) for n in h.body)]
+            body += [
+                *node.body,
+                *getattr(node, "orelse", []),
+                *(n for h in getattr(node, "handlers", []) for n in h.body),
+            ]
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             own = getattr(node, "level", 0) or (getattr(node, "module", None) or node.names[0].name).startswith("jax")
             names |= {(a.asname or a.name).split(".")[0] for a in node.names if own}

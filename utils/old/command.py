@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", metavar="0.12", help="the JAX that you want to run on (default: the newest known)")
     parser.add_argument("--fix", action="store_true", help="show as a diff what can be changed with certainty")
     parser.add_argument("--write", action="store_true", help="with --fix: change the files")
-    parser.add_argument("--message", metavar="TEXT", help="what to do about a message of JAX's ('-': read it from the input)")
+    parser.add_argument(
+        "--message", metavar="TEXT", help="what to do about a message of JAX's ('-': read it from the input)"
+    )
     parser.add_argument("--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script; explain what stops it")
     told = parser.parse_args(arguments)
     try:

@@ -1,4 +1,4 @@
-"""Find old JAX in a program: which lines use what is gone, warns, or means something else, and what to write instead."""
+"""Find old JAX in a program: what is gone, warns, or means something else, and what to write instead."""
 
 from __future__ import annotations
 
@@ -128,7 +128,9 @@ class _Names:
         if name == "jax.config.update" and args and isinstance(args[0], ast.Constant):
             fate = self.record.option(str(args[0].value))
             if fate.state == "gone":
-                yield Finding(node.lineno, BEYOND, "gone", f"jax.config {fate.name}", f"nothing: gone after {fate.last}", node)
+                yield Finding(
+                    node.lineno, BEYOND, "gone", f"jax.config {fate.name}", f"nothing: gone after {fate.last}", node
+                )
         if not name.startswith("jax."):
             return
         call = self.record.call(name)

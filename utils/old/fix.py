@@ -71,7 +71,11 @@ def unified(path: Path, new: str) -> str:
 
 def _whole(source: str, target: str | None) -> tuple[str, list[str]]:
     new = fix(source, target)
-    return new, [f"line {one.line}: {one.name} -> {one.new}" for one in find(new, target=target) if one.severity != "could be better"]
+    return new, [
+        f"line {one.line}: {one.name} -> {one.new}"
+        for one in find(new, target=target)
+        if one.severity != "could be better"
+    ]
 
 
 def _notebook(raw: str, path: Path, target: str | None) -> tuple[str, list[str]]:
@@ -107,7 +111,11 @@ def _replace_source(text: str, old: str | list[str], new: str) -> str:
             gap = re.search(r",(\s*)$", text[: found.start()][-80:].rsplit('"', 1)[-1])
             space = re.search(r"\n\s*", found[0])
             between = "," + (space[0] if space else gap[1] if gap else " ")
-            return text[: found.start()] + between.join(json.dumps(line, ensure_ascii=ascii_only) for line in lines) + text[found.end() :]
+            return (
+                text[: found.start()]
+                + between.join(json.dumps(line, ensure_ascii=ascii_only) for line in lines)
+                + text[found.end() :]
+            )
     return text
 
 
@@ -177,7 +185,9 @@ class _Fixer:
                 made += self._with(node)
         made += self._calls_of_shard_map()
         if self.imports:
-            made.append(Edit(at := self._after_imports(), at, "".join(f"{line}\n" for line in dict.fromkeys(self.imports))))
+            made.append(
+                Edit(at := self._after_imports(), at, "".join(f"{line}\n" for line in dict.fromkeys(self.imports)))
+            )
         return made
 
     # names
@@ -186,7 +196,7 @@ class _Fixer:
         call = self.program.parents.get(node)
         if one.name.startswith("jax.ops.index_"):
             return self._index_update(call, node) if isinstance(call, ast.Call) and call.func is node else []
-        if not self._is_plain(one.new) or one.name == SHARD_MAP or "xla_bridge" in one.name and "extend" in one.new:
+        if not self._is_plain(one.new) or one.name == SHARD_MAP or ("xla_bridge" in one.name and "extend" in one.new):
             return [] if one.name != SHARD_MAP else self._swap(node, one.name, "jax.shard_map")
         return self._swap(node, one.name, one.new)
 
@@ -204,7 +214,12 @@ class _Fixer:
             one = values[0][1]
             if len(values) == 1 and isinstance(one, str) and (new == one or new.startswith(f"{one}.")):
                 seen = self.program.scopes[node].look(name, node.lineno)
-                if seen == one and len(one) > len(best[1]) and values[0][0] <= node.lineno and self.record.fate(one).state == "works":
+                if (
+                    seen == one
+                    and len(one) > len(best[1])
+                    and values[0][0] <= node.lineno
+                    and self.record.fate(one).state == "works"
+                ):
                     best = (name, one)
         if best[1]:
             return best[0] + new[len(best[1]) :]
@@ -224,11 +239,19 @@ class _Fixer:
         simple = isinstance(x, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
         before = "" if simple else "("
         inner = self.text(index)
-        if isinstance(index, ast.Subscript) and self.program.dotted(index.value) in ("jax.ops.index", "jax.numpy.index_exp", "jax.numpy.s_"):
+        if isinstance(index, ast.Subscript) and self.program.dotted(index.value) in (
+            "jax.ops.index",
+            "jax.numpy.index_exp",
+            "jax.numpy.s_",
+        ):
             inner = self.text(index.slice)
         if "#" in self.text(call) or "jax.ops" in inner:
             return []
-        return [Edit(*self.span(call), f"{before}{self.text(x)}{')' if before else ''}.at[{inner}].{method}({self.text(y)})")]
+        return [
+            Edit(
+                *self.span(call), f"{before}{self.text(x)}{')' if before else ''}.at[{inner}].{method}({self.text(y)})"
+            )
+        ]
 
     # imports
 
@@ -249,7 +272,9 @@ class _Fixer:
 
     def _from(self, node: ast.ImportFrom) -> list[Edit]:
         homes = [self._new_home(f"{node.module}.{alias.name}") for alias in node.names]
-        kept = [alias for alias, home in zip(node.names, homes, strict=True) if home in ("", f"{node.module}.{alias.name}")]
+        kept = [
+            alias for alias, home in zip(node.names, homes, strict=True) if home in ("", f"{node.module}.{alias.name}")
+        ]
         moves = [(alias, home) for alias, home in zip(node.names, homes, strict=True) if alias not in kept]
         if not moves or ("#" in self.text(node) and kept):
             return []
@@ -272,7 +297,7 @@ class _Fixer:
         return [Edit(start, end, home + (f" as {alias.asname}" if alias.asname else ""))]
 
     def _after_imports(self) -> int:
-        """The start of the line after the last import at the top level before anything else; else after the docstring."""
+        """The start of the line after the imports at the top of the file, or after its docstring."""
         last = 0
         for node in self.program.tree.body:
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

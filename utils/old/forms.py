@@ -52,11 +52,18 @@ ROWS = {
     10: Row("jax.jit; with_sharding_constraint is in jax.lax", (Form("pjit", "0.8.0"),)),
     11: Row(
         "jax.shard_map(check_vma=, axis_names=)",
-        (Form("experimental.shard_map", "0.8.0"), Form("check_rep=", gone=EARLIER), Form("auto=", gone="0.8.0")),
+        (
+            Form("experimental.shard_map", "0.8.0"),
+            Form("jax.shard_map(check_rep=)", gone=EARLIER),
+            Form("auto=", gone="0.8.0"),
+        ),
     ),
     12: Row("with jax.set_mesh(mesh):", (Form("use_mesh", gone="0.7.1"), Form("with mesh:", "0.10.1"))),
     13: Row("make_mesh, sizes by position", (Form("axis_shapes=", gone="0.11.2"),)),
-    14: Row("jax.lax.pcast(x, 'i', to='varying')", (Form("pvary", "0.8.2", "0.10.0"), Form("jax.typeof(x).vma", gone="0.10.0"))),
+    14: Row(
+        "jax.lax.pcast(x, 'i', to='varying')",
+        (Form("pvary", "0.8.2", "0.10.0"), Form("jax.typeof(x).vma", gone="0.10.0")),
+    ),
     15: Row("device_put the arguments", (Form("jit(f, backend=)", EARLIER),)),
     16: Row("axis_types=(AxisType.Auto, ...)", (Form("make_mesh without axis_types", gone="0.9.0"),), silent=True),
     17: Row("jax.sharding.reshard first, unless it lies so", (Form("in_specs that reshard", gone="0.9.1"),)),
@@ -82,9 +89,9 @@ ROWS = {
             Form("DeviceArray", gone=EARLIER),
             Form("jax.random.KeyArray", gone=EARLIER),
             Form("jax.linear_util", gone=EARLIER),
-            Form("jax.xla_computation", "0.4.30", "0.4.36"),
-            Form("jax.experimental.host_callback", "0.4.35", "0.8.0"),
-            Form("jax.core.Primitive", "0.4.36", "0.6.0"),
+            Form("jax.xla_computation", gone=EARLIER),
+            Form("jax.experimental.host_callback", EARLIER, "0.8.0"),
+            Form("jax.core.Primitive", gone=EARLIER),
         ),
     ),
 }

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from utils.old.program import Program
 
 CATCH = {"ImportError", "ModuleNotFoundError", "AttributeError"}
-CATCH_ALL = {"Exception", "BaseException", "TypeError", ""}  # a guard only around little: else it is meant for other errors
+CATCH_ALL = {
+    "Exception",
+    "BaseException",
+    "TypeError",
+    "",
+}  # a guard only around little
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,

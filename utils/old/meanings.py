@@ -26,8 +26,9 @@ class Meanings:
 
     def __init__(self, program: Program) -> None:
         self.program, self.dotted, self.value = program, program.dotted, program.value
-        self.has_jax = any("jax" in str(value) for scope in set(program.scopes.values())
-                           for values in scope.bound.values() for _, value in values if isinstance(value, str))  # fmt: skip
+        scopes = set(program.scopes.values())
+        bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
+        self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
         calls = [node for node in program.nodes if isinstance(node, ast.Call)]
         self.applied: dict[ast.AST, set[str]] = {}  # by function: what of JAX is applied to it
         for call in calls:
@@ -36,10 +37,9 @@ class Meanings:
         self.knows_explicit = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
             keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
         )
-        self.asks_axes = {
-            function for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute)) and self.dotted(node) in NAMED
-            for function in program.around(node) if isinstance(function, FUNCTIONS)
-        }  # fmt: skip
+        names = [node for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))]
+        asking = [node for node in names if self.dotted(node) in NAMED]
+        self.asks_axes = {f for node in asking for f in program.around(node) if isinstance(f, FUNCTIONS)}
 
     def _apply(self, call: ast.Call) -> None:
         name, args = self.dotted(call.func), call.args
@@ -83,9 +83,9 @@ class Meanings:
             yield 24, "compiler_ir('mhlo')", "gone", "compiler_ir('stablehlo')"
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
-        if name == "jax.make_mesh" and not keywords.keys() & {"axis_types", None} and len(args) < 3:
-            if not self.knows_explicit and not any(isinstance(arg, ast.Starred) for arg in args):
-                yield 16, "make_mesh without axis_types", ""
+        unsaid = not keywords.keys() & {"axis_types", None} and len(args) < 3
+        if name == "jax.make_mesh" and unsaid and not self.knows_explicit and ast.Starred not in map(type, args):
+            yield 16, "make_mesh without axis_types", ""
         called = self.value(node.func)
         if isinstance(called, ast.Call) and self.dotted(called.func) == "jax.shard_map" and args:
             yield from self._cuts_anew(called, args)
@@ -93,9 +93,9 @@ class Meanings:
             yield 18, "pmap in pmap", ""
         if name == "jax.devices" and self._asks_twice(node, args[:1] or [keywords.get("backend")]):
             yield 19, "jax.devices('gpu') without one", "could be better"
-        if name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")])):
-            if self._under(node, JITS):
-                yield 21, "device_put in a jit", ""
+        to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
+        if to_device and self._under(node, JITS):
+            yield 21, "device_put in a jit", ""
         if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._under(node, JITS):
             yield from self._constraint(args[1])
         if name in COLLECTIVES and self._under(node, JITS) and not self._may_have_axis(node):

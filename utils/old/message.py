@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from utils.old.find import advice
 from utils.old.forms import PHRASES, ROWS
-from utils.old.moved import KEYWORDS
+from utils.old.moved import KEYWORDS, MOVED
 from utils.old.record import Record
 
 # what a message says -> the dotted name that it is about
@@ -15,7 +15,10 @@ NAMED = (
     re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'"),
     re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>jax[\w.]*)'"),
     re.compile(r"No module named '(jax[\w.]*)'"),
-    re.compile(r"\b((?:jax|jnp)(?:\.\w+)+)[`']?(?: argument| and all its contents)? (?:is|was|were|has been|have been|will be) (?:\w+ )?(?:deprecated|removed|deleted)"),
+    re.compile(
+        r"\b((?:jax|jnp)(?:\.\w+)+)[`']?(?: and all its contents)? (?:is|was|were|has been|have been|will be) "
+        r"(?:\w+ )?(?:deprecated|removed|deleted)"
+    ),
     re.compile(r"[Aa]ccessing (jax(?:\.\w+)+)"),
 )  # fmt: skip
 KEYWORD = re.compile(r"(?:(\w+)\(\)|(\w+)) got an unexpected keyword argument '(\w+)'")
@@ -52,7 +55,7 @@ def answer(message: str, target: str | None = None) -> Answer | None:
             parts = [found["module"], found["name"]] if "name" in pattern.groupindex else found.groups()
             name = ".".join(parts).replace("jnp.", "jax.numpy.")
             fate = record.fate(name, as_module="No module" in found[0])
-            if fate.state in ("gone", "warns"):
+            if fate.state in ("gone", "warns") or name in MOVED:
                 return Answer(*advice(record, fate, name))
     return None
 

@@ -1,7 +1,7 @@
 """What became of names that are gone or going: by old name, the new form and the row of appendix 90.
 
-A new form that is one dotted name takes the place of the old one as it stands, and `--fix` writes it. Any other is advice.
-A name that is not here is looked up in JAX's own words, and else among the names that JAX has today.
+A new form that is one dotted name takes the place of the old one as it stands, and `--fix` writes it; any other is
+advice. A name that is not here is looked up in JAX's own words, and else among the names that JAX has today.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lib.xla_extension": ("jax.errors, jax.Array, jax.jit(f).lower", BEYOND),
     "jax.random.shuffle": ("jax.random.permutation", BEYOND),
     "jax.lax.tie_in": ("its second argument alone", BEYOND),
-    "jax.lax.dynamic_update_slice_in_dim": ("jax.lax.dynamic_update_slice_in_dim", BEYOND),
     "jax.custom_transforms": ("jax.custom_jvp, jax.custom_vjp", BEYOND),
     "jax.experimental.loops": ("jax.lax.fori_loop, jax.lax.while_loop", BEYOND),
     "jax.experimental.djax": ("nothing", BEYOND),

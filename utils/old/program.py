@@ -1,4 +1,4 @@
-"""A parsed program: what each name in it stands for, where it is used, and which parts never run on a version of JAX."""
+"""A parsed program: what each name in it stands for, and which parts never run on a version of JAX."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from utils.old.guards import Guards
 from utils.old.record import Record
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+BINDING = (
+    ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
+)  # fmt: skip
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 HIDDEN = object()  # bound to what is not looked at: a parameter, a loop's variable, a sum
 
@@ -58,8 +61,10 @@ class Program:
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
             for node in tree.body
         )
+        self._known: dict[ast.AST, str] | None = None  # what `dotted` found, once all is read
         self.guards = Guards(self)
         self._walk(tree, self.whole, quiet=False)
+        self._known = {}
 
     def _walk(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
         stack = [(node, scope, quiet, False)]
@@ -71,7 +76,8 @@ class Program:
                 self.quiet.add(node)
             if note:
                 self.annotations.add(node)
-            self._bind(node, scope, quiet)
+            if isinstance(node, BINDING):
+                self._bind(node, scope, quiet)
             inner = scope
             if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS, ast.ClassDef)):
                 inner = Scope(node, scope)
@@ -153,6 +159,13 @@ class Program:
 
     def dotted(self, node: ast.AST, depth: int = 9) -> str:
         """'jax.numpy.random' for `jnp.random`; '' for what is no imported name."""
+        if self._known is None:
+            return self._dotted(node, depth)
+        if node not in self._known:
+            self._known[node] = self._dotted(node, depth)
+        return self._known[node]
+
+    def _dotted(self, node: ast.AST, depth: int) -> str:
         if depth == 0 or node not in self.scopes:
             return ""
         if isinstance(node, ast.Attribute):
@@ -182,5 +195,3 @@ class Program:
         """The nodes around a node, from the inside out."""
         while node := self.parents.get(node):
             yield node
-
-

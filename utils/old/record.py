@@ -87,24 +87,23 @@ class Record:
         return {name for name, at in self._table(module, "names").items() if self.at in at}
 
     def fate(self, dotted: str, *, as_module: bool = False) -> Fate:
-        """What becomes of `jax.a.b.c` on the version; `as_module`: of `import jax.a.b.c`, where each part is a module."""
+        """What becomes of `jax.a.b.c` on the version; `as_module`: of `import jax.a.b.c`, all of it modules."""
         parts = dotted.split(".")
         if parts[0] != "jax":
             return Fate("unknown")
         module = "jax"
-        for i, part in enumerate(parts[1:], 1):
+        for part in parts[1:]:
             full = f"{module}.{part}"
             if part.startswith("_") or full.startswith(OPAQUE) or self._modules[module].get("read"):
                 return Fate("unknown")
-            last = i == len(parts) - 1
-            warns = self.at in self._table(module, "warns").get(part, ())
-            if self.is_module(full) and not (warns and last):
+            if self.at in self._table(module, "warns").get(part, ()):
+                return Fate("warns", full, self._modules[module]["said"].get(part, ""))
+            if self.is_module(full):
                 module = full
-                continue
-            if self.at in self._table(module, "names").get(part, ()) and not as_module:
-                said = self._modules[module].get("said", {}).get(part, "") if warns else ""
-                return Fate("warns" if warns else "works", full, said)
-            return self._gone(module, part, as_module)
+            elif self.at in self._table(module, "names").get(part, ()) and not as_module:
+                return Fate("works", full)
+            else:
+                return self._gone(module, part, as_module)
         return Fate("works", dotted)
 
     def _gone(self, module: str, part: str, as_module: bool) -> Fate:

@@ -21,7 +21,7 @@ def run(command: list[str], target: str | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException as error:
         kept = error.__traceback__
-        while kept and kept.tb_frame.f_code.co_filename in (__file__, runpy.__file__) or kept and "runpy" in kept.tb_frame.f_code.co_filename:
+        while kept and kept.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
             kept = kept.tb_next
         traceback.print_exception(type(error), error, kept)
         explain(error, target)
