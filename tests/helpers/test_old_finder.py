@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import pkgutil
+import re
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
 
@@ -282,6 +285,10 @@ def test_fix_changes_the_old_words_and_nothing_else():
          "from jax import tree_util\nimport jax\njax.tree.map(1)"),
         ("import jax.numpy as jnp\njnp.product(1)", "import jax.numpy as jnp\njnp.prod(1)"),
         ("import jax\nf = jax.jit(f, in_axis_resources=1)", "import jax\nf = jax.jit(f, in_shardings=1)"),
+        ("import jax\nf = jax.jit(f, in_axis_resources=(P(None), None))", "import jax\nf = jax.jit(f, in_axis_resources=(P(None), None))"),
+        ("from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)", "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)"),
+        ("from jax.experimental import maps\nmaps.xmap", "from jax.experimental import maps\nmaps.xmap"),
+        ("import jax\njax.linear_util.wrap_init", "import jax\nimport jax.extend.linear_util\njax.extend.linear_util.wrap_init"),
         ("import jax.experimental.optimizers as o", "import jax.example_libraries.optimizers as o"),
         ("import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map", "import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map"),
         ("def f():\n    from jax import tree_map; return tree_map",
@@ -373,7 +380,7 @@ def test_the_extension_explains_a_failed_cell():
          "s.run_cell('raise ImportError(\"No module named \\'jax.experimental.maps\\'\")')"],
         cwd=notebooks.ROOT, capture_output=True, text=True,
     )  # fmt: skip
-    assert told.stderr.count("Old code: jax.experimental.maps -> jax.shard_map (row 2 of appendix 90)") == 1, (
+    assert told.stderr.count("Old code: jax.experimental.maps -> jax.shard_map; Mesh is in jax.sharding (row 2 of appendix 90)") == 1, (
         told.stderr
     )
 
@@ -395,3 +402,18 @@ def test_the_record_says_what_this_jax_says():
 def test_examine_keeps_the_order_of_the_lines(written):
     rows, notes = examine(written("a.py", "import jax\njax.tree_leaves\njax.tree_map\njax.device_put_sharded\n"))
     assert [place for place, *_ in rows] == ["line 2", "line 3", "line 4"] and notes == []
+
+
+def test_what_is_installed_elsewhere_is_whole():
+    """uvx, pipx and pre-commit get the packages that pyproject.toml names, and nothing of the course besides."""
+    whole = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text())
+    [(name, target)] = whole["project"]["scripts"].items()
+    assert whole["tool"]["setuptools"]["packages"] == ["utils", "utils.old"]
+    assert "dependencies" not in whole["project"] and callable(pkgutil.resolve_name(target))
+    for path in (notebooks.ROOT / "utils" / "old").glob("*.py"):
+        for module in re.findall(r"^\s*(?:from|import) ([\w.]+)", path.read_text(encoding="utf-8"), re.M):
+            assert module.split(".")[0] in sys.stdlib_module_names or module.startswith("utils.old"), (
+                path.name,
+                module,
+            )
+    assert f"entry: {name}\n" in (notebooks.ROOT / ".pre-commit-hooks.yaml").read_text()

@@ -21,6 +21,7 @@ from utils.old.record import Fate, Record
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
 SHARD_MAP_PLACES = ("", "mesh=", "in_specs=", "out_specs=", "check_vma=")
+NOT_WITH_JAX = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax.export", "jax.scipy")  # own imports
 OTHER = {"functools.partial": "functools"}
 
 
@@ -221,6 +222,11 @@ class _Fixer:
                     and self.record.fate(one).state == "works"
                 ):
                     best = (name, one)
+        module = new
+        while not self.record.is_module(module):
+            module = module.rpartition(".")[0]
+        if module.startswith(NOT_WITH_JAX) and best[1] != module:
+            self.imports.append(f"import {module}")
         if best[1]:
             return best[0] + new[len(best[1]) :]
         top = new.split(".")[0]
@@ -262,6 +268,8 @@ class _Fixer:
         fate = module if module.state == "gone" else fate
         if fate.state not in ("gone", "warns"):
             return full
+        if full == "jax.experimental.pjit.pjit" and self._pjit_by_position():
+            return ""
         if full.startswith("jax.lib.xla_bridge.get_") or full.startswith("jax.ops."):
             return ""
         old, new, _ = advice(self.record, fate, full)
@@ -269,6 +277,13 @@ class _Fixer:
             return ""
         new = new + full[len(old) :]
         return new if new in OTHER or self.record.fate(new) == Fate("works", new) else ""
+
+    def _pjit_by_position(self) -> bool:
+        """Does a call hand `pjit` its specs by position? `jit` takes them by name only."""
+        calls = [node for node in self.program.nodes if isinstance(node, ast.Call)]
+        return any(
+            len(call.args) > 1 and self.program.dotted(call.func) == "jax.experimental.pjit.pjit" for call in calls
+        )
 
     def _from(self, node: ast.ImportFrom) -> list[Edit]:
         homes = [self._new_home(f"{node.module}.{alias.name}") for alias in node.names]
@@ -313,12 +328,22 @@ class _Fixer:
         name = one.name.partition("(")[0]
         for keyword in call.keywords:
             known = KEYWORDS.get((name, keyword.arg or ""))
-            if known and f"{name}({keyword.arg}=)" == one.name and re.fullmatch(r"\w+=", known[0]):
+            means_other = (
+                known and known[1] == 10 and self._bare_none(keyword.value)
+            )  # it meant whole, and is unsaid now
+            if known and f"{name}({keyword.arg}=)" == one.name and re.fullmatch(r"\w+=", known[0]) and not means_other:
                 start = self.place(keyword.lineno, keyword.col_offset)
                 made.append(Edit(start, start + len(keyword.arg), known[0][:-1]))
             elif one.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
                 made += self._by_position(call)
         return made
+
+    @staticmethod
+    def _bare_none(value: ast.expr) -> bool:
+        inside = {id(one) for call in ast.walk(value) if isinstance(call, ast.Call) for one in ast.walk(call)}
+        return any(
+            isinstance(one, ast.Constant) and one.value is None and id(one) not in inside for one in ast.walk(value)
+        )
 
     def _by_position(self, call: ast.Call) -> list[Edit]:
         first = [keyword.arg for keyword in call.keywords[:2]]
