@@ -15,10 +15,11 @@ import pytest
 from tools import notebooks
 from utils.old.find import examine, find, report
 from utils.old.fix import fix, fixed, unified
+from utils.old.forms import PHRASES, ROWS
 from utils.old.message import answer
 from utils.old.moved import MOVED, PLAIN
 from utils.old.read import files
-from utils.old.record import Record
+from utils.old.record import Record, numbers
 
 NEWEST = Record()
 
@@ -380,9 +381,12 @@ def test_the_extension_explains_a_failed_cell():
          "s.run_cell('raise ImportError(\"No module named \\'jax.experimental.maps\\'\")')"],
         cwd=notebooks.ROOT, capture_output=True, text=True,
     )  # fmt: skip
-    assert told.stderr.count("Old code: jax.experimental.maps -> jax.shard_map; Mesh is in jax.sharding (row 2 of appendix 90)") == 1, (
-        told.stderr
-    )
+    assert (
+        told.stderr.count(
+            "Old code: jax.experimental.maps -> jax.shard_map; Mesh is in jax.sharding (row 2 of appendix 90)"
+        )
+        == 1
+    ), told.stderr
 
 
 def test_the_record_says_what_this_jax_says():
@@ -417,3 +421,27 @@ def test_what_is_installed_elsewhere_is_whole():
                 module,
             )
     assert f"entry: {name}\n" in (notebooks.ROOT / ".pre-commit-hooks.yaml").read_text()
+
+
+def test_when_a_form_came_and_went_is_what_the_record_has():
+    for row in ROWS.values():
+        for form in row.forms:
+            if form.name:
+                first, last = NEWEST.span(form.name)
+                assert first and numbers(first) <= numbers(form.warns if form.warns and form.warns[0] == "0" else last)
+                if form.gone and form.gone[0] == "0" and last != NEWEST.version:
+                    assert numbers(last) < numbers(form.gone), form.text
+
+
+def test_the_page_s_index_has_the_finder_s_words():
+    [index] = [
+        c for c in notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb").cells if c.id == "index"
+    ]
+    for row, phrases in PHRASES.items():
+        for phrase in phrases:
+            for part in phrase.split(" ... "):
+                assert any(
+                    part.split("`out_")[0].strip("`") in line
+                    for line in index.source.splitlines()
+                    if f"[{row}](#Row" in line
+                ), part

@@ -122,6 +122,13 @@ class Record:
             self.versions[min(after)] if after and not before else "",
         )
 
+    def span(self, dotted: str) -> tuple[str, str]:
+        """The first and the last recorded version, of all, that have a dotted name; two empty texts where none has."""
+        module, _, name = dotted.rpartition(".")
+        at = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
+        at = at or (_positions(self._modules[dotted]["in"]) if self.had_module(dotted) else ())
+        return (self.versions[min(at)], self.versions[max(at)]) if at else ("", "")
+
     @cached_property
     def _leaves(self) -> dict[str, list[str]]:
         """By its last part, the dotted names of the version."""
