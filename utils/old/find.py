@@ -177,10 +177,8 @@ def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]
     new = use[1].replace("jnp.", "jax.numpy.") if use else ""
     if record.fate(new).state != "works" or new == fate.name:
         new = ""
-    if new or not fate.last:
-        pass
-    elif new := record.elsewhere(name):
-        return name, new, row
+    if not new and fate.last and not fate.said and (there := record.elsewhere(name)):
+        return name, there, row
     if new or family:
         return fate.name, new or family[0], row
     if fate.first:

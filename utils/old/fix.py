@@ -268,6 +268,10 @@ class _Fixer:
         fate = module if module.state == "gone" else fate
         if fate.state not in ("gone", "warns"):
             return full
+        if full.startswith("jax.api.") and self.record.fate(short := full.replace(".api.", ".")) == Fate(
+            "works", short
+        ):
+            return short
         if full == "jax.experimental.pjit.pjit" and self._pjit_by_position():
             return ""
         if full.startswith("jax.lib.xla_bridge.get_") or full.startswith("jax.ops."):

@@ -10,7 +10,6 @@ from utils.old.program import FUNCTIONS, Program
 
 SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
 JITS = {"jax.jit", "jax.experimental.pjit.pjit"}
-NAMED = SHARD_MAPS | {"jax.pmap", "jax.vmap", "jax.smap"}  # give an axis a name
 MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh"}
 SPECS = {"jax.P", "jax.sharding.PartitionSpec", "jax.experimental.PartitionSpec", "jax.experimental.pjit.PartitionSpec"}
 EXPLICIT = {"jax.reshard", "jax.typeof"} | {
@@ -30,6 +29,7 @@ class Meanings:
         bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
         self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
         calls = [node for node in program.nodes if isinstance(node, ast.Call)]
+        self.handed: set[ast.AST] = set()  # functions that something else than jit is given, and may map
         self.applied: dict[ast.AST, set[str]] = {}  # by function: what of JAX is applied to it
         for call in calls:
             self._apply(call)
@@ -37,12 +37,19 @@ class Meanings:
         self.knows_explicit = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
             keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
         )
+        self.cuts_by_hand = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
+        self.cuts_by_itself = "jax.lax.with_sharding_constraint" in used or any(
+            keyword.arg in ("in_shardings", "out_shardings") for call in calls for keyword in call.keywords
+        )
         names = [node for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))]
-        asking = [node for node in names if self.dotted(node) in NAMED]
+        asking = [node for node in names if "map" in (node.id if isinstance(node, ast.Name) else node.attr)]
         self.asks_axes = {f for node in asking for f in program.around(node) if isinstance(f, FUNCTIONS)}
 
     def _apply(self, call: ast.Call) -> None:
         name, args = self.dotted(call.func), call.args
+        if name not in JITS:
+            values = [*args, *(keyword.value for keyword in call.keywords)]
+            self.handed.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
         if name.startswith("jax.") and args:
             first = self.value(args[0])
             if isinstance(first, FUNCTIONS):
@@ -84,7 +91,8 @@ class Meanings:
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
         unsaid = not keywords.keys() & {"axis_types", None} and len(args) < 3
-        if name == "jax.make_mesh" and unsaid and not self.knows_explicit and ast.Starred not in map(type, args):
+        meant = self.knows_explicit or (self.cuts_by_hand and not self.cuts_by_itself)
+        if name == "jax.make_mesh" and unsaid and not meant and ast.Starred not in map(type, args):
             yield 16, "make_mesh without axis_types", ""
         called = self.value(node.func)
         if isinstance(called, ast.Call) and self.dotted(called.func) == "jax.shard_map" and args:
@@ -179,9 +187,18 @@ class Meanings:
         return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
 
     def _may_have_axis(self, node: ast.AST) -> bool:
-        """Is a function around this one handed to what names axes, or does it speak of such a thing itself?"""
+        """Is a function around this one handed to what may name axes, or does it speak of a map of some kind itself?"""
         around = [one for one in self.program.around(node) if isinstance(one, FUNCTIONS)]
-        return self._under(node, NAMED) or any(function in self.asks_axes for function in around)
+        marked = {self._last(mark) for one in around for mark in getattr(one, "decorator_list", [])}
+        known = marked <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
+        return not known or any(one in self.asks_axes or one in self.handed for one in around)
+
+    def _last(self, mark: ast.expr) -> str:
+        """'jit' of `@jax.jit` and of `@partial(jax.jit, ...)`."""
+        if isinstance(mark, ast.Call):
+            partial = self.dotted(mark.func) == "functools.partial" and mark.args
+            return self._last(mark.args[0] if partial else mark.func)
+        return self.dotted(mark).rpartition(".")[2]
 
     def _under(self, node: ast.AST, wanted: set[str]) -> bool:
         """Does the node stand in a function that one of these is applied to?"""
