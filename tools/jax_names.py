@@ -2,7 +2,7 @@
 
 usage: PYTHON tools/jax_names.py dump > V.json           of the JAX that a Python (3.9 or newer) has
        PYTHON tools/jax_names.py read FOLDER V > V.json  of the sources of a JAX that none can run: names alone
-       python -m tools.jax_names merge V.json...         the record, from one file a version
+       python -m tools.jax_names add V.json...           put versions into the record
 
 A name is there, or warns, or is gone with a message of JAX's own; a name that no version has is not in the record.
 """
@@ -17,8 +17,10 @@ import pkgutil
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
+RECORD = Path(__file__).parent.parent / "utils" / "old" / "names.json"
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 LEFT = re.compile(r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b")  # generated, or not for users
 UNSIGNED = re.compile(r"jax\.(core|interpreters|lib|extend|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
@@ -154,9 +156,9 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", version))
 
 
-def merge(paths: list[str]) -> dict:
+def merge(dumps: list[dict]) -> dict:
     """One record of many: names by module and by the versions that have them, written as spans of their positions."""
-    dumps = sorted((json.loads(Path(path).read_text()) for path in paths), key=lambda one: numbers(one["version"]))
+    dumps = sorted(dumps, key=lambda one: numbers(one["version"]))
     versions = [one["version"] for one in dumps]
     signed = [i for i, v in enumerate(versions) if numbers(v) >= SIGNED_FROM]
     record = {"versions": versions, "modules": {}, "options": spans([set(one["options"]) for one in dumps])}
@@ -179,6 +181,35 @@ def merge(paths: list[str]) -> dict:
     return record
 
 
+def apart(record: dict) -> list[dict]:
+    """The record as `dump` gave its parts: merged again, they are the same record."""
+    found = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
+    for i, words in _each(record["options"]):
+        found[i]["options"] += words
+    for name, entry in record["modules"].items():
+        for i, _ in _each({entry["in"]: ""}):
+            found[i]["modules"][name] = {"names": [], "calls": {}, "warns": {}, "gone": {}}
+        for i, words in _each(entry.get("names", {})):
+            found[i]["modules"][name]["names"] += words
+        for kind in ("warns", "gone"):
+            for i, words in _each(entry.get(kind, {})):
+                found[i]["modules"][name][kind] |= {word: entry["said"][word] for word in words}
+        for i, words in _each(entry.get("calls", {})):
+            calls = (word.removesuffix(")").partition("(") for word in words)
+            found[i]["modules"][name]["calls"] |= {one: text.replace(",", " ") for one, _, text in calls}
+        if entry.get("read"):
+            found[-1]["modules"][name]["read"] = True
+    return found
+
+
+def _each(by_span: dict[str, str]) -> Iterator[tuple[int, list[str]]]:
+    for span, words in by_span.items():
+        for part in span.split(","):
+            first, _, last = part.partition("-")
+            for i in range(int(first), int(last or first) + 1):
+                yield i, words.split()
+
+
 def _words(calls: dict[str, str]) -> set[str]:
     return {f"{name}({text.replace(' ', ',')})" for name, text in calls.items()}
 
@@ -198,18 +229,26 @@ def spans(sets: list[set[str]], positions: list[int] | None = None) -> dict[str,
     return {span: " ".join(words) for span, words in by.items()}
 
 
+def written(record: dict) -> str:
+    """The record as JSON, a line for each module."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in record["modules"].items()]
+    head = json.dumps({"versions": record["versions"], "options": record["options"]})[:-1]
+    return f'{head}, "modules": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
 def main(arguments: list[str]) -> int:
     command, *rest = arguments or [""]
     if command == "dump":
         json.dump(dump(), sys.stdout)
     elif command == "read":
         json.dump(read(Path(rest[0]), rest[1]), sys.stdout)
-    elif command == "merge":
-        record = merge(rest)
-        lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in record["modules"].items()]
-        head = json.dumps({"versions": record["versions"], "options": record["options"]})[:-1]
-        text = f'{head}, "modules": {{\n' + ",\n".join(lines) + "\n}}\n"
-        (Path(__file__).parent.parent / "utils" / "old" / "names.json").write_text(text, encoding="utf-8")
+    elif command == "add" and rest:
+        new = [json.loads(Path(path).read_text(encoding="utf-8")) for path in rest]
+        known = apart(json.loads(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else []
+        fresh = {one["version"] for one in new}
+        RECORD.write_text(
+            written(merge([*(one for one in known if one["version"] not in fresh), *new])), encoding="utf-8"
+        )
     else:
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         return 2

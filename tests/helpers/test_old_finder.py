@@ -12,7 +12,7 @@ import tomllib
 
 import pytest
 
-from tools import notebooks
+from tools import jax_names, notebooks
 from utils.old.find import examine, find, report
 from utils.old.fix import fix, fixed, unified
 from utils.old.forms import PHRASES, ROWS
@@ -445,3 +445,21 @@ def test_the_page_s_index_has_the_finder_s_words():
                     for line in index.source.splitlines()
                     if f"[{row}](#Row" in line
                 ), part
+
+
+def test_the_record_is_made_of_its_versions():
+    """So that a new JAX is put in without those that were recorded before."""
+    text = jax_names.RECORD.read_text(encoding="utf-8")
+    assert jax_names.written(jax_names.merge(jax_names.apart(json.loads(text)))) == text
+    assert len(text) < 300_000
+
+
+def test_what_is_recorded_of_a_module(tmp_path):
+    source = "import os\nfrom jax import lax\nfrom typing import Any\nfrom . import own\n_hidden = 1\nx, y = 1, 2\ntry:\n    def f(): ...\nexcept ImportError:\n    g = 1\nclass C: ...\n"
+    path = tmp_path / "m.py"
+    path.write_text(source)
+    assert jax_names.read_names(path) == ["C", "f", "g", "lax", "own", "x", "y"]
+    assert jax_names.signature(lambda a, /, b, *, c=1: 0) == "2 b c"
+    assert jax_names.signature(lambda *a, b=1: 0) == "* b"
+    assert jax_names.signature(lambda *a, **b: 0) is None and jax_names.signature(3) is None
+    assert jax_names.spans([{"a", "b"}, {"a"}, {"b"}, {"a"}, {"a"}]) == {"0-1,3-4": "a", "0,2": "b"}
