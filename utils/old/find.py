@@ -8,27 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.old.forms import ROWS
 from utils.old.meanings import Meanings
 from utils.old.moved import BEYOND, KEYWORDS, MOVED, moved
 from utils.old.program import Program
-from utils.old.read import Text, Unreadable, parse, read
+from utils.old.read import Unreadable, parse, read
 from utils.old.record import Fate, Record
 
 SEVERITIES = ("gone", "warns", "means something else", "could be better")
 SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Finding:
     """One use of an old form."""
 
     line: int  # of the program
     row: int | None  # of appendix 90; None where it has no row for this
-    severity: str = field(default="gone", compare=True)
-    name: str = ""  # what is old, spelled in full: 'jax.tree_map'
-    new: str = ""  # what to write instead, or why it is gone
-    node: ast.AST | None = field(default=None, compare=False, hash=False, repr=False)
+    severity: str  # one of SEVERITIES
+    name: str  # what is old, spelled in full: 'jax.tree_map'
+    new: str  # what to write instead, or why it is gone
+    node: ast.AST = field(compare=False, repr=False)
 
 
 class NotPython(Unreadable):
@@ -54,12 +53,10 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
 def findings(program: Program, source: str) -> list[Finding]:
     """As `find`, of a program that is parsed already; the findings' nodes are its own."""
     lines = source.split("\n")
-    found = {}
-    for one in [*_Names(program).findings(), *Meanings(program).findings()]:
-        one = one if isinstance(one, Finding) else Finding(*one)
-        last = getattr(one.node, "end_lineno", one.line) or one.line
-        near = lines[one.line - 1 : max(one.line, last if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else 0)]
-        if not any(SILENCED.search(line) for line in near):
+    found: dict[tuple, Finding] = {}
+    for one in [*_Names(program).findings(), *(Finding(*told) for told in Meanings(program).findings())]:
+        last = one.node.end_lineno if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else one.line
+        if not any(SILENCED.search(line) for line in lines[one.line - 1 : last]):
             found.setdefault((one.line, one.row, one.name), one)
     return sorted(found.values(), key=lambda one: (one.line, one.row or 0, one.name))
 
@@ -203,13 +200,9 @@ def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, 
 def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
     """The findings of a file, each with its place and the line's text; and notes on what of it could not be read."""
     texts, notes = read(path)
-    rows = [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one)
-            for text in texts for one in _of_text(text, path, target)]  # fmt: skip
+    rows = [
+        (text.places[one.line - 1], text.lines[one.line - 1].strip(), one)
+        for text in texts
+        for one in find(text.source, str(path), target)
+    ]
     return rows, notes
-
-
-def _of_text(text: Text, path: Path, target: str | None) -> list[Finding]:
-    return find(text.source, str(path), target)
-
-
-__all__ = ["ROWS", "SEVERITIES", "Finding", "NotPython", "advice", "examine", "find", "report"]
