@@ -14,8 +14,9 @@ import pytest
 
 from tools import jax_names, notebooks
 from utils.old.find import examine, find, report
-from utils.old.fix import fix, fixed, unified
+from utils.old.fix import fix
 from utils.old.forms import PHRASES, ROWS
+from utils.old.mend import fixed, unified
 from utils.old.message import answer
 from utils.old.moved import MOVED, PLAIN
 from utils.old.read import files

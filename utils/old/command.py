@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from utils.old.find import SEVERITIES, Finding, examine
-from utils.old.fix import fixed, unified
+from utils.old.mend import fixed, unified
 from utils.old.message import answer
 from utils.old.read import Unreadable, files
 from utils.old.record import Record

@@ -7,16 +7,13 @@ the lines, stays letter for letter. What is not certain is left, and said.
 from __future__ import annotations
 
 import ast
-import difflib
-import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-from utils.old.find import Finding, advice, find, findings
+from utils.old.find import Finding, advice, findings
 from utils.old.moved import KEYWORDS, MOVED, PLAIN
 from utils.old.program import Program
-from utils.old.read import Unreadable, parse, parses, plain, read
+from utils.old.read import parse, parses
 from utils.old.record import Fate, Record
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
@@ -32,92 +29,6 @@ class Edit:
     start: int
     end: int
     new: str
-
-
-def fixed(path: Path, target: str | None = None) -> tuple[str, list[str]]:
-    """The text of a file with the certain changes made, and what was left ('line 3: name -> new form').
-
-    Of a notebook, each cell's source is changed and the rest of its JSON kept; cells with magics are left. Raises
-    Unreadable, as `read`.
-    """
-    raw = path.read_bytes().decode("utf-8", errors="strict") if _is_utf8(path) else None
-    if raw is None:
-        return "", ["it is not UTF-8, so nothing was changed"]
-    if path.suffix == ".py":
-        read(path)  # raises Unreadable
-        if "\r" in raw or raw.startswith("\ufeff"):
-            return raw, ["it has a byte order mark or lines that end in \\r, so nothing was changed"]
-        return _whole(raw, target)
-    if path.suffix == ".ipynb":
-        return _notebook(raw, path, target)
-    return raw, ["only Python files and notebooks are changed"]
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return True
-
-
-def unified(path: Path, new: str) -> str:
-    """The change of a file as a unified diff; '' where there is none."""
-    old = path.read_bytes().decode("utf-8", errors="replace")
-    if not new or old == new:
-        return ""
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(path), str(path))
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _whole(source: str, target: str | None) -> tuple[str, list[str]]:
-    new = fix(source, target)
-    return new, [
-        f"line {one.line}: {one.name} -> {one.new}"
-        for one in find(new, target=target)
-        if one.severity != "could be better"
-    ]
-
-
-def _notebook(raw: str, path: Path, target: str | None) -> tuple[str, list[str]]:
-    """Cells that are plain Python are joined, changed together, and cut apart again at marks."""
-    try:
-        whole = json.loads(raw)
-        cells = [cell for cell in whole["cells"] if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise Unreadable(f"{path}: not a notebook that can be changed: {error}") from error
-    sources = ["".join(cell["source"]) for cell in cells]
-    usable = [i for i, source in enumerate(sources) if plain(source) == (source.split("\n"), False) and parses(source)]
-    mark = "# --- the end of a cell: {} ---\n"
-    joined = "".join(f"{sources[i]}\n{mark.format(i)}" for i in usable)
-    new, _ = _whole(joined, target)
-    text = raw
-    for i in usable:
-        mine, new = new.split(f"\n{mark.format(i)}", 1)
-        if mine != sources[i]:
-            text = _replace_source(text, cells[i]["source"], mine)
-    json.loads(text)
-    return text, []
-
-
-def _replace_source(text: str, old: str | list[str], new: str) -> str:
-    """Change a cell's source in the JSON's own text, so that nothing else of the file changes."""
-    if isinstance(old, str):
-        return text.replace(json.dumps(old, ensure_ascii=False), json.dumps(new, ensure_ascii=False), 1)
-    lines = new.splitlines(True)
-    for ascii_only in (False, True):
-        parts = [json.dumps(line, ensure_ascii=ascii_only) for line in old]
-        found = re.search(r",\s*".join(map(re.escape, parts)), text)
-        if found:
-            gap = re.search(r",(\s*)$", text[: found.start()][-80:].rsplit('"', 1)[-1])
-            space = re.search(r"\n\s*", found[0])
-            between = "," + (space[0] if space else gap[1] if gap else " ")
-            return (
-                text[: found.start()]
-                + between.join(json.dumps(line, ensure_ascii=ascii_only) for line in lines)
-                + text[found.end() :]
-            )
-    return text
 
 
 def fix(source: str, target: str | None = None) -> str:
