@@ -73,6 +73,9 @@ def test_it_finds_by_any_way(code, name):
         "if jax.__version_info__ < (0, 4, 26):\n    jax.tree_map(id, 1)",
         "if Version(jax.__version__) < Version('0.4.26'):\n    jax.tree_map(id, 1)",
         "OLD = jax.__version__.split('.') < ['0', '4']\nif OLD:\n    jax.tree_map(id, 1)",
+        "def f(x):\n    import jax\n    if hasattr(jax, 'tree'):\n        return jax.tree.map(id, x)\n    return jax.tree_map(id, x)",
+        "def f(x):\n    if module_version('jax') < (0, 4):\n        return jax.tree_map(id, x)\n    return jax.tree.map(id, x)",
+        "try:\n    m = jax.make_mesh(axis_sizes=(8,))\nexcept TypeError:\n    m = jax.make_mesh(axis_shapes=(8,))",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from jax.random import KeyArray",
         "jax.tree_map(id, 1)  # noqa: old-jax",
         "def f(jax):\n    return jax.tree_map",
@@ -94,6 +97,8 @@ def test_it_respects_guards_and_scopes(code):
         "if jax.__version__ >= '0.4.26':\n    pass\nelse:\n    jax.tree_map(id, 1)",  # as texts, '0.12' comes before
         "try:\n    jax.tree_map(id, 1)\nexcept ValueError:\n    pass",
         "if not hasattr(jax, 'tree_map'):\n    jax.tree_map(id, 1)",
+        "def f(x):\n    if not hasattr(jax, 'tree'):\n        return x\n    return jax.tree_map(id, x)",
+        "def f(x):\n    if x:\n        return x\n    return jax.tree_map(id, x)",
         "try:\n    pass\nfinally:\n    jax.tree_map(id, 1)",
         "jax.tree_map(id, 1)  # noqa: E501",
     ],

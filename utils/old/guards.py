@@ -19,6 +19,7 @@ CATCH_ALL = {
     "TypeError",
     "",
 }  # a guard only around little
+LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
@@ -54,17 +55,32 @@ class Guards:
         return {"body": not said, "orelse": said}
 
     def _all_there(self, node: ast.Try) -> bool:
-        """Is the body of a `try` imports, all of which the version has? Then its handlers do not run."""
-        fate, found = self.program.record.fate, []
-        for one in node.body:
+        """Does the body of a `try` use JAX, and only what the version has? Then its handlers do not run."""
+        fate, dotted, found = self.program.record.fate, self.program.dotted, []
+        for one in (inner for statement in node.body for inner in ast.walk(statement)):
+            self._place(one, node)
             if isinstance(one, ast.Import):
                 found += [fate(alias.name, as_module=True).state for alias in one.names]
             elif isinstance(one, ast.ImportFrom) and one.module:
                 found += [fate(f"{one.module}.{alias.name}").state for alias in one.names]
                 found.append(fate(one.module, as_module=True).state)
-            elif not isinstance(one, (ast.Assign, ast.Expr)):
-                return False
-        return bool(found) and all(state in ("works", "warns") for state in found)
+            elif isinstance(one, ast.Attribute):
+                found.append(fate(dotted(one)).state)
+            elif isinstance(one, ast.Call) and (call := self.program.record.call(dotted(one.func))):
+                strange = {keyword.arg for keyword in one.keywords} - call.keywords - {None}
+                found.append("gone" if strange and not call.any_keyword else "works")
+        return "gone" not in found and ("works" in found or "warns" in found)
+
+    def ends(self, node: ast.AST) -> bool:
+        """Is what follows an `if` in its block never run, or guarded by it: `if hasattr(...): return ...`?"""
+        if not isinstance(node, ast.If):
+            return False
+        silent = self.silenced(node)
+        leaves = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
+        asks = silent.get("body", False) and silent.get("orelse", False)
+        return (leaves[0] and (asks or bool(silent.get("orelse")))) or (
+            leaves[1] and (asks or bool(silent.get("body")))
+        )
 
     @staticmethod
     def _asks_types(test: ast.expr) -> bool:
@@ -79,8 +95,11 @@ class Guards:
                 value = self.program.value(node) if isinstance(node, ast.Name) else node
                 if value is not node and isinstance(value, ast.expr) and depth and self._asks_version(value, depth - 1):
                     return True
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hasattr":
-                return True
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+                if called == "hasattr" or ("version" in called and "jax" in texts):
+                    return True
         return False
 
     def _place(self, node: ast.AST, test: ast.expr) -> None:

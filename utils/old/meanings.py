@@ -47,7 +47,10 @@ class Meanings:
 
     def _apply(self, call: ast.Call) -> None:
         name, args = self.dotted(call.func), call.args
-        if name not in JITS:
+        inside = any(
+            isinstance(above, FUNCTIONS) for above in self.program.around(call)
+        )  # of what may be mapped itself
+        if name not in JITS or inside:
             values = [*args, *(keyword.value for keyword in call.keywords)]
             self.handed.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
         if name.startswith("jax.") and args:

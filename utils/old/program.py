@@ -67,9 +67,10 @@ class Program:
         self._known = {}
 
     def _walk(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
-        stack = [(node, scope, quiet, False)]
+        stack = [(node, scope, quiet, False, [False])]
         while stack:
-            node, scope, quiet, note = stack.pop()
+            node, scope, quiet, note, block = stack.pop()
+            quiet = quiet or block[0]  # after `if hasattr(...): return`, what follows in the block is silent
             self.scopes[node] = scope
             self.nodes.append(node)
             if quiet:
@@ -82,16 +83,18 @@ class Program:
             if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS, ast.ClassDef)):
                 inner = Scope(node, scope)
             silent = self.guards.silenced(node) if isinstance(node, (ast.Try, ast.If, ast.IfExp)) else {}
+            block[0] = block[0] or self.guards.ends(node)
             children = []
             for field, value in ast.iter_fields(node):
                 outside = field in ("decorator_list", "returns", "bases", "keywords") and inner is not scope
                 lazy = note or (self._lazy and field in ("annotation", "returns"))
+                hushed, below = quiet or silent.get(field, False), [False]
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):
                         self.parents[child] = node
-                        children.append((child, scope if outside else inner, quiet or silent.get(field, False), lazy))
+                        children.append((child, scope if outside else inner, hushed, lazy, below))
             if isinstance(node, ast.Try) and silent.get("handlers"):
-                children = [(c, s, q or isinstance(c, ast.ExceptHandler), n) for c, s, q, n in children]
+                children = [(c, s, q or isinstance(c, ast.ExceptHandler), n, b) for c, s, q, n, b in children]
             stack += reversed(children)
 
     def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
