@@ -91,7 +91,10 @@ ROWS = {
         (Form("make_mesh without axis_types", gone="0.9.0", name="jax.make_mesh"),),
         silent=True,
     ),
-    17: Row("jax.sharding.reshard first, unless it lies so", (Form("in_specs that reshard", gone="0.9.1"),)),
+    17: Row(
+        "jax.sharding.reshard first, unless it lies so",
+        (Form("in_specs that reshard", gone="0.9.1", name="jax.sharding.AxisType"),),
+    ),
     18: Row(
         "one mesh of two axes; NamedSharding",
         (

@@ -126,7 +126,7 @@ class Record:
         """The first and the last recorded version, of all, that have a dotted name; two empty texts where none has."""
         module, _, name = dotted.rpartition(".")
         at = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
-        at = at or (_positions(self._modules[dotted]["in"]) if self.had_module(dotted) else ())
+        at = {*at, *(_positions(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
         return (self.versions[min(at)], self.versions[max(at)]) if at else ("", "")
 
     @cached_property
