@@ -63,6 +63,7 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lax.pvary": ("jax.lax.pcast(x, 'i', to='varying')", 14),
     "jax.sharding.PmapSharding": ("jax.sharding.NamedSharding(mesh, spec)", 18),
     "jax.soft_pmap": ("jax.shard_map over the devices, jax.vmap inside", 18),
+    "jax.core.axis_frame": ("jax.lax.axis_size(name), jax.lax.axis_index(name)", BEYOND),
     "jax.lax.pdot": (AXES, BEYOND),
     "jax.config": ("from jax import config", BEYOND),
     "jax.config.config": ("jax.config", BEYOND),
