@@ -61,7 +61,9 @@ ROWS = {
     ),
     7: Row("jax.tree.map, jax.tree.leaves", (Form("jax.tree_map", "0.4.26", "0.6.0", name="jax.tree_map"),)),
     8: Row("nothing", (Form("setup_tpu()", gone=EARLIER),)),
-    9: Row("jax.default_backend()", (Form("jax.lib.xla_bridge", EARLIER, "0.8.0", name="jax.lib.xla_bridge"),)),
+    9: Row(
+        "jax.default_backend()", (Form("jax.lib.xla_bridge", EARLIER, "0.8.0", name="jax.lib.xla_bridge.get_backend"),)
+    ),
     10: Row(
         "jax.jit; with_sharding_constraint is in jax.lax", (Form("pjit", "0.8.0", name="jax.experimental.pjit.pjit"),)
     ),
