@@ -81,7 +81,7 @@ OLD = {  # the text of a form in ROWS: code that uses it, as articles have it
     "jax.random.KeyArray": "jax.random.KeyArray",
     "jax.linear_util": "from jax import linear_util as lu",
     "jax.xla_computation": "jax.xla_computation(lambda v: v)(x)",
-    "jax.experimental.host_callback": "from jax.experimental import host_callback as hcb",
+    "jax.experimental.host_callback": "import jax.experimental.host_callback as hcb",
     "jax.core.Primitive": "jax.core.Primitive('mine')",
     "P(...) == tuple": "assert P('i', None) == ('i', None)",
 }
