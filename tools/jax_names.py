@@ -46,7 +46,7 @@ def dump() -> dict:
         found[name] = of_module(module)
         above, _, last = name.rpartition(".")
         for warning in heard:
-            if issubclass(warning.category, DeprecationWarning) and name in str(warning.message):
+            if name in str(warning.message) and "deprecated" in str(warning.message):  # of any category
                 found[above].setdefault("warns", {})[last] = str(warning.message)
     options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
     return {"version": jax.__version__, "modules": found, "options": sorted(options)}

@@ -116,7 +116,9 @@ def try_old(code: str) -> tuple[str, str]:
         except Exception as error:
             return "gone", f"{type(error).__name__}: {error}"
     said = [
-        str(w.message) for w in heard if issubclass(w.category, DeprecationWarning) and "deprecated" in str(w.message)
+        str(w.message)
+        for w in heard
+        if issubclass(w.category, (DeprecationWarning, UserWarning)) and "deprecated" in str(w.message)
     ]
     return ("warns", said[0]) if said else ("works", "")
 
