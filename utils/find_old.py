@@ -1,8 +1,6 @@
 """List the lines of programs and notebooks that use an old form of JAX: `python -m utils.find_old FILE...`."""
 
-import sys
-
-from utils.old.find import main
+from utils.old.command import main
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

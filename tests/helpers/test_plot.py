@@ -279,3 +279,12 @@ def test_rings_close_where_the_ends_are_neighbours():
         rings({})
     with pytest.raises(ValueError, match=r"the places of 'a' have shape \(4, 2\), not \(along the axis, lines, 2\)"):
         rings({"a": ring[:, 0]})
+
+
+def test_bars_that_begin_elsewhere():
+    shown = plot.bars({"a": [1, 2], "b": [3, 0]}, ["x", "y"], xlabel="", stacked=True, begin=[4, 5], told="words")
+    bars = [[(bar.get_x(), bar.get_width()) for bar in part] for part in shown.figure.axes[0].containers]
+    assert bars == [[(4, 1), (5, 2)], [(5, 3), (7, 0)]]
+    for wrong in ({"stacked": True}, {"told": "words"}):
+        with pytest.raises(ValueError, match="told in your own words"):
+            plot.bars({"a": [1]}, ["x"], xlabel="", begin=[1], **wrong)

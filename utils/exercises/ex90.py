@@ -15,6 +15,8 @@ from utils.mesh import make_mesh
 MESSAGES = {  # row: what the reader may have confused it with
     11: {10: "pjit became jit; check_rep is an argument of shard_map.", 13: "that is the argument of make_mesh."},
     16: {
+        13: "that message names an argument. Here nothing is misspelled: the axes of the mesh are of another kind.",
+        23: "that one speaks of a constraint. Here is a product, and no constraint.",
         4: "reshard is a tool, not the cause. Why did the same product run on an older JAX?",
         17: "that message speaks of in_specs. This one comes from a product, on axes that nobody called explicit.",
     },
@@ -49,26 +51,41 @@ def rows_of_messages():
 
 
 def _judge_normalised(answer):
+    for shape in ((4,), (2, 3)):
+        _judge_one(answer, shape)
+
+
+def _judge_one(answer, shape):
     mesh = make_mesh((8,), ("i",), axis_types=(AxisType.Auto,))
-    parts = list(np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32))
+    parts = list(np.random.default_rng(0).normal(size=(8, *shape)).astype(np.float32))
     stacked = np.stack(parts)
     with mock.patch.object(jax, "pmap", wraps=jax.pmap) as pmap:
         got = answer(parts, mesh)
     if pmap.called:
         raise Wrong("You call jax.pmap. Today's form is jax.shard_map over the mesh, or jit of the whole array.")
-    if getattr(got, "shape", None) == (8, 4):
-        if np.allclose(got, stacked / stacked.max(axis=1, keepdims=True), rtol=1e-4):
+    if getattr(got, "shape", None) == stacked.shape:
+        each = stacked.reshape(8, -1).max(axis=1)
+        over = each.reshape(8, *[1] * len(shape))
+        if np.allclose(got, stacked / over, rtol=1e-4):
             raise Wrong("Each part is divided by its own largest value; the largest of all eight is asked: a pmax.")
         if np.allclose(got, stacked / stacked.max(axis=0), rtol=1e-4):
             raise Wrong("You divide by the largest of each column; one number, the largest of all, is asked.")
-        if np.allclose(got, stacked / stacked.max(axis=1).sum(), rtol=1e-4):
+        if np.allclose(got, stacked / each.sum(), rtol=1e-4):
             raise Wrong("You divide by the sum of the eight maxima: that is a psum. A pmax is asked.")
+        if np.allclose(got, stacked / each.mean(), rtol=1e-4):
+            raise Wrong("You divide by the mean of the eight maxima: that is a pmean. A pmax is asked.")
         if np.allclose(got, stacked / np.abs(stacked).max(), rtol=1e-4):
             raise Wrong("You divide by the largest absolute value; the old code took the largest value.")
-    want = jax.device_put(stacked / stacked.max(), NamedSharding(mesh, P("i")))
-    if isinstance(got, jax.Array) and got.shape == (32,):
+    if isinstance(got, jax.Array) and got.shape == (8, stacked[0].size) != stacked.shape:
         raise Wrong(
-            "Your result has shape (32,): the parts are joined end to end (or you took `part[0]` inside). The old code stacked them, (8, 4)."
+            f"Your result has shape {got.shape}: each part is flattened. The parts have shape {shape} here; keep it."
+        )
+    if AxisType.Explicit in getattr(getattr(getattr(got, "sharding", None), "mesh", None), "axis_types", ()):
+        raise Wrong("Your result lies on a mesh of your own, with explicit axes. Use the mesh that you are given.")
+    want = jax.device_put(stacked / stacked.max(), NamedSharding(mesh, P("i")))
+    if isinstance(got, jax.Array) and got.shape == (8 * shape[0], *shape[1:]):
+        raise Wrong(
+            f"Your result has shape {got.shape}: the parts are joined end to end (or you took `part[0]` inside). The old code stacked them, {stacked.shape}."
         )
     same(got, want)
 
@@ -85,39 +102,57 @@ def normalised(parts, mesh):
     )(stacked)
 
 
+def _make_mesh_of(sizes, kind):
+    """jax.make_mesh as another release has it: the name of its first argument, and the kind of axes if none is said."""
+    real, other = jax.make_mesh, {"axis_shapes": "axis_sizes", "axis_sizes": "axis_shapes"}[sizes]
+
+    def make_mesh(*args, **said):
+        if other in said:
+            raise TypeError(f"make_mesh() got an unexpected keyword argument '{other}'")
+        args = (said.pop(sizes), *args) if sizes in said else args
+        if len(args) < 3 and "axis_types" not in said:
+            said["axis_types"] = (kind,) * len(args[0])
+        return real(*args, **said)
+
+    return make_mesh
+
+
 def _judge_grid_of(answer):
     devices = list(make_mesh((8,), ("i",)).devices)[::-1]
-    with mock.patch.object(jax, "make_mesh", wraps=jax.make_mesh) as made:
-        try:
-            got = answer(devices)
-        except Wrong as wrong:
-            if "unexpected keyword argument 'devices'" in str(wrong):
-                raise Wrong(f"{wrong}. That is the course's make_mesh; jax.make_mesh is asked for.") from wrong
-            if "axis_s" in str(wrong):
+    try:
+        _judge_grid(answer(devices), devices)
+    except Wrong as wrong:
+        if "unexpected keyword argument 'devices'" in str(wrong):
+            raise Wrong(f"{wrong}. That is the course's make_mesh; jax.make_mesh is asked for.") from wrong
+        if "axis_s" in str(wrong):
+            raise Wrong(f"{wrong} The name of that argument changed in 0.11.2: give the sizes by position.") from wrong
+        raise
+    for sizes, kind in (("axis_shapes", AxisType.Auto), ("axis_sizes", AxisType.Explicit)):
+        with mock.patch.object(jax, "make_mesh", _make_mesh_of(sizes, kind)):
+            try:
+                got = answer(devices)
+            except Wrong as wrong:
                 raise Wrong(
-                    f"{wrong} The name of that argument changed in 0.11.2: give the sizes by position."
+                    "It runs here, but the name of the argument for the sizes changed in 0.11.2: give them by position."
                 ) from wrong
-            raise
+            if set(got.axis_types) != {AxisType.Auto}:
+                raise Wrong(
+                    f"You leave axis_types out. Here that gives {got.axis_types[0]}; before 0.9.0 it gave Auto, since then Explicit. Say it."
+                )
+
+
+def _judge_grid(got, devices):
     if not isinstance(got, Mesh):
         raise Wrong(f"You return a {type(got).__name__}, {got!r}; expected a Mesh.")
-    if not made.called:
-        raise Wrong("The check did not see you call jax.make_mesh. Write it so, with the dot, not under another name.")
-    call = made.call_args
     if got.axis_names != ("data", "model") or got.devices.shape != (4, 2):
         sizes = ", ".join(f"{name!r}: {size}" for name, size in got.shape.items())
         raise Wrong(f"Your mesh is {{{sizes}}}; expected 'data' of 4 and 'model' of 2.")
-    if {"axis_shapes", "axis_sizes"} & set(call.kwargs):
-        raise Wrong(
-            "It runs here, but the name of the argument for the sizes changed in 0.11.2: give them by position."
-        )
-    if "axis_types" not in call.kwargs and len(call.args) < 3:
-        raise Wrong(
-            f"You leave axis_types out. Here that gives {got.axis_types[0]}; before 0.9.0 it gave Auto, since then Explicit. Say it."
-        )
     if set(got.axis_types) != {AxisType.Auto}:
-        raise Wrong(f"Your axes are {', '.join(map(str, got.axis_types))}; expected Auto on both.")
-    if set(got.devices.flat) != set(devices) or "devices" not in call.kwargs:
-        raise Wrong("Hand the eight devices over, devices=devices: a machine may have others, and take those.")
+        raise Wrong(
+            f"Your axes are {', '.join(map(str, got.axis_types))}; expected Auto on both. Where axis_types is left out, releases before 0.9.0 take Auto, later ones Explicit: You leave axis_types out, or say another kind."
+        )
+    if set(got.devices.flat) != set(devices) or list(got.devices.flat) == devices[::-1]:
+        raise Wrong("Hand the eight devices over, in their order: a machine may have others, and take those.")
     spell(NamedSharding(got, P("data", "model")))
 
 

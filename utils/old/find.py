@@ -1,288 +1,208 @@
-"""Find old forms of parallel JAX in a program: which lines use one, and which row of appendix 90 has the new form.
-
-usage: python -m utils.find_old FILE...     (Python files and notebooks)
-"""
+"""Find old JAX in a program: what is gone, warns, or means something else, and what to write instead."""
 
 from __future__ import annotations
 
 import ast
-import json
-import sys
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.old.forms import ROWS
+from utils.old.meanings import Meanings
+from utils.old.moved import BEYOND, KEYWORDS, MOVED, moved
+from utils.old.program import Program
+from utils.old.read import Unreadable, parse, read
+from utils.old.record import Fate, Record
 
-NAMES = {
-    "jax.numpy.random": 1,
-    "jax.experimental.maps": 2,
-    "jax.experimental.PartitionSpec": 2,
-    "jax.sharding.PositionalSharding": 3,
-    "jax.experimental.pjit": 10,
-    "jax.experimental.shard_map": 11,
-    "jax.sharding.use_mesh": 12,
-    "jax.lax.pvary": 14,
-    "jax.experimental.shard": 4,
-    "jax.sharding.PmapSharding": 18,
-    "jax.device_put_sharded": 5,
-    "jax.device_put_replicated": 5,
-    **{f"jax.tree_{name}": 7 for name in ("map", "multimap", "leaves", "flatten", "unflatten", "structure", "reduce")},
-    "jax.tools.colab_tpu": 8,
-    "jax.lib.xla_bridge": 9,
-}
-PJITS = {"jax.jit", "jax.experimental.pjit.pjit"}
-SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
-KEYWORDS = {
-    **{(name, keyword): 11 for name in SHARD_MAPS for keyword in ("check_rep", "auto")},
-    ("jax.make_mesh", "axis_shapes"): 13,
-    **{(name, f"{way}_axis_resources"): 10 for name in PJITS for way in ("in", "out")},
-    ("jax.jit", "backend"): 15,
-    ("jax.jit", "device"): 15,
-}
-RESHARDS = {"jax.reshard", "jax.sharding.reshard"}
-MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh"}
-COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
+SEVERITIES = ("gone", "warns", "means something else", "could be better")
+SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Finding:
-    line: int  # of the file, or of all code cells of the notebook one after the other
-    row: int
+    """One use of an old form."""
+
+    line: int  # of the program
+    row: int | None  # of appendix 90; None where it has no row for this
+    severity: str  # one of SEVERITIES
+    name: str  # what is old, spelled in full: 'jax.tree_map'
+    new: str  # what to write instead, or why it is gone
+    node: ast.AST = field(compare=False, repr=False)
 
 
-class NotPython(Exception):
-    """A file or a cell that does not parse; the message names the line."""
+class NotPython(Unreadable):
+    """A program that does not parse; the message names the line."""
 
 
-def find(source: str, name: str = "source") -> list[Finding]:
-    """The lines of a Python program that use an old form. Raises NotPython, which names the line."""
+def find(source: str, name: str = "source", target: str | None = None) -> list[Finding]:
+    """The old forms of a Python program, by line, for a version of JAX (the newest that is recorded).
+
+    Raises NotPython, which names the line; ValueError where nothing is recorded of the target.
+    """
     try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        raise NotPython(f"{name}, line {error.lineno}: not Python: {error.msg}") from error
-    return sorted(set(_Program(tree).findings()))
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
+    record = Record(target)
+    if "jax" not in source and "flax" not in source and ".sharding" not in source:
+        return []
+    return findings(Program(tree, record), source)
 
 
-class _Program:
-    """A parsed program: what its names stand for, and who calls whom."""
+def findings(program: Program, source: str) -> list[Finding]:
+    """As `find`, of a program that is parsed already; the findings' nodes are its own."""
+    lines = source.split("\n")
+    found: dict[tuple, Finding] = {}
+    for one in [*_Names(program).findings(), *(Finding(*told) for told in Meanings(program).findings())]:
+        last = one.node.end_lineno if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else one.line
+        if not any(SILENCED.search(line) for line in lines[one.line - 1 : last]):
+            found.setdefault((one.line, one.row, one.name), one)
+    return sorted(found.values(), key=lambda one: (one.line, one.row or 0, one.name))
 
-    def __init__(self, tree: ast.Module) -> None:
-        self.tree = tree
-        self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        self.modules: dict[str, str] = {}  # a name in the program: what it was imported as
-        self.values: dict[str, ast.expr] = {}  # a name: the expression last assigned to it
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    self.modules[alias.asname or alias.name.split(".")[0]] = (
-                        alias.name if alias.asname else alias.name.split(".")[0]
-                    )
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                for alias in node.names:
-                    self.modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.values[node.targets[0].id] = node.value
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-                whole = node.value.value if isinstance(node.value, ast.Subscript) else node.value
-                for i, name in enumerate(node.targets[0].elts):
-                    if isinstance(name, ast.Name):
-                        self.values[name.id] = ast.Subscript(whole, ast.Constant(i))
 
-    def dotted(self, node: ast.AST) -> str:
-        """'jax.numpy.random' for `jnp.random`; '' for what is no imported name."""
-        if isinstance(node, ast.Attribute):
-            before = self.dotted(node.value)
-            return f"{before}.{node.attr}" if before else ""
-        return self.modules.get(node.id, "") if isinstance(node, ast.Name) else ""
+class _Names:
+    """What the record says of each import, dotted name, keyword and option of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.record = program, program.record
 
     def findings(self) -> Iterator[Finding]:
-        for node in ast.walk(self.tree):
-            for row in self._rows(node):
-                yield Finding(node.lineno, row)
+        for node in self.program.nodes:
+            if node not in self.program.quiet:
+                yield from self._of(node)
+        yield from self._stars()
 
-    def _rows(self, node: ast.AST) -> Iterator[int]:
+    def _of(self, node: ast.AST) -> Iterator[Finding]:
         if isinstance(node, ast.Import):
-            yield from (row for alias in node.names for row in _named(alias.name))
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (row for alias in node.names for row in _named(f"{node.module}.{alias.name}"))
+            for alias in node.names:
+                yield from self._named(alias, alias.name, as_module=True)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            whole = self.record.fate(node.module, as_module=True)
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if whole.state == "gone":
+                    yield self._finding(node, Fate("gone", whole.name, whole.said, whole.last, whole.first), full)
+                elif alias.name != "*":
+                    yield from self._named(node, full)
         elif isinstance(node, ast.Attribute):
-            yield from _named(self.dotted(node))
-            if node.attr in ("device_buffer", "device_buffers"):
-                yield 6
+            above = self.program.parents.get(node)
+            if isinstance(above, ast.Attribute) and self.program.dotted(above):
+                return
+            if isinstance(node.ctx, ast.Load) and not self._root_is_gone(node):
+                yield from self._named(node, self.program.dotted(node))
         elif isinstance(node, ast.Call):
-            yield from self._call(node)
-        elif isinstance(node, ast.With):
-            yield from (12 for item in node.items if self._is_mesh(item.context_expr))
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
-            sides = [node.left, node.comparators[0]]
-            if any(isinstance(side, ast.Tuple) for side in sides) and any(self._is_spec(side) for side in sides):
-                yield 22
+            name = self.program.dotted(node.func)
+            if isinstance(node.func, ast.Name) and node.func.id == "getattr":
+                yield from self._named(node, self.program.dotted(node))
+            elif name in ("importlib.import_module", "__import__") and isinstance(node.args[0], ast.Constant):
+                yield from self._named(node, str(node.args[0].value), as_module=True)
+            yield from self._call(node, name)
 
-    def _call(self, node: ast.Call) -> Iterator[int]:
-        name, args = self.dotted(node.func), node.args
-        if name == "functools.partial" and args:
-            name, args = self.dotted(args[0]), args[1:]
-        keywords = {keyword.arg for keyword in node.keywords}
-        yield from (row for (callee, keyword), row in KEYWORDS.items() if callee == name and keyword in keywords)
-        if name == "jax.make_mesh" and not keywords & {"axis_types", None} and len(args) < 3:
-            yield 16
-        meshes = [keyword.value for keyword in node.keywords if keyword.arg == "mesh"]
-        cuts = name == "jax.shard_map" and "in_specs" in keywords and any(map(self._is_explicit_mesh, meshes))
-        if cuts and not self._mentions(self.tree, RESHARDS):
-            yield 17
-        if name == "jax.pmap" and args and self._is_pmap(args[0]):
-            yield 18
-        method = node.func.attr if isinstance(node.func, ast.Attribute) and not (args or keywords) else ""
-        if method == "device" and self._is_from_jax(node.func.value):
-            yield 6
-        targets = args[1:2] + [keyword.value for keyword in node.keywords if keyword.arg == "device"]
-        platforms = args[:1] + [keyword.value for keyword in node.keywords if keyword.arg == "backend"]
-        if name == "jax.devices" and not self._inside(node, ast.Try):
-            yield from (19 for p in platforms if isinstance(p, ast.Constant) and p.value != "cpu")
-        if name == "jax.device_put" and any(map(self._is_device, targets)) and self._under(node, "jit"):
-            yield 21
-        if name in COLLECTIVES and self._under(node, "jit") and not self._may_have_axis(node):
-            yield 20
+    def _root_is_gone(self, node: ast.AST) -> bool:
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and self.program.is_gone(node)
 
-    def _value(self, node: ast.AST) -> ast.AST:
-        """What a name was assigned; any other expression as it is."""
-        return self.values.get(node.id, node) if isinstance(node, ast.Name) else node
+    def _named(self, node: ast.AST, name: str, as_module: bool = False) -> Iterator[Finding]:
+        if name.startswith("jax."):
+            fate = self.record.fate(name, as_module=as_module)
+            if fate.state in ("gone", "warns"):
+                yield self._finding(node, fate, name)
+        elif name == "flax.optim" or name.startswith(("flax.optim.", "jaxlib.xla_extension.DeviceArray")):
+            new, row = moved(name) or ("", None)
+            yield Finding(node.lineno, row, "gone", name, new, node)
 
-    def _is_from_jax(self, node: ast.AST) -> bool:
-        value = self._value(node)
-        return isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax.")
+    def _finding(self, node: ast.AST, fate: Fate, name: str) -> Finding:
+        old, new, row = advice(self.record, fate, name)
+        severity = "could be better" if node in self.program.annotations else fate.state
+        return Finding(node.lineno, row, severity, old, new, node)
 
-    def _is_mesh(self, node: ast.AST) -> bool:
-        """A mesh by its value; or, where that is not in sight, as a parameter or an attribute is not, by its name."""
-        value = self._value(node)
-        if isinstance(value, (ast.Name, ast.Attribute)):
-            return "jax" in self.modules.values() and getattr(value, "id", getattr(value, "attr", "")) == "mesh"
-        return isinstance(value, ast.Call) and self.dotted(value.func) in MESHES
-
-    def _is_spec(self, node: ast.AST) -> bool:
-        value = self._value(node)
-        if isinstance(value, ast.Call):
-            return self.dotted(value.func) in ("jax.P", "jax.sharding.PartitionSpec")
-        return isinstance(value, ast.Attribute) and value.attr == "spec"
-
-    def _is_pmap(self, node: ast.AST) -> bool:
-        value = self._value(node)
-        return isinstance(value, ast.Call) and self.dotted(value.func) == "jax.pmap"
-
-    def _is_device(self, node: ast.AST) -> bool:
-        value = self._value(node)
-        if not isinstance(value, ast.Subscript):
-            return False
-        many = self._value(value.value)
-        return isinstance(many, ast.Call) and self.dotted(many.func) in ("jax.devices", "jax.local_devices")
-
-    def _is_explicit_mesh(self, node: ast.AST) -> bool:
-        value = self._value(node)
-        if not isinstance(value, ast.Call):
-            return False
-        if self.dotted(value.func) == "jax.make_mesh" and not any(k.arg == "axis_types" for k in value.keywords):
-            return True
-        return any(self.dotted(inner) == "jax.sharding.AxisType.Explicit" for inner in ast.walk(value))
-
-    def _mentions(self, tree: ast.AST, names: set[str]) -> bool:
-        return any(self.dotted(node) in names for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.Attribute)))
-
-    def _may_have_axis(self, node: ast.AST) -> bool:
-        """Does a function around this one, or one that is applied to it, speak of named axes?"""
-        if self._under(node, "shard_map", "pmap", "vmap"):
-            return True
-        while node := self.parents.get(node):
-            if isinstance(node, ast.FunctionDef) and self._mentions(node, SHARD_MAPS | {"jax.pmap"}):
-                return True
-        return False
-
-    def _inside(self, node: ast.AST, kind: type[ast.AST]) -> bool:
-        while node := self.parents.get(node):
-            if isinstance(node, kind):
-                return True
-        return False
-
-    def _under(self, node: ast.AST, *names: str) -> bool:
-        """Does the node stand in a function that one of jax's transformations of these names is applied to?"""
-        wanted = {f"jax.{name}" for name in names} | (SHARD_MAPS if "shard_map" in names else set())
-        while node := self.parents.get(node):
-            if isinstance(node, ast.Lambda) and any(self._applies(call, node, wanted) for call in self._calls()):
-                return True
-            if isinstance(node, ast.FunctionDef):
-                used = {self.dotted(inner) for d in node.decorator_list for inner in ast.walk(d)}
-                if used & wanted or any(self._applies(call, node, wanted) for call in self._calls()):
-                    return True
-        return False
-
-    def _calls(self) -> Iterator[ast.Call]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
-
-    def _applies(self, call: ast.Call, function: ast.AST, wanted: set[str]) -> bool:
-        if self.dotted(call.func) not in wanted or not call.args:
-            return False
-        first = self._value(call.args[0])
-        return first is function or (isinstance(first, ast.Name) and first.id == getattr(function, "name", None))
-
-
-def _named(dotted: str) -> Iterator[int]:
-    yield from (row for old, row in NAMES.items() if dotted == old or dotted.startswith(f"{old}."))
-
-
-def read(path: Path) -> tuple[str, list[str]]:
-    """The Python of a file, and for each of its lines where it stands: 'line 3', or 'cell 2, line 1' of a notebook.
-
-    In a notebook, magics and shell commands do not count; `%%time` and its like do not hide their cell, and a cell in
-    another language is left out. Raises NotPython, which names cell and line.
-    """
-    text = path.read_text(encoding="utf-8")
-    if path.suffix != ".ipynb":
-        return text, [f"line {i}" for i in range(1, text.count("\n") + 2)]
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    lines: list[str] = []
-    places: list[str] = []
-    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-    for number, cell in enumerate(cells, 1):
-        source = "".join(cell["source"])
-        first = source.lstrip().split("\n")[0]
-        if first.startswith("%%"):
-            if first[2:].split(" ")[0] not in ("time", "timeit", "capture", "prun"):
+    def _call(self, node: ast.Call, name: str) -> Iterator[Finding]:
+        args = node.args
+        if name in ("functools.partial", "jax.tree_util.Partial") and args:
+            name, args = self.program.dotted(args[0]), args[1:]
+        if name == "jax.config.update" and args and isinstance(args[0], ast.Constant):
+            fate = self.record.option(str(args[0].value))
+            if fate.state == "gone":
+                yield Finding(
+                    node.lineno, BEYOND, "gone", f"jax.config {fate.name}", f"nothing: gone after {fate.last}", node
+                )
+        if not name.startswith("jax."):
+            return
+        call = self.record.call(name)
+        for keyword in node.keywords:
+            known = KEYWORDS.get((name, keyword.arg or ""))
+            if keyword.arg is None:
                 continue
-            source = source.replace(first, "", 1)
-        blank = source[: len(source) - len(source.lstrip())].count("\n")
-        plain = "\n" * blank + TransformerManager().transform_cell(source)  # which drops the blank lines at the top
-        find(plain, f"{path}, cell {number}")
-        lines += (code := plain.rstrip("\n").split("\n"))
-        places += [f"cell {number}, line {i}" for i in range(1, len(code) + 1)]
-    return "\n".join(lines), places
+            gone = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            warned = (call is not None and keyword.arg in call.warned) or (known is not None and known[1] == 15)
+            if gone or warned:
+                new, row = known or (_instead(name, keyword.arg, call), None)
+                yield Finding(node.lineno, row, "gone" if gone else "warns", f"{name}({keyword.arg}=)", new, node)
+        stars = any(isinstance(arg, ast.Starred) for arg in args)
+        if call is not None and not stars and len(args) > call.places and not self._is_class_or_decorator(name):
+            few = f"at most {int(call.places)} by position; the others by name"
+            yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
+
+    @staticmethod
+    def _is_class_or_decorator(name: str) -> bool:
+        return name in ("jax.custom_jvp", "jax.custom_vjp")
+
+    def _stars(self) -> Iterator[Finding]:
+        """Names that `from jax.x import *` brought once, and does not any more."""
+        bound = {name for scope in set(self.program.scopes.values()) for name in scope.bound}
+        for module in self.program.stars:
+            if not self.record.is_module(module):
+                continue
+            for node in self.program.nodes:
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
+                    fate = self.record.fate(f"{module}.{node.id}")
+                    if fate.state == "gone" and fate.last:
+                        yield self._finding(node, fate, f"{module}.{node.id}")
 
 
-def report(path: str | Path) -> list[tuple[str, str, int, str]]:
-    """Each use of an old form in a file: (place, the line's text, row of appendix 90, new form). Errors as `read`."""
-    source, places = read(Path(path))
-    lines = source.split("\n")
-    return [
-        (places[found.line - 1], lines[found.line - 1].strip(), found.row, ROWS[found.row].new)
-        for found in find(source, str(path))
+def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]:
+    """Which part of a name that is gone or warns is old, what to write for it, and the row of appendix 90: from the
+    rows, else from JAX's own words, else from where JAX has a thing of this name today."""
+    for old in (name, fate.name):
+        if old in MOVED:
+            return old, *MOVED[old]
+    family = moved(name)
+    row = family[1] if family else BEYOND if fate.last else None
+    use = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.said)
+    new = use[1].replace("jnp.", "jax.numpy.") if use else ""
+    if record.fate(new).state != "works" or new == fate.name:
+        new = ""
+    if not new and fate.last and not fate.said and (there := record.elsewhere(name)):
+        return name, there, row
+    if new or family:
+        return fate.name, new or family[0], row
+    if fate.first:
+        return fate.name, f"it comes only in {fate.first}", None
+    return fate.name, fate.said[:120] or (f"gone after {fate.last}" if fate.last else "no recorded JAX has it"), row
+
+
+def _instead(name: str, keyword: str, call) -> str:
+    if call is None or keyword in call.keywords:
+        return "JAX warns of this argument"
+    return f"no such argument; there is {', '.join(sorted(call.keywords)[:8]) or 'none by name'}"
+
+
+def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, int | None, str]]:
+    """Each use of an old form in a file: (place, the line's text, row of appendix 90, new form).
+
+    Raises Unreadable where nothing of the file could be read.
+    """
+    return [(place, code, one.row, one.new) for place, code, one in examine(Path(path), target)[0]]
+
+
+def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
+    """The findings of a file, each with its place and the line's text; and notes on what of it could not be read."""
+    texts, notes = read(path)
+    rows = [
+        (text.places[one.line - 1], text.lines[one.line - 1].strip(), one)
+        for text in texts
+        for one in find(text.source, str(path), target)
     ]
-
-
-def main(paths: list[str]) -> int:
-    from utils.show.table import show_table
-
-    if not paths:
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    total = 0
-    for path in paths:
-        try:
-            rows = report(path)
-        except (NotPython, OSError, ValueError) as error:
-            print(f"Error: {error}", file=sys.stderr)
-            return 2
-        total += len(rows)
-        print(f"{path}: {len(rows)} old form{'s' * (len(rows) != 1)}")
-        if rows:
-            show_table(["where", "code", "row of 90", "new form"], rows)
-    return int(total > 0)
+    return rows, notes

@@ -91,6 +91,7 @@ def bars(
     xlabel: str | Sequence[str],
     title: str = "",
     stacked: bool = False,
+    begin: Any = None,
     numbers: bool = False,
     marks: dict[str, Any] | None = None,
     xticks: dict[float, str] | None = None,
@@ -104,6 +105,7 @@ def bars(
     one each, they do not.
 
     Args:
+        begin: where each name's stacked bar begins, shape (n,), in place of 0. The words for it are yours: `told`.
         numbers: write at the end of each bar how long it is; of stacked bars, the sum.
         marks: what to compare with: `{name: number}` is an upright line, `{name: places}`, of shape (n,), a sign on
             the bar of each name, such as an estimate or the reader's guess.
@@ -113,8 +115,11 @@ def bars(
             or where there is more to say.
 
     Raises ValueError for nothing to draw, more than 8 parts, 3 panels or 3 marks, lengths that differ, a number that
-    is not finite, stacked bars of negative length, and titles that are not there.
+    is not finite, stacked bars of negative length, a beginning without `stacked` and `told`, and titles that are not
+    there.
     """
+    if begin is not None and not (stacked and told):
+        raise ValueError("bars that begin elsewhere than at 0 are stacked, and told in your own words: give told=")
     names, given = list(names), panels.by_title(series, "{'sent': gigabytes}")
     parts, pointed = panels.names(given, 8, "parts"), panels.beside(marks, given, "marks")
     below, looks = panels.labels(xlabel, given), panels.looks(pointed)
@@ -128,7 +133,8 @@ def bars(
     figure, plots = panels.figure(len(given), 0.9 + room * len(names), [*parts, *looks], title, *share)
     for axes, panel in zip(plots, given, strict=True):
         axes.set(title=panel, xlabel=below[panel])
-        _draw_bars(axes, found[panel], parts, stacked, numbers)
+        first = np.zeros(len(names)) if begin is None else panels.numbers("begin", begin, len(names))
+        _draw_bars(axes, found[panel], parts, stacked, numbers, first)
         for mark in placed[panel]:
             panels.draw_mark(axes, mark, looks[mark[0]], each=True)
         axes.set_yticks(range(len(names)), names)
@@ -210,9 +216,10 @@ def _limit(axes: Axes, xlim: Any, ylim: Any, marks: list[words.Mark], log: str) 
             limit(*(10 ** np.array(ends) if axis in log else ends))
 
 
-def _draw_bars(axes: Axes, own: dict[str, np.ndarray], parts: list[str], stacked: bool, numbers: bool) -> None:
+def _draw_bars(
+    axes: Axes, own: dict[str, np.ndarray], parts: list[str], stacked: bool, numbers: bool, start: np.ndarray
+) -> None:
     at, thick = np.arange(len(next(iter(own.values())))), 0.7 if stacked else 0.8 / len(parts)
-    start = np.zeros(len(at))
     for part, lengths in own.items():
         style = parts.index(part)
         drawn = axes.barh(

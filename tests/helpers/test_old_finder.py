@@ -1,0 +1,471 @@
+"""The finder on what people write: names by any way, guards, places to read Python from, the changes of --fix."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+
+from tools import jax_names, notebooks
+from utils.old.find import examine, find, report
+from utils.old.fix import fix
+from utils.old.forms import PHRASES, ROWS
+from utils.old.mend import fixed, unified
+from utils.old.message import answer
+from utils.old.moved import MOVED, PLAIN
+from utils.old.read import files
+from utils.old.record import Record, numbers
+
+NEWEST = Record()
+
+
+def names(code: str, target: str | None = None, severity: str = "gone") -> list[str]:
+    return [one.name for one in find(code, target=target) if one.severity == severity]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import jax as j\nj.tree_map", "jax.tree_map"),
+        ("from jax import tree_util as tu\ntu.tree_multimap", "jax.tree_util.tree_multimap"),
+        ("import jax.experimental.optimizers as o", "jax.experimental.optimizers"),
+        ("import jax\nmapped = jax\nmapped.tree_leaves", "jax.tree_leaves"),
+        ("import jax\ngetattr(jax, 'tree_map')", "jax.tree_map"),
+        ("import importlib\nimportlib.import_module('jax.experimental.maps')", "jax.experimental.maps"),
+        ("from jax.numpy import *\nproduct(3)", "jax.numpy.product"),
+        ("from jax.config import config", "jax.config.config"),
+        ("import jax\n@jax.soft_pmap\ndef f(x): ...", "jax.soft_pmap"),
+        ("import jax\ndef f(k: jax.random.KeyArray): ...", "jax.random.KeyArray"),
+        ("import jax.core\njax.core.Primitive", "jax.core.Primitive"),
+        ("from jax.core import axis_frame", "jax.core.axis_frame"),
+        ("import jax\njax.config.update('jax_array', True)", "jax.config jax_array"),
+        ("import jax.numpy as jnp\njnp.clip(3, a_min=2)", "jax.numpy.clip(a_min=)"),
+        ("import jax\njax.make_mesh(axis_shapes=(1,), axis_names='i')", "jax.make_mesh(axis_shapes=)"),
+        ("import jax\njax.shard_map(abs, 1)", "jax.shard_map()"),
+        ("from functools import partial\nimport jax\npartial(jax.jit, in_axis_resources=1)", "jax.jit(in_axis_resources=)"),
+        ("from jax.experimental.shard_map import shard_map\nshard_map(abs, check_vma=False)",
+         "jax.experimental.shard_map.shard_map(check_vma=)"),
+        ("import jax\njax.jit(abs).lower(1).compiler_ir(dialect='mhlo')", "compiler_ir('mhlo')"),
+        ("import jax\njax.typeof(1).vma", "jax.typeof(x).vma"),
+        ("from flax import optim", "flax.optim"),
+        ("from flax.optim import Adam", "flax.optim.Adam"),
+    ],
+)  # fmt: skip
+def test_it_finds_by_any_way(code, name):
+    assert name in names(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try:\n    from jax.experimental import optimizers\nexcept ImportError:\n    pass",
+        "try:\n    import jax.tree\nexcept ImportError:\n    from jax import tree_map",
+        "try:\n    f = jax.tree_map\nexcept AttributeError:\n    f = jax.tree.map",
+        "if hasattr(jax, 'tree_map'):\n    jax.tree_map(id, 1)",
+        "f = jax.tree_map if hasattr(jax, 'tree_map') else jax.tree.map",
+        "f = getattr(jax, 'tree_map', None)",
+        "if jax.__version_info__ < (0, 4, 26):\n    jax.tree_map(id, 1)",
+        "if Version(jax.__version__) < Version('0.4.26'):\n    jax.tree_map(id, 1)",
+        "OLD = jax.__version__.split('.') < ['0', '4']\nif OLD:\n    jax.tree_map(id, 1)",
+        "def f(x):\n    import jax\n    if hasattr(jax, 'tree'):\n        return jax.tree.map(id, x)\n    return jax.tree_map(id, x)",
+        "def f(x):\n    if module_version('jax') < (0, 4):\n        return jax.tree_map(id, x)\n    return jax.tree.map(id, x)",
+        "try:\n    m = jax.make_mesh(axis_sizes=(8,))\nexcept TypeError:\n    m = jax.make_mesh(axis_shapes=(8,))",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from jax.random import KeyArray",
+        "jax.tree_map(id, 1)  # noqa: old-jax",
+        "def f(jax):\n    return jax.tree_map",
+        "jax = object()\njax.tree_map",
+        "[jax.tree_map for jax in ()]",
+        "from jax import random\ndef f():\n    random = object()\n    random.shuffle(1)",
+        "from mine import jax\njax.tree_map",
+        "def f():\n    import numpy as jax\n    jax.product(1)",
+        "jax._src.nothing.of.this",
+    ],
+)
+def test_it_respects_guards_and_scopes(code):
+    assert names(f"import jax\n{code}") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if jax.__version__ >= '0.4.26':\n    pass\nelse:\n    jax.tree_map(id, 1)",  # as texts, '0.12' comes before
+        "try:\n    jax.tree_map(id, 1)\nexcept ValueError:\n    pass",
+        "if not hasattr(jax, 'tree_map'):\n    jax.tree_map(id, 1)",
+        "def f(x):\n    if not hasattr(jax, 'tree'):\n        return x\n    return jax.tree_map(id, x)",
+        "def f(x):\n    if x:\n        return x\n    return jax.tree_map(id, x)",
+        "try:\n    pass\nfinally:\n    jax.tree_map(id, 1)",
+        "jax.tree_map(id, 1)  # noqa: E501",
+    ],
+)
+def test_what_is_no_guard_is_found(code):
+    assert names(f"import jax\n{code}") == ["jax.tree_map"]
+
+
+def test_severities_and_targets():
+    code = "import jax\njax.lax.pvary(1, 'i')\njax.device_put_sharded([], [])\njax.tree_map(id, 1)\n"
+    by = {
+        version: [(one.name.split(".")[-1], one.severity) for one in find(code, target=version)]
+        for version in ("0.7", "0.9", "0.10")
+    }
+    assert by["0.7"] == [("tree_map", "gone")]
+    assert by["0.9"] == [("pvary", "warns"), ("device_put_sharded", "warns"), ("tree_map", "gone")]
+    assert by["0.10"] == [("pvary", "gone"), ("device_put_sharded", "gone"), ("tree_map", "gone")]
+    assert names("import jax\njax.set_mesh(1)\njax.reshard(1, 2)", "0.7.2") == ["jax.reshard"]  # it comes in 0.8.2
+    mesh = "import jax\nmesh = jax.make_mesh((8,), ('i',))\n"
+    assert [one.row for one in find(mesh, target="0.12")] == [16]
+    assert find(mesh, target="0.7") == []
+    lazy = "from __future__ import annotations\nimport jax\ndef f(k: jax.random.KeyArray): ..."
+    assert [one.severity for one in find(lazy)] == ["could be better"]
+
+
+def test_a_constraint_on_an_explicit_mesh():
+    head = (
+        "import jax\nfrom jax.sharding import *\nfrom jax.sharding import NamedSharding, PartitionSpec as P, AxisType\n"
+    )
+    head += "mesh = jax.make_mesh((8,), ('i',), axis_types=(AxisType.{},))\n"
+    body = "f = jax.jit(lambda v: jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P({}))))\n"
+    assert [(one.row, one.severity) for one in find((head + body).format("Explicit", ""))] == [
+        (23, "means something else")
+    ]
+    assert [(one.row, one.severity) for one in find((head + body).format("Explicit", "'i'"))] == [(23, "gone")]
+    assert find((head + body).format("Auto", "")) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "step = lambda v: v\nstep = jax.pmap(step)",
+        "device = jax.devices('gpu')[0]",
+        "mesh = jax.make_mesh((8,), ('i',))\nf = jax.shard_map(abs, mesh=mesh, in_specs=P('i'), out_specs=P('i'))\n"
+        "f(jax.device_put(1, NamedSharding(mesh, P('i'))))\nf(jax.numpy.ones(8))\njax.typeof(1)",
+        "import jax\nmesh = jax.make_mesh((8,), ('i',))\nx = jax.reshard(1, 2)",
+    ],
+)
+def test_rows_16_to_19_do_not_say_too_much(code):
+    assert find(f"import jax\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n{code}") == []
+
+
+def test_every_way_to_hold_a_mesh():
+    head = "import jax\nimport contextlib\nfrom jax.sharding import Mesh\nm = Mesh(jax.devices(), 'i')\n"
+    for body in ("with m:\n    pass", "with Mesh(jax.devices(), 'i'):\n    pass", "with Mesh(jax.devices(), 'i') as n:\n    pass",
+                 "s = contextlib.ExitStack()\ns.enter_context(m)"):  # fmt: skip
+        assert [one.row for one in find(head + body)] == [12], body
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(name: str, text: str | bytes):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def cells(*sources: str) -> str:
+    return json.dumps({"cells": [{"cell_type": "code", "source": source} for source in sources], "nbformat": 4})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "places"),
+    [
+        ("a.ipynb", cells("import jax\n%time jax.tree_map(id, 1)"), ["cell 1, line 2"]),
+        ("a.ipynb", cells("import jax", "%%writefile x.py\nimport jax\njax.tree_map"), ["cell 2, line 3"]),
+        ("a.ipynb", cells("%%writefile x.txt\njax.tree_map", "!pip install \\\n  jax\nimport jax\njax.tree_map"), ["cell 2, line 4"]),
+        ("a.ipynb", cells("#@title Setup\n%%bash\nif [ ! -d x ]; then", "import jax\nx = (5\n  % jax.tree_map)"), ["cell 2, line 3"]),
+        ("a.ipynb", cells("  import jax\n  jax.tree_map"), ["cell 1, line 2"]),
+        ("a.ipynb", cells("import jax\nif 1:\n    !ls\n    jax.tree_map", "%time !ls", "jax.tree_map??"), ["cell 1, line 4"]),
+        ("a.ipynb", cells("import jax\ns = '''\n!ls\n'''\nfiles = !ls\njax.tree_map"), ["cell 1, line 6"]),
+        ("a.ipynb", json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": ["import jax\n", "jax.tree_map"]}]}]}), ["cell 1, line 2"]),
+        ("a.py", "\ufeffimport jax\njax.tree_map", ["line 2"]),
+        ("a.py", "# \xe9\nimport jax\njax.tree_map".encode("latin-1"), ["line 3"]),
+        ("a.py", "# -*- coding: latin-1 -*-\n# \xe9\nimport jax\njax.tree_map".encode("latin-1"), ["line 4"]),
+        ("a.py", "import jax\r\njax.tree_map\r\n", ["line 2"]),
+        ("a.md", "# Page\n\n```python\nimport jax\njax.tree_map\n```\n\n```bash\njax.tree_map\n```\n", ["line 5"]),
+        ("a.md", "Text\n\n>>> import jax\n>>> for i in range(3):\n...     jax.tree_map(id, i)\n1\n", ["line 5"]),
+        ("a.md", "```{code-cell} ipython3\n:tags: [a]\n\nimport jax\n%time jax.tree_map\n```", ["line 5"]),
+        ("a.md", "```pycon\n>>> import jax\n>>> jax.tree_map\n<function>\n```", ["line 3"]),
+        ("a.rst", "A\n\n.. code-block:: python\n\n    import jax\n    jax.tree_map\n\nB\n", ["line 6"]),
+    ],
+)  # fmt: skip
+def test_it_reads_what_people_write_in(written, name, text, places):
+    assert [place for place, *_ in report(written(name, text))] == places
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"cells": 3}', "", '{"nbformat": 4}'])
+def test_a_broken_notebook_is_a_note(written, text):
+    path = written("bad.ipynb", text)
+    good = written("good.py", "import jax\njax.tree_map\n")
+    told = command(path, good)
+    assert told.returncode == 1 and "good.py" in told.stdout
+    assert told.stderr.startswith(f"note: {path}: not a notebook") and "Traceback" not in told.stderr
+
+
+def command(*arguments, options: tuple[str, ...] = ()):
+    asked = [sys.executable, *options, "-m", "utils.find_old", *map(str, arguments)]
+    return subprocess.run(asked, cwd=notebooks.ROOT, capture_output=True, text=True)
+
+
+def test_a_folder_is_searched_without_what_is_installed(written, tmp_path):
+    for name in ("a.py", ".hidden/b.py", "venv/c.py", "mine/pyvenv.cfg", "mine/d.py", "deep/er/e.md", "f.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("import jax\n")
+    assert [path.name for path in files(tmp_path)] == ["a.py", "e.md"]
+
+
+def test_it_needs_nothing_but_python(written):
+    """-S: without anything that is installed."""
+    told = command(written("old.py", "import jax\njax.tree_map\n"), options=("-S",))
+    assert "jax.tree_map -> jax.tree.map (row 7)" in told.stdout and told.stderr == ""
+
+
+def test_two_thousand_functions_take_less_than_a_second():
+    one = (
+        "@jax.jit\ndef f{0}(x):\n    y = jax.lax.psum(x, 'i')\n    return jax.device_put(y, d)\ng{0} = jax.jit(f{0})\n"
+    )
+    code = "import jax\nd = jax.devices()[0]\n" + "".join(one.format(i) for i in range(2000))
+    assert len(find(code)) == 4000
+    times = []
+    for _ in range(3):  # the least: other programs may be at work, too
+        start = time.process_time()
+        find(code)
+        times.append(time.process_time() - start)
+    assert min(times) < 1.0
+
+
+OLD = '''"""Doc."""
+import jax  # the library
+from jax.config import config  # old
+from jax.experimental import stax, optimizers
+from jax.experimental.maps import Mesh, xmap
+from jax.experimental.shard_map import shard_map
+from jax import tree_map, tree_leaves as leaves_of
+
+mesh = Mesh(jax.devices(), ("i",))
+y = jax.tree_map(  # keep me
+    lambda \u00e9: \u00e9 + 1, {"\u00fc": jax.tree_leaves(3)})
+z = jax.ops.index_update(y + 1, jax.ops.index[0, :],  3)
+with mesh:
+    s = shard_map(abs, mesh, P("i"), P("i"), check_rep=False)
+m = jax.make_mesh(axis_shapes=(8,), axis_names=("i",))
+key: jax.random.KeyArray
+many = jax.device_put_sharded([], [])
+'''
+NEW = '''"""Doc."""
+import jax  # the library
+from jax import config  # old
+from jax.example_libraries import stax, optimizers
+from jax.experimental.maps import xmap
+from jax.sharding import Mesh
+from jax import shard_map
+from jax.tree import map as tree_map, leaves as leaves_of
+
+mesh = Mesh(jax.devices(), ("i",))
+y = jax.tree.map(  # keep me
+    lambda \u00e9: \u00e9 + 1, {"\u00fc": jax.tree.leaves(3)})
+z = (y + 1).at[0, :].set(3)
+with jax.set_mesh(mesh):
+    s = shard_map(abs, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
+m = jax.make_mesh((8,), ("i",))
+key: jax.Array
+many = jax.device_put_sharded([], [])
+'''
+
+
+def test_fix_changes_the_old_words_and_nothing_else():
+    assert fix(OLD) == NEW
+    assert fix(NEW) == NEW
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from jax import lax\nfrom jax.tree_util import tree_multimap\ntree_multimap(1)",
+         "from jax import lax\nfrom jax.tree import map as tree_multimap\ntree_multimap(1)"),
+        ("from jax import tree_util\ntree_util.tree_multimap(1)",
+         "from jax import tree_util\nimport jax\njax.tree.map(1)"),
+        ("import jax.numpy as jnp\njnp.product(1)", "import jax.numpy as jnp\njnp.prod(1)"),
+        ("import jax\nf = jax.jit(f, in_axis_resources=1)", "import jax\nf = jax.jit(f, in_shardings=1)"),
+        ("import jax\nf = jax.jit(f, in_axis_resources=(P(None), None))", "import jax\nf = jax.jit(f, in_axis_resources=(P(None), None))"),
+        ("from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)", "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)"),
+        ("from jax.experimental import maps\nmaps.xmap", "from jax.experimental import maps\nmaps.xmap"),
+        ("import jax\njax.linear_util.wrap_init", "import jax\nimport jax.extend.linear_util\njax.extend.linear_util.wrap_init"),
+        ("import jax.experimental.optimizers as o", "import jax.example_libraries.optimizers as o"),
+        ("import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map", "import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map"),
+        ("def f():\n    from jax import tree_map; return tree_map",
+         "def f():\n    from jax.tree import map as tree_map; return tree_map"),
+        ("from jax.experimental.maps import (  # two\n    Mesh,\n    xmap,\n)", "from jax.experimental.maps import (  # two\n    Mesh,\n    xmap,\n)"),
+        ("import jax\ndef f(mesh):\n    with mesh:\n        pass", "import jax\ndef f(mesh):\n    with mesh:\n        pass"),
+    ],
+)  # fmt: skip
+def test_fix_leaves_what_is_not_certain(old, new):
+    assert fix(old) == new
+
+
+def test_the_command_shows_a_diff_and_writes_on_request(written):
+    path = written("old.py", OLD)
+    told = command("--fix", path)
+    assert path.read_text() == OLD and "-from jax.config import config  # old\n" in told.stdout
+    assert "left: " in told.stderr and "jax.device_put_sharded -> " in told.stderr
+    command("--fix", "--write", path)
+    assert path.read_text() == NEW
+    assert unified(path, NEW) == ""
+
+
+def test_fix_changes_the_cells_of_a_notebook_and_nothing_else(written):
+    whole = {"cells": [{"cell_type": "code", "metadata": {}, "source": ["import jax\n", "jax.tree_map(\u00e9, 1)"]},
+                       {"cell_type": "markdown", "source": ["jax.tree_map"]},
+                       {"cell_type": "code", "source": ["%time jax.tree_map"]},
+                       {"cell_type": "code", "source": "jax.tree_leaves(1)"}], "nbformat": 4}  # fmt: skip
+    for indent in (None, 1):
+        text = json.dumps(whole, indent=indent, ensure_ascii=False)
+        new, _ = fixed(written("a.ipynb", text))
+        assert new == text.replace("jax.tree_map(\u00e9", "jax.tree.map(\u00e9").replace(
+            "tree_leaves(1)", "tree.leaves(1)"
+        )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(old, new) for old, (new, _) in MOVED.items() if PLAIN.match(new) and new.startswith("jax")]
+)
+def test_a_name_that_is_put_in_the_place_of_another_is_there(old, new):
+    """On every JAX that one may ask for, from the one on that has it; and it is no old form itself."""
+    assert NEWEST.fate(new).state == "works"
+    assert NEWEST.had_module(old) or old == "jax.config.config" or NEWEST.fate(old).state != "works"
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "row"),
+    [
+        ("AttributeError: module 'jax' has no attribute 'tree_map'", "jax.tree_map", 7),
+        ("ImportError: cannot import name 'Primitive' from 'jax.core' (/x/y.py)", "jax.core.Primitive", 24),
+        ("ModuleNotFoundError: No module named 'jax.config'", "jax.config", 24),
+        ("ModuleNotFoundError: No module named 'jax.experimental.maps'", "jax.experimental.maps", 2),
+        ("TypeError: shard_map() got an unexpected keyword argument 'check_rep'", "jax.shard_map(check_rep=)", 11),
+        ("TypeError: clip() got an unexpected keyword argument 'a_min'", "jax.numpy.clip(a_min=)", 24),
+        ("AttributeError: jax.device_put_replicated is deprecated; use jax.device_put instead.", "jax.device_put_replicated", 5),
+        ("ValueError: 0th dimension of all xs should be replicated. Got P('i', None)", "make_mesh without axis_types", 16),
+    ],
+)  # fmt: skip
+def test_a_message_leads_to_its_row(message, name, row):
+    found = answer(message)
+    assert (found.name, found.row) == (name, row)
+
+
+def test_other_messages_lead_nowhere():
+    for message in (
+        "KeyError: 'x'",
+        "AttributeError: module 'numpy' has no attribute 'float'",
+        "No module named 'flax'",
+        "",
+    ):
+        assert answer(message) is None
+
+
+def test_run_puts_the_row_under_the_traceback(written):
+    script = written(
+        "s.py",
+        "import sys\ndef f():\n    raise AttributeError(\"module 'jax' has no attribute 'tree_map'\")\nprint(sys.argv[1:])\nf()\n",
+    )
+    told = command("--run", script, "--steps", "3")
+    assert told.stdout == "['--steps', '3']\n" and told.returncode == 1
+    lines = told.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):" and str(script) in lines[1]
+    assert lines[-1] == "Old code: jax.tree_map -> jax.tree.map (row 7 of appendix 90)"
+
+
+def test_the_extension_explains_a_failed_cell():
+    told = subprocess.run(
+        [sys.executable, "-c", "from IPython.core.interactiveshell import InteractiveShell as S\ns = S.instance()\n"
+         "s.run_line_magic('load_ext', 'utils.old_code')\ns.run_cell('1 / 1')\n"
+         "s.run_cell('raise ImportError(\"No module named \\'jax.experimental.maps\\'\")')"],
+        cwd=notebooks.ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (
+        told.stderr.count(
+            "Old code: jax.experimental.maps -> jax.shard_map; Mesh is in jax.sharding (row 2 of appendix 90)"
+        )
+        == 1
+    ), told.stderr
+
+
+def test_the_record_says_what_this_jax_says():
+    """A sample of names of the JAX at hand, got one by one; tools/jax_names.py took them all."""
+    import jax
+
+    record = Record(jax.__version__)
+    if record.version != jax.__version__:
+        pytest.skip(f"JAX {jax.__version__} is not recorded")
+    for module in (jax, jax.numpy, jax.lax, jax.sharding, jax.tree_util, jax.random):
+        recorded, there = record.names(module.__name__), {name for name in vars(module) if not name.startswith("_")}
+        assert {name for name in recorded if not hasattr(module, name)} == set()
+        missing = {name for name in there - recorded if not record.is_module(f"{module.__name__}.{name}")}
+        assert missing <= {"jaxlib", "test_util", "collect_profile"}
+
+
+def test_examine_keeps_the_order_of_the_lines(written):
+    rows, notes = examine(written("a.py", "import jax\njax.tree_leaves\njax.tree_map\njax.device_put_sharded\n"))
+    assert [place for place, *_ in rows] == ["line 2", "line 3", "line 4"] and notes == []
+
+
+def test_what_is_installed_elsewhere_is_whole():
+    """uvx, pipx and pre-commit get the packages that pyproject.toml names, and nothing of the course besides."""
+    whole = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text())
+    [(name, target)] = whole["project"]["scripts"].items()
+    assert whole["tool"]["setuptools"]["packages"] == ["utils", "utils.old"]
+    assert "dependencies" not in whole["project"] and callable(pkgutil.resolve_name(target))
+    for path in (notebooks.ROOT / "utils" / "old").glob("*.py"):
+        for module in re.findall(r"^\s*(?:from|import) ([\w.]+)", path.read_text(encoding="utf-8"), re.M):
+            assert module.split(".")[0] in sys.stdlib_module_names or module.startswith("utils.old"), (
+                path.name,
+                module,
+            )
+    assert f"entry: {name}\n" in (notebooks.ROOT / ".pre-commit-hooks.yaml").read_text()
+
+
+def test_when_a_form_came_and_went_is_what_the_record_has():
+    for row in ROWS.values():
+        for form in row.forms:
+            if form.name:
+                first, last = NEWEST.span(form.name)
+                assert first and numbers(first) <= numbers(form.warns if form.warns and form.warns[0] == "0" else last)
+                if form.gone and form.gone[0] == "0" and last != NEWEST.version:
+                    assert numbers(last) < numbers(form.gone), form.text
+
+
+def test_the_page_s_index_has_the_finder_s_words():
+    [index] = [
+        c for c in notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb").cells if c.id == "index"
+    ]
+    for row, phrases in PHRASES.items():
+        for phrase in phrases:
+            for part in phrase.split(" ... "):
+                assert any(
+                    part.split("`out_")[0].strip("`") in line
+                    for line in index.source.splitlines()
+                    if f"[{row}](#Row" in line
+                ), part
+
+
+def test_the_record_is_made_of_its_versions():
+    """So that a new JAX is put in without those that were recorded before."""
+    text = jax_names.RECORD.read_text(encoding="utf-8")
+    assert jax_names.written(jax_names.merge(jax_names.apart(json.loads(text)))) == text
+    assert len(text) < 300_000
+
+
+def test_what_is_recorded_of_a_module(tmp_path):
+    source = "import os\nfrom jax import lax\nfrom typing import Any\nfrom . import own\n_hidden = 1\nx, y = 1, 2\ntry:\n    def f(): ...\nexcept ImportError:\n    g = 1\nclass C: ...\n"
+    path = tmp_path / "m.py"
+    path.write_text(source)
+    assert jax_names.read_names(path) == ["C", "f", "g", "lax", "own", "x", "y"]
+    assert jax_names.signature(lambda a, /, b, *, c=1: 0) == "2 b c"
+    assert jax_names.signature(lambda *a, b=1: 0) == "* b"
+    assert jax_names.signature(lambda *a, **b: 0) is None and jax_names.signature(3) is None
+    assert jax_names.spans([{"a", "b"}, {"a"}, {"b"}, {"a"}, {"a"}]) == {"0-1,3-4": "a", "0,2": "b"}

@@ -1,0 +1,162 @@
+"""Which parts of a program ask before they use: `try`, `hasattr`, tests of the version, TYPE_CHECKING."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from typing import TYPE_CHECKING
+
+from utils.old.record import numbers
+
+if TYPE_CHECKING:
+    from utils.old.program import Program
+
+CATCH = {"ImportError", "ModuleNotFoundError", "AttributeError"}
+CATCH_ALL = {
+    "Exception",
+    "BaseException",
+    "TypeError",
+    "",
+}  # a guard only around little
+LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+COMPARED = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+
+
+def handlers_that_catch(node: ast.Try) -> bool:
+    """Do the handlers of a `try` take a name that is missing?"""
+    caught = set()
+    for handler in node.handlers:
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        caught |= {kind.id if isinstance(kind, ast.Name) else "" if kind is None else "?" for kind in kinds}
+    return bool(caught & CATCH) or bool(caught & CATCH_ALL and len(node.body) <= 3)
+
+
+class Guards:
+    """Answers, for a version of JAX, which branches run; None where that cannot be told."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, bool]:
+        """By field of the node ('body', 'orelse', 'handlers'): True where it is guarded, or never run."""
+        if isinstance(node, ast.Try):
+            catches = handlers_that_catch(node)
+            return {"body": catches, "handlers": catches and self._all_there(node)}
+        if self._asks_types(node.test):
+            return {"body": True}
+        said = self.truth(node.test)
+        if said is None:
+            asks = self._asks_version(node.test)
+            return {"body": asks, "orelse": asks}
+        return {"body": not said, "orelse": said}
+
+    def _all_there(self, node: ast.Try) -> bool:
+        """Does the body of a `try` use JAX, and only what the version has? Then its handlers do not run."""
+        fate, dotted, found = self.program.record.fate, self.program.dotted, []
+        for one in (inner for statement in node.body for inner in ast.walk(statement)):
+            self._place(one, node)
+            if isinstance(one, ast.Import):
+                found += [fate(alias.name, as_module=True).state for alias in one.names]
+            elif isinstance(one, ast.ImportFrom) and one.module:
+                found += [fate(f"{one.module}.{alias.name}").state for alias in one.names]
+                found.append(fate(one.module, as_module=True).state)
+            elif isinstance(one, ast.Attribute):
+                found.append(fate(dotted(one)).state)
+            elif isinstance(one, ast.Call) and (call := self.program.record.call(dotted(one.func))):
+                strange = {keyword.arg for keyword in one.keywords} - call.keywords - {None}
+                found.append("gone" if strange and not call.any_keyword else "works")
+        return "gone" not in found and ("works" in found or "warns" in found)
+
+    def ends(self, node: ast.AST) -> bool:
+        """Is what follows an `if` in its block never run, or guarded by it: `if hasattr(...): return ...`?"""
+        if not isinstance(node, ast.If):
+            return False
+        silent = self.silenced(node)
+        leaves = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
+        asks = silent.get("body", False) and silent.get("orelse", False)
+        return (leaves[0] and (asks or bool(silent.get("orelse")))) or (
+            leaves[1] and (asks or bool(silent.get("body")))
+        )
+
+    @staticmethod
+    def _asks_types(test: ast.expr) -> bool:
+        return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
+
+    def _asks_version(self, test: ast.expr, depth: int = 3) -> bool:
+        for node in ast.walk(test):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                self._place(node, test)
+                if "jax" in (name := self.program.dotted(node)) and "version" in name:
+                    return True
+                value = self.program.value(node) if isinstance(node, ast.Name) else node
+                if value is not node and isinstance(value, ast.expr) and depth and self._asks_version(value, depth - 1):
+                    return True
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+                if called == "hasattr" or ("version" in called and "jax" in texts):
+                    return True
+        return False
+
+    def _place(self, node: ast.AST, test: ast.expr) -> None:
+        """A test is judged before its parts are reached: they lie in the scope of the statement that is being read."""
+        scope = self.program.scopes.get(test) or self.program.scopes[self.program.nodes[-1]]
+        for one in ast.walk(node):
+            self.program.scopes.setdefault(one, scope)
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """Whether a test holds on the version; None where it is about something else."""
+        self._place(test, test)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            said = self.truth(test.operand)
+            return None if said is None else not said
+        if isinstance(test, ast.BoolOp):
+            said = [self.truth(value) for value in test.values]
+            decides = isinstance(test.op, ast.Or)
+            if decides in said:
+                return decides
+            return None if None in said else not decides
+        if isinstance(test, ast.Name):
+            value = self.program.value(test)
+            return self.truth(value) if isinstance(value, (ast.Compare, ast.Call, ast.BoolOp, ast.UnaryOp)) else None
+        if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
+            name, text = self.program.dotted(test.args[0]), getattr(test.args[1], "value", None)
+            if isinstance(text, str):
+                state = self.program.record.fate(f"{name}.{text}").state
+                return {"works": True, "warns": True, "gone": False}.get(state)
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            return self._compare(test)
+        return None
+
+    def _compare(self, test: ast.Compare) -> bool | None:
+        """A comparison of JAX's version with a text or with numbers, done as Python does it: texts letter by letter."""
+        left, right = self._version(test.left), self._version(test.comparators[0])
+        compare = COMPARED.get(type(test.ops[0]))
+        if left is None or right is None or compare is None or type(left) is not type(right):
+            return None
+        return compare(left, right)
+
+    def _version(self, node: ast.expr) -> str | tuple[int, ...] | None:
+        program, here = self.program, self.program.record.version
+        node = program.value(node) if isinstance(node, ast.Name) else node
+        if not isinstance(node, ast.expr):
+            return None
+        name = program.dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+        if name in ("jax.__version__", "jax.version.__version__", "jaxlib.__version__"):
+            return here
+        if name in ("jax.__version_info__", "jax.version.__version_info__"):
+            return numbers(here)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"\d+\.", node.value):
+            return node.value
+        if isinstance(node, ast.Tuple) and all(isinstance(getattr(e, "value", None), int) for e in node.elts):
+            return tuple(e.value for e in node.elts)
+        if isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"):
+                text = self._version(node.args[0])
+                return numbers(text) if isinstance(text, str) else None
+        return None

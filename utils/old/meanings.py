@@ -1,0 +1,214 @@
+"""Old forms that no name tells: what is called on an array, which mesh is meant, where a call stands."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from utils.old.forms import ROWS
+from utils.old.program import FUNCTIONS, Program
+
+SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
+JITS = {"jax.jit", "jax.experimental.pjit.pjit"}
+MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh"}
+SPECS = {"jax.P", "jax.sharding.PartitionSpec", "jax.experimental.PartitionSpec", "jax.experimental.pjit.PartitionSpec"}
+EXPLICIT = {"jax.reshard", "jax.typeof"} | {
+    f"jax.sharding.{name}" for name in ("reshard", "explicit_axes", "auto_axes", "get_abstract_mesh")
+}  # who writes these means explicit axes
+COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
+
+Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, what is old, what to write, where
+
+
+class Meanings:
+    """The rows of appendix 90 that ask what a program means, for the version of its record."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.dotted, self.value = program, program.dotted, program.value
+        scopes = set(program.scopes.values())
+        bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
+        self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
+        calls = [node for node in program.nodes if isinstance(node, ast.Call)]
+        self.handed: set[ast.AST] = set()  # functions that something else than jit is given, and may map
+        self.applied: dict[ast.AST, set[str]] = {}  # by function: what of JAX is applied to it
+        for call in calls:
+            self._apply(call)
+        used = {self.dotted(node) for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))}
+        self.knows_explicit = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
+            keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
+        )
+        self.cuts_by_hand = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
+        self.cuts_by_itself = "jax.lax.with_sharding_constraint" in used or any(
+            keyword.arg in ("in_shardings", "out_shardings") for call in calls for keyword in call.keywords
+        )
+        names = [node for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))]
+        asking = [node for node in names if "map" in (node.id if isinstance(node, ast.Name) else node.attr)]
+        self.asks_axes = {f for node in asking for f in program.around(node) if isinstance(f, FUNCTIONS)}
+
+    def _apply(self, call: ast.Call) -> None:
+        name, args = self.dotted(call.func), call.args
+        inside = any(
+            isinstance(above, FUNCTIONS) for above in self.program.around(call)
+        )  # of what may be mapped itself
+        if name not in JITS or inside:
+            values = [*args, *(keyword.value for keyword in call.keywords)]
+            self.handed.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
+        if name.startswith("jax.") and args:
+            first = self.value(args[0])
+            if isinstance(first, FUNCTIONS):
+                self.applied.setdefault(first, set()).add(name)
+
+    def findings(self) -> Iterator[Found]:
+        for node in self.program.nodes:
+            if node in self.program.quiet:
+                continue
+            for row, text, severity, *new in self._rows(node):
+                form = next((form for form in ROWS[row].forms if form.text == text), ROWS[row].forms[0])
+                state = form.status(self.program.record.version)
+                if state != "works":
+                    severity = severity or ("means something else" if ROWS[row].silent else state)
+                    yield node.lineno, row, severity, text, new[0] if new else ROWS[row].new, node
+
+    def _rows(self, node: ast.AST) -> Iterator[tuple]:
+        if isinstance(node, ast.Attribute) and node.attr in ("device_buffer", "device_buffers"):
+            yield 6, "x.device_buffers", ""
+        elif isinstance(node, ast.Attribute) and node.attr == "vma" and self._is_call(node.value, {"jax.typeof"}):
+            yield 14, "jax.typeof(x).vma", ""
+        elif isinstance(node, ast.Call):
+            yield from self._call(node)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            yield from ((12, "with mesh:", "") for item in node.items if self._is_mesh(item.context_expr))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            sides = [node.left, node.comparators[0]]
+            if any(isinstance(side, ast.Tuple) for side in sides) and any(self._is_spec(side) for side in sides):
+                yield 22, "P(...) == tuple", ""
+
+    def _call(self, node: ast.Call) -> Iterator[tuple]:
+        name, args = self.dotted(node.func), node.args
+        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if method == "device" and not args and not keywords and self._is_from_jax(node.func.value):
+            yield 6, "x.device()", ""
+        if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
+            yield 24, "compiler_ir('mhlo')", "gone", "compiler_ir('stablehlo')"
+        if method == "enter_context" and args and self._is_mesh(args[0]):
+            yield 12, "with mesh:", ""
+        unsaid = not keywords.keys() & {"axis_types", None} and len(args) < 3
+        meant = self.knows_explicit or (self.cuts_by_hand and not self.cuts_by_itself)
+        if name == "jax.make_mesh" and unsaid and not meant and ast.Starred not in map(type, args):
+            yield 16, "make_mesh without axis_types", ""
+        called = self.value(node.func)
+        if isinstance(called, ast.Call) and self.dotted(called.func) == "jax.shard_map" and args:
+            yield from self._cuts_anew(called, args)
+        if name == "jax.pmap" and args and self._is_call(self.value(args[0]), {"jax.pmap"}):
+            yield 18, "pmap in pmap", ""
+        if name == "jax.devices" and self._asks_twice(node, args[:1] or [keywords.get("backend")]):
+            yield 19, "jax.devices('gpu') without one", "could be better"
+        to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
+        if to_device and self._under(node, JITS):
+            yield 21, "device_put in a jit", ""
+        if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._under(node, JITS):
+            yield from self._constraint(args[1])
+        if name in COLLECTIVES and self._under(node, JITS) and not self._may_have_axis(node):
+            yield 20, "psum under jit alone", ""
+
+    def _constraint(self, layout: ast.expr) -> Iterator[tuple]:
+        layout = self.value(layout)
+        if self._is_call(layout, {"jax.sharding.NamedSharding", "jax.NamedSharding"}) and len(layout.args) == 2:
+            mesh, spec = layout.args[0], self.value(layout.args[1])
+            if self._is_explicit(mesh) and isinstance(spec, ast.Call):
+                names = [arg for arg in spec.args if getattr(arg, "value", arg) is not None]
+                yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
+
+    def _cuts_anew(self, made: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
+        """A shard_map on an explicit mesh, called on an array that lies otherwise in plain sight."""
+        said = {keyword.arg: keyword.value for keyword in made.keywords}
+        if "in_specs" not in said or "mesh" not in said or not self._is_explicit(said["mesh"]):
+            return
+        specs = said["in_specs"].elts if isinstance(said["in_specs"], (ast.Tuple, ast.List)) else [said["in_specs"]]
+        for spec, arg in zip(specs, args):  # noqa: B905  (one spec may stand for all)
+            placed = self.value(arg)
+            if self._is_call(placed, {"jax.device_put"}) and len(placed.args) == 2:
+                layout = self.value(placed.args[1])
+                if self._is_call(layout, {"jax.sharding.NamedSharding"}) and len(layout.args) == 2:
+                    has, wants = self.value(layout.args[1]), self.value(spec)
+                    if all(self._is_call(one, SPECS) for one in (has, wants)) and ast.dump(has) != ast.dump(wants):
+                        yield 17, "in_specs that reshard", ""
+
+    def _asks_twice(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
+        """`jax.devices("gpu") if jax.devices("gpu") else ...`: a test that raises instead of being False."""
+        if not platform or self._text(platform[0]) in (None, "cpu"):
+            return False
+        for above in self.program.around(node):
+            if isinstance(above, (ast.If, ast.IfExp)):
+                return any(inner is node for inner in ast.walk(above.test))
+            if isinstance(above, ast.stmt):
+                return False
+        return False
+
+    def _text(self, node: ast.AST | None) -> str | None:
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+    def _is_call(self, node: ast.AST | None, names: set[str]) -> bool:
+        node = self.value(node) if node is not None else None
+        return isinstance(node, ast.Call) and self.dotted(node.func) in names
+
+    def _is_from_jax(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        return isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax.")
+
+    def _is_mesh(self, node: ast.AST) -> bool:
+        """A mesh by its value; or, where that is not in sight, as a parameter or an attribute is not, by its name."""
+        value = self.value(node)
+        if isinstance(value, (ast.Name, ast.Attribute)):
+            return self.has_jax and getattr(value, "id", getattr(value, "attr", "")) in ("mesh", "_mesh", "device_mesh")
+        return isinstance(value, ast.Call) and self.dotted(value.func) in MESHES
+
+    def _is_explicit(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        if not isinstance(value, ast.Call) or self.dotted(value.func) not in MESHES:
+            return False
+        types = [keyword.value for keyword in value.keywords if keyword.arg == "axis_types"]
+        if not types and self.dotted(value.func) == "jax.make_mesh" and len(value.args) < 3:
+            return ROWS[16].forms[0].status(self.program.record.version) == "gone"
+        named = [self.dotted(inner) for one in types or value.args[2:3] for inner in ast.walk(one)]
+        return "jax.sharding.AxisType.Explicit" in named and "jax.sharding.AxisType.Auto" not in named
+
+    def _is_spec(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        if isinstance(value, ast.Call):
+            return self.dotted(value.func) in SPECS
+        return isinstance(value, ast.Attribute) and value.attr == "spec" and self.has_jax_or_sharding(value)
+
+    def has_jax_or_sharding(self, node: ast.Attribute) -> bool:
+        return getattr(node.value, "attr", "") == "sharding" or self.has_jax
+
+    def _is_device(self, node: ast.AST | None) -> bool:
+        value = self.value(node) if node is not None else None
+        if not isinstance(value, ast.Subscript):
+            return False
+        return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
+
+    def _may_have_axis(self, node: ast.AST) -> bool:
+        """Is a function around this one handed to what may name axes, or does it speak of a map of some kind itself?"""
+        around = [one for one in self.program.around(node) if isinstance(one, FUNCTIONS)]
+        marked = {self._last(mark) for one in around for mark in getattr(one, "decorator_list", [])}
+        known = marked <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
+        return not known or any(one in self.asks_axes or one in self.handed for one in around)
+
+    def _last(self, mark: ast.expr) -> str:
+        """'jit' of `@jax.jit` and of `@partial(jax.jit, ...)`."""
+        if isinstance(mark, ast.Call):
+            partial = self.dotted(mark.func) == "functools.partial" and mark.args
+            return self._last(mark.args[0] if partial else mark.func)
+        return self.dotted(mark).rpartition(".")[2]
+
+    def _under(self, node: ast.AST, wanted: set[str]) -> bool:
+        """Does the node stand in a function that one of these is applied to?"""
+        for above in self.program.around(node):
+            if isinstance(above, FUNCTIONS):
+                marks = getattr(above, "decorator_list", [])
+                used = {self.dotted(inner) for mark in marks for inner in ast.walk(mark)}
+                if (used | self.applied.get(above, set())) & wanted:
+                    return True
+        return False

@@ -1,0 +1,82 @@
+"""The certain changes of `fix` in files: Python as it stands, notebooks cell by cell, each as a diff first."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from pathlib import Path
+
+from utils.old.find import find
+from utils.old.fix import fix
+from utils.old.read import Text, Unreadable, notebook, parses, plain, read
+
+MARK = "# --- the end of a cell: {} ---\n"
+
+
+def fixed(path: Path, target: str | None = None) -> tuple[str, list[str]]:
+    """The text of a file with the certain changes made, and what was left ('line 3: name -> new form').
+
+    Of a notebook, each cell's source is changed and the rest of its JSON kept letter for letter; cells with magics are
+    left. Raises Unreadable, as `read`.
+    """
+    texts, _ = read(path)
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "", ["it is not UTF-8, so nothing was changed"]
+    if "\r" in text or text.startswith("\ufeff"):
+        return text, ["it has a byte order mark or lines that end in \\r, so nothing was changed"]
+    if path.suffix == ".py":
+        text = fix(text, target)
+        texts = [Text(text.split("\n"), [f"line {i}" for i in range(1, text.count("\n") + 2)])]
+    elif path.suffix == ".ipynb":
+        text = _cells(text, path, target)
+        texts, _ = notebook(text, str(path))
+    left = [(one, where) for where in texts for one in find(where.source, str(path), target)]
+    return text, [f"{where.places[one.line - 1]}: {one.name} -> {one.new}" for one, where in left]
+
+
+def unified(path: Path, new: str) -> str:
+    """The change of a file as a unified diff; '' where there is none."""
+    old = path.read_bytes().decode("utf-8", errors="replace")
+    if not new or old == new:
+        return ""
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(path), str(path))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _cells(text: str, path: Path, target: str | None) -> str:
+    """A notebook's JSON. Cells that are plain Python are joined, changed together, and cut apart again at marks."""
+    try:
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        sources = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"{path}: not a notebook that can be changed: {error}") from error
+    usable = [i for i, source in enumerate(sources) if plain(source) == (source.split("\n"), False) and parses(source)]
+    new = fix("".join(f"{sources[i]}\n{MARK.format(i)}" for i in usable), target)
+    for i in usable:
+        mine, new = new.split(f"\n{MARK.format(i)}", 1)
+        if mine != sources[i]:
+            text = _replaced(text, cells[i]["source"], mine)
+    return text
+
+
+def _replaced(text: str, old: str | list[str], new: str) -> str:
+    """Change a cell's source in the JSON's own text; as it was where that text is not found."""
+    for ascii_only in (False, True):
+
+        def spelled(line: str, ascii_only: bool = ascii_only) -> str:
+            return json.dumps(line, ensure_ascii=ascii_only)
+
+        if isinstance(old, str):
+            if spelled(old) in text:
+                return text.replace(spelled(old), spelled(new), 1)
+            continue
+        found = re.search(r",\s*".join(re.escape(spelled(line)) for line in old), text)
+        if found:
+            space = re.search(r"\n\s*", found[0])
+            between = f",{space[0] if space else ' '}"
+            return text[: found.start()] + between.join(map(spelled, new.splitlines(True))) + text[found.end() :]
+    return text

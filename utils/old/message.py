@@ -1,0 +1,68 @@
+"""From the message that JAX gives to the row of appendix 90: by the names in it, else by words that stay."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from utils.old.find import advice
+from utils.old.forms import PHRASES, ROWS
+from utils.old.moved import KEYWORDS, MOVED
+from utils.old.record import Record
+
+# what a message says -> the dotted name that it is about
+NAMED = (
+    re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'"),
+    re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>jax[\w.]*)'"),
+    re.compile(r"No module named '(jax[\w.]*)'"),
+    re.compile(
+        r"\b((?:jax|jnp)(?:\.\w+)+)[`']?(?: and all its contents)? (?:is|was|were|has been|have been|will be) "
+        r"(?:\w+ )?(?:deprecated|removed|deleted)"
+    ),
+    re.compile(r"[Aa]ccessing (jax(?:\.\w+)+)"),
+)  # fmt: skip
+KEYWORD = re.compile(r"(?:(\w+)\(\)|(\w+)) got an unexpected keyword argument '(\w+)'")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a message is about, and what to write."""
+
+    name: str
+    new: str
+    row: int | None
+
+    def __str__(self) -> str:
+        row = f" (row {self.row} of appendix 90)" if self.row else ""
+        return f"{self.name} -> {self.new}{row}"
+
+
+def answer(message: str, target: str | None = None) -> Answer | None:
+    """The answer to a message of JAX's, or of Python's about JAX; None where no row knows it.
+
+    Raises ValueError where nothing is recorded of the target.
+    """
+    record, message = Record(target), " ".join(message.split())
+    if known := by_phrase(message):
+        return known
+    if found := KEYWORD.search(message):
+        function, keyword = found[1] or found[2], found[3]
+        for (name, old), (new, row) in KEYWORDS.items():
+            if old == keyword and (name.endswith(f".{function}") or function == "__init__"):
+                return Answer(f"{name}({keyword}=)", new, row)
+    for pattern in NAMED:
+        for found in pattern.finditer(message):
+            parts = [found["module"], found["name"]] if "name" in pattern.groupindex else found.groups()
+            name = ".".join(parts).replace("jnp.", "jax.numpy.")
+            fate = record.fate(name, as_module="No module" in found[0])
+            if fate.state in ("gone", "warns") or name in MOVED:
+                return Answer(*advice(record, fate, name))
+    return None
+
+
+def by_phrase(message: str) -> Answer | None:
+    for row, phrases in PHRASES.items():
+        for phrase in phrases:
+            if all(part in message for part in phrase.split(" ... ")):
+                return Answer(ROWS[row].forms[0].text, ROWS[row].new, row)
+    return None

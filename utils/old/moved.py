@@ -1,0 +1,174 @@
+"""What became of names that are gone or going: by old name, the new form and the row of appendix 90.
+
+A new form that is one dotted name takes the place of the old one as it stands, and `--fix` writes it; any other is
+advice. A name that is not here is looked up in JAX's own words, and else among the names that JAX has today.
+"""
+
+from __future__ import annotations
+
+import re
+
+BEYOND = 24  # the row of what does not belong to sharding
+PLAIN = re.compile(r"[a-z]+(\.\w+)+$")
+SHARDINGS = ("Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding")
+TREE = ("map", "leaves", "flatten", "unflatten", "structure", "reduce", "transpose", "all")
+AXES = "a sum inside jax.shard_map or jax.vmap, by the axis's name"
+CONTEXT = "jax.set_mesh(mesh), and jax.sharding.get_abstract_mesh()"
+CALLBACK = "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback"
+UPDATE = "x.at[index].{}(y)"
+
+MOVED: dict[str, tuple[str, int]] = {
+    "jax.numpy.random": ("jax.random.uniform(key, (3,))", 1),
+    "jax.experimental.maps": ("jax.shard_map; Mesh is in jax.sharding", 2),
+    "jax.experimental.maps.thread_resources": (CONTEXT, 12),
+    "jax.experimental.maps.ResourceEnv": (CONTEXT, 12),
+    "jax.experimental.maps.mesh": ("jax.set_mesh(jax.sharding.Mesh(devices, names))", 12),
+    "jax.experimental.PartitionSpec": ("jax.sharding.PartitionSpec", 2),
+    **{f"{old}.{name}": (f"jax.sharding.{name}", 2) for name in SHARDINGS for old in (
+        "jax.experimental.maps", "jax.experimental.pjit", "jax.experimental.sharding", "jax.interpreters.pxla",
+        "jax.interpreters.sharded_jit", "jax.experimental.global_device_array",
+    )},
+    "jax.interpreters.pxla.thread_resources": (CONTEXT, 12),
+    "jax.interpreters.pxla.ShardedDeviceArray": ("jax.Array", BEYOND),
+    "jax.experimental.sharding.MeshPspecSharding": ("jax.sharding.NamedSharding", 2),
+    "jax.sharding.MeshPspecSharding": ("jax.sharding.NamedSharding", 2),
+    "jax.sharding.OpShardingSharding": ("jax.sharding.NamedSharding(mesh, spec)", 3),
+    "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding(mesh, P(...)); .replicate(axis) is a None in P", 3),
+    "jax.experimental.shard": ("jax.sharding.reshard, auto_axes, explicit_axes", 4),
+    "jax.experimental.shard.reshard": ("jax.sharding.reshard", 4),
+    "jax.experimental.shard.auto_axes": ("jax.sharding.auto_axes", 4),
+    "jax.experimental.shard.explicit_axes": ("jax.sharding.explicit_axes", 4),
+    "jax.device_put_sharded": ("jax.device_put(jnp.stack(parts), NamedSharding(mesh, P('i')))", 5),
+    "jax.device_put_replicated": ("jax.device_put(x, NamedSharding(mesh, P())); for pmap stack the copies first", 5),
+    **{f"jax.tree_{name}": (f"jax.tree.{name}", 7) for name in TREE},
+    "jax.tree_multimap": ("jax.tree.map", 7),
+    "jax.tree_util.tree_multimap": ("jax.tree.map", 7),
+    "jax.treedef_is_leaf": ("jax.tree_util.treedef_is_leaf", 7),
+    "jax.tools.colab_tpu": ("nothing: JAX finds a TPU by itself", 8),
+    "jax.lib.xla_bridge": ("jax.default_backend(), jax.devices(), jax.extend.backend", 9),
+    "jax.lib.xla_bridge.get_backend": ("jax.extend.backend.get_backend", 9),
+    **{f"jax.lib.xla_bridge.{name}": (f"jax.{name}", 9) for name in (
+        "default_backend", "devices", "local_devices", "device_count", "local_device_count", "process_index",
+        "process_count", "host_id", "host_count",
+    )},
+    "jax.experimental.pjit": ("jax.jit; with_sharding_constraint is in jax.lax", 10),
+    "jax.experimental.pjit.pjit": ("jax.jit", 10),
+    "jax.experimental.pjit.with_sharding_constraint": ("jax.lax.with_sharding_constraint", 10),
+    "jax.experimental.sharded_jit": ("jax.jit(in_shardings=, out_shardings=)", 10),
+    "jax.interpreters.sharded_jit": ("jax.jit(in_shardings=, out_shardings=)", 10),
+    "jax.interpreters.sharded_jit.with_sharding_constraint": ("jax.lax.with_sharding_constraint", 10),
+    "jax.experimental.shard_map": ("jax.shard_map, the function", 11),
+    "jax.experimental.shard_map.shard_map": ("jax.shard_map", 11),
+    "jax.sharding.use_mesh": ("jax.set_mesh", 12),
+    "jax.lax.pvary": ("jax.lax.pcast(x, 'i', to='varying')", 14),
+    "jax.sharding.PmapSharding": ("jax.sharding.NamedSharding(mesh, spec)", 18),
+    "jax.soft_pmap": ("jax.shard_map over the devices, jax.vmap inside", 18),
+    "jax.core.axis_frame": ("jax.lax.axis_size(name), jax.lax.axis_index(name)", BEYOND),
+    "jax.lax.pdot": (AXES, BEYOND),
+    "jax.config": ("from jax import config", BEYOND),
+    "jax.config.config": ("jax.config", BEYOND),
+    **{f"jax.ops.index_{name}": (UPDATE.format(new), BEYOND) for name, new in (
+        ("update", "set"), ("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max"),
+    )},
+    "jax.ops.index": ("jax.numpy.index_exp", BEYOND),
+    "jax.experimental.optimizers": ("jax.example_libraries.optimizers", BEYOND),
+    "jax.experimental.stax": ("jax.example_libraries.stax", BEYOND),
+    **{f"{old}.DeviceArray": ("jax.Array", BEYOND) for old in (
+        "jax.interpreters.xla", "jax.numpy", "jax.xla", "jax.lib.xla_extension", "jaxlib.xla_extension",
+    )},
+    "jax.experimental.global_device_array": ("jax.Array, jax.make_array_from_callback", BEYOND),
+    "jax.experimental.gda_serialization": ("jax.experimental.array_serialization", BEYOND),
+    "jax.random.KeyArray": ("jax.Array", BEYOND),
+    "jax.random.PRNGKeyArray": ("jax.Array", BEYOND),
+    "jax.prng.PRNGKeyArray": ("jax.Array", BEYOND),
+    "jax.linear_util": ("jax.extend.linear_util", BEYOND),
+    "jax.experimental.host_callback": (CALLBACK, BEYOND),
+    "jax.xla_computation": ("jax.jit(f).lower(*args).compiler_ir('hlo')", BEYOND),
+    "jax.abstract_arrays": ("ShapedArray of jax.core", BEYOND),
+    "jax.abstract_arrays.ShapedArray": ("jax.core.ShapedArray", BEYOND),
+    "jax.ShapedArray": ("jax.core.ShapedArray", BEYOND),
+    "jax.api": ("the same name in jax", BEYOND),
+    "jax.partial": ("functools.partial", BEYOND),
+    "jax.util": ("functools, itertools, or a copy of your own", BEYOND),
+    "jax.util.partial": ("functools.partial", BEYOND),
+    "jax.core": ("jax.extend.core, where it has the name", BEYOND),
+    "jax.lib.xla_client": ("jax.extend.mlir, jax.jit(f).lower", BEYOND),
+    "jax.lib.xla_extension": ("jax.errors, jax.Array, jax.jit(f).lower", BEYOND),
+    "jax.random.shuffle": ("jax.random.permutation(key, x, independent=True)", BEYOND),
+    "jax.lax.tie_in": ("its second argument alone", BEYOND),
+    "jax.custom_transforms": ("jax.custom_jvp, jax.custom_vjp", BEYOND),
+    "jax.experimental.loops": ("jax.lax.fori_loop, jax.lax.while_loop", BEYOND),
+    "jax.experimental.djax": ("nothing", BEYOND),
+    "jax.experimental.callback": ("jax.make_jaxpr, jax.extend.core", BEYOND),
+    "jax.experimental.array_api": ("jax.numpy", BEYOND),
+    "jax.experimental.export": ("jax.export", BEYOND),
+    "jax.experimental.enable_x64": ("jax.enable_x64(True)", BEYOND),
+    "jax.experimental.disable_x64": ("jax.enable_x64(False)", BEYOND),
+    "jax.clear_backends": ("jax.extend.backend.clear_backends", BEYOND),
+    "jax.nn.normalize": ("jax.nn.standardize", BEYOND),
+    **{f"jax.numpy.{old}": (f"jax.numpy.{new}", BEYOND) for old, new in (
+        ("product", "prod"), ("cumproduct", "cumprod"), ("row_stack", "vstack"),
+        ("alltrue", "all"), ("sometrue", "any"), ("round_", "round"), ("issubsctype", "issubdtype"),
+    )},
+    "jax.numpy.in1d": ("jax.numpy.isin(a.ravel(), b)", BEYOND),
+    "jax.numpy.msort": ("jax.numpy.sort(a, axis=0)", BEYOND),
+    "jax.numpy.trapz": ("jax.scipy.integrate.trapezoid", BEYOND),
+    "jax.numpy.asscalar": ("x.item()", BEYOND),
+    "jax.numpy.lax_numpy": ("jax.numpy", BEYOND),
+    "jax.scipy.linalg.polar_unitary": ("jax.scipy.linalg.polar", BEYOND),
+    "jax.profiler.StepTraceContext": ("jax.profiler.StepTraceAnnotation", BEYOND),
+    "jax.profiler.TraceContext": ("jax.profiler.TraceAnnotation", BEYOND),
+    "jax.profiler.trace_function": ("jax.profiler.annotate_function", BEYOND),
+    "jax.experimental.pallas.tpu.CostEstimate": ("jax.experimental.pallas.CostEstimate", BEYOND),
+    "jax.experimental.pallas.tpu.TPUCompilerParams": ("jax.experimental.pallas.tpu.CompilerParams", BEYOND),
+    "jax.experimental.x64_context": ("jax.enable_x64(True)", BEYOND),
+    "jax.experimental.ann": ("jax.lax.approx_max_k, jax.lax.approx_min_k", BEYOND),
+    "jax.experimental.optix": ("optax", BEYOND),
+    "jax.test_util": ("numpy.testing, absl.testing; check_grads stays", BEYOND),
+    "jax.prng": ("jax.extend.random", BEYOND),
+    "jax.spmd_mode": ("nothing; place the arguments", BEYOND),
+    **{f"jax.{old}": (f"@jax.custom_{new}, and the def{new} that it has", BEYOND) for old, new in (
+        ("custom_ivjp", "vjp"), ("defjvp", "jvp"), ("defjvp_all", "jvp"), ("defvjp", "vjp"), ("defvjp_all", "vjp"),
+    )},
+    **{f"jax.{old}": ("nothing", BEYOND) for old in ("invertible", "mask", "shapecheck")},
+    "flax.optim": ("optax", BEYOND),
+}  # fmt: skip
+
+# (function, keyword): the new keyword, or advice, and the row
+KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
+    ("jax.shard_map", "check_rep"): ("check_vma=", 11),
+    ("jax.shard_map", "auto"): ("axis_names=, the axes that are not in auto", 11),
+    ("jax.experimental.shard_map.shard_map", "check_vma"): ("jax.shard_map(check_vma=)", 11),
+    ("jax.experimental.shard_map.shard_map", "axis_names"): ("jax.shard_map(axis_names=)", 11),
+    ("jax.experimental.shard_map.shard_map", "auto"): ("jax.shard_map(axis_names=), the axes that are not in auto", 11),
+    **{(jit, f"{way}_axis_resources"): (f"{way}_shardings=", 10)
+       for jit in ("jax.jit", "jax.experimental.pjit.pjit") for way in ("in", "out")},
+    ("jax.jit", "backend"): ("device_put the arguments", 15),
+    ("jax.jit", "device"): ("device_put the arguments", 15),
+    ("jax.make_mesh", "axis_shapes"): ("sizes by position", 13),
+    ("jax.make_mesh", "axis_sizes"): ("sizes by position", 13),
+    ("jax.numpy.clip", "a_min"): ("min=", BEYOND),
+    ("jax.numpy.clip", "a_max"): ("max=", BEYOND),
+    ("jax.numpy.reshape", "newshape"): ("shape=", BEYOND),
+    **{(f"jax.numpy.{name}", "interpolation"): ("method=", BEYOND)
+       for name in ("percentile", "quantile", "nanpercentile", "nanquantile")},
+    ("jax.scipy.linalg.solve", "sym_pos"): ("assume_a='pos'", BEYOND),
+    **{(f"jax.{name}", "concrete"): ("nothing", BEYOND) for name in ("checkpoint", "remat")},
+    ("jax.pmap", "global_arg_shapes"): ("nothing", BEYOND),
+    ("jax.jit", "abstracted_axes"): ("nothing", BEYOND),
+    ("jax.ShapeDtypeStruct", "named_shape"): ("nothing", BEYOND),
+    ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", BEYOND),
+}  # fmt: skip
+
+
+def moved(name: str) -> tuple[str, int] | None:
+    """The new form and the row of an old dotted name, or of the module that went and held it; None if none is known."""
+    parts = name.split(".")
+    for end in range(len(parts), 1, -1):
+        found = MOVED.get(".".join(parts[:end]))
+        if found:
+            new, row = found
+            rest = parts[end:]
+            whole = rest and PLAIN.match(new) and new.startswith("jax.") and new.split(".")[-1] == parts[end - 1]
+            return (".".join([new, *rest]) if whole else new), row
+    return None

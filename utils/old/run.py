@@ -1,0 +1,44 @@
+"""Run a script, and say under its traceback what JAX wants instead."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from pathlib import Path
+
+from utils.old.message import answer
+
+
+def run(command: list[str], target: str | None = None) -> int:
+    """Run a script with its arguments as Python does. Its exit status; 1 where it raises, and then the row below."""
+    script, *arguments = command
+    sys.argv = [script, *arguments]
+    sys.path[0] = str(Path(script).resolve().parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException as error:
+        kept = error.__traceback__
+        while kept and kept.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+            kept = kept.tb_next
+        traceback.print_exception(type(error), error, kept)
+        explain(error, target)
+        return 1
+    return 0
+
+
+def explain(error: BaseException, target: str | None = None) -> None:
+    """Print the row that an error leads to, if there is one, for the JAX at hand where it is known."""
+    try:
+        said = answer(f"{type(error).__name__}: {error}", target or _here())
+    except ValueError:
+        said = answer(f"{type(error).__name__}: {error}")
+    if said:
+        print(f"\nOld code: {said}", file=sys.stderr)
+
+
+def _here() -> str | None:
+    jax = sys.modules.get("jax")
+    return getattr(jax, "__version__", None)
