@@ -90,7 +90,9 @@ def copy_parts(equation: Any, values: Any) -> list[Any]:
     if len(parts) == 9:
         pairs = [*zip(parts[0:8:2], parts[1:8:2], strict=True)]
         return [pair if pair[0] is not None else None for pair in pairs] + [parts[8]]
-    pairs = [part and (part.ref, part.transforms) if hasattr(part, "transforms") else part and (part, ()) for part in parts]
+    pairs = [
+        part and (part.ref, part.transforms) if hasattr(part, "transforms") else part and (part, ()) for part in parts
+    ]
     return [*pairs[:4], parts[4]]
 
 

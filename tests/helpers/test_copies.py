@@ -1,4 +1,4 @@
-"""Kernels played by hand: who sends what, who waits for whom, who waits for ever; checked against small sums by hand."""
+"""Kernels that are played: who sends what, who waits for whom, who waits for ever; against small sums by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,10 @@ DMA = pltpu.SemaphoreType.DMA
 X = np.arange(16, dtype=np.float32)
 
 
-def program(kernel, shape=(2,), scratch=(DMA, DMA), interpret=None, barrier=False, sizes=(8,), names=("i",)):
-    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+def program(
+    kernel, shape=(2,), scratch=(DMA, DMA), interpret=None, barrier=False, sizes=(8,), names=("i",), memory=pl.ANY
+):
+    anywhere = pl.BlockSpec(memory_space=memory)
     options = {"compiler_params": pltpu.CompilerParams(collective_id=0)} if barrier else {}
     call = pl.pallas_call(
         kernel,
@@ -86,7 +88,7 @@ def test_a_copy_that_nobody_sends_is_waited_for_for_ever():
 def test_a_wait_too_few_leaves_a_semaphore(waits, left, right):
     kernel = program(lambda *refs: shift(*refs, waits=waits))
     found = play(kernel, X)
-    assert found.left == dict.fromkeys(range(8), [left])
+    assert found.left == {k: [left] for k in range(8)}
     assert np.isfinite(np.asarray(said(kernel, X).result)).all() == right
 
 
@@ -151,7 +153,8 @@ def test_loops_branches_and_indices_are_played():
         steps = jax.lax.while_loop(lambda k: k < me, lambda k: k + 2, 0)
         o[2, 0] = steps.astype(jnp.float32)
 
-    found = play(program(kernel, (4, 2)), X)
+    found = play(program(kernel, (4, 2), memory=pltpu.VMEM), X)
+    np.testing.assert_array_equal(program(kernel, (4, 2), memory=pltpu.VMEM)(X), whole(found))
     for k in range(8):
         mine = X[2 * k : 2 * k + 2]
         want = [mine + 6 * (k > 3), mine, [k + k % 2, 0], 3 * mine]
@@ -170,8 +173,13 @@ def test_places_on_a_mesh_of_two_axes():
 
 
 def test_what_cannot_be_played_is_said():
-    def outside(x, o, sent, arrived):
+    def far(x, o, sent, arrived):
         o[...] = x[...]
+
+    with pytest.raises(NotImplementedError, match="by copies alone"):
+        play(program(far), X)
+
+    def outside(x, o, sent, arrived):
         pltpu.async_remote_copy(x, o, sent, arrived, device_id=(jax.lax.axis_index("i") + 1,)).wait()
 
     with pytest.raises(IndexError, match="there is no device 8"):

@@ -53,10 +53,17 @@ class Play:
         return sum(size for (source, target), size in self.sent.items() if source == device != target)
 
 
-def play(program: Callable[..., Any], *arguments: Any, late: dict[int, int] | None = None, **ticks: int) -> Play:
+def play(
+    program: Callable[..., Any],
+    *arguments: Any,
+    late: dict[int, int] | None = None,
+    slow: dict[int, int] | None = None,
+    **ticks: int,
+) -> Play:
     """Play a program, one `shard_map` of TPU kernels without a grid, on these arguments.
 
-    `late`: by how many ticks a device begins later than tick 0. `ticks`: other times than TICKS, as in `signal=0`.
+    `late`: by how many ticks a device begins later than tick 0. `slow`: how long a copy inside this device takes.
+    `ticks`: other times than TICKS for all, as in `signal=0`.
     A copy reads its source and writes its target when it ends, as late as it may.
 
     Raises NotImplementedError for a kernel with a grid, or with an operation on references that is not known here.
@@ -64,7 +71,7 @@ def play(program: Callable[..., Any], *arguments: Any, late: dict[int, int] | No
     import jax
 
     [mapped] = [eqn for eqn in _inside(jax.make_jaxpr(program)(*arguments).jaxpr) if eqn.primitive.name == "shard_map"]
-    return _Player(mapped, arguments, late or {}, TICKS | ticks).run()
+    return _Player(mapped, arguments, late or {}, slow or {}, TICKS | ticks).run()
 
 
 def _inside(jaxpr: Any) -> list[Any]:
@@ -77,10 +84,12 @@ def _inside_of(eqn: Any) -> list[Any]:
 
 
 class _Player:
-    def __init__(self, mapped: Any, arguments: Any, late: dict[int, int], ticks: dict[str, int]) -> None:
+    def __init__(
+        self, mapped: Any, arguments: Any, late: dict[int, int], slow: dict[int, int], ticks: dict[str, int]
+    ) -> None:
         from jax.sharding import NamedSharding
 
-        self.ticks, self.late, self.play = ticks, late, Play()
+        self.ticks, self.late, self.slow, self.play = ticks, late, slow, Play()
         self.queue: list[tuple[int, int, Callable[[], None]]] = []
         self.order, self.now = itertools.count(), 0
         self.counts: dict[Any, int] = defaultdict(int)  # (device, semaphore)
@@ -90,7 +99,10 @@ class _Player:
         self.here: list[Here] = []
         mesh = mapped.params["mesh"]
         self.shape = dict(mesh.shape)
-        maps = [NamedSharding(mesh, spec).devices_indices_map(np.shape(array)) for spec, array in zip(mapped.params["in_specs"], arguments, strict=True)]
+        maps = [
+            NamedSharding(mesh, spec).devices_indices_map(np.shape(array))
+            for spec, array in zip(mapped.params["in_specs"], arguments, strict=True)
+        ]
         for number, device in enumerate(mesh.devices.flat):
             parts = [np.asarray(array)[places[device]] for places, array in zip(maps, arguments, strict=True)]
             where = dict(zip(self.shape, np.unravel_index(number, tuple(self.shape.values())), strict=True))
@@ -158,7 +170,7 @@ class _Player:
     def begin(self, device: int, copy: Copy) -> None:
         target = self.number(copy.device, device)
         remote = copy.sent is not None
-        end = self.now + self.ticks["remote_copy" if remote else "local_copy"]
+        end = self.now + (self.ticks["remote_copy"] if remote else self.slow.get(device, self.ticks["local_copy"]))
         if remote:
             self.play.sent[device, target] += copy.source.size
             self.play.copies[device, target] += 1

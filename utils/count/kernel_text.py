@@ -126,7 +126,7 @@ def run(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], here: Here) ->
 
 
 def place(ref: Ref, transforms: Sequence[Any] = ()) -> Place:
-    """The part of a reference that is meant by what stands in the brackets of `ref.at[...]`, at most one pair of them."""
+    """The part of a reference that is meant by what stands in the brackets of `ref.at[...]`, one pair of them."""
     if len(transforms) > 1:
         raise NotImplementedError("ref.at[...].at[...]: write one index in the place of the two")
     index: list[Any] = []
@@ -144,10 +144,17 @@ def place(ref: Ref, transforms: Sequence[Any] = ()) -> Place:
     return Place(ref, tuple(index))
 
 
+def _refuse_far(ref: Ref) -> None:
+    """The core has no access to large memory, on a chip, in JAX's interpreter, and here."""
+    if str(getattr(ref.aval, "memory_space", "")) in ("any", "hbm"):
+        raise NotImplementedError("a ref in pl.ANY is read or written by copies alone, such as pltpu.make_async_copy")
+
+
 def _get(eqn: Any, given: list[Any], here: Here) -> Run:
     import jax
 
     ref, *rest = given
+    _refuse_far(ref)
     yield from ()
     return [place(ref, jax.tree.unflatten(eqn.params["tree"], rest)).read()]
 
@@ -156,6 +163,7 @@ def _swap(eqn: Any, given: list[Any], here: Here) -> Run:
     import jax
 
     ref, new, *rest = given
+    _refuse_far(ref)
     at = place(ref, jax.tree.unflatten(eqn.params["tree"], rest))
     old = at.read()
     at.write(np.asarray(new) + (old if eqn.primitive.name == "addupdate" else 0))

@@ -81,18 +81,13 @@ ring_ticks = Prediction(
         },
     },
 )
-from_anywhere = Choice(
-    {
-        "it is lowered": "a TPU's core computes with what lies in its own fast memory, and `pl.ANY` may be elsewhere",
-        "it is refused": "",
-    }
-)
-
 DMA = pltpu.SemaphoreType.DMA
 COPY, LATE = 4, 40  # ticks: what a copy takes in `play`, and how late a device begins
 
 
-def _played(answer: Any, parts: np.ndarray, shape: tuple[int, ...], scratch: list[Any], late: int | None, **ticks: int) -> Any:
+def _played(
+    answer: Any, parts: np.ndarray, shape: tuple[int, ...], scratch: list[Any], late: int | None, **ticks: int
+) -> Any:
     """Play the answer on eight devices, one of them late; a Wrong for who waits for ever."""
     from jax.sharding import PartitionSpec as P
 
@@ -155,13 +150,17 @@ def _judge_transposing_specs(answer):
         if x_shape != block:
             raise Wrong(f"{said} your first spec cuts blocks of {x_shape}. That is the spec for x: rows, columns.")
         if o_shape != block[::-1]:
-            raise Wrong(f"{said} your second spec cuts blocks of {o_shape}. What shape has a block that is turned over?")
+            raise Wrong(
+                f"{said} your second spec cuts blocks of {o_shape}. What shape has a block that is turned over?"
+            )
         out = np.full(shape[::-1], -1)
         for i in range(shape[0] // block[0]):
             for j in range(shape[1] // block[1]):
                 (a, b), (c, d) = (_block(spec, i, j, said) for spec in specs)
                 if (a, b) != (i, j):
-                    raise Wrong(f"{said}, at place ({i}, {j}) of the grid, your first spec takes block ({a}, {b}) of x.{_clue((a, b), (i, j), block)}")
+                    raise Wrong(
+                        f"{said}, at place ({i}, {j}) of the grid, your first spec takes block ({a}, {b}) of x.{_clue((a, b), (i, j), block)}"
+                    )
                 if (c, d) != (j, i):
                     raise Wrong(
                         f"{said}, at place ({i}, {j}) of the grid, your second spec writes block ({c}, {d}) of the result."
@@ -177,7 +176,9 @@ def _part(block: int, size: int) -> slice:
 
 
 def _block(spec: Any, i: int, j: int, said: str) -> tuple[int, int]:
-    got = several(spec.index_map(i, j), 2, "two numbers, of a block", said=f"{said}, at place ({i}, {j}), index_map gives")
+    got = several(
+        spec.index_map(i, j), 2, "two numbers, of a block", said=f"{said}, at place ({i}, {j}), index_map gives"
+    )
     return tuple(number(one, "the number of a block", whole=True) for one in got)
 
 
@@ -194,7 +195,7 @@ def _clue(got: tuple[int, int], want: tuple[int, int], block: tuple[int, int]) -
     "A block of x at (i, j) becomes, turned over, the block at (j, i) of the result. An index map counts in blocks.",
 )
 def transposing_specs(rows, columns):
-    """Blocks of (rows, columns) of x -> two BlockSpecs, for x and for x.T, on a grid (i, j)."""
+    """Blocks of (rows, columns) of x -> two BlockSpecs, for x and x.T; grid (i, j)."""
     of_x = pl.BlockSpec((rows, columns), lambda i, j: (i, j))
     of_result = pl.BlockSpec((columns, rows), lambda i, j: (j, i))
     return of_x, of_result
@@ -204,7 +205,8 @@ def _origins(found: Any, parts: np.ndarray) -> list[int | None]:
     """Whose part each device holds: -1 for nan, None for something else."""
     got = [np.asarray(result[0]) for result in found.results]
     return [
-        -1 if np.isnan(mine).any() else next((k for k in range(8) if np.array_equal(mine, parts[k])), None) for mine in got
+        -1 if np.isnan(mine).any() else next((k for k in range(8) if np.array_equal(mine, parts[k])), None)
+        for mine in got
     ]
 
 
@@ -216,7 +218,9 @@ def _judge_swap_pairs(answer):
         wrong = [k for k in range(8) if origins[k] != k ^ 1]
         if wrong:
             device, got = wrong[0], origins[wrong[0]]
-            held = {-1: "nan: nothing has arrived when its kernel ends", None: "no device's part"}.get(got, f"the part of device {got}")
+            held = {-1: "nan: nothing has arrived when its kernel ends", None: "no device's part"}.get(
+                got, f"the part of device {got}"
+            )
             clue = ""
             if all(origins[k] == (k - 1) % 8 for k in range(8)):
                 clue = " You send all to the right: to whom does device 1 send?"
@@ -235,7 +239,7 @@ def _judge_swap_pairs(answer):
     "copy, and wait for both ends.",
 )
 def swap_pairs(x_ref, o_ref, sent, arrived):
-    """Per device: write the partner's part into o_ref; 0 and 1 are partners, 2 and 3, ..."""
+    """Per device: its partner's part into o_ref; 0 and 1 are partners, 2 and 3, ..."""
     partner = jax.lax.axis_index("i") ^ 1
     barrier = pltpu.get_barrier_semaphore()
     pl.semaphore_signal(barrier, 1, device_id=(partner,))
@@ -255,9 +259,17 @@ def _judge_gather_both_ways(answer):
         for device, place in np.argwhere((rows != parts).any(-1)).tolist():
             got = rows[device, place]
             whose = next((k for k in range(8) if np.array_equal(got, parts[k])), None)
-            held = "nan, which nobody has written" if np.isnan(got).any() else "no part" if whose is None else f"part {whose}"
+            held = (
+                "nan, which nobody has written"
+                if np.isnan(got).any()
+                else "no part"
+                if whose is None
+                else f"part {whose}"
+            )
             clue = " That is its own: who puts it there?" if place == device else ""
-            raise Wrong(f"{when}, on device {device}, at place {place}, stands {held} when its kernel ends; part {place} belongs there.{clue}")
+            raise Wrong(
+                f"{when}, on device {device}, at place {place}, stands {held} when its kernel ends; part {place} belongs there.{clue}"
+            )
         _refuse_early(when, found)
         _refuse_leftovers(when, found)
         if (late, slow) == (None, 1):
@@ -267,7 +279,9 @@ def _judge_gather_both_ways(answer):
 def _refuse_detours(found: Any) -> None:
     for (source, target), copies in sorted(found.copies.items()):
         if (target - source) % 8 not in (1, 7):
-            raise Wrong(f"Device {source} sends to device {target}; its neighbours are {(source - 1) % 8} and {(source + 1) % 8}.")
+            raise Wrong(
+                f"Device {source} sends to device {target}; its neighbours are {(source - 1) % 8} and {(source + 1) % 8}."
+            )
         if copies > 4:
             way = "right" if (target - source) % 8 == 1 else "left"
             raise Wrong(f"Device {source} sends {copies} pieces to the {way}; at most 4 are to go in one direction.")
@@ -287,7 +301,7 @@ def _refuse_detours(found: Any) -> None:
     "both copies of a round, then wait for both. The fourth round goes one way.",
 )
 def gather_both_ways(x_ref, o_ref, local, sent, arrived):
-    """Per device: its part (k,) -> all eight in o_ref (8, k), by copies to both neighbours."""
+    """Per device: its part (k,) -> all eight in o_ref (8, k), by copies both ways."""
     me = jax.lax.axis_index("i")
     sides = ((me + 1) % 8, (me - 1) % 8)
     barrier = pltpu.get_barrier_semaphore()
@@ -310,16 +324,31 @@ def gather_both_ways(x_ref, o_ref, local, sent, arrived):
 
 CASES = ((7, 5, 3, False), (7, 5, 3, True), (5, 2, 7, True), (12, 3, 8, False))
 TICK_SLIPS = [  # of n, copy c, product p, meanwhile m
-    (lambda n, c, p, m: n * (max(c, p) if m else c + p), "that is n rounds with a send each; where would the last one go?"),
+    (
+        lambda n, c, p, m: n * (max(c, p) if m else c + p),
+        "that is n rounds with a send each; where would the last one go?",
+    ),
     (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p), "that is n - 1 rounds; how many products are there?"),
     (lambda n, c, p, m: (n - 1) * (c + p) + p, "that is one after the other, although the piece may travel meanwhile"),
     (lambda n, c, p, m: (n - 1) * max(c, p) + p, "that is meanwhile, also where each send is waited for first"),
     (lambda n, c, p, m: n * p, "that is the products alone: does a send always end before its product?"),
-    (lambda n, c, p, m: n * p if m else (n - 1) * (c + p) + p, "meanwhile that is the products alone: does a send always end before its product?"),
-    (lambda n, c, p, m: (n - 1) * (min(c, p) if m else c + p) + p, "a round is over when both are: the shorter or the longer?"),
-    (lambda n, c, p, m: (n - 1) * (c if m else c + p) + p, "meanwhile that is the sends and the last product: does a product always end before its send?"),
+    (
+        lambda n, c, p, m: n * p if m else (n - 1) * (c + p) + p,
+        "meanwhile that is the products alone: does a send always end before its product?",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * (min(c, p) if m else c + p) + p,
+        "a round is over when both are: the shorter or the longer?",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * (c if m else c + p) + p,
+        "meanwhile that is the sends and the last product: does a product always end before its send?",
+    ),
     (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p) + c, "what comes last is a product, not a send"),
-    (lambda n, c, p, m: (n - 1) * (c + p if m else max(c, p)) + p, "the two have changed places: meanwhile is True where the piece travels while it multiplies"),
+    (
+        lambda n, c, p, m: (n - 1) * (c + p if m else max(c, p)) + p,
+        "the two have changed places: meanwhile is True where the piece travels while it multiplies",
+    ),
 ]
 
 
@@ -342,6 +371,6 @@ def _judge_product_ticks(answer):
     "n products and n - 1 sends. In a round with both, the next begins when the later of the two has ended.",
 )
 def product_ticks(n, copy, product, meanwhile):
-    """Ticks of a ring product on n devices; copy and product: of one each; meanwhile: True or False."""
+    """Ticks of a ring product on n devices, given those of one copy and product."""
     a_round = max(copy, product) if meanwhile else copy + product
     return (n - 1) * a_round + product

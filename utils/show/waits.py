@@ -62,7 +62,9 @@ def _draw(axes, row: int, event: Event) -> None:
     length = event.end - event.start
     box = Rectangle((event.start, row + top), length, height, facecolor=color, hatch=hatch, edgecolor="#555555", lw=0.5)
     axes.add_patch(box)
-    words = {"send": f"→ {event.other}", "wait": f"for {'?' if event.other is None else event.other}"}.get(event.kind, "")
+    words = {"send": f"→ {event.other}", "wait": f"for {'?' if event.other is None else event.other}"}.get(
+        event.kind, ""
+    )
     if words and length > 1:
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if event.kind == "wait" else None
         middle = event.start + length / 2
@@ -75,7 +77,10 @@ def _told(events: list[Event]) -> str:
     parts = [f"sends {count} x" for count in [sum(event.kind == "send" for event in events)] if count]
     parts += [f"multiplies {count} x" for count in [sum(event.kind == "product" for event in events)] if count]
     if waited:
-        total, longest = sum(e.end - e.start for e in waited), max(waited, key=lambda e: e.end - e.start)
+        total, longest = (
+            sum(e.end - e.start for e in waited),
+            max(waited, key=lambda e: (e.other is None, e.end - e.start)),
+        )
         whom = "nobody" if longest.other is None else f"device {longest.other}"
         parts.append(f"waits {total} ticks, longest for {whom}, from {longest.start} to {longest.end}")
     return ", ".join(parts) or "does nothing"
