@@ -309,6 +309,23 @@ RIGHT = {
     ],
 }
 
+# exercise: [(change of the solution that computes the same, why)]
+SAME = {
+    ex18.swap_pairs: [
+        (
+            "partner = jax.lax.axis_index('i') ^ 1 -> partner = 1 ^ jax.lax.axis_index('i')",
+            "the order of the two does not matter to ^",
+        )
+    ],
+    ex18.product_ticks: [
+        (
+            "a_round = max(copy, product) if meanwhile else copy + product -> "
+            "a_round = max(product, copy) if meanwhile else copy + product",
+            "the larger of two, in either order",
+        )
+    ],
+}
+
 LATE_RING = {"one after the other": 60, "meanwhile": 32}  # 7 (4 + 4) + 4; 7 max(4, 4) + 4
 
 # prediction: (truth, [(wrong guess, words of its answer)])

@@ -146,7 +146,10 @@ def _judge_transposing_specs(answer):
         specs = several(answer(*block), 2, "two BlockSpecs, for x and for the result")
         if not all(isinstance(spec, pl.BlockSpec) for spec in specs):
             raise Wrong(f"You return {shown(specs)}; expected two pl.BlockSpec, for x and for the result.")
-        x_shape, o_shape = (tuple(int(n) for n in spec.block_shape or ()) for spec in specs)
+        for spec in specs:
+            if not isinstance(spec.block_shape, (tuple, list)) or not callable(spec.index_map):
+                raise Wrong(f"You return {shown(spec)}; expected pl.BlockSpec(shape of a block, function of i and j).")
+        x_shape, o_shape = (tuple(int(n) for n in spec.block_shape) for spec in specs)
         if x_shape != block:
             raise Wrong(f"{said} your first spec cuts blocks of {x_shape}. That is the spec for x: rows, columns.")
         if o_shape != block[::-1]:
