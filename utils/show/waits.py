@@ -21,7 +21,7 @@ _LOOKS = {  # kind: color, hatch, colour of its words, where in the row, how hig
 
 
 def waits(plays: dict[str, Any], devices: Sequence[int] | None = None) -> Picture:
-    """Draw plays (`copies.Play`), a panel for each title: of each device, above, its products and waits; below, what it sends.
+    """Draw plays (`copies.Play`), a panel for each title: a device's products and waits, and below them its sends.
 
     `devices`: those that are drawn, in this order; all by default. An arrow names the device that a copy goes to, a
     word the device whose copy or signal ends a wait ("own": its own copy); one that nobody ends has a question mark.
