@@ -76,3 +76,42 @@ def run_equation(equation: Any, *values: Any) -> list[Any]:
     functions, params = found if isinstance(found, tuple) else ((), found)
     results = equation.primitive.bind(*functions, *values, **params)
     return list(results) if equation.primitive.multiple_results else [results]
+
+
+def copy_parts(equation: Any, values: Any) -> list[Any]:
+    """Of a jaxpr's `dma_start` or `dma_wait`, run on these values: source, target, the semaphore that is told of the
+    arrival, the one that is told of the sending (None for a local copy), each a pair of reference and indices; device.
+
+    0.7.2 has references and indices side by side, 0.10.2 a reference that carries its indices.
+    """
+    import jax
+
+    parts = list(jax.tree.unflatten(equation.params["tree"], values))
+    if len(parts) == 9:
+        pairs = [*zip(parts[0:8:2], parts[1:8:2], strict=True)]
+        return [pair if pair[0] is not None else None for pair in pairs] + [parts[8]]
+    pairs = [
+        part and (part.ref, part.transforms) if hasattr(part, "transforms") else part and (part, ()) for part in parts
+    ]
+    return [*pairs[:4], parts[4]]
+
+
+def scan_counts(equation: Any) -> tuple[int, int]:
+    """How many of a scan's arguments are constants, and how many are carried. 0.12 has them as parts of a tree."""
+    if "num_carry" in equation.params:
+        return equation.params["num_consts"], equation.params["num_carry"]
+    constants, carried, _ = equation.params["ft_in"].unpack()
+    return len(constants.vals), len(carried.vals)
+
+
+def find_races() -> Any:
+    """For `pallas_call(..., interpret=find_races())`: interpret the kernel, and report races.
+
+    0.12 raises an error at the first race unless it is told to warn.
+    """
+    import inspect
+
+    from jax.experimental.pallas import tpu as pltpu
+
+    warns = {"on_race": "warn"} if "on_race" in inspect.signature(pltpu.InterpretParams).parameters else {}
+    return pltpu.InterpretParams(detect_races=True, **warns)

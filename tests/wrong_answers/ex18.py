@@ -2,25 +2,365 @@
 
 from __future__ import annotations
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from utils.exercises import ex18
 
+
+def _specs(of_x, of_result, turned=True):
+    """An answer with these index maps; they may ask for the sizes of a block."""
+
+    def answer(rows, columns):
+        second = (columns, rows) if turned else (rows, columns)
+        return (
+            pl.BlockSpec((rows, columns), lambda i, j: of_x(i, j, rows, columns)),
+            pl.BlockSpec(second, lambda i, j: of_result(i, j, rows, columns)),
+        )
+
+    return answer
+
+
+def swap(
+    partner=lambda me: me ^ 1,
+    tell=lambda me: me ^ 1,
+    signal=1,
+    wait=1,
+    waits="sr",
+):
+    def kernel(x_ref, o_ref, sent, arrived):
+        me = jax.lax.axis_index("i")
+        barrier = pltpu.get_barrier_semaphore()
+        if signal:
+            pl.semaphore_signal(barrier, signal, device_id=None if tell is None else (tell(me),))
+        if wait:
+            pl.semaphore_wait(barrier, wait)
+        copy = pltpu.make_async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(partner(me),))
+        copy.start()
+        if "s" in waits:
+            copy.wait_send()
+        if "r" in waits:
+            copy.wait_recv()
+
+    return kernel
+
+
+def swap_wait(x_ref, o_ref, sent, arrived):
+    """All eight meet at the barrier, and the copy is one call."""
+    me = jax.lax.axis_index("i")
+    barrier = pltpu.get_barrier_semaphore()
+    for step in range(1, 8):
+        pl.semaphore_signal(barrier, device_id=((me + step) % 8,))
+    pl.semaphore_wait(barrier, 7)
+    pltpu.async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(me + 1 - 2 * (me % 2),)).wait()
+
+
+def swap_when(x_ref, o_ref, sent, arrived):
+    """Even and odd devices by two branches."""
+    me = jax.lax.axis_index("i")
+
+    def to(partner):
+        barrier = pltpu.get_barrier_semaphore()
+        pl.semaphore_signal(barrier, 3, device_id=(partner,))
+        pl.semaphore_wait(barrier, 3)
+        copy = pltpu.make_async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(partner,))
+        copy.start()
+        copy.wait_recv()
+        copy.wait_send()
+
+    pl.when(me % 2 == 0)(functools.partial(to, me + 1))
+    pl.when(me % 2 == 1)(functools.partial(to, me - 1))
+
+
+def swap_scoped(x_ref, o_ref, sent, arrived):
+    """Through a buffer of its own, with semaphores of its own besides."""
+    me = jax.lax.axis_index("i")
+    partner = jnp.where(me % 2, me - 1, me + 1)
+
+    def inside(buffer, extra):
+        pltpu.async_copy(x_ref, buffer, extra).wait()
+        barrier = pltpu.get_barrier_semaphore()
+        pl.semaphore_signal(barrier, 1, device_id=(partner,))
+        pl.semaphore_wait(barrier, 1)
+        pltpu.async_remote_copy(buffer, o_ref, sent, arrived, device_id=(partner,)).wait()
+
+    pl.run_scoped(inside, pltpu.VMEM((3,), jnp.float32), pltpu.SemaphoreType.DMA)
+
+
+def both(
+    barrier=2,
+    own=True,
+    own_wait=True,
+    rounds=(2, 2, 2, 1),
+    together=True,
+    turn=1,
+    stale=False,
+    waits="sr",
+    signals=1,
+    loop=False,
+):
+    def kernel(x_ref, o_ref, local, sent, arrived):
+        me = jax.lax.axis_index("i")
+        sides = ((me + 1) % 8, (me - 1) % 8)
+        if barrier:
+            for side in sides:
+                pl.semaphore_signal(pltpu.get_barrier_semaphore(), signals, device_id=(side,))
+            pl.semaphore_wait(pltpu.get_barrier_semaphore(), barrier)
+        copy = pltpu.make_async_copy(x_ref, o_ref.at[me], local)
+        if own:
+            copy.start()
+        if own and own_wait:
+            copy.wait()
+        for step, ways in enumerate(rounds):
+            copies = []
+            for way in range(ways):
+                at = 0 if stale else step if way else -step
+                piece = o_ref.at[(me + turn * at) % 8]
+                copy = pltpu.make_async_remote_copy(
+                    piece, piece, sent.at[way], arrived.at[way, step % 4], device_id=(sides[way],)
+                )
+                copy.start()
+                copies.append(copy)
+                if not together:
+                    copy.wait()
+            for copy in copies if together else []:
+                if "s" in waits:
+                    copy.wait_send()
+                if "r" in waits:
+                    copy.wait_recv()
+
+    return kernel
+
+
+def both_loop(x_ref, o_ref, local, sent, arrived):
+    """Three rounds in a fori_loop; the last copy to the left side."""
+    me = jax.lax.axis_index("i")
+    right, left = (me + 1) % 8, (me - 1) % 8
+    barrier = pltpu.get_barrier_semaphore()
+    pl.semaphore_signal(barrier, 1, device_id=(left,))
+    pl.semaphore_signal(barrier, 1, device_id=(right,))
+    pl.semaphore_wait(barrier, 2)
+    pltpu.async_copy(x_ref, o_ref.at[me], local).wait()
+
+    def send(way, step):
+        at = o_ref.at[(me + step) % 8] if way else o_ref.at[(me + 8 - step) % 8]
+        to = left if way else right
+        return pltpu.async_remote_copy(at, at, sent.at[way], arrived.at[way, step], device_id=(to,))
+
+    def a_round(step, carry):
+        first, second = send(0, step), send(1, step)
+        second.wait()
+        first.wait()
+        return carry
+
+    jax.lax.fori_loop(0, 3, a_round, 0)
+    send(1, 3).wait()
+
+
+def both_own_later(x_ref, o_ref, local, sent, arrived):
+    """The first copies go out of x_ref, and its own place is filled meanwhile."""
+    me = jax.lax.axis_index("i")
+    sides = ((me + 1) % 8, (me - 1) % 8)
+    barrier = pltpu.get_barrier_semaphore()
+    for side in sides:
+        pl.semaphore_signal(barrier, device_id=(side,))
+    pl.semaphore_wait(barrier, 2)
+    own = pltpu.async_copy(x_ref, o_ref.at[me], local)
+    for step in range(4):
+        copies = []
+        for way in range(2 if step < 3 else 1):
+            place = (me + step) % 8 if way else (me - step) % 8
+            source = o_ref.at[place] if step else x_ref
+            copies.append(
+                pltpu.async_remote_copy(
+                    source, o_ref.at[place], sent.at[way], arrived.at[way, step], device_id=(sides[way],)
+                )
+            )
+        for copy in copies:
+            copy.wait()
+    own.wait()
+
+
+def both_lazy(x_ref, o_ref, local, sent, arrived):
+    """Waits in each round for what arrives, and at the end for all that was sent."""
+    me = jax.lax.axis_index("i")
+    sides = ((me + 1) % 8, (me - 1) % 8)
+    barrier = pltpu.get_barrier_semaphore()
+    for side in sides:
+        pl.semaphore_signal(barrier, 2, device_id=(side,))
+    pl.semaphore_wait(barrier, 4)
+    pltpu.async_copy(x_ref, o_ref.at[me], local).wait()
+    started = []
+    for step in range(4):
+        ways = (0, 1) if step < 3 else (1,)
+        for way in ways:
+            piece = o_ref.at[(me + step) % 8] if way else o_ref.at[(me - step) % 8]
+            copy = pltpu.make_async_remote_copy(
+                piece, piece, sent.at[way], arrived.at[way, step], device_id=(sides[way],)
+            )
+            copy.start()
+            started.append(copy)
+        for copy in started[-len(ways) :]:
+            copy.wait_recv()
+    for copy in started:
+        copy.wait_send()
+
+
+def ticks(rounds=lambda n: n - 1, last=True, each=None):
+    each = each or (lambda copy, product, meanwhile: max(copy, product) if meanwhile else copy + product)
+    return lambda n, copy, product, meanwhile: rounds(n) * each(copy, product, meanwhile) + last * product
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
-    ex18.bytes_of_part: [
-        (lambda rows, columns: 4 * rows * columns, "That is the whole array"),
-        (lambda rows, columns: rows * columns // 8, "how many bytes has a float32?"),
+    ex18.transposing_specs: [
+        (_specs(lambda i, j, r, c: (i, j), lambda i, j, r, c: (i, j)), "The two have changed places"),
+        (_specs(lambda i, j, r, c: (j, i), lambda i, j, r, c: (j, i)), "your first spec takes block"),
+        (_specs(lambda i, j, r, c: (i, j), lambda i, j, r, c: (j, i), False), "What shape has a block that is turned"),
+        (_specs(lambda i, j, r, c: (i * r, j * c), lambda i, j, r, c: (j, i)), "Pallas counts blocks"),
+        (_specs(lambda i, j, r, c: (i, j), lambda i, j, r, c: (j * c, i * r)), "Pallas counts blocks"),
+        (_specs(lambda i, j, r, c: (i, 0), lambda i, j, r, c: (0, i)), "Which block belongs there?"),
+        (lambda rows, columns: pl.BlockSpec((rows, columns), lambda i, j: (i, j)), "expected two BlockSpecs"),
+        (lambda rows, columns: ((rows, columns), (columns, rows)), "expected two pl.BlockSpec"),
+    ],
+    ex18.swap_pairs: [
+        (swap(signal=0, wait=0), "before that has begun its kernel"),
+        (swap(partner=lambda me: (me + 1) % 8), "You send all to the right"),
+        (swap(partner=lambda me: (me - 1) % 8), "You send all to the left"),
+        (swap(waits="s"), "Which wait says that something has arrived?"),
+        (swap(waits="r"), "for its own copy to be sent"),
+        (swap(waits=""), "nan: nothing has arrived"),
+        (swap(signal=0), "waits for ever for a signal"),
+        (swap(wait=2), "waits for ever for a signal"),
+        (swap(signal=2), "not as often as it was told, for a signal"),
+        (swap(wait=0), "not waited, or not as often as it was told, for a signal"),
+        (swap(tell=None), "before that has begun its kernel"),
+        (swap(partner=lambda me: (me + 4) % 8), "its partner is device 1"),
+        (swap(partner=lambda me: me), "the part of device 0; its partner is device 1"),
+        (swap(partner=lambda me: me + 1), "there is no device 8"),
+    ],
+    ex18.gather_both_ways: [
+        (both(rounds=(1,) * 7), "at most 4 are to go in one direction"),
+        (both(rounds=(2, 2, 2, 2)), "7 are enough"),
+        (both(own=False), "That is its own: who puts it there?"),
+        (both(own_wait=False), "for its own copy: a semaphore"),
+        (both(stale=True), "stands nan"),
+        (both(turn=-1), "stands nan"),
+        (both(together=False), "at the same time?"),
+        (both(barrier=0), "before that has begun its kernel"),
+        (both(barrier=1), "not as often as it was told, for a signal"),
+        (both(barrier=2, signals=2), "not as often as it was told, for a signal"),
+        (both(barrier=3), "waits for ever for a signal"),
+        (both(waits="r"), "for its own copy to be sent"),
+        (both(waits="s"), "stands nan"),
+        (both(rounds=(2, 2, 2)), "at place 4, stands nan"),
+    ],
+    ex18.product_ticks: [
+        (ticks(rounds=lambda n: n, last=False), "where would the last one go?"),
+        (ticks(last=False), "how many products are there?"),
+        (ticks(each=lambda c, p, m: c + p), "although the piece may travel meanwhile"),
+        (ticks(each=lambda c, p, m: max(c, p)), "also where each send is waited for first"),
+        (lambda n, copy, product, meanwhile: n * product, "that is the products alone: does a send"),
+        (ticks(each=lambda c, p, m: min(c, p) if m else c + p), "the shorter or the longer?"),
+        (ticks(each=lambda c, p, m: c if m else c + p), "the sends and the last product: does a product"),
+        (ticks(each=lambda c, p, m: c + p if m else max(c, p)), "the two have changed places"),
+        (lambda n, copy, product, meanwhile: None, "Does the function end with `return`"),
     ],
 }
 
 # exercise: [right answers in unusual forms]
 RIGHT = {
-    ex18.bytes_of_part: [
-        lambda rows, columns: np.zeros((rows // 8, columns), np.float32).nbytes,
-        lambda rows, columns: np.float64(rows * columns / 2),
-        lambda rows, columns: np.array(4 * rows * columns) // 8,
-        lambda rows, columns: jnp.zeros((rows, columns)).nbytes / 8,
+    ex18.transposing_specs: [
+        lambda rows, columns: [
+            pl.BlockSpec((rows, columns), lambda i, j: (i, j)),
+            pl.BlockSpec((columns, rows), lambda *at: at[::-1]),
+        ],
+        lambda rows, columns: (
+            pl.BlockSpec(block_shape=(rows, columns), index_map=lambda a, b: [a, b]),
+            pl.BlockSpec(block_shape=(columns, rows), index_map=lambda a, b: [b, a]),
+        ),
+        lambda rows, columns: (
+            pl.BlockSpec((np.int64(rows), columns), lambda i, j: (jnp.int32(i), j), memory_space=pltpu.VMEM),
+            pl.BlockSpec((columns, np.int64(rows)), lambda i, j: (j, jnp.int32(i)), memory_space=pltpu.VMEM),
+        ),
+        lambda rows, columns: {
+            "x": pl.BlockSpec((rows, columns), lambda i, j: (i, j)),
+            "o": pl.BlockSpec((columns, rows), lambda i, j: (j, i)),
+        }.values(),
     ],
+    ex18.swap_pairs: [swap_wait, swap_when, swap_scoped, swap(signal=2, wait=2)],
+    ex18.gather_both_ways: [both_loop, both_own_later, both_lazy, both(waits="rs")],
+    ex18.product_ticks: [
+        lambda n, copy, product, meanwhile: np.float64(
+            (n - 1) * np.where(meanwhile, np.maximum(copy, product), copy + product) + product
+        ),
+        lambda n, copy, product, meanwhile: n * product + (n - 1) * (max(0, copy - product) if meanwhile else copy),
+        lambda n, copy, product, meanwhile: jnp.array(
+            sum([max(copy, product) if meanwhile else copy + product] * (n - 1), product)
+        ),
+        lambda n, copy, product, meanwhile: (
+            product if n == 1 else product + (n - 1) * (copy + product - meanwhile * min(copy, product))
+        ),
+    ],
+}
+
+# exercise: [(change of the solution that computes the same, why)]
+SAME = {
+    ex18.swap_pairs: [
+        (
+            "partner = jax.lax.axis_index('i') ^ 1 -> partner = 1 ^ jax.lax.axis_index('i')",
+            "the order of the two does not matter to ^",
+        )
+    ],
+    ex18.product_ticks: [
+        (
+            "a_round = max(copy, product) if meanwhile else copy + product -> "
+            "a_round = max(product, copy) if meanwhile else copy + product",
+            "the larger of two, in either order",
+        )
+    ],
+}
+
+LATE_RING = {"one after the other": 60, "meanwhile": 32}  # 7 (4 + 4) + 4; 7 max(4, 4) + 4
+
+# prediction: (truth, [(wrong guess, words of its answer)])
+GUESSES = {
+    ex18.row_sum: (
+        4,
+        [(1, "each time what it sees adds up to 1"), (32, "number of rows"), (8, "into how many blocks")],
+    ),
+    ex18.waits_longer: (
+        "4",
+        [
+            ("2", "without any help"),
+            ("3", "has long arrived"),
+            ("all", "its left neighbour alone"),
+            (5, "expected '2'"),
+        ],
+    ),
+    ex18.forgotten: (
+        "nan",
+        [("right", "puts a copy off"), ("zeros", "is nan in this interpreter"), ("an error", "did not write")],
+    ),
+    ex18.never_sent: (
+        "never ends",
+        [("an error", "nothing counts"), ("zeros", "`ppermute`"), ("nan", "what would end it")],
+    ),
+    ex18.signal_to: ("left", [("right", "whose memory"), ("either", "need to hear")]),
+    ex18.two_buffers: ("wrong", [("right", "a third piece"), ("never ends", "every wait ends")]),
+    ex18.ring_ticks: (
+        LATE_RING,
+        [
+            ((64, None), "the last piece need not travel on"),
+            ((32, None), "the products alone"),
+            ((None, 36), "begins with the product ends with it"),
+            ((None, 28), "the 7 sends"),
+            ((None, 60), "one after the other"),
+        ],
+    ),
 }

@@ -1,26 +1,379 @@
-"""Exercises of notebook 18, Kernels that send."""
+"""Exercises and predictions of notebook 18, Kernels that send."""
 
 from __future__ import annotations
 
-from utils.exercises import Wrong, exercise, number
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from utils.exercises import Choice, Prediction, Wrong, amount, exercise, explained, number, several, shown
+from utils.exercises.prediction import ended
+
+row_sum = Prediction(
+    "",
+    {
+        1 / 4: "1 would be so if the kernel saw whole rows; here it sees 128 of 512 columns at a time, and each time "
+        "what it sees adds up to 1",
+        8 / 4: "8 blocks of rows have nothing to do with it; into how many blocks is a row cut?",
+        32 / 4: "32 is the number of rows",
+        128 / 4: "128 is the number of columns of a block",
+        1 / 16: "the blocks are not averaged: each has a sum of its own",
+    },
+)
+waits_longer = Choice(
+    {
+        "2": "its copy goes into device 3's memory, which takes it without any help of device 3's program",
+        "3": "what device 2 sent has long arrived when it begins; it waits for its own copy alone, 4 ticks",
+        "4": "its numbers come from device 3",
+        "all": "a device waits for its left neighbour alone, and nothing is handed on",
+    }
+)
+forgotten = Choice(
+    {
+        "right": "the interpreter puts a copy off until somebody waits for it, and here nobody waits for the arrival",
+        "zeros": "what nobody has written is nan in this interpreter, not 0",
+        "nan": "",
+        "an error": "no check looks for the waits that you did not write",
+        "never ends": "nobody waits for something that does not come: a wait too few makes no hang",
+    }
+)
+never_sent = Choice(
+    {
+        "an error": "nothing counts who sends and who waits",
+        "nan": "device 0 would have to get beyond its wait; what would end it?",
+        "zeros": "`ppermute` gives zeros where nobody sends; here device 0 waits for bytes that nobody has sent",
+        "never ends": "",
+    }
+)
+signal_to = Choice(
+    {
+        "left": "",
+        "right": "then you know that your left neighbour has begun; whose memory do you write into?",
+        "either": "a signal says that its sender has begun; you need to hear that of the one you send to",
+    }
+)
+two_buffers = Choice(
+    {
+        "right": "what keeps device 2 from sending a third piece while device 3 has not begun?",
+        "wrong": "",
+        "never ends": "every copy is sent, so every wait ends",
+    }
+)
+ring_ticks = Prediction(
+    "ticks",
+    {},
+    own={
+        "one after the other": {
+            64 / 60: "8 sends and 8 products; the last piece need not travel on",
+            32 / 60: "that is the products alone, or the sends behind them",
+            56 / 60: "7 sends and 7 products; there are 8 products",
+            28 / 60: "that is the sends alone",
+        },
+        "meanwhile": {
+            60 / 32: "that is one after the other",
+            36 / 32: "a send that begins with the product ends with it: the first and the last round, too",
+            28 / 32: "that is the 7 sends; the last product comes after the last of them",
+            64 / 32: "that is 8 sends and 8 products, one after the other",
+            4 / 32: "each product needs another piece, and a piece travels one place in 4 ticks",
+        },
+    },
+)
+DMA = pltpu.SemaphoreType.DMA
+COPY, LATE = 4, 40  # ticks: what a copy takes in `play`, and how late a device begins
 
 
-def _judge_bytes_of_part(answer):
-    # By hand: 24 / 8 = 3 rows of 5 numbers, 4 bytes each, are 60; 16 / 8 = 2 rows of 7 are 56.
-    for rows, columns, want in ((24, 5, 60), (16, 7, 56)):
-        said = f"Of ({rows}, {columns}) you return"
-        got = number(answer(rows, columns), "one number, of bytes", said=said)
-        slips = {
-            8 * want: "That is the whole array; a device holds one of eight parts.",
-            want / 4: "These are numbers; how many bytes has a float32?",
-        }
-        if got != want:
+def _played(
+    answer: Any, parts: np.ndarray, shape: tuple[int, ...], scratch: list[Any], late: int | None, **ticks: int
+) -> Any:
+    """Play the answer on eight devices, one of them late; a Wrong for who waits for ever."""
+    from jax.sharding import PartitionSpec as P
+
+    from utils.count.copies import play
+    from utils.mesh import make_mesh
+
+    def kernel(*refs: Any) -> None:
+        if answer(*refs) is not None:
+            raise Wrong("Your kernel returns something; it is to write into o_ref, and to return nothing.")
+
+    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+    call = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(shape, np.float32),
+        in_specs=[anywhere],
+        out_specs=anywhere,
+        scratch_shapes=scratch,
+        compiler_params=pltpu.CompilerParams(collective_id=0),
+    )
+    mesh = make_mesh((8,), ("i",))
+    program = jax.shard_map(call, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
+    when = "When all begin together" if late is None else f"When device {late} begins late"
+    try:
+        found = play(program, parts, late={} if late is None else {late: LATE}, **ticks)
+    except (NotImplementedError, IndexError) as error:
+        raise Wrong(f"Your kernel cannot be played: {error}.") from error
+    if found.stuck:
+        device, what = next(iter(found.stuck.items()))
+        many = f", and so do {len(found.stuck) - 1} others" if len(found.stuck) > 1 else ""
+        raise Wrong(f"{when}, device {device} waits for ever for {what}{many}. Who is to send it, and how often?")
+    return when, found
+
+
+def _refuse_leftovers(when: str, found: Any) -> None:
+    if found.left:
+        device, names = next(iter(found.left.items()))
+        raise Wrong(
+            f"Right values, but when its kernel ends device {device} has not waited, or not as often as it was told, for {names[0]}: a "
+            "semaphore is not back at 0."
+        )
+
+
+def _refuse_early(when: str, found: Any) -> None:
+    if found.early:
+        source, target = min(found.early)
+        raise Wrong(
+            f"{when}, device {source} begins a copy to device {target} before that has begun its kernel. Wait at the barrier for a "
+            f"signal of device {target} first; whom does device {target} have to signal?"
+        )
+
+
+def _judge_transposing_specs(answer):
+    for shape, block in (((6, 8), (2, 4)), ((12, 10), (3, 2)), ((4, 15), (4, 5))):
+        x = np.arange(np.prod(shape)).reshape(shape)
+        said = f"For blocks of {block} of an array of {shape}"
+        specs = several(answer(*block), 2, "two BlockSpecs, for x and for the result")
+        if not all(isinstance(spec, pl.BlockSpec) for spec in specs):
+            raise Wrong(f"You return {shown(specs)}; expected two pl.BlockSpec, for x and for the result.")
+        for spec in specs:
+            if not isinstance(spec.block_shape, (tuple, list)) or not callable(spec.index_map):
+                raise Wrong(f"You return {shown(spec)}; expected pl.BlockSpec(shape of a block, function of i and j).")
+        x_shape, o_shape = (tuple(int(n) for n in spec.block_shape) for spec in specs)
+        if x_shape != block:
+            raise Wrong(f"{said} your first spec cuts blocks of {x_shape}. That is the spec for x: rows, columns.")
+        if o_shape != block[::-1]:
             raise Wrong(
-                f"{said} {got:g}. {slips.get(got, 'How many rows has a part, and how many numbers has a row?')}"
+                f"{said} your second spec cuts blocks of {o_shape}. What shape has a block that is turned over?"
             )
+        out = np.full(shape[::-1], -1)
+        for i in range(shape[0] // block[0]):
+            for j in range(shape[1] // block[1]):
+                (a, b), (c, d) = (_block(spec, i, j, said) for spec in specs)
+                if (a, b) != (i, j):
+                    raise Wrong(
+                        f"{said}, at place ({i}, {j}) of the grid, your first spec takes block ({a}, {b}) of x.{_clue((a, b), (i, j), block)}"
+                    )
+                if (c, d) != (j, i):
+                    raise Wrong(
+                        f"{said}, at place ({i}, {j}) of the grid, your second spec writes block ({c}, {d}) of the result."
+                        f"{_clue((c, d), (j, i), block[::-1])}"
+                    )
+                rows, columns = block
+                out[_part(c, columns), _part(d, rows)] = x[_part(a, rows), _part(b, columns)].T
+        assert (out == x.T).all()
 
 
-@exercise(_judge_bytes_of_part, "A part has rows / 8 rows, each of `columns` numbers; a float32 takes 4 bytes.")
-def bytes_of_part(rows, columns):
-    """Return the bytes of one of eight parts of a float32 array, cut along its rows."""
-    return 4 * columns * rows / 8
+def _part(block: int, size: int) -> slice:
+    return slice(block * size, (block + 1) * size)
+
+
+def _block(spec: Any, i: int, j: int, said: str) -> tuple[int, int]:
+    got = several(
+        spec.index_map(i, j), 2, "two numbers, of a block", said=f"{said}, at place ({i}, {j}), index_map gives"
+    )
+    return tuple(number(one, "the number of a block", whole=True) for one in got)
+
+
+def _clue(got: tuple[int, int], want: tuple[int, int], block: tuple[int, int]) -> str:
+    if got == (want[0] * block[0], want[1] * block[1]):
+        return " These are numbers of rows and columns; Pallas counts blocks."
+    if got == want[::-1]:
+        return " The two have changed places."
+    return f" Which block belongs there? Block {want[0]} down, and how many across?"
+
+
+@exercise(
+    _judge_transposing_specs,
+    "A block of x at (i, j) becomes, turned over, the block at (j, i) of the result. An index map counts in blocks.",
+)
+def transposing_specs(rows, columns):
+    """Blocks of (rows, columns) of x -> two BlockSpecs, for x and x.T; grid (i, j)."""
+    of_x = pl.BlockSpec((rows, columns), lambda i, j: (i, j))
+    of_result = pl.BlockSpec((columns, rows), lambda i, j: (j, i))
+    return of_x, of_result
+
+
+def _origins(found: Any, parts: np.ndarray) -> list[int | None]:
+    """Whose part each device holds: -1 for nan, None for something else."""
+    got = [np.asarray(result[0]) for result in found.results]
+    return [
+        -1 if np.isnan(mine).any() else next((k for k in range(8) if np.array_equal(mine, parts[k])), None)
+        for mine in got
+    ]
+
+
+def _judge_swap_pairs(answer):
+    parts = np.arange(24, dtype=np.float32).reshape(8, 3) ** 2
+    for late in (None, 2, 5):
+        when, found = _played(answer, parts.ravel(), (3,), [DMA, DMA], late)
+        origins = _origins(found, parts)
+        wrong = [k for k in range(8) if origins[k] != k ^ 1]
+        if wrong:
+            device, got = wrong[0], origins[wrong[0]]
+            held = {-1: "nan: nothing has arrived when its kernel ends", None: "no device's part"}.get(
+                got, f"the part of device {got}"
+            )
+            clue = ""
+            if all(origins[k] == (k - 1) % 8 for k in range(8)):
+                clue = " You send all to the right: to whom does device 1 send?"
+            elif all(origins[k] == (k + 1) % 8 for k in range(8)):
+                clue = " You send all to the left: to whom does device 0 send?"
+            elif got == -1:
+                clue = " Which wait says that something has arrived?"
+            raise Wrong(f"{when}, device {device} ends with {held}; its partner is device {device ^ 1}.{clue}")
+        _refuse_early(when, found)
+        _refuse_leftovers(when, found)
+
+
+@exercise(
+    _judge_swap_pairs,
+    "Your partner is me + 1 where me is even, me - 1 where it is odd: me ^ 1. Signal it at the barrier, wait for its signal, then "
+    "copy, and wait for both ends.",
+)
+def swap_pairs(x_ref, o_ref, sent, arrived):
+    """Per device: its partner's part into o_ref; 0 and 1 are partners, 2 and 3, ..."""
+    partner = jax.lax.axis_index("i") ^ 1
+    barrier = pltpu.get_barrier_semaphore()
+    pl.semaphore_signal(barrier, 1, device_id=(partner,))
+    pl.semaphore_wait(barrier, 1)
+    copy = pltpu.make_async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(partner,))
+    copy.start()
+    copy.wait()
+
+
+def _judge_gather_both_ways(answer):
+    parts = np.arange(1, 17, dtype=np.float32).reshape(8, 2) ** 2
+    for late, slow in ((None, 1), (3, 1), (6, 1), (None, 3 * COPY)):
+        scratch = [DMA, DMA((2,)), DMA((2, 4))]
+        when, found = _played(answer, parts.ravel(), (8, 2), scratch, late, local_copy=slow)
+        when += f", and a copy inside a device takes {slow} ticks" if slow > 1 else ""
+        rows = np.stack([np.asarray(result[0]) for result in found.results])
+        for device, place in np.argwhere((rows != parts).any(-1)).tolist():
+            got = rows[device, place]
+            whose = next((k for k in range(8) if np.array_equal(got, parts[k])), None)
+            held = (
+                "nan, which nobody has written"
+                if np.isnan(got).any()
+                else "no part"
+                if whose is None
+                else f"part {whose}"
+            )
+            clue = " That is its own: who puts it there?" if place == device else ""
+            raise Wrong(
+                f"{when}, on device {device}, at place {place}, stands {held} when its kernel ends; part {place} belongs there.{clue}"
+            )
+        _refuse_early(when, found)
+        _refuse_leftovers(when, found)
+        if (late, slow) == (None, 1):
+            _refuse_detours(found)
+
+
+def _refuse_detours(found: Any) -> None:
+    for (source, target), copies in sorted(found.copies.items()):
+        if (target - source) % 8 not in (1, 7):
+            raise Wrong(
+                f"Device {source} sends to device {target}; its neighbours are {(source - 1) % 8} and {(source + 1) % 8}."
+            )
+        if copies > 4:
+            way = "right" if (target - source) % 8 == 1 else "left"
+            raise Wrong(f"Device {source} sends {copies} pieces to the {way}; at most 4 are to go in one direction.")
+    total = sum(copies for (source, _), copies in found.copies.items() if source == 0)
+    if total > 7:
+        raise Wrong(f"Device 0 sends {total} pieces; 7 are enough. Which piece arrives from both sides?")
+    if found.end > 5 * COPY:
+        raise Wrong(
+            f"Right values, in {found.end} ticks; at most {5 * COPY} are asked, and a copy takes {COPY}. Are the two copies of a round on "
+            "their way at the same time?"
+        )
+
+
+@exercise(
+    _judge_gather_both_ways,
+    "After `step` rounds the newest piece from the left began at device me - step, the newest from the right at me + step. Start "
+    "both copies of a round, then wait for both. The fourth round goes one way.",
+)
+def gather_both_ways(x_ref, o_ref, local, sent, arrived):
+    """Per device: its part (k,) -> all eight in o_ref (8, k), by copies both ways."""
+    me = jax.lax.axis_index("i")
+    sides = ((me + 1) % 8, (me - 1) % 8)
+    barrier = pltpu.get_barrier_semaphore()
+    for side in sides:
+        pl.semaphore_signal(barrier, 1, device_id=(side,))
+    pl.semaphore_wait(barrier, 2)
+    own = pltpu.make_async_copy(x_ref, o_ref.at[me], local)
+    own.start()
+    own.wait()
+    for step in range(4):
+        copies = []
+        for way in (0, 1) if step < 3 else (0,):
+            piece = o_ref.at[(me + step) % 8 if way else (me - step) % 8]
+            semaphores = sent.at[way], arrived.at[way, step]
+            copies.append(pltpu.make_async_remote_copy(piece, piece, *semaphores, device_id=(sides[way],)))
+            copies[-1].start()
+        for copy in copies:
+            copy.wait()
+
+
+CASES = ((7, 5, 3, False), (7, 5, 3, True), (5, 2, 7, True), (12, 3, 8, False))
+TICK_SLIPS = [  # of n, copy c, product p, meanwhile m
+    (
+        lambda n, c, p, m: n * (max(c, p) if m else c + p),
+        "that is n rounds with a send each; where would the last one go?",
+    ),
+    (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p), "that is n - 1 rounds; how many products are there?"),
+    (lambda n, c, p, m: (n - 1) * (c + p) + p, "that is one after the other, although the piece may travel meanwhile"),
+    (lambda n, c, p, m: (n - 1) * max(c, p) + p, "that is meanwhile, also where each send is waited for first"),
+    (lambda n, c, p, m: n * p, "that is the products alone: does a send always end before its product?"),
+    (
+        lambda n, c, p, m: n * p if m else (n - 1) * (c + p) + p,
+        "meanwhile that is the products alone: does a send always end before its product?",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * (min(c, p) if m else c + p) + p,
+        "a round is over when both are: the shorter or the longer?",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * (c if m else c + p) + p,
+        "meanwhile that is the sends and the last product: does a product always end before its send?",
+    ),
+    (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p) + c, "what comes last is a product, not a send"),
+    (
+        lambda n, c, p, m: (n - 1) * (c + p if m else max(c, p)) + p,
+        "the two have changed places: meanwhile is True where the piece travels while it multiplies",
+    ),
+]
+
+
+def _judge_product_ticks(answer):
+    said, wanted = [], []
+    for n, copy, product, meanwhile in CASES:
+        call = f"product_ticks({n}, {copy}, {product}, {meanwhile}) gives"
+        said.append(number(answer(n, copy, product, meanwhile), "one number, of ticks", said=call))
+        wanted.append((n - 1) * (max(copy, product) if meanwhile else copy + product) + product)
+    words = explained(said, [([slip(*case) for case in CASES], why) for slip, why in TICK_SLIPS])
+    for (n, copy, product, meanwhile), got, want in zip(CASES, said, wanted, strict=True):
+        if got != want:
+            asked = "how many rounds have a send, and what does one of them take?"
+            call = f"product_ticks({n}, {copy}, {product}, {meanwhile})"
+            raise Wrong(ended(f"{call} gives {amount(got)}, expected {amount(want)}: {words or asked}"))
+
+
+@exercise(
+    _judge_product_ticks,
+    "n products and n - 1 sends. In a round with both, the next begins when the later of the two has ended.",
+)
+def product_ticks(n, copy, product, meanwhile):
+    """Ticks of a ring product on n devices, given those of one copy and product."""
+    a_round = max(copy, product) if meanwhile else copy + product
+    return (n - 1) * a_round + product

@@ -1,0 +1,202 @@
+"""Kernels that are played: who sends what, who waits for whom, who waits for ever; against small sums by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import PartitionSpec as P
+
+from utils.compat import find_races
+from utils.count.copies import play
+from utils.mesh import make_mesh
+from utils.show.races import said
+from utils.show.waits import waits
+
+DMA = pltpu.SemaphoreType.DMA
+X = np.arange(16, dtype=np.float32)
+
+
+def program(
+    kernel, shape=(2,), scratch=(DMA, DMA), interpret=None, barrier=False, sizes=(8,), names=("i",), memory=pl.ANY
+):
+    anywhere = pl.BlockSpec(memory_space=memory)
+    options = {"compiler_params": pltpu.CompilerParams(collective_id=0)} if barrier else {}
+    call = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(shape, jnp.float32),
+        in_specs=[anywhere],
+        out_specs=anywhere,
+        scratch_shapes=list(scratch),
+        interpret=interpret or pltpu.InterpretParams(),
+        **options,
+    )
+    spec = P(names)
+    mesh = make_mesh(sizes, names)
+    return jax.jit(jax.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+
+
+def shift(x, o, sent, arrived, first=lambda me: True, waits="sr"):
+    me = jax.lax.axis_index("i")
+    copy = pltpu.make_async_remote_copy(x, o, sent, arrived, device_id=((me + 1) % 8,))
+
+    @pl.when(first(me))
+    def _():
+        copy.start()
+        if "s" in waits:
+            copy.wait_send()
+
+    if "r" in waits:
+        copy.wait_recv()
+
+
+def whole(found):
+    return np.concatenate([result[0] for result in found.results])
+
+
+def test_a_copy_to_the_right_is_a_roll_in_the_interpreter_and_played():
+    np.testing.assert_array_equal(program(shift)(X), np.roll(X, 2))
+    found = play(program(shift), X)
+    np.testing.assert_array_equal(whole(found), np.roll(X, 2))
+    assert found.end == 4  # all copies at once
+    assert [found.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32
+    assert found.copies == {(k, (k + 1) % 8): 1 for k in range(8)}
+    assert (found.stuck, found.left, found.early) == ({}, {}, set())
+
+
+def test_a_late_device_holds_up_its_right_neighbour_alone():
+    found = play(program(shift), X, late={3: 10})
+    assert found.end == 14
+    longest = {k: max(e.end - e.start for e in found.events if e.kind == "wait" and e.device == k) for k in range(8)}
+    assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}  # device 4: from 4, its own copy sent, to 14
+    assert [e.other for e in found.events if e.end == 14 and e.device == 4] == [3]
+    assert found.early == {(2, 3)}
+
+
+def test_a_copy_that_nobody_sends_is_waited_for_for_ever():
+    found = play(program(lambda *refs: shift(*refs, first=lambda me: me < 7)), X)
+    assert found.stuck == {0: "a copy to arrive"}
+    assert found.results[0] is None
+    assert found.copies[7, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("waits", "left", "right"),
+    [("s", "a copy to arrive", False), ("r", "its own copy to be sent", True)],
+)
+def test_a_wait_too_few_leaves_a_semaphore(waits, left, right):
+    kernel = program(lambda *refs: shift(*refs, waits=waits))
+    found = play(kernel, X)
+    assert found.left == {k: [left] for k in range(8)}
+    assert np.isfinite(np.asarray(said(kernel, X).result)).all() == right
+
+
+def ring(x, o, buffers, local, sent, arrived, free=None):
+    """Gather in two buffers; a third piece is sent when `free` says that its buffer may be overwritten."""
+    me = jax.lax.axis_index("i")
+    pltpu.async_copy(x, buffers.at[0], local).wait()
+    pltpu.async_copy(x, o.at[me], local).wait()
+    for step in range(7):
+        now, then = step % 2, (step + 1) % 2
+        if free is not None and step > 0:
+            pl.semaphore_wait(free, 1)
+        copy = pltpu.make_async_remote_copy(
+            buffers.at[now], buffers.at[then], sent.at[now], arrived.at[then], device_id=((me + 1) % 8,)
+        )
+        copy.start()
+        copy.wait()
+        pltpu.async_copy(buffers.at[then], o.at[(me - step - 1) % 8], local).wait()
+        if free is not None and step < 6:
+            pl.semaphore_signal(free, 1, device_id=((me - 1) % 8,))
+
+
+RING = (pltpu.VMEM((2, 2), jnp.float32), DMA, DMA((2,)), DMA((2,)))
+GATHERED = np.tile(X.reshape(8, 2), (8, 1))
+
+
+def test_a_buffer_overwritten_too_early_is_found():
+    np.testing.assert_array_equal(whole(play(program(ring, (8, 2), RING), X)), GATHERED)
+    late = whole(play(program(ring, (8, 2), RING), X, late={3: 40}))
+    assert (late != GATHERED).any()
+    run = said(program(ring, (8, 2), RING, find_races()), X)
+    assert run.races
+    assert "write in line" in str(run)
+
+
+def test_a_ring_that_asks_first_is_right():
+    scratch = (*RING, pltpu.SemaphoreType.REGULAR)
+    for late in ({}, {3: 40}, {0: 7, 5: 3}):
+        found = play(program(ring, (8, 2), scratch), X, late=late)
+        np.testing.assert_array_equal(whole(found), GATHERED)
+        assert not found.left
+        assert found.bytes_sent() == 7 * 8
+    run = said(program(ring, (8, 2), scratch, find_races()), X)
+    np.testing.assert_array_equal(run.result, GATHERED)
+    assert (run.races, run.semaphores_left, str(run)) == ((), 0, "no race found")
+
+
+def test_loops_branches_and_indices_are_played():
+    def kernel(x, o, sent, arrived):
+        me = jax.lax.axis_index("i")
+        o[...] = jnp.zeros((4, 2))
+
+        def body(k, total):
+            @pl.when(k % 2 == 1)
+            def _():
+                o[pl.ds(k, 1)] = (x[...] * k)[None]
+
+            return total + k
+
+        total = jax.lax.fori_loop(0, 4, body, 0)  # 6
+        o[0] = jax.lax.cond(me > 3, lambda: x[...] + total, lambda: x[...])
+        steps = jax.lax.while_loop(lambda k: k < me, lambda k: k + 2, 0)
+        o[2, 0] = steps.astype(jnp.float32)
+
+    found = play(program(kernel, (4, 2), memory=pltpu.VMEM), X)
+    np.testing.assert_array_equal(program(kernel, (4, 2), memory=pltpu.VMEM)(X), whole(found))
+    for k in range(8):
+        mine = X[2 * k : 2 * k + 2]
+        want = [mine + 6 * (k > 3), mine, [k + k % 2, 0], 3 * mine]
+        np.testing.assert_array_equal(found.results[k][0], want)
+
+
+def test_places_on_a_mesh_of_two_axes():
+    def kernel(x, o, sent, arrived):
+        row, column = jax.lax.axis_index("a"), jax.lax.axis_index("b")
+        copy = pltpu.make_async_remote_copy(x, o, sent, arrived, device_id=(row, (column + 1) % 4))
+        copy.start()
+        copy.wait()
+
+    found = play(program(kernel, sizes=(2, 4), names=("a", "b")), X)
+    np.testing.assert_array_equal(whole(found), np.roll(X.reshape(2, 4, 2), 1, 1).ravel())
+
+
+def test_what_cannot_be_played_is_said():
+    def far(x, o, sent, arrived):
+        o[...] = x[...]
+
+    with pytest.raises(NotImplementedError, match="by copies alone"):
+        play(program(far), X)
+
+    def outside(x, o, sent, arrived):
+        pltpu.async_remote_copy(x, o, sent, arrived, device_id=(jax.lax.axis_index("i") + 1,)).wait()
+
+    with pytest.raises(IndexError, match="there is no device 8"):
+        play(program(outside), X)
+
+    spec = pl.BlockSpec((1,), lambda i: (i,))
+    shape = jax.ShapeDtypeStruct((2,), jnp.float32)
+    call = pl.pallas_call(lambda x, o: None, grid=(2,), in_specs=[spec], out_specs=spec, out_shape=shape)
+    mapped = jax.shard_map(call, mesh=make_mesh((8,), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
+    with pytest.raises(NotImplementedError, match="grid"):
+        play(mapped, X)
+
+
+def test_the_picture_tells_who_waits_for_whom():
+    late = play(program(shift), X, late={3: 10})
+    drawn = waits({"late": late}, devices=(3, 4))
+    assert "device 4 sends 1 x, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt
+    assert "device 5" not in drawn.alt
+    with pytest.raises(ValueError, match="nothing to draw"):
+        waits({})

@@ -1,0 +1,49 @@
+"""What the interpreter of Pallas kernels says beside the result: races, and semaphores that are not back at 0."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run of an interpreted program said. `races`: the two sides of each, as "write in line 7", sorted, once."""
+
+    result: Any
+    races: tuple[tuple[str, str], ...]
+    semaphores_left: int  # how many, over all devices, ended above 0
+
+    def __str__(self) -> str:
+        told = [f"{one} <-> {other}" for one, other in self.races]
+        return "\n".join(told) or "no race found"
+
+
+def said(program: Callable[..., Any], *arguments: Any) -> Said:
+    """Run a program with an interpreted kernel, and keep what the interpreter prints or logs.
+
+    A race is told only of a kernel with `interpret=compat.find_races()`.
+    """
+    import jax
+
+    text = io.StringIO()
+    log = logging.getLogger()
+    before, log.handlers = log.handlers, [logging.StreamHandler(text)]  # 0.12 logs what older versions print
+    try:
+        with contextlib.redirect_stdout(text):
+            result = jax.block_until_ready(program(*arguments))
+            jax.effects_barrier()  # the interpreter looks at the semaphores after the result is there
+    finally:
+        log.handlers = before
+    found = text.getvalue()
+    pairs = {tuple(_SIDE.findall(report)[:2]) for report in found.split("RACE DETECTED")[1:]}
+    races = sorted({tuple(sorted(f"{kind} in line {line}" for kind, line in pair)) for pair in pairs})
+    return Said(result, tuple(races), found.count("has non-zero count"))
+
+
+_SIDE = re.compile(r"\b(write|read) of [^\n]*?:(\d+):\d+ \(")
