@@ -15,6 +15,8 @@ from examples import train
 from tests.examples import one_node
 from tests.examples.runs import EXAMPLES, TIME, clean, expected, losses, own_lines, together
 
+pytestmark = pytest.mark.elsewhere
+
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 

@@ -261,7 +261,7 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
     for label, fields in found.items():
         recorded, plan = RECORDED[label], pods.from_json(fields)
         if label in LIGHT:
-            near = abs(plan.peak - recorded.peak) < 1e-3 * recorded.peak  # a few pages more or less
+            near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # a few pages more or less
             links = recorded.links and plan.links  # a record may be older than the links
             if replace(plan, peak=0, links={}) != replace(recorded, peak=0, links={}) or not near:
                 faults.append(f"{label}: recorded {recorded}, compiled {plan}")
