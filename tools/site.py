@@ -158,7 +158,7 @@ def front_page(text: str) -> str:
         "count": str(len(found)),
         "hours": str(readme.hours(found)),
         "first": _page(found[0]),
-        "where": where[1].strip(),
+        "where": linked(where[1].strip(), "README.md"),
         "pdf": PDF,
         "repository": f"https://github.com/{name}",
         "address": address(),

@@ -171,6 +171,15 @@ def test_launchers_are_the_badges_addresses():
     )
 
 
+def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
+    name, revision = notebooks.repository()
+    [text] = [text for staged, text in site.sources(printed=False) if staged == "index.md"]
+    assert f"](https://github.com/{name}/blob/{revision}/examples/README.md)" in text
+    relative = re.findall(r"\]\((?!\w+:|#)([^)\s]+)\)", text)
+    assert relative and all((notebooks.ROOT / page).is_file() for page in relative if page.startswith("notebooks/"))
+    assert not [page for page in relative if page.startswith((".github/", "examples/"))]
+
+
 def test_a_hint_is_shown_as_it_is():
     assert site.escaped("w[i] * x_1 < 2 and `a*b`") == r"w\[i\] \* x\_1 \< 2 and `a*b`"
 
