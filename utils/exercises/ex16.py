@@ -215,7 +215,7 @@ def _judge_epoch_rows(answer):
                 array.astype(float)
             except (TypeError, ValueError) as error:
                 some = isinstance(got, (list, tuple)) and len(got) > len(want)
-                why = f" These are {len(got)} batches, and the last is not complete." * some
+                why = f" These are {len(got)} batches, and the last is not complete." if some else ""
                 raise Wrong(
                     f"{said} you return {shown(got)}; expected row numbers of shape {want.shape}.{why}"
                 ) from error
