@@ -72,7 +72,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         left = "text-align: left; vertical-align: top; padding: 0.2em 1.5em 0.2em 0"
-        wrap = "white-space: pre-wrap; overflow-wrap: anywhere; margin: 0"
+        wrap = "white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal; margin: 0"
 
         def row(cells, tag="td", wrap=wrap):
             return (

@@ -36,6 +36,8 @@ def digits_faults(module: ModuleType, notebook: Any) -> list[str]:
     taught = functions_of(cell.source for cell in notebook.cells if cell.cell_type == "code")
     faults = []
     for name, [mine] in functions_of([inspect.getsource(module)]).items():
+        if name == "load_digits":  # which the lesson imports at its top
+            continue
         if len(taught.get(name, [])) != 1:
             faults.append(f"{name}: {len(taught.get(name, []))} cells define it, expected one")
         elif taught[name] != [mine]:
@@ -45,7 +47,7 @@ def digits_faults(module: ModuleType, notebook: Any) -> list[str]:
 
 def test_the_module_holds_what_the_lesson_teaches():
     taught = functions_of([inspect.getsource(digits)])
-    assert set(taught) == {"load", "init", "predict", "loss", "batches"}
+    assert set(taught) - {"load_digits"} == {"load", "init", "predict", "loss", "batches"}
     assert digits_faults(digits, notebooks.read(LESSON)) == []
 
 

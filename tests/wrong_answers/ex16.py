@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
@@ -28,6 +29,21 @@ def every(sharding, shape, mine):
     return [row for start, stop in spans(sharding, shape, mine) for row in range(start, stop)]
 
 
+def none_as_zero(sharding, shape, mine):
+    firsts = [sharding.devices_indices_map(shape)[device][0] for device in mine]
+    return {row for first in firsts for row in range(first.start or 0, first.stop or 0)}
+
+
+def last_axis(sharding, shape, mine):
+    parts = sharding.devices_indices_map(shape)
+    return {k for device in mine for k in range(*parts[device][-1].indices(shape[-1]))}
+
+
+def by_id(sharding, shape, mine):
+    per = shape[0] // 8
+    return {row for device in mine for row in range(device.id * per, (device.id + 1) * per)}
+
+
 def equal_share(sharding, shape, mine):
     per = shape[0] * len(mine) // 8
     start = mine[0].id // len(mine) * per
@@ -50,6 +66,21 @@ def own_order(rows, batch, seed, epoch, i, n):
 def run_of_the_order(rows, batch, seed, epoch, i, n):
     whole = order(rows, batch, seed, epoch)
     return np.split(whole.reshape(-1), n)[i].reshape(len(whole), -1)
+
+
+def every_batch(rows, batch, seed, epoch, i, n):
+    mixed = np.random.default_rng((seed, epoch)).permutation(rows).tolist()
+    return [mixed[start : start + batch][i * batch // n : (i + 1) * batch // n] for start in range(0, rows, batch)]
+
+
+def own_range(rows, batch, seed, epoch, i, n):
+    own, mine = rows // n, batch // n
+    return i * own + order(own, mine, seed, epoch)[: rows // batch]
+
+
+def shuffled_anew(rows, batch, seed, epoch, i, n):
+    rng = np.random.default_rng((seed, epoch))
+    return part(np.stack([rng.permutation(rows)[:batch] for _ in range(rows // batch)]), i, n)
 
 
 def row_by_row(rows, batch, seed, epoch, i, n):
@@ -81,6 +112,13 @@ def right_waits(logs):
 def first_against_last(logs):
     pairs = zip(logs[0], logs[-1], *logs, strict=False)
     ran = sum(1 for _ in itertools.takewhile(lambda names: names[0] == names[1], pairs))
+    return ran, [i for i, log in enumerate(logs) if len(log) > ran]
+
+
+def whoever_is_there(logs):
+    ran = 0
+    while len(names := [log[ran] for log in logs if len(log) > ran]) > 1 and len(set(names)) == 1:
+        ran += 1
     return ran, [i for i, log in enumerate(logs) if len(log) > ran]
 
 
@@ -132,6 +170,10 @@ WRONG = {
         (lambda *a: list(range(min(every(*a)), max(every(*a)) + 1)), "rows that none of them holds"),
         (lambda sharding, shape, mine: list(range(shape[0])), "are all rows"),
         (lambda *a: set(every(*a)), "A set has no order"),
+        (lambda *a: sorted({k for a_, b in spans(*a) for k in range(a_, b + 1)}), "is not in it"),
+        (lambda *a: sorted(none_as_zero(*a)), "is slice(None): all rows"),
+        (lambda *a: sorted(last_axis(*a)), "along the last axis"),
+        (lambda *a: sorted(by_id(*a)), "by its id"),
         (lambda *a: None, "Does the function end with `return`?"),
         (lambda s, shape, mine: sorted(set(range(shape[0])) - set(every(s, shape, mine))), "that they do not hold"),
     ],
@@ -143,6 +185,11 @@ WRONG = {
         (lambda r, b, s, e, i, n: part(order(r, b, s), i, n), "epoch does not count"),
         (lambda r, b, s, e, i, n: part(order(r, b, s + e), i, n), "not with their sum"),
         (lambda r, b, s, e, i, n: part(order(r, b, e, s), i, n), "have changed places"),
+        (lambda r, b, s, e, i, n: part(order(r, b, s, e), (i - 1) % n, n), "processes are counted from 0"),
+        (lambda r, b, s, e, i, n: part(order(r, b, s, e)[: (r - 1) // b], i, n), "you leave it out"),
+        (every_batch, "the last is not complete"),
+        (own_range, "shuffle each"),
+        (shuffled_anew, "shuffle anew for each batch"),
         (own_order, "shuffles in an order of its own"),
         (run_of_the_order, "run of the whole order"),
         (lambda r, b, s, e, i, n: part(order(r, b, s, e), i, n).T, "Rows and columns have changed places"),
@@ -168,6 +215,7 @@ WRONG = {
         ),
         (lambda logs: (until_first(logs), []), "Has none begun a program that did not run?"),
         (first_against_last, "all must agree"),
+        (whoever_is_there, "missing in a single log has not run"),
         (lambda logs: (until_first(logs), right_waits(logs)[1][::-1]), "in rising order"),
         (lambda logs: right_waits(logs)[0], "expected (a number, a list of processes)"),
         (lambda logs: None, "Does the function end with `return`?"),
@@ -176,7 +224,7 @@ WRONG = {
         (lambda d, m, size: mesh(np.array(d).reshape(-1, size)), "in the order in which they came"),
         (
             lambda d, m, size: mesh(np.array(sorted(d, key=lambda x: x.id)).reshape(-1, size)),
-            "sort by the devices' ids",
+            "in the order of their ids",
         ),
         (in_columns, "Rows and columns have changed places"),
         (lambda d, m, size: mesh(np.array(by_machine(d, m)).reshape(size, -1)), "Have the sizes changed places?"),
@@ -184,7 +232,9 @@ WRONG = {
             lambda d, m, size: mesh(np.array(by_machine(d, m)).reshape(-1, size), ("model", "data")),
             "the axes of your mesh are ('model', 'data')",
         ),
-        (lambda d, m, size: mesh(np.array(by_machine(d, m)[:size]).reshape(-1, size)), "expected (2, 4)"),
+        (lambda d, m, size: mesh(np.array(by_machine(d, m)[:size]).reshape(-1, size)), "It has 4 of 8 devices"),
+        (lambda d, m, size: mesh(np.array(by_machine(d, m)).reshape(len({m(x) for x in d}), -1)), "a whole machine"),
+        (lambda d, m, size: mesh(np.array(jax.devices()).reshape(-1, size)), "in the order of their ids"),
         (lambda d, m, size: np.array(by_machine(d, m)).reshape(-1, size), "expected a jax.sharding.Mesh"),
         (lambda d, m, size: mesh([by_machine(d, m)[:size]] * (len(d) // size)), "is to be in it once"),
         (lambda d, m, size: None, "Does the function end with `return`?"),
@@ -229,12 +279,14 @@ GUESSES = {
         ],
     ),
     ex16.handed_in: (  # 2 x (0 + ... + 7); 2 x 16
-        {"sum of same half": 56, "length of all": 32},
+        {"sum of same half": 56, "length of all": 32, "P() in process 1": 1},
         [
-            ((28, None), "once from each process"),
-            ((120, None), "handed in by nobody"),
-            ((None, 16), "16 from each"),
-            ((None, 8), "one after the other"),
+            ((28, None, None), "once from each process"),
+            ((120, None, None), "handed in by nobody"),
+            ((None, 16, None), "16 from each"),
+            ((None, 8, None), "one after the other"),
+            ((None, None, 0), "that is what process 0 handed in"),
+            ((None, None, 0.5), "nothing is averaged"),
         ],
     ),
     ex16.bytes_of_a_step: (

@@ -31,15 +31,21 @@ handed_in = Prediction(
     {},
     own={
         "sum of same half": {
-            28 / 56: "0 to 7 stand in it twice, once from each process",
-            120 / 56: "8 to 15 were handed in by nobody",
-            92 / 56: "8 to 15 were handed in by nobody",
+            28: "0 to 7 stand in it twice, once from each process",
+            120: "8 to 15 were handed in by nobody",
+            92: "8 to 15 were handed in by nobody",
         },
         "length of all": {
-            16 / 32: "each process hands in a part, so JAX thinks: 16 from each",
-            8 / 32: "each process hands in 16, and they are put one after the other",
+            16: "each process hands in a part, so JAX thinks: 16 from each",
+            8: "each process hands in 16, and they are put one after the other",
+        },
+        "P() in process 1": {
+            0: "that is what process 0 handed in; the call sends nothing from one process to the other",
+            0.5: "nothing is sent, so nothing is averaged",
+            2: "nothing is added: each process puts what it hands in on its own devices",
         },
     },
+    things=True,
 )
 bytes_of_a_step = Choice(
     {
@@ -142,8 +148,24 @@ def _judge_rows_to_read(answer):
                 "that is an equal share of the rows; the layout says which are held",
             ),
             (list(range(shape[0])), "these are all rows; the devices hold a part of them"),
-            (sorted(set(range(shape[0])) - set(want)), "these are the rows that they do not hold"),
+            (
+                sorted({row for start, stop in spans for row in range(start, stop + 1)}),
+                "the stop of a slice is its end, and is not in it",
+            ),
         ]
+        parts = sharding.devices_indices_map(shape)
+        if any(parts[device][0].start is None for device in mine):
+            slips.append(([], "the first slice of these devices is slice(None): all rows"))
+        else:
+            slips.append((sorted(set(range(shape[0])) - set(want)), "these are the rows that they do not hold"))
+        if len(shape) > 1:
+            last = {k for device in mine for k in range(*parts[device][-1].indices(shape[-1]))}
+            slips.append((sorted(last), "these are places along the last axis; rows are the first"))
+        by_id = {row for place in places for row in range(place * shape[0] // 8, (place + 1) * shape[0] // 8)}
+        floor = {row for place in places for row in range(place * (shape[0] // 8), (place + 1) * (shape[0] // 8))}
+        if sorted(by_id) not in [wrong for wrong, _ in slips]:
+            words = "an eighth of the rows for each device, by its id; the layout says which it holds"
+            slips += [(sorted(rows), words) for rows in {frozenset(by_id), frozenset(floor)}]
         if len(every) == len(want):
             slips = [slip for slip in slips if "come twice" not in slip[1]]
         why = explained(got, [slip for slip in slips if len(slip[0]) == len(got)])
@@ -192,7 +214,11 @@ def _judge_epoch_rows(answer):
                 array = np.asarray(got)
                 array.astype(float)
             except (TypeError, ValueError) as error:
-                raise Wrong(f"{said} you return {shown(got)}; expected row numbers of shape {want.shape}.") from error
+                some = isinstance(got, (list, tuple)) and len(got) > len(want)
+                why = f" These are {len(got)} batches, and the last is not complete." if some else ""
+                raise Wrong(
+                    f"{said} you return {shown(got)}; expected row numbers of shape {want.shape}.{why}"
+                ) from error
             if array.shape == want.shape and (array == want).all():
                 continue
             mine = batch // n
@@ -240,6 +266,19 @@ def _judge_epoch_rows(answer):
                     order[rows - want.size * n :].reshape(-1, batch)[:, i * mine : (i + 1) * mine],
                     "the incomplete batch is left out at the end, and you leave it out at the start",
                 ),
+                (
+                    np.split(whole, n, axis=1)[i - 1],
+                    f"that is the part of process {(i - 1) % n}: processes are counted from 0",
+                ),
+                (want[:-1], "the last batch is complete, and you leave it out"),
+                (
+                    i * share + _order(share, mine, seed, epoch)[: len(want)],
+                    "you cut the rows into ranges and shuffle each; one process would shuffle all",
+                ),
+                (
+                    _reshuffled(rows, batch, seed, epoch)[:, i * mine : (i + 1) * mine],
+                    "you shuffle anew for each batch, so a row may come twice; an epoch has one order",
+                ),
                 (want.T, "rows and columns have changed places: one row of the result for each batch"),
                 (want.reshape(-1), "these are the right numbers in one line; one row for each batch"),
             ]
@@ -251,6 +290,11 @@ def _judge_epoch_rows(answer):
                 f"{said} you return {array[at]} at {at}, and there stands {want[at]} in one process's batch. "
                 f"{_sentence(why) or 'Shuffle as one process would, cut into batches, then take the part.'}"
             )
+
+
+def _reshuffled(rows, batch, seed, epoch):
+    rng = np.random.default_rng((seed, epoch))
+    return np.stack([rng.permutation(rows)[:batch] for _ in range(rows // batch)])
 
 
 def _single_seed(rows, batch, seed):
@@ -338,7 +382,8 @@ def _judge_who_waits(answer):
         if not why and sorted(set(who)) == waiting:
             why = "each process once, in rising order"
         if not why and number != ran:
-            why = f"{ran} of them were begun by all as the next one"
+            was = "was" if ran == 1 else "were"
+            why = f"{ran} {was} begun by all as the next one; one that is missing in a single log has not run"
         raise Wrong(f"{said} {(number, who)}. {_sentence(why) or 'Who has begun one that not all have begun?'}")
 
 
@@ -383,6 +428,13 @@ def _judge_mesh_inside(answer):
         shape = got.devices.shape
         if shape != (len(order) // size, size):
             turned = " Have the sizes changed places?" if shape[::-1] == (len(order) // size, size) else ""
+            machine = {where[device.id] for device in given}
+            if shape == (len(machine), len(order) // len(machine)):
+                turned = f" A row is a whole machine; a group along model is to have {size}."
+            elif got.devices.size > len(order):
+                turned = " There are devices in it that you were not given."
+            elif got.devices.size < len(order):
+                turned = f" It has {got.devices.size} of {len(order)} devices."
             raise Wrong(f"{said} your mesh has the shape {shape}; expected {(len(order) // size, size)}.{turned}")
         ids = [device.id for device in got.devices.flat]
         if sorted(ids) != sorted(device.id for device in given):
@@ -403,7 +455,7 @@ def _why_apart(found, given, where, size):
     if ids == [device.id for device in given]:
         return "These are the devices in the order in which they came; which are on one machine?"
     if ids == sorted(ids):
-        return "You sort by the devices' ids, and an id does not tell the machine."
+        return "The devices stand in the order of their ids, and an id does not tell the machine."
     columns = [device.id for device in found.T.flat]
     if columns == by_machine or all(len({where[d.id] for d in column}) == 1 for column in found.T):
         return "Along data your groups are on one machine; along model they go across. Rows and columns have changed places."

@@ -8,7 +8,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.datasets import load_digits
+
+
+def load_digits():
+    from sklearn import datasets  # here, since it takes 2 s, and a process that is handed its data need not wait
+
+    return datasets.load_digits()
 
 
 def load():
