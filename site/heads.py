@@ -11,6 +11,8 @@ from typing import Any
 
 from docutils import nodes
 
+from tools import old_code
+
 ASKED = Path(__file__).with_name("predictions.json")  # tools/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 NOT_THERE = """<!doctype html>
@@ -87,6 +89,8 @@ def page(app: Any, name: str, template: str, context: dict[str, Any], doctree: n
         del question["tried"]  # the tests' own
     if asked:
         lines += [f'<script type="application/json" id="asked">{data(asked)}</script>']
+    if name == "old_code":
+        lines += [f'<script type="application/json" id="old-names">{data(old_code.data())}</script>']
     context["metatags"] += "\n".join(lines)
 
 
@@ -102,7 +106,13 @@ def beside(app: Any, exception: Exception | None) -> None:
     (out / "404.html").write_text(NOT_THERE.format(name=html.escape(app.config.project), base=base), encoding="utf-8")
 
 
+def outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """The page on old code is written anew each time: what it knows comes from other files than its own."""
+    return sorted({"old_code"} & env.found_docs)
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("env-get-outdated", outdated)
     app.connect("html-page-context", page)
     app.connect("build-finished", beside)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -26,9 +26,11 @@ SITE = ROOT / "site"
 BUILD = SITE / "_build"
 PAGES = {  # beside the lessons: where a page is staged, and where it lies; in this order in the navigation and the PDF
     "index.md": "site/index.md",
+    "old_code.md": "site/old_code.md",
     "glossary.md": "site/glossary.md",
     "teach/workshop.md": "teach/workshop.md",
 }
+NOT_PRINTED = {"old_code.md"}  # paper takes nothing that is pasted
 PDF = "one-program-many-devices.pdf"
 CHECK = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the cell that checks an exercise
 
@@ -128,14 +130,15 @@ def address() -> str:
 def contents() -> str:
     """The PDF's table of contents; tools/pdf.py adds the page numbers."""
     pages = {f"notebooks/{path.stem}": title(path) for path in notebooks.lessons()}
-    pages |= {**beside(), "solutions": "Hints and solutions"}
+    pages |= {**beside(printed=True), "solutions": "Hints and solutions"}
     items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages.items()]
     return "\n".join(["<nav class='contents'>", "<ol>", *items, "</ol>", "</nav>"])
 
 
-def beside() -> dict[str, str]:
+def beside(printed: bool = False) -> dict[str, str]:
     """Names and titles of the pages beside the lessons."""
-    texts = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name != "index.md"}
+    left = {"index.md", *(NOT_PRINTED if printed else ())}
+    texts = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name not in left}
     return {name.removesuffix(".md"): re.search(r"^# (.+)$", text, re.M)[1] for name, text in texts.items()}
 
 
@@ -144,8 +147,8 @@ def title(path: Path) -> str:
     return notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
 
 
-def front_page(text: str) -> str:
-    """site/index.md with what it takes from the notebooks and README at its {{marks}}."""
+def front_page(text: str, printed: bool = False) -> str:
+    """site/index.md, or site/print.md, with what it takes from the notebooks and README at its {{marks}}."""
     found = readme.rows()
     name, _ = notebooks.repository()
     page = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -163,7 +166,7 @@ def front_page(text: str) -> str:
         "repository": f"https://github.com/{name}",
         "address": address(),
         "contents": contents(),
-        "pages": "\n".join(beside()),
+        "pages": "\n".join(beside(printed)),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], text)
 
@@ -204,9 +207,11 @@ def linked(text: str, source: str) -> str:
 def sources(printed: bool) -> Iterator[tuple[str, str]]:
     """Name and text of everything that is staged."""
     for staged, source in PAGES.items():
+        if printed and staged in NOT_PRINTED:
+            continue
         text = (ROOT / source).read_text(encoding="utf-8")
         if staged == "index.md":
-            text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text)
+            text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, printed)
         yield staged, linked(text, source)
     for path in notebooks.lessons():
         yield f"notebooks/{path.name}", nbformat.writes(lesson(path, printed))

@@ -160,7 +160,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const lead = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const index = waiting.findIndex((nodes) => nodes.some((node) => target && node.contains(target)));
+    const title = target?.querySelector(":scope > :is(h2, h3, h4)"); // a section may lie in an answer, title and all
+    const index = waiting.findIndex((nodes) => nodes.some((node) => target && (node.contains(target) || node === title)));
     if (index < 0) return;
     show(index);
     target.scrollIntoView();

@@ -3,6 +3,7 @@ tested in a browser, tests/site."""
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import re
 import sys
@@ -10,7 +11,8 @@ import sys
 import pytest
 
 from tests.checks import exercises_of
-from tools import browser, glossary, notebooks, predictions, site
+from tools import browser, glossary, notebooks, old_code, predictions, site
+from utils.old.forms import PHRASES, ROWS
 
 ENTRIES = glossary.read()
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
@@ -152,10 +154,11 @@ def test_the_front_page_lists_the_lessons_as_readme_does():
 def test_another_page_finds_its_place(monkeypatch):
     monkeypatch.setitem(site.PAGES, "teach/more.md", ".github/CONTRIBUTING.md")
     beside = {"glossary": "Glossary", "teach/workshop": "Guide for workshops", "teach/more": "Contributing"}
-    assert site.beside() == beside
-    for page in ("index.md", "print.md"):
-        text = site.front_page((site.SITE / page).read_text(encoding="utf-8"))
-        assert re.search(r"^glossary\nteach/workshop\nteach/more$", text, re.M)
+    assert site.beside() == {"old_code": "Old code? Paste it", **beside}
+    assert site.beside(printed=True) == beside
+    for page, first in (("index.md", "old_code\n"), ("print.md", "\n")):
+        text = site.front_page((site.SITE / page).read_text(encoding="utf-8"), printed=page == "print.md")
+        assert f"{first}glossary\nteach/workshop\nteach/more\n" in text
     assert "<li><a href='#document-teach/more'>Contributing</a></li>" in site.contents()
 
 
@@ -235,3 +238,26 @@ def test_questions_as_data():
     for path in notebooks.lessons():
         cells = notebooks.read(path).cells
         assert len(list(predictions.questions(path))) == sum(cell.source.count(predictions.QUESTION) for cell in cells)
+
+
+def test_what_the_page_on_old_code_knows():
+    """A few names by hand, from JAX's change log: what went, into which release, and what stayed."""
+    told = old_code.data()
+    assert told["newest"].startswith("0.12") and told["appendix"] == "notebooks/90_old_code_new_jax.html"
+    state, last, new, row = told["names"]["jax"]["tree_map"]
+    assert (state, new, row) == ("gone", "jax.tree.map", 7) and last.startswith("0.5")  # JAX 0.6.0 removed it
+    assert told["names"]["jax.experimental.shard_map"]["shard_map"][::3] == ["warns", 11]
+    assert ["jax.shard_map", "check_rep", "check_vma=", 11, "gone"] in told["keywords"]
+    assert "map" not in told["names"].get("jax.tree", {}) and "jit" not in told["names"]["jax"]
+    assert {int(row) for row in told["rows"]} == set(ROWS)
+    assert [(row, " ... ".join(parts)) for row, parts in told["phrases"]] == [
+        (row, phrase) for row, phrases in PHRASES.items() for phrase in phrases
+    ]
+    assert len(gzip.compress(old_code.text().encode())) < 40_000  # as a server sends it; the whole record has 290 kB
+
+
+def test_links_of_readme_on_the_front_page_lead_somewhere():
+    """The table of what runs where comes from README, whose links begin at the root; the front page's, in site."""
+    text = dict(site.sources(printed=False))["index.md"]
+    assert "(examples/README.md)" not in text and "(.github/" not in text
+    assert "old_code.md" not in dict(site.sources(printed=True))

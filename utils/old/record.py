@@ -86,6 +86,11 @@ class Record:
         """The public names of a module of the version: what `from module import *` may bring."""
         return {name for name, at in self._table(module, "names").items() if self.at in at}
 
+    def everything(self) -> set[str]:
+        """Each dotted name that a recorded version has, or warns of."""
+        tables = ((module, self._table(module, kind)) for module in self._modules for kind in ("names", "warns"))
+        return {*self._modules, *(f"{module}.{name}" for module, table in tables for name in table)}
+
     def fate(self, dotted: str, *, as_module: bool = False) -> Fate:
         """What becomes of `jax.a.b.c` on the version; `as_module`: of `import jax.a.b.c`, all of it modules."""
         parts = dotted.split(".")

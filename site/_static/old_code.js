@@ -1,0 +1,225 @@
+// Old code, or the message that it gives, and the row of appendix 90 that mends it: as utils/old/message.py and, for imports,
+// dotted names and keywords, utils/old/find.py say it, on the data of tools/old_code.py. The site's tests hold both together.
+window.oldCode = (data) => {
+  const named = data.named.map((pattern) => new RegExp(pattern, "g"));
+
+  // What is old of a dotted name: itself, or what holds it. Null where nothing is.
+  const lookUp = (dotted, inMessage = false) => {
+    const entry = (old) => data.names[old.slice(0, old.lastIndexOf("."))]?.[old.slice(old.lastIndexOf(".") + 1)];
+    for (let old = dotted; old.includes("."); old = old.slice(0, old.lastIndexOf("."))) {
+      const found = entry(old);
+      if (found && (found[0] || (inMessage && old === dotted))) {
+        const [state, last, instead, row, name = old] = found;
+        return { name, state, last, instead, row };
+      }
+    }
+    return null;
+  };
+
+  const byPhrase = (message) => {
+    const found = data.phrases.find(([, parts]) => parts.every((part) => message.includes(part)));
+    if (!found) return null;
+    const [name, instead] = data.rows[found[0]];
+    return { name, instead, row: found[0] };
+  };
+
+  const byKeyword = (message) => {
+    const found = message.match(data.keyword);
+    if (!found) return null;
+    const called = found[1] ?? found[2];
+    const known = data.keywords.find(
+      ([name, keyword]) => keyword === found[3] && (name.endsWith(`.${called}`) || called === "__init__"),
+    );
+    return known && { name: `${known[0]}(${known[1]}=)`, instead: known[2], row: known[3] };
+  };
+
+  // The row of a message of JAX's, or of Python's about JAX; null where none knows it.
+  const answer = (text) => {
+    const message = text.split(/\s+/).join(" ").trim();
+    const known = byPhrase(message) ?? byKeyword(message);
+    if (known) return known;
+    for (const pattern of named) {
+      for (const found of message.matchAll(pattern)) {
+        const parts = found.groups ? [found.groups.module, found.groups.name] : found.slice(1);
+        const old = lookUp(parts.join(".").replace("jnp.", "jax.numpy."), true);
+        if (old) return old;
+      }
+    }
+    return null;
+  };
+
+  const blank = (text) => text.replace(/[^\n]/g, " ");
+
+  // Python without its prompts, magics, comments and texts; each line keeps its number.
+  const bare = (text) => {
+    const lines = text.replace(/\r\n?/g, "\n").split("\n");
+    const prompts = lines.some((line) => /^\s*>>> /.test(line));
+    const code = lines.map((line) => {
+      if (prompts && !/^\s*(>>>|\.\.\.)( |$)/.test(line)) return "";
+      return line.replace(/^(\s*)(>>>|\.\.\.|In \[\d*\]:)/, "$1").replace(/^\s*!.*/, "").replace(/^\s*%%?\w+/, "").trimEnd();
+    });
+    return code
+      .join("\n")
+      .replace(/("""|''')[^]*?(?:\1|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*/g, blank);
+  };
+
+  // The lines of which the code itself asks whether this JAX has them: try with except ImportError, hasattr, a version.
+  const guarded = (lines) => {
+    const found = new Set();
+    const indent = (line) => line.search(/\S/);
+    const end = (from) => {
+      let last = from + 1;
+      for (; last < lines.length; last++) {
+        const deep = indent(lines[last]);
+        const goesOn = /^\s*(except|else|elif|finally)\b/.test(lines[last]);
+        if (deep >= 0 && (deep < indent(lines[from]) || (deep === indent(lines[from]) && !goesOn))) break;
+      }
+      return last;
+    };
+    lines.forEach((line, i) => {
+      if (!/^\s*(try:|if\b.*(\bhasattr\(|version))/.test(line)) return;
+      const block = Array.from({ length: end(i) - i }, (_, k) => i + k);
+      const caught = block.some((k) => /^\s*except\b(\s*:|.*(ImportError|NotFound|AttributeError|Exception))/.test(lines[k]));
+      if (!/^\s*try/.test(line) || caught) block.forEach((k) => found.add(k + 1));
+    });
+    return found;
+  };
+
+  // The keywords at the top of a call's arguments.
+  const keywords = (code, from) => {
+    const found = [];
+    let deep = 1;
+    for (let i = from; i < code.length && deep; i++) {
+      if ("([{".includes(code[i])) deep++;
+      else if (")]}".includes(code[i])) deep--;
+      else if (deep === 1 && /[\s(,]/.test(code[i - 1])) {
+        const keyword = code.slice(i, i + 40).match(/^(\w+)\s*=(?!=)/);
+        if (keyword) found.push(keyword[1]);
+      }
+    }
+    return found;
+  };
+
+  // The old names, imports and keywords of code, by line.
+  const examine = (text) => {
+    let code = bare(text);
+    const given = text.replace(/\r\n?/g, "\n").split("\n");
+    const quiet = guarded(code.split("\n"));
+    given.forEach((line, i) => /#\s*noqa:[\w\s,-]*\bold-jax\b/.test(line) && quiet.add(i + 1));
+    const starts = [0, ...[...code.matchAll(/\n/g)].map((end) => end.index + 1)];
+    const lineOf = (at) => {
+      let [low, high] = [0, starts.length];
+      while (high - low > 1) {
+        const middle = (low + high) >> 1;
+        if (starts[middle] <= at) low = middle;
+        else high = middle;
+      }
+      return low + 1;
+    };
+    const found = new Map();
+    const tell = (at, old) => {
+      const line = lineOf(at);
+      if (old && !quiet.has(line) && !found.has(`${line} ${old.name}`)) found.set(`${line} ${old.name}`, { line, ...old });
+    };
+
+    const bound = new Map();
+    const bind = (at, name, full) => bound.has(name) || quiet.has(lineOf(at)) || bound.set(name, full);
+    const items = (list) =>
+      list
+        .replace(/[()\\]/g, " ")
+        .split(",")
+        .map((item) => item.trim().split(/\s+as\s+/))
+        .filter(([name]) => /^[\w.]+$/.test(name));
+    code = code.replace(/\bfrom[ \t]+([\w.]+)[ \t]+import\b[ \t]*(\([^)]*\)|(?:\\\n|[^\n;])*)/g, (all, module, list, at) => {
+      for (const [name, as] of items(list)) {
+        const full = `${module}.${name}`;
+        const gone = data.not_modules.includes(module) && lookUp(full, true);
+        tell(at, gone ? { ...gone, state: "gone" } : lookUp(full));
+        bind(at, as ?? name, full);
+      }
+      return blank(all);
+    });
+    code = code.replace(/^([^\n]*[;:])?[ \t]*import[ \t]+((?:\\\n|[^\n;])*)/gm, (all, before, list, at) => {
+      const place = at + (before ?? "").length;
+      for (const [name, as] of items(list)) {
+        const gone = data.not_modules.includes(name) && lookUp(name, true);
+        tell(place, gone ? { ...gone, state: "gone" } : lookUp(name));
+        bind(place, as ?? name.split(".")[0], as ? name : name.split(".")[0]);
+      }
+      return (before ?? "") + blank(all.slice((before ?? "").length));
+    });
+    // A piece without its imports: the names that everybody gives.
+    if (![...bound.values()].some((full) => full.startsWith("jax"))) {
+      for (const [name, full] of [["jax", "jax"], ["jnp", "jax.numpy"], ["lax", "jax.lax"]]) bind(0, name, full);
+    }
+    for (const own of code.matchAll(/^[ \t]*(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=(?!=))/gm)) bound.set(own[1] ?? own[2], null);
+
+    for (const use of code.matchAll(/([A-Za-z_]\w*)((?:[ \t]*\.[ \t]*\w+)*)/g)) {
+      const root = bound.get(use[1]);
+      const before = code.slice(Math.max(0, use.index - 40), use.index).trimEnd();
+      if (!root || before.endsWith(".")) continue;
+      const name = root + use[2].replace(/\s/g, "");
+      if (use[2] && !lookUp(root)) tell(use.index, lookUp(name));
+      const known = data.keywords.filter(([called, , , , state]) => called === name && state);
+      const after = use.index + use[0].length;
+      const opened = code.slice(after).search(/\S/);
+      const called = code[after + opened] === "(" || /\b[pP]artial\($/.test(before);
+      for (const keyword of known.length && called ? keywords(code, after + opened + 1) : []) {
+        const [, , instead, row, state] = known.find(([, one]) => one === keyword) ?? [];
+        if (state) tell(use.index, { name: `${name}(${keyword}=)`, state, last: "", instead, row });
+      }
+    }
+    return [...found.values()].sort((a, b) => a.line - b.line);
+  };
+
+  return { lookUp, answer, examine };
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("old-code");
+  if (!form) return;
+  const data = JSON.parse(document.getElementById("old-names").textContent);
+  const { answer, examine } = window.oldCode(data);
+  const [box, said, list] = ["textarea", "[role=status]", "ul"].map((one) => form.querySelector(one));
+  form.hidden = false;
+
+  const element = (name, text) => Object.assign(document.createElement(name), { textContent: text });
+  const item = (old) => {
+    const line = document.createElement("li");
+    const had = old.last ? ` (JAX ${old.last} still had it)` : "";
+    const state = { gone: ` is gone${had}`, warns: " warns" }[old.state] ?? "";
+    line.append(old.line ? `Line ${old.line}: ` : "", element("code", old.name), `${state}. `);
+    const isCode = /^\S+$|[(=@]/.test(old.instead);
+    const told = /^gone after/.test(old.instead) ? "" : element(isCode ? "code" : "span", old.instead);
+    if (told) line.append(/(deprecated|removed)\b/.test(old.instead) ? "JAX says: " : "Now: ", told, ". ");
+    const row = element("a", old.row ? `Row ${old.row} of appendix 90` : "Appendix 90");
+    row.href = data.appendix + (old.row ? `#row-${old.row}` : "");
+    line.append(row);
+    return line;
+  };
+
+  const isError = (text) => /^\s*Traceback|^(?!\s*except\b)(.*\s)?[\w.]*(Error|Warning): /m.test(text);
+  const hasImport = (text) => /^\s*(>>> )?(import|from)\s+\w/m.test(text);
+  const many = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+  const read = () => {
+    const text = box.value;
+    const known = answer(text);
+    const message = isError(text) || (known && !hasImport(text));
+    const found = message ? [known].filter(Boolean) : examine(text);
+    const sees = "The command sees more: python -m utils.find_old FILE.";
+    list.replaceChildren(...found.map(item));
+    if (!text.trim()) said.textContent = "";
+    else if (message) said.textContent = known ? `This message is about ${known.name}:` : "No row of appendix 90 knows this message.";
+    else if (/^\s*\{/.test(text) && text.includes('"cells"')) said.textContent = `A notebook's file is not read here. ${sees}`;
+    else if (found.length) said.textContent = `${many(found.length, "old form")} for JAX ${data.newest}. ${sees}`;
+    else said.textContent = `Nothing old for JAX ${data.newest} in imports, dotted names and keywords. ${sees}`;
+  };
+  let waiting;
+  box.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(read, 200);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  if (box.value) read(); // what the browser kept when the page was left
+});

@@ -1,0 +1,190 @@
+"""The page on which old code, or the message that it gives, is pasted: what it says is what the finder says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.test_old_finder import MESSAGES, OTHER_MESSAGES
+from tests.site import faults
+from tools import old_code
+from utils.old.find import advice, find
+from utils.old.forms import PHRASES
+from utils.old.message import answer
+from utils.old.moved import KEYWORDS, MOVED
+from utils.old.record import Record
+
+PAGE = "old_code.html"
+DATA = "JSON.parse(document.getElementById('old-names').textContent)"
+CODE = """\
+import functools, jax, numpy as np
+from jax.experimental.maps import (
+    Mesh, xmap)
+from jax.config import config
+import jax.numpy as jnp
+from jax import tree_util as tu, linear_util
+# jax.tree_map in a comment
+text = "jax.tree_map"
+b = tu.tree_multimap(f, a); c = jnp.clip(a,
+    a_min=g(a_max=3))
+try:
+    from jax.experimental.pjit import pjit
+except ImportError:
+    from jax import jit as pjit
+d = jax.tree_map(f, a)  # noqa: old-jax
+if hasattr(jax, "tree_leaves"):
+    e = jax.tree_leaves(a)
+g = functools.partial(jax.shard_map, check_rep=False)
+h = np.random.jax.tree_map + jnp.sin(jax.tree.map(f, a))
+"""
+FOUND = [  # by hand: line, what is old, row
+    (2, "jax.experimental.maps", 2),
+    (2, "jax.experimental.maps.Mesh", 2),
+    (4, "jax.config.config", 24),
+    (6, "jax.linear_util", 24),
+    (9, "jax.numpy.clip(a_min=)", 24),
+    (9, "jax.tree_util.tree_multimap", 7),
+    (18, "jax.shard_map(check_rep=)", 11),
+]
+
+
+@pytest.fixture
+def page(tab, address):
+    page = faults.visit(tab(), address + PAGE)
+    yield page
+    assert page.errors == []
+
+
+def paste(page, text):
+    """What the page says of a text, and the items of its list."""
+    page.get_by_label("An error message").fill(text)
+    said = page.locator("[role=status]")
+    page.wait_for_function("said => said.textContent !== ''", arg=said.element_handle())
+    return said.inner_text(), page.locator("#old-code li")
+
+
+def messages():
+    """Those of the finder's tests; and each phrase, keyword and moved name of the rows, in each of Python's forms."""
+    yield from (message for message, *_ in MESSAGES)
+    yield from OTHER_MESSAGES
+    for phrases in PHRASES.values():
+        yield from ("ValueError: It says " + phrase.replace(" ... ", " of\n  this ") for phrase in phrases)
+    for name, keyword in KEYWORDS:
+        yield f"TypeError: {name.split('.')[-1]}() got an unexpected keyword argument '{keyword}'"
+    yield "TypeError: ShapeDtypeStruct.__init__() got an unexpected keyword argument 'named_shape'"
+    yield "TypeError: sin() got an unexpected keyword argument 'check_rep'"
+    for name in [*MOVED, "jax.tree_map.x", "jax.interpreters.xla.xla_call", "jax.numpy.sin", "numpy.random"]:
+        module, _, leaf = name.rpartition(".")
+        yield f"AttributeError: module '{module}' has no attribute '{leaf}'"
+        yield f"ImportError: cannot import name '{leaf}' from '{module}' (/x/y.py)"
+        if name in MOVED:
+            yield f"ModuleNotFoundError: No module named '{name}'"
+        yield f"DeprecationWarning: {name.replace('jax.numpy', 'jnp')} is deprecated: use\nanother."
+
+
+def test_a_message_is_read_as_the_finder_reads_it(page):
+    asked = list(messages())
+    found = page.evaluate(f"all => {{ const {{ answer }} = oldCode({DATA}); return all.map(answer); }}", asked)
+    assert len(asked) > 500
+    for message, said in zip(asked, found, strict=True):
+        known = answer(message)
+        expected = known and (known.name, known.new, known.row)
+        assert (said and (said["name"], said["instead"], said["row"])) == expected, message
+
+
+def test_each_name_has_the_fate_that_the_record_tells(page):
+    """All that 21 releases of JAX had: the page holds only what is old, and so calls nothing old that is not."""
+    record = Record()
+    names = sorted(old_code.known(record))
+    found = page.evaluate(
+        f"all => {{ const {{ lookUp }} = oldCode({DATA}); return all.map(one => lookUp(one)); }}", names
+    )
+    for name, said in zip(names, found, strict=True):
+        fate = record.fate(name)
+        if fate.state in ("gone", "warns"):
+            assert [said["state"], said["name"], said["instead"], said["row"]] == [
+                fate.state,
+                *advice(record, fate, name),
+            ]
+        elif name.startswith("jax."):
+            assert said is None, name
+
+
+def test_code_is_read_line_by_line(page):
+    """As the finder does, in what the page promises: imports, dotted names, keywords, guards."""
+    said, items = paste(page, CODE)
+    found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
+    assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
+    assert sorted((one.line, one.name, one.row) for one in find(CODE)) == FOUND
+    assert said.startswith(f"{len(found)} old forms for JAX") and "python -m utils.find_old FILE" in said
+    assert items.count() == len(found)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("x = jax.tree_map(f, a)\ny = jnp.product(a)", ["Line 1: jax.tree_map", "Line 2: jax.numpy.product"]),
+        (">>> import jax.numpy as n\n>>> n.msort(\n...     a)\nn.msort printed", ["Line 2: jax.numpy.msort"]),
+        ("%time jax.tree_leaves(a)", ["Line 1: jax.tree_leaves"]),
+        ("from jax import sharding as s\ns.use_mesh(mesh)\nmy.jax.tree_map(s.Mesh)", ["Line 2: jax.sharding.use_mesh"]),
+        ("from jax.experimental import stax\nstax.Dense(3)", ["Line 1: jax.experimental.stax"]),
+        ("if x: import jax.api\nelse: jax.tree_map", ["Line 1: jax.api", "Line 2: jax.tree_map"]),
+        ("import jax\n# jax.tree_map was removed, so:\njax.tree.map(f, a)", []),
+        ("from jax import numpy as jnp\ndef jnp():\n    jnp.msort", []),
+        ('{"cells": [{"source": "jax.tree_map"}]}', []),
+        ("print('hello')", []),
+    ],
+)  # fmt: skip
+def test_pieces_of_code(page, code, found):
+    said, items = paste(page, code)
+    texts = items.all_inner_texts()
+    assert len(texts) == len(found) and all(text.startswith(start) for text, start in zip(texts, found, strict=True))
+    assert said.endswith("The command sees more: python -m utils.find_old FILE.")
+    assert said.startswith(
+        (f"{len(found)} old form",) if found else ("Nothing old for JAX", "A notebook's file is not")
+    )
+
+
+def test_a_message_leads_to_the_row(page):
+    """By keyboard: what is typed is read without a button, and the link is the next stop."""
+    page.get_by_label("An error message").focus()
+    page.keyboard.insert_text(
+        "Traceback (most recent call last):\nAttributeError: module 'jax' has no attribute 'tree_map'"
+    )
+    page.locator("#old-code li").wait_for()
+    assert page.locator("[role=status]").inner_text() == "This message is about jax.tree_map:"
+    assert "Now: jax.tree.map." in page.locator("#old-code li").inner_text()
+    page.keyboard.press("Tab")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.url.endswith("notebooks/90_old_code_new_jax.html#row-7")
+    assert page.locator("#row-7").get_by_role("heading").first.inner_text().startswith("Row 7")
+
+
+def test_each_row_has_a_place_to_lead_to(tab, address):
+    data = old_code.data()
+    page = faults.visit(tab(), address + data["appendix"])
+    assert {f"row-{row}" for row in data["rows"]} <= set(faults.anchors(page))
+
+
+def test_what_no_row_knows(page):
+    said, items = paste(page, "ValueError: too many values to unpack")
+    assert (said, items.count()) == ("No row of appendix 90 knows this message.", 0)
+    page.get_by_label("An error message").fill("")
+    page.wait_for_function("document.querySelector('#old-code [role=status]').textContent === ''")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (faults.PHONE, "dark")])
+def test_results_have_no_barrier(tab, address, width, scheme):
+    page = faults.visit(tab(width, scheme), address + PAGE)
+    paste(page, CODE + "jax.interpreters.ad.linear_jvp\njax.numpy.DeviceArray\n" + "jnp.lax_numpy." + "long" * 40)
+    assert [*page.errors, *faults.barriers(page), *faults.overflow(page), *faults.small_print(page)] == []
+
+
+def test_without_a_script_a_sentence_leads_to_the_command(chromium, address):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + PAGE)
+    assert not page.locator("#old-code").is_visible()
+    assert page.locator("noscript p").is_visible()
+    assert page.get_by_text("python -m utils.find_old FILE").is_visible()
+    context.close()
