@@ -79,6 +79,19 @@ def of_all(level, promised):
     return (*promised[:2], promised[2] * ex19.TASKS[level]["chips"], promised[3])
 
 
+def compiled(level, promised):
+    if level == 4:
+        return promised
+    found = ex19._plans()[f"level {level}: {ex19.BEST[level]}"]
+    return found.peak / 1e9, found.bytes_sent / 1e9, found.flops / 1e12, promised[3]
+
+
+def eight(level, promised):
+    task = ex19.TASKS[level]
+    work = 8 * sum(ex19.parameters(task)) * task["batch"] * task["length"] / task["chips"]
+    return (*promised[:2], work / 1e12, promised[3])
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex19.expert_chip: [
@@ -98,6 +111,15 @@ WRONG = {
         (mixture("s * n + e * x", USED), "cut over the chips, too"),
         (mixture(ALL, "(s + k * x) * n"), "the chips share the tokens"),
         (lambda s, e, x, k, t, n: (12 * (s + e * x) / n, 6 * (s + k * x) / n), "the work of one token"),
+        (mixture(ALL, USED, state=10), "parameters of 4"),
+        (mixture(ALL, USED, state=1), "those are parameters"),
+        (mixture("s + (e - k) * x", USED), "active experts are held as well"),
+        (mixture(ALL, USED, state=12e-9), "in bytes, please"),
+        (mixture(ALL, USED, per=6e-12), "in FLOPs, please"),
+        (lambda *given: mixture(ALL, USED)(*given)[::-1], "the bytes come first"),
+        (mixture(ALL, "(s + k * x) / n"), "divided by the chips twice"),
+        (mixture(ALL, "(s + e * x) * k / e"), "what is shared is used in whole"),
+        (mixture(ALL, "s + k * x / e"), "an active expert is used in whole"),
     ],
     ex19.days: [
         (run(lambda c, n, h: c + n), "a share of the shorter clock is hidden"),
@@ -113,6 +135,12 @@ WRONG = {
         (run(overlapped, day=1), "these are seconds"),
         (run(overlapped, day=3600), "these are hours"),
         (run(overlapped, steps=lambda n: 1), "that is one step"),
+        (run(overlapped, steps=round), "half full or less counts, too"),
+        (run(overlapped, steps=float), "2.5e+06 tokens you say 0.04022 days, 1.2 times too small"),
+        (run(lambda c, n, h: max(c, n) - h * min(c, n)), "on top of the longer clock"),
+        (run(lambda c, n, h: min(c, n)), "at least as long as the longer"),
+        (lambda t, b, c, n, h: t * overlapped(c, n, h) / 86400, "`batch` tokens at once"),
+        (lambda *given: math.ceil(run(overlapped)(*given)), "days may be fractions"),
     ],
     ex19.plan_run: [
         (planned({1: "fsdp 8"}), "the axes make 8 chips of 16"),
@@ -134,9 +162,18 @@ WRONG = {
         (planned({1: "data 2 fsdp 8 micro 2 none"}, forget=("rounds",)), "divide by `micro`"),
         (planned(change=in_bytes), "in GB, please"),
         (planned(change=of_all), "that is of all chips"),
+        (planned(forget=("sends",)), "the pipe's sends are missing"),
+        (planned(change=compiled), "that is what the compiler says"),
+        (planned(change=lambda level, p: (p[0] * 1e9 / 2**30, *p[1:])), "those are GiB"),
+        (planned(change=lambda level, p: (*p[:2], p[2] * 1e3, p[3])), "thousandths of TFLOPs"),
+        (planned(change=lambda level, p: (p[1], p[0], *p[2:])), "that is of GB sent"),
+        (planned(change=eight), "what of attention, and of this plan's `remat`"),
+        (planned({4: "data 4 fsdp 16 bfloat16"}), "What is compute spent on"),
+        (planned({4: "fsdp 64 none"}), "by the page's own parts it holds"),
+        (planned({1: "fsdp 8, model 2, none, fast"}), "the word 'fast' is not known"),
         (planned(change=lambda level, p: (*p[:3], "memory")), "The clocks say"),
         (planned(change=lambda level, p: p[:3]), "expected four"),
-        (planned({1: "fsdp sixteen"}), "the word 'fsdp' is none, or has no number"),
+        (planned({1: "fsdp sixteen"}), "the word 'fsdp' is not known, or has no number"),
         (lambda level: ex19.BEST[level], "expected two things"),
         (lambda level: (ex19.spelled(ex19.BEST[level]), (1, 2, 3, "compute")), "expected words such as"),
     ],
@@ -168,6 +205,9 @@ RIGHT = {
         planned({1: "fsdp 8, model 2, micro 4, none"}),
         planned({1: "fsdp 16 none"}),
         planned({1: "none micro 4 model 2 fsdp 8 pipe 1 data 1"}),
+        planned({1: "fsdp 8 model 2 micro 4 none float32", 2: "data 4 fsdp 16 layer"}),
+        planned({4: "data 4 fsdp 2 model 8 micro 8 none bfloat16"}),
+        planned(change=lambda level, promised: np.array(promised, dtype=object)),
     ],
 }
 
