@@ -209,6 +209,101 @@ def recursive(last, every, store, fresh, step, batch):
             recursive(last, every, store, fresh, step, batch)
 
 
+def drops_older(last, every, store, fresh, step, batch):
+    done = max(store, default=0)
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    while done < last:
+        examples, position = batch(position)
+        step(state, examples)
+        done += 1
+        if done % every == 0:
+            store.clear()
+            store[done] = copy.deepcopy((state, position))
+
+
+def listed_last(last, every, store, fresh, step, batch):
+    done = [*store][-1] if store else 0
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    while done < last:
+        examples, position = batch(position)
+        step(state, examples)
+        done += 1
+        if done % every == 0:
+            store[done] = copy.deepcopy((state, position))
+
+
+def step_returns(last, every, store, fresh, step, batch):
+    done = max(store, default=0)
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    while done < last:
+        examples, position = batch(position)
+        state = step(state, examples)
+        done += 1
+        if done % every == 0:
+            store[done] = copy.deepcopy((state, position))
+
+
+def saves_at_the_top(last, every, store, fresh, step, batch):
+    done = max(store, default=0)
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    for now in range(done, last):
+        if now and now % every == 0:
+            store[now] = copy.deepcopy((state, position))
+        examples, position = batch(position)
+        step(state, examples)
+
+
+def saves_nothing_done(last, every, store, fresh, step, batch):
+    store.setdefault(0, (fresh(), 0))
+    loop()(last, every, store, fresh, step, batch)
+
+
+def from_this_life(last, every, store, fresh, step, batch):
+    """Right: every life begins at a multiple of `every`."""
+    done = max(store, default=0)
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    for i in range(1, last - done + 1):
+        examples, position = batch(position)
+        step(state, examples)
+        if i % every == 0:
+            store[done + i] = copy.deepcopy((state, position))
+
+
+def narrowed(dtype):
+    def save(kept):
+        return {name: a.astype(dtype) for name, a in kept[0].items()}, kept[1]
+
+    def load(kept):
+        return {name: a.astype(np.float64) for name, a in kept[0].items()}, kept[1]
+
+    return loop(save=save, load=load)
+
+
+def last_number(files):
+    """Counts a step's parts whatever save they belong to, against the `of` that came last."""
+    had, of = {}, {}
+    for (step, n), parts in parts_of(files).items():
+        had.setdefault(step, set()).update(parts)
+        of[step] = n
+    return max((step for step in had if len(had[step]) >= of[step]), default=None)
+
+
+def first_number(files):
+    found, of = parts_of(files), {}
+    for step, n in found:
+        of.setdefault(step, n)
+    return max((step for (step, n), had in found.items() if n == of[step] and len(had) == n), default=None)
+
+
+def without_tmp_steps(files):
+    out = {name.split("/")[0] for name in files if name.endswith(".tmp")}
+    return by_count([name for name in files if name.split("/")[0] not in out])
+
+
+def one_digit(files):
+    return by_count([name for name in files if re.fullmatch(r"\d+/part_\d_of_\d", name)])
+
+
 def parts_of(files):
     found = {}
     for name in files:
@@ -388,7 +483,15 @@ WRONG = {
         (loop(when=lambda done, every: False), "the store has the keys []; expected [3]"),
         (loop(when=lambda done, every: (done - 1) % every == 0), "the store has the keys"),
         (loop(key=lambda done: done - 1), "the store has the keys [2]; expected [3]"),
-        (loop(key=str), "the store has the keys ['3']; expected [3]"),
+        (loop(key=str), "the store has the keys ['3']; expected [3]. These are texts"),
+        (loop(key=lambda done: done - 1), "the number of steps done, with the one before the save"),
+        (drops_older, "expected [3, 6, 9]. The older ones are to stay"),
+        (listed_last, "that is the checkpoint of 2 steps, and there is a newer one"),
+        (step_returns, "changes the arrays of the state and returns nothing"),
+        (saves_at_the_top, "The newest is missing: is it saved when 8 steps are done?"),
+        (saves_nothing_done, "With 0 steps done there is nothing to save"),
+        (narrowed(np.float16), "to a few digits, and not exactly"),
+        (narrowed(np.float32), "to a few digits, and not exactly"),
     ],
     ex17.newest_whole: [
         (latest_of_all, "It has 1 of 2 parts: [1] is missing"),
@@ -401,6 +504,12 @@ WRONG = {
         (zero_for_none, "no step is whole there, so None is expected"),
         (oldest_whole, "It is whole, and a newer one is whole, too"),
         (lambda files: [by_count(files)], "expected the number of a step"),
+        (last_number, "Its parts belong to two saves"),
+        (first_number, "step 2 was begun by two saves, of which one has all of its parts"),
+        (without_tmp_steps, "what another one left does not spoil it"),
+        (lambda files: by_count(files) or None, "step 0 has its one part. Mind that 0 counts as False"),
+        (one_digit, "you return None; step 20 has all of its parts, 0 to 11 of 12"),
+        (lambda files: None, "Does the function end with `return`"),
     ],
     ex17.fingerprint: [
         (total, "What differs is"),
@@ -454,6 +563,7 @@ RIGHT = {
     ex17.train_on: [
         by_bytes,
         recursive,
+        from_this_life,
         loop(save=pickle.dumps, load=pickle.loads),
         loop(save=lambda kept: (copy.deepcopy(kept[0]), np.int64(kept[1]))),
     ],
@@ -524,23 +634,14 @@ GUESSES = {
             ("goes on", "half of the parts never come"),
         ],
     ),
-    ex17.done_twice: (
-        2,
+    ex17.in_all: (
+        14,
         [
-            (0, "in memory alone"),
-            (1, "older than the last step"),
-            (3, "less than a whole interval"),
-            (5, "since it began from step 3"),
-            (8, "goes on from there"),
-        ],
-    ),
-    ex17.trusted_step: (
-        6,
-        [
-            (9, "never got its name"),
-            (3, "a whole checkpoint after it"),
-            (8, "every third step"),
-            (12, "never came that far"),
+            (11, "never got its name"),
+            (9, "are done again"),
+            (12, "the first three were done in the notebook"),
+            (17, "the newest whole checkpoint is that of step 6"),
+            (10, "its checkpoint is not whole"),
         ],
     ),
     ex17.fewer: (
