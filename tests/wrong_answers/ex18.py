@@ -102,10 +102,6 @@ def swap_scoped(x_ref, o_ref, sent, arrived):
     pl.run_scoped(inside, pltpu.VMEM((3,), jnp.float32), pltpu.SemaphoreType.DMA)
 
 
-def swap_nothing(x_ref, o_ref, sent, arrived):
-    """Nothing at all."""
-
-
 def swap_own(x_ref, o_ref, sent, arrived):
     """Its own part, copied inside the device."""
     pltpu.async_copy(x_ref, o_ref, sent).wait()
@@ -282,7 +278,6 @@ WRONG = {
         (swap(partner=lambda me: (me + 4) % 8), "its partner is device 1"),
         (swap(partner=lambda me: me), "the part of device 0; its partner is device 1"),
         (swap(partner=lambda me: me + 1), "there is no device 8"),
-        (swap_nothing, "No copy to device 0 is started"),
         (swap_even, "No copy to device 0 is started"),
         (swap_into_x, "from which ref, and into which?"),
         (swap_own, "That is its own part"),
