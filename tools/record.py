@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Collection
 from typing import Any
@@ -31,7 +32,7 @@ def compiled(lesson: str, labels: Collection[str] | None = None) -> dict[str, di
     """
     from utils.devices import start_devices
 
-    space: dict[str, Any] = {"__name__": "lesson"}
+    space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # as the setup cell leaves it
     ask = pods.plan
 
     def plan(label: str, *arguments: Any, here: bool = True) -> pods.Plan:

@@ -26,6 +26,16 @@ def _specs(of_x, of_result, turned=True):
     return answer
 
 
+def specs_one_axis(rows, columns):
+    """Index maps for a grid of one axis."""
+    return pl.BlockSpec((rows, columns), lambda i: (i, 0)), pl.BlockSpec((columns, rows), lambda i: (0, i))
+
+
+def specs_turned_call(rows, columns):
+    """The function first, as Pallas once had it."""
+    return pl.BlockSpec(lambda i, j: (i, j), (rows, columns)), pl.BlockSpec(lambda i, j: (j, i), (columns, rows))
+
+
 def swap(
     partner=lambda me: me ^ 1,
     tell=lambda me: me ^ 1,
@@ -92,6 +102,28 @@ def swap_scoped(x_ref, o_ref, sent, arrived):
     pl.run_scoped(inside, pltpu.VMEM((3,), jnp.float32), pltpu.SemaphoreType.DMA)
 
 
+def swap_own(x_ref, o_ref, sent, arrived):
+    """Its own part, copied inside the device."""
+    pltpu.async_copy(x_ref, o_ref, sent).wait()
+
+
+def swap_into_x(x_ref, o_ref, sent, arrived):
+    """The copy lands in the partner's x_ref."""
+    swap()(x_ref, x_ref, sent, arrived)
+
+
+def swap_even(x_ref, o_ref, sent, arrived):
+    """The even devices send, the odd ones wait."""
+    me = jax.lax.axis_index("i")
+    barrier = pltpu.get_barrier_semaphore()
+    pl.semaphore_signal(barrier, 1, device_id=(me ^ 1,))
+    pl.semaphore_wait(barrier, 1)
+    copy = pltpu.make_async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(me ^ 1,))
+    pl.when(me % 2 == 0)(copy.start)
+    pl.when(me % 2 == 0)(copy.wait_send)
+    pl.when(me % 2 == 1)(copy.wait_recv)
+
+
 def both(
     barrier=2,
     own=True,
@@ -102,7 +134,7 @@ def both(
     stale=False,
     waits="sr",
     signals=1,
-    loop=False,
+    landing=0,
 ):
     def kernel(x_ref, o_ref, local, sent, arrived):
         me = jax.lax.axis_index("i")
@@ -121,8 +153,9 @@ def both(
             for way in range(ways):
                 at = 0 if stale else step if way else -step
                 piece = o_ref.at[(me + turn * at) % 8]
+                target = o_ref.at[(me + turn * at + (-landing if way else landing)) % 8]
                 copy = pltpu.make_async_remote_copy(
-                    piece, piece, sent.at[way], arrived.at[way, step % 4], device_id=(sides[way],)
+                    piece, target, sent.at[way], arrived.at[way, step % 4], device_id=(sides[way],)
                 )
                 copy.start()
                 copies.append(copy)
@@ -227,6 +260,8 @@ WRONG = {
         (_specs(lambda i, j, r, c: (i, 0), lambda i, j, r, c: (0, i)), "Which block belongs there?"),
         (lambda rows, columns: pl.BlockSpec((rows, columns), lambda i, j: (i, j)), "expected two BlockSpecs"),
         (lambda rows, columns: ((rows, columns), (columns, rows)), "expected two pl.BlockSpec"),
+        (specs_one_axis, "your first spec cannot be called with two numbers"),
+        (specs_turned_call, "the shape of a block first, and then the function"),
     ],
     ex18.swap_pairs: [
         (swap(signal=0, wait=0), "before that has begun its kernel"),
@@ -234,7 +269,7 @@ WRONG = {
         (swap(partner=lambda me: (me - 1) % 8), "You send all to the left"),
         (swap(waits="s"), "Which wait says that something has arrived?"),
         (swap(waits="r"), "for its own copy to be sent"),
-        (swap(waits=""), "nan: nothing has arrived"),
+        (swap(waits=""), "Which wait says that something has arrived?"),
         (swap(signal=0), "waits for ever for a signal"),
         (swap(wait=2), "waits for ever for a signal"),
         (swap(signal=2), "not as often as it was told, for a signal"),
@@ -243,11 +278,15 @@ WRONG = {
         (swap(partner=lambda me: (me + 4) % 8), "its partner is device 1"),
         (swap(partner=lambda me: me), "the part of device 0; its partner is device 1"),
         (swap(partner=lambda me: me + 1), "there is no device 8"),
+        (swap_even, "No copy to device 0 is started"),
+        (swap_into_x, "from which ref, and into which?"),
+        (swap_own, "That is its own part"),
     ],
     ex18.gather_both_ways: [
         (both(rounds=(1,) * 7), "at most 4 are to go in one direction"),
         (both(rounds=(2, 2, 2, 2)), "7 are enough"),
-        (both(own=False), "That is its own: who puts it there?"),
+        (both(own=False), "That is its own: who puts it there, and does anybody"),
+        (both(landing=1), "and does anybody write over it?"),
         (both(own_wait=False), "for its own copy: a semaphore"),
         (both(stale=True), "stands nan"),
         (both(turn=-1), "stands nan"),
@@ -326,7 +365,7 @@ SAME = {
     ],
 }
 
-LATE_RING = {"one after the other": 60, "meanwhile": 32}  # 7 (4 + 4) + 4; 7 max(4, 4) + 4
+LATE_RING = {"one after the other": 74, "meanwhile": 46}  # 7 (6 + 4) + 4; 7 max(6, 4) + 4
 
 # prediction: (truth, [(wrong guess, words of its answer)])
 GUESSES = {
@@ -348,19 +387,27 @@ GUESSES = {
         [("right", "puts a copy off"), ("zeros", "is nan in this interpreter"), ("an error", "did not write")],
     ),
     ex18.never_sent: (
-        "never ends",
-        [("an error", "nothing counts"), ("zeros", "`ppermute`"), ("nan", "what would end it")],
+        1,
+        [
+            (8, "hands nothing on"),
+            (0, "what would end its wait"),
+            (2, "neither sends nor waits"),
+            (7, "left neighbours"),
+        ],
     ),
     ex18.signal_to: ("left", [("right", "whose memory"), ("either", "need to hear")]),
-    ex18.two_buffers: ("wrong", [("right", "a third piece"), ("never ends", "every wait ends")]),
+    ex18.two_buffers: (
+        "others alone",
+        [("nobody", "falls behind by a tick"), ("3 alone", "the same buffers"), ("3 and others", "with 8 ticks")],
+    ),
     ex18.ring_ticks: (
         LATE_RING,
         [
-            ((64, None), "the last piece need not travel on"),
+            ((80, None), "the last piece need not travel on"),
             ((32, None), "the products alone"),
-            ((None, 36), "begins with the product ends with it"),
-            ((None, 28), "the 7 sends"),
-            ((None, 60), "one after the other"),
+            ((None, 48), "in the last one nothing is sent"),
+            ((None, 42), "the 7 sends"),
+            ((None, 74), "one after the other"),
         ],
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import jax
@@ -40,13 +41,14 @@ forgotten = Choice(
         "never ends": "nobody waits for something that does not come: a wait too few makes no hang",
     }
 )
-never_sent = Choice(
+never_sent = Prediction(
+    "devices",
     {
-        "an error": "nothing counts who sends and who waits",
-        "nan": "device 0 would have to get beyond its wait; what would end it?",
-        "zeros": "`ppermute` gives zeros where nobody sends; here device 0 waits for bytes that nobody has sent",
-        "never ends": "",
-    }
+        8: "a device waits for its own copy and for its left neighbour's; it hands nothing on, so no wait causes another",
+        0: "device 0 waits for bytes that device 7 never sends; what would end its wait?",
+        2: "device 7 neither sends nor waits to have sent; what comes for it, device 6 sends",
+        7: "devices 1 to 7 get what their left neighbours send, which hand nothing on",
+    },
 )
 signal_to = Choice(
     {
@@ -57,9 +59,10 @@ signal_to = Choice(
 )
 two_buffers = Choice(
     {
-        "right": "what keeps device 2 from sending a third piece while device 3 has not begun?",
-        "wrong": "",
-        "never ends": "every copy is sent, so every wait ends",
+        "nobody": "device 3 falls behind by a tick in each round; what keeps device 2 from writing into a buffer that is still in use?",
+        "3 alone": "what device 3 copies to its result, it copies in time here; but it sends from the same buffers",
+        "3 and others": "it does with 8 ticks; with 2, device 3 has copied each piece out before the next but one arrives",
+        "others alone": "",
     }
 )
 ring_ticks = Prediction(
@@ -67,17 +70,20 @@ ring_ticks = Prediction(
     {},
     own={
         "one after the other": {
-            64 / 60: "8 sends and 8 products; the last piece need not travel on",
-            32 / 60: "that is the products alone, or the sends behind them",
-            56 / 60: "7 sends and 7 products; there are 8 products",
-            28 / 60: "that is the sends alone",
+            80 / 74: "8 sends and 8 products; the last piece need not travel on",
+            32 / 74: "that is the products alone, or the sends behind them",
+            70 / 74: "7 sends and 7 products; there are 8 products",
+            42 / 74: "that is the sends alone",
+            60 / 74: "that is with sends of 4 ticks",
         },
         "meanwhile": {
-            60 / 32: "that is one after the other",
-            36 / 32: "a send that begins with the product ends with it: the first and the last round, too",
-            28 / 32: "that is the 7 sends; the last product comes after the last of them",
-            64 / 32: "that is 8 sends and 8 products, one after the other",
-            4 / 32: "each product needs another piece, and a piece travels one place in 4 ticks",
+            74 / 46: "that is one after the other",
+            48 / 46: "that is 8 rounds with a send; in the last one nothing is sent",
+            50 / 46: "a send that begins with the product waits for none before it",
+            42 / 46: "that is the 7 sends; the last product comes after the last of them",
+            32
+            / 46: "that is the products alone; a send takes longer than a product, and the next product needs what it brings",
+            80 / 46: "that is 8 sends and 8 products, one after the other",
         },
     },
 )
@@ -147,6 +153,10 @@ def _judge_transposing_specs(answer):
         if not all(isinstance(spec, pl.BlockSpec) for spec in specs):
             raise Wrong(f"You return {shown(specs)}; expected two pl.BlockSpec, for x and for the result.")
         for spec in specs:
+            if callable(spec.block_shape):
+                raise Wrong(
+                    "A BlockSpec takes the shape of a block first, and then the function; yours are the other way round."
+                )
             if not isinstance(spec.block_shape, (tuple, list)) or not callable(spec.index_map):
                 raise Wrong(f"You return {shown(spec)}; expected pl.BlockSpec(shape of a block, function of i and j).")
         x_shape, o_shape = (tuple(int(n) for n in spec.block_shape) for spec in specs)
@@ -159,7 +169,9 @@ def _judge_transposing_specs(answer):
         out = np.full(shape[::-1], -1)
         for i in range(shape[0] // block[0]):
             for j in range(shape[1] // block[1]):
-                (a, b), (c, d) = (_block(spec, i, j, said) for spec in specs)
+                (a, b), (c, d) = (
+                    _block(spec, i, j, said, which) for spec, which in zip(specs, ("first", "second"), strict=True)
+                )
                 if (a, b) != (i, j):
                     raise Wrong(
                         f"{said}, at place ({i}, {j}) of the grid, your first spec takes block ({a}, {b}) of x.{_clue((a, b), (i, j), block)}"
@@ -178,7 +190,14 @@ def _part(block: int, size: int) -> slice:
     return slice(block * size, (block + 1) * size)
 
 
-def _block(spec: Any, i: int, j: int, said: str) -> tuple[int, int]:
+def _block(spec: Any, i: int, j: int, said: str, which: str) -> tuple[int, int]:
+    try:
+        inspect.signature(spec.index_map).bind(i, j)
+    except TypeError as error:
+        raise Wrong(
+            f"The index_map of your {which} spec cannot be called with two numbers ({error}); the grid has two axes, so Pallas calls it "
+            "with i and j."
+        ) from error
     got = several(
         spec.index_map(i, j), 2, "two numbers, of a block", said=f"{said}, at place ({i}, {j}), index_map gives"
     )
@@ -213,6 +232,15 @@ def _origins(found: Any, parts: np.ndarray) -> list[int | None]:
     ]
 
 
+def _why_nan(device: int, found: Any) -> str:
+    senders = [source for (source, target), copies in found.copies.items() if target == device and copies]
+    if not senders:
+        return f" No copy to device {device} is started."
+    if "a copy to arrive" in found.left.get(device, []):
+        return " Which wait says that something has arrived?"
+    return f" Device {senders[0]} has sent to it: from which ref, and into which?"
+
+
 def _judge_swap_pairs(answer):
     parts = np.arange(24, dtype=np.float32).reshape(8, 3) ** 2
     for late in (None, 2, 5):
@@ -221,16 +249,19 @@ def _judge_swap_pairs(answer):
         wrong = [k for k in range(8) if origins[k] != k ^ 1]
         if wrong:
             device, got = wrong[0], origins[wrong[0]]
-            held = {-1: "nan: nothing has arrived when its kernel ends", None: "no device's part"}.get(
-                got, f"the part of device {got}"
-            )
+            held = {
+                -1: "nan: nothing has been written into its o_ref when its kernel ends",
+                None: "no device's part",
+            }.get(got, f"the part of device {got}")
             clue = ""
             if all(origins[k] == (k - 1) % 8 for k in range(8)):
                 clue = " You send all to the right: to whom does device 1 send?"
             elif all(origins[k] == (k + 1) % 8 for k in range(8)):
                 clue = " You send all to the left: to whom does device 0 send?"
+            elif got == device:
+                clue = " That is its own part: what is sent to it, and into which ref?"
             elif got == -1:
-                clue = " Which wait says that something has arrived?"
+                clue = _why_nan(device, found)
             raise Wrong(f"{when}, device {device} ends with {held}; its partner is device {device ^ 1}.{clue}")
         _refuse_early(when, found)
         _refuse_leftovers(when, found)
@@ -269,7 +300,7 @@ def _judge_gather_both_ways(answer):
                 if whose is None
                 else f"part {whose}"
             )
-            clue = " That is its own: who puts it there?" if place == device else ""
+            clue = " That is its own: who puts it there, and does anybody write over it?" if place == device else ""
             raise Wrong(
                 f"{when}, on device {device}, at place {place}, stands {held} when its kernel ends; part {place} belongs there.{clue}"
             )
