@@ -47,7 +47,8 @@ def watch():
     os.killpg(0, signal.SIGKILL)
 
 threading.Thread(target=watch, daemon=True).start()
-sys.stdout.reconfigure(line_buffering=True)
+sys.stdout = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+os.dup2(2, 1)  # the runtime's own words (Gloo's) would else stand in the midst of the program's
 runpy.run_path(sys.argv[2], run_name="__main__")
 """
 
@@ -227,7 +228,8 @@ def _word(status: int) -> str:
 
 
 def _without_chatter(text: str) -> str:
-    return re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
+    left = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
+    return left if left == text else _without_chatter(left)  # one may stand within another
 
 
 def _last(error: str, errors_only: bool = False) -> str:

@@ -159,7 +159,7 @@ document.addEventListener("DOMContentLoaded", () => {
   fold();
 
   const lead = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const title = target?.querySelector(":scope > :is(h2, h3, h4)"); // a section may lie in an answer, title and all
     const index = waiting.findIndex((nodes) => nodes.some((node) => target && (node.contains(target) || node === title)));
     if (index < 0) return;

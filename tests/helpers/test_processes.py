@@ -74,6 +74,17 @@ def sum_over_processes():
     print(os.environ["COORDINATOR"].split(":")[1], file=sys.stderr)
 
 
+def test_what_the_runtime_says_itself_is_not_the_program_s():
+    run = run_processes("import os\nprint('a', end=' ')\nos.write(1, b'greeting\\n')\nprint('b')", 1, start="")
+    assert run.texts == ("a b\n",) and run.errors == ("greeting\n",)
+
+
+def test_greetings_within_greetings_are_left_out():
+    said = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
+    within = said.format("[Gloo] Rank 6" + said.format(6)[13:] + "5")
+    assert processes._without_chatter(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
+
+
 @pytest.mark.parametrize("n", [2, 4])
 def test_devices_of_all_processes_add_up(n, capsys):
     run = run_processes(sum_over_processes, n)
