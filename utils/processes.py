@@ -39,7 +39,7 @@ jax.distributed.initialize(
 # A pipe of which only the parent holds the other end: when that closes, the parent is gone, however it went, and
 # nobody else is left to tidy up.
 CHILD = """\
-import os, runpy, shutil, signal, sys, threading
+import io, os, runpy, shutil, signal, sys, threading
 
 def watch():
     os.read(int(sys.argv[1]), 1)
@@ -47,7 +47,7 @@ def watch():
     os.killpg(0, signal.SIGKILL)
 
 threading.Thread(target=watch, daemon=True).start()
-sys.stdout = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+sys.stdout = io.TextIOWrapper(open(os.dup(1), "wb", 0), "utf-8", write_through=True)  # who hangs has said it
 os.dup2(2, 1)  # the runtime's own words (Gloo's) would else stand in the midst of the program's
 runpy.run_path(sys.argv[2], run_name="__main__")
 """

@@ -79,6 +79,12 @@ def test_what_the_runtime_says_itself_is_not_the_program_s():
     assert run.texts == ("a b\n",) and run.errors == ("greeting\n",)
 
 
+def test_what_was_printed_before_a_hang_is_there(monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    run = run_processes("import time\nprint('a')\nprint('the sum is', end=' ')\ntime.sleep(60)", 1, quiet=1, start="")
+    assert run.texts == ("a\nthe sum is ",)
+
+
 def test_greetings_within_greetings_are_left_out():
     said = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
     within = said.format("[Gloo] Rank 6" + said.format(6)[13:] + "5")
