@@ -8,23 +8,25 @@ python start.py progress [FOLDER]  what you have solved, or a room's saved noteb
 python start.py test [ARGS]        run the lessons and compare what they print with the page; ARGS go to pytest
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
+
+# An old Python is to say what is wrong in a sentence, so nothing in this file may be newer syntax than it can read.
+if sys.version_info < (3, 11):  # noqa: UP036
+    sys.exit("Error: this is Python {}.{}, and the course needs 3.11 or newer.".format(*sys.version_info))
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LESSONS = ["requirements.txt"]
 TESTS = [*LESSONS, "tests/requirements.txt", "tests/requirements-default.txt"]
 
 
-def python(venv: str = ".venv") -> str:
+def python(venv=".venv"):
     """An environment's interpreter."""
     return os.path.join(HERE, venv, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
 
-def run(command: list[str], folder: str = HERE) -> int:
+def run(command, folder=HERE):
     """Run a step to its end, also where Ctrl-C ends it, and return its exit status."""
     step = subprocess.Popen(command, cwd=folder)
     while True:
@@ -34,18 +36,20 @@ def run(command: list[str], folder: str = HERE) -> int:
             continue
 
 
-def setup(requirements: list[str] = LESSONS) -> None:
+def setup(requirements=LESSONS):
     """The environment; from a stick (tools/handout.py), where the folder `wheels` stands beside the course, offline."""
     wheels = os.path.join(os.path.dirname(HERE), "wheels")
     if os.path.isdir(wheels):
         os.environ.update({"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels})
-    if status := run([sys.executable, os.path.join("tools", "environment.py"), ".venv", *requirements]):
+    status = run([sys.executable, os.path.join("tools", "environment.py"), ".venv", *requirements])
+    if status:
         raise SystemExit(status)
 
 
-def lab(options: list[str]) -> int:
+def lab(options):
     setup()
-    if status := run([python(), "-m", "tools.work", "--lab"]):
+    status = run([python(), "-m", "tools.work", "--lab"])
+    if status:
         return 0 if status == 3 else status  # 3: one is open, and it said where
     root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # in containers nobody else is there
     settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'lab')}"
@@ -53,7 +57,7 @@ def lab(options: list[str]) -> int:
     return run([python(), "-m", "jupyterlab", settings, *opened], os.path.join(HERE, "work"))
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments):
     command, rest = (arguments or ["help"])[0], arguments[1:]
     if command == "setup":
         setup()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -46,6 +47,14 @@ def test_a_step_that_fails_ends_it(monkeypatch):
     monkeypatch.setattr(start, "run", lambda command, folder=start.HERE: 7)
     with pytest.raises(SystemExit, match="7"):
         start.main(["lab"])
+
+
+def test_an_old_python_is_told_so_in_a_sentence(monkeypatch):
+    source = (ROOT / "start.py").read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 6))  # the oldest that anybody still has; it reads all before it runs a line
+    monkeypatch.setattr(sys, "version_info", (3, 6, 8))
+    with pytest.raises(SystemExit, match=r"this is Python 3\.6, and the course needs 3\.11"):
+        exec(compile(source, "start.py", "exec"), {"__name__": "start", "__file__": "start.py"})
 
 
 def test_on_windows_programs_stand_elsewhere(monkeypatch):
