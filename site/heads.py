@@ -11,7 +11,7 @@ from typing import Any
 
 from docutils import nodes
 
-from tools import old_code
+from tools import moving, old_code
 
 ASKED = Path(__file__).with_name("predictions.json")  # tools/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -91,6 +91,8 @@ def page(app: Any, name: str, template: str, context: dict[str, Any], doctree: n
         lines += [f'<script type="application/json" id="asked">{data(asked)}</script>']
     if name == "old_code":
         lines += [f'<script type="application/json" id="old-names">{data(old_code.data())}</script>']
+    for script in moving.scripts(name):
+        app.add_js_file(script)
     context["metatags"] += "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import icons, notebooks, readme
+from tools import icons, moving, notebooks, readme
 from tools.notebooks import ROOT
 
 SITE = ROOT / "site"
@@ -102,6 +102,8 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             answer = given[check[2]]
             text = "\n".join([fold("Hint", escaped(answer.hint)), "", fold("Solution", code(answer.solution))])
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
+        if not printed and (text := moving.behind(notebooks.number(path), cell)):
+            cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-moving"))
     notebook.cells = cells
     return notebook
 

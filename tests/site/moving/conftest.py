@@ -1,0 +1,87 @@
+"""A picture that answers the reader's hand, alone on a page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.site.conftest import serve
+from tools import moving, notebooks
+from tools.notebooks import ROOT
+
+STATIC = ROOT / "site" / "_static"
+KINDS = sorted({kind for places in moving.PLACES.values() for _, kind, _ in places})
+BARE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>{kind}</title><link rel="stylesheet" href="course.css">
+<style>html {{ --pst-color-text-base: #222; --pst-color-text-muted: #48566b; --pst-color-background: #fff; font-family: sans-serif }}</style>
+<script src="moving.js"></script><script src="moving/{kind}.js"></script></head>
+<body><main><h1>{kind}</h1><div class="moving" data-kind="{kind}"><script type="application/json">{numbers}</script></div>
+</main></body></html>"""
+
+
+def cell_of(number, name):
+    path = next(path for path in notebooks.lessons() if notebooks.number(path) == number)
+    return next(cell for cell in notebooks.read(path).cells if cell.id == name)
+
+
+def numbers_of(kind):
+    """What the first page with this kind gives it."""
+    for number, places in moving.PLACES.items():
+        for name, found, read in places:
+            if found == kind:
+                return read(cell_of(number, name)) if read else None
+    raise LookupError(kind)
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory):
+    """A folder with a page for each kind, and its address."""
+    folder = tmp_path_factory.mktemp("moving")
+    shutil.copytree(STATIC / "moving", folder / "moving")
+    for name in ("moving.js", "course.css"):
+        shutil.copy(STATIC / name, folder)
+    for kind in KINDS:
+        (folder / f"{kind}.html").write_text(BARE.format(kind=kind, numbers=json.dumps(numbers_of(kind))))
+    yield from serve(folder)
+
+
+class Hand:
+    """A reader at a picture: sets its controls by their labels, and reads what it says."""
+
+    def __init__(self, page):
+        self.page, self.place = page, page.locator(".moving")
+
+    def set(self, **values):
+        """`m=8` where a label begins with m; a number for a range, words for a choice or a text."""
+        return self.by_label({name.replace("_", " "): value for name, value in values.items()})
+
+    def by_label(self, values):
+        for label, value in values.items():
+            field = self.place.get_by_label(re.compile(f"^{re.escape(label)}"))
+            if field.evaluate("field => field.tagName") == "SELECT":
+                field.select_option(str(value))
+            else:
+                field.fill(str(value))
+        return self.said()
+
+    def said(self):
+        return self.place.locator(".said").inner_text()
+
+
+@pytest.fixture
+def hand(tab, bare):
+    """Come to a picture alone on a page."""
+    pages = []
+
+    def come(kind, **options):
+        page = tab(**options)
+        page.goto(f"{bare}{kind}.html")
+        pages.append(page)
+        return Hand(page)
+
+    yield come
+    for page in pages:
+        assert page.errors == []

@@ -1,0 +1,64 @@
+"""What each of the pictures that answer the reader's hand must stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.site.moving.conftest import KINDS, STATIC, cell_of
+from tools import moving
+
+
+def test_each_place_is_a_cell_with_a_figure_or_a_print_and_each_kind_has_its_script():
+    for number, places in moving.PLACES.items():
+        for name, kind, _ in places:
+            cell = cell_of(number, name)
+            assert cell.cell_type == "code" and cell.outputs, f"lesson {number}, {name}"
+            assert (STATIC / "moving" / f"{kind}.js").is_file()
+    assert {path.stem for path in (STATIC / "moving").glob("*.js")} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, width):
+    """Each control is taken to its ends and to the middle, each choice is made, and nothing leaves the frame."""
+    at = hand(kind, width=width)
+    outside = """svg => {
+        const frame = svg.getBoundingClientRect();
+        return [...svg.children].filter((shape) => {
+            const box = shape.getBoundingClientRect();
+            return box.left < frame.left - 1 || box.right > frame.right + 1
+                || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+        }).map((shape) => shape.outerHTML.slice(0, 150));
+    }"""
+
+    def fine():
+        said = at.said()
+        assert len(said) > 30 and "NaN" not in said and "undefined" not in said and "Infinity" not in said, said
+        assert at.page.locator(".moving svg > *").count() > 3
+        assert "NaN" not in at.page.locator(".moving svg").inner_html()
+        assert at.page.locator(".moving svg").evaluate(outside) == []
+        assert at.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the page"
+
+    fine()
+    fields = at.place.locator("select, input")
+    for i in range(fields.count()):
+        field = fields.nth(i)
+        if field.evaluate("field => field.tagName") == "SELECT":
+            for word in field.locator("option").all_inner_texts():
+                field.select_option(word)
+                fine()
+        elif field.get_attribute("type") == "range":
+            for end in ("Home", "End"):
+                field.press(end)  # by keyboard
+                fine()
+            field.press("ArrowLeft")
+            fine()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_status_is_heard_once_the_hand_rests(hand, kind):
+    at = hand(kind)
+    heard = at.place.locator("[role=status]")
+    at.page.wait_for_function("heard => heard.textContent !== ''", arg=heard.element_handle())
+    assert heard.inner_text() == at.said()
+    assert at.place.locator(".said").get_attribute("aria-hidden") == "true"  # not twice
