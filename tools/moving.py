@@ -16,8 +16,8 @@ from tools import notebooks
 
 Cell = nbformat.NotebookNode
 
-# By lesson: the cell behind which it stands, after the last question whose answer it would give away; its kind; and what
-# it takes from that cell, if anything.
+# By lesson: the cell behind which it stands, after the last question whose answer it would give away; its kind; and
+# what it takes from that cell, if anything.
 PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "12": [("live", "schedule", None)],
 }

@@ -16,9 +16,11 @@ STATIC = ROOT / "site" / "_static"
 KINDS = sorted({kind for places in moving.PLACES.values() for _, kind, _ in places})
 BARE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>{kind}</title><link rel="stylesheet" href="course.css">
-<style>html {{ --pst-color-text-base: #222; --pst-color-text-muted: #48566b; --pst-color-background: #fff; font-family: sans-serif }}</style>
+<style>html {{ --pst-color-text-base: #222; --pst-color-text-muted: #48566b; --pst-color-background: #fff }}
+html {{ font-family: sans-serif }}</style><link rel="icon" href="data:">
 <script src="moving.js"></script><script src="moving/{kind}.js"></script></head>
-<body><main><h1>{kind}</h1><div class="moving" data-kind="{kind}"><script type="application/json">{numbers}</script></div>
+<body><main><h1>{kind}</h1>
+<div class="moving" data-kind="{kind}"><script type="application/json">{numbers}</script></div>
 </main></body></html>"""
 
 
