@@ -6,20 +6,141 @@ lesson is read off the committed page, so that it shows the same numbers as the 
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import nbformat
 
 from tools import notebooks
+from utils.count.chips import CHIPS
 
 Cell = nbformat.NotebookNode
+
+
+def _held(cell: Cell) -> dict[str, Any]:
+    """Bytes of a parameter, by part, of lesson 10's first bar; and what chips of its tables hold, in GB."""
+    first = re.search(r"all copied: 16 \((.*?)\);", alt(cell))[1]
+    parts = {part: float(size) for part, size in re.findall(r"(.+?) (\d+)(?:, |$)", first)}
+    return {"parts": parts, "chips": {name: CHIPS[name].hbm / 1e9 for name in ("TPU v5e", "TPU v6e", "H100 SXM")}}
+
+
+def _places(cell: Cell) -> list[dict[str, Any]]:
+    """Of a figure of utils/show/rings.py: for each title, chip by chip, the places of each line. Raises ValueError."""
+    ways: list[dict[str, Any]] = []
+    for part in alt(cell).split("by their corners. ")[1].split("; "):
+        title, corners = re.fullmatch(r"(.*?): (\(.*\)).*", part).groups()
+        told = re.search(r"hops: ([\d ]+)", title)
+        hops = iter(map(int, told[1].split())) if told else itertools.repeat(1)
+        turns = [(int(x), int(y)) for x, y in re.findall(r"\((\d+), (\d+)\)", corners)]
+        line = turns[:1]
+        for (x, y), (to_x, to_y) in itertools.pairwise(turns):
+            far, gone = abs(to_x - x) + abs(to_y - y), 0
+            while gone < far:
+                gone += next(hops)
+                line.append((x + (to_x - x) * gone // far, y + (to_y - y) * gone // far))
+        if title == "then":
+            ways[-1]["lines"].append(line)
+        else:
+            ways.append({"name": re.split(r",|: ", title)[0], "lines": [line]})
+    for way in ways:
+        chips = set(itertools.chain(*way["lines"]))
+        x, y = map(max, zip(*chips, strict=True))
+        if not len(chips) == sum(map(len, way["lines"])) == (x + 1) * (y + 1):
+            raise ValueError(f"the lines of {way['name']!r} do not lead through each chip once")
+    return ways
+
+
+def _rates(cell: Cell) -> dict[str, float]:
+    """Of the chip whose estimate lesson 09 draws."""
+    chip = CHIPS[re.search(r'CHIPS\["(.*?)"\]', cell.source)[1]]
+    return {"flops": chip.flops, "ringRate": chip.ring_rate}
+
+
+def _held_and_sent(cell: Cell) -> dict[str, dict[str, float]]:
+    """Units sent and A held in between, by program, of lesson 11's figure; FLOPs, of the table before it."""
+    [table] = [cell for cell in notebooks.read(notebooks.lesson("11")).cells if cell.id == "again-run"]
+    rows = re.findall(r"^(\w.*?) {2,}[\d.]+ +([\d.]+)$", printed(table), re.M)
+    found = {"flops": {name: float(size) for name, size in rows}}
+    for part in ("sent", "held in between"):
+        bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt(cell))[1]
+        found[part.split()[0]] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
+    return found
+
+
+def _seats(_: Cell) -> dict[str, Any]:
+    """Tokens by expert of lesson 14's figure; bytes that a device sends for each seat that an expert has."""
+    cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("14")).cells}
+    wanted = [
+        sum(int(count) for count in re.findall(r"(?:seated|dropped) (\d+)", parts))
+        for parts in re.findall(r"expert \d+: \d+ \((.*?)\)", alt(cells["seats-draw"]))
+    ]
+    row = re.search(r"^ +10 .* ([\d,]+) +[\d.]+$", printed(cells["bytes-run"]), re.M)
+    return {"wanted": wanted, "bytes": int(row[1].replace(",", "")) / 10}
+
+
+def _plan(cell: Cell) -> dict[str, float]:
+    """Rates of the chip of lesson 19's level 3, and the GB that its figure marks."""
+    chip = CHIPS["TPU v5e"]
+    marked = re.search(r"a chip's memory: an upright line at ([\d.]+\d)", alt(cell))[1]
+    return {"flops": chip.flops, "ring": chip.ring_rate, "hbm": chip.hbm_rate, "gb": float(marked)}
+
+
+def _products(cell: Cell) -> list[dict[str, str]]:
+    """The rows of lesson 03's table of products, as it prints them. Raises ValueError where a row has another form."""
+    heads = ("row", "a", "b", "collectives", "sent", "flops")
+    rows = [re.split(r" {2,}", line.strip()) for line in printed(cell).splitlines() if re.match(r"\d ", line)]
+    return [dict(zip(heads, row, strict=True)) for row in rows]
+
+
+def _parts(_: Cell) -> dict[str, list[list[int]]]:
+    """What the eight devices hold before a collective of lesson 05: one number each, v, and eight each, t."""
+    cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("05")).cells}
+    found = {}
+    for name, figure in {"v": "move", "t": "eight"}.items():
+        before = re.match(r"before: (.*?)\.", alt(cells[figure]))[1]
+        found[name] = [[int(n) for n in part.split()] for part in re.findall(r"device \d holds ([\d ]+)", before)]
+    return found
+
+
+def _corner(cell: Cell) -> dict[str, Any]:
+    """The chip that lesson 15's figure marks, and its FLOPs for each byte."""
+    chip, corner = re.search(r"([\w ]+): a line across at (\d+)", alt(cell)).groups()
+    return {"chip": chip.strip(), "corner": int(corner)}
+
+
+def _cuts(cell: Cell) -> dict[str, dict[str, Any]]:
+    """What lesson 04's network sends, by how its two weights are cut."""
+    lines = re.findall(r"w1 by (\w+), w2 by (\w+) +(.*?) +([\d,]+)$", printed(cell), re.M)
+    return {f"{w1}, {w2}": {"said": said, "sent": int(sent.replace(",", ""))} for w1, w2, said, sent in lines}
+
 
 # By lesson: the cell behind which it stands, after the last question whose answer it would give away; its kind; and
 # what it takes from that cell, if anything.
 PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
+    "00": [("derivatives-plot", "tangent", None)],
+    "01": [("overlap-draw", "queue", None)],
+    "02": [("uneven-error", "layout", None)],
+    "03": [("table-count", "product", _products)],
+    "04": [("mlp-count", "middle", _cuts)],
+    "05": [("price", "collective", _parts)],
+    "05b": [("overlap-draw", "travelling", None)],
+    "06": [("hybrid-formula", "cut_batch", None)],
+    "07": [("both-ways-draw", "ring", None)],
+    "08": [("places-run", "places", _places), ("rings", "places", _places)],
+    "09": [("overlap-draw", "hiding", _rates)],
+    "10": [("repeat-draw", "held", _held)],
+    "11": [("again-draw", "held_and_sent", _held_and_sent)],
     "12": [("live", "schedule", None)],
+    "13": [("balance-draw", "mask", None)],
+    "14": [("bytes-deep", "seats", _seats)],
+    "15": [("serve-rows", "cache", _corner)],
+    "16": [("fetch-run", "owners", None)],
+    "17": [("simulate", "saves", None)],
+    "18": [("ring-mend", "waits", None)],
+    "19": [("rank-three-draw", "plan", _plan)],
 }
 
 

@@ -47,6 +47,23 @@ window.moving = (() => {
     text(x, y, words, more = {}) {
       return this.add("text", { x, y, fill: "ink", fontSize: 13, textAnchor: "middle", dominantBaseline: "central", ...more }, words);
     }
+    // What the colours mean, in as many rows as the width asks: [colour or "dashes", words] each. Returns where it ends.
+    key(y, entries) {
+      let x = 0;
+      for (const [fill, words] of entries) {
+        const said = this.text(x + 18, y + 8, words, { textAnchor: "start", fontSize: 12 });
+        const wide = 18 + said.getComputedTextLength();
+        if (x > 0 && x + wide > this.width) {
+          [x, y] = [0, y + 19];
+          said.setAttribute("x", 18);
+          said.setAttribute("y", y + 8);
+        }
+        if (fill === "dashes") this.line([[x + 6, y], [x + 6, y + 15]], "ink", { strokeDasharray: "4 3", strokeWidth: 2 });
+        else this.rect(x, y + 2, 12, 12, fill);
+        x += wide + 16;
+      }
+      return y + 19;
+    }
     // From one point towards another, with a head.
     arrow([x0, y0], [x1, y1], stroke = "ink", more = {}) {
       const length = Math.hypot(x1 - x0, y1 - y0) || 1;
@@ -56,6 +73,7 @@ window.moving = (() => {
     }
   }
 
+  // `max` is a number, or a function of the values.
   const range = (label, min, max, value, { step = 1, shown = String } = {}) => ({ is: "range", label, min, max, value, step, shown });
   const choice = (label, words, value = words[0]) => ({ is: "choice", label, words, value });
   const text = (label, value, { size = 12 } = {}) => ({ is: "text", label, value, size });
@@ -87,7 +105,8 @@ window.moving = (() => {
     const box = make("input", { type: "range", min: wanted.min, step: wanted.step });
     const said = make("span", { className: "value" });
     said.setAttribute("aria-hidden", "true"); // the range says it
-    const last = () => (wanted.is === "steps" ? wanted.last(values) : wanted.max);
+    const end = wanted.is === "steps" ? wanted.last : wanted.max;
+    const last = () => (typeof end === "function" ? end(values) : end);
     const fit = () => {
       box.max = last(); // the browser's own value follows
       values[name] = Math.min(values[name], last());

@@ -1,0 +1,50 @@
+"""Lesson 15: bytes of the cache, and FLOPs for each byte read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024]
+
+
+def test_it_begins_with_what_the_lesson_counted(hand):
+    at = hand("cache")
+    read, each = re.search(
+        r" 1 +[\d,]+ +([\d,]+) +([\d.]+)$", moving.printed(cell_of("15", "serve-count")), re.M
+    ).groups()
+    assert f"one device alone reads {read} bytes" in at.said() and f"does {each} FLOPs for each" in at.said()
+    # the lesson's cache has 2,097,152 bytes at 8 a number: a quarter at 2; an eighth of that on a device
+    stored = re.search(r"cache: ([\d,]+)", moving.printed(cell_of("15", "write-cache")))[1]
+    bytes_ = int(stored.replace(",", "")) // 4
+    assert f"a cache of {bytes_:,} bytes at 2 a number, {bytes_ // 8:,} on each of eight devices" in at.said()
+
+
+@pytest.mark.parametrize("length", [16, 128, 1024])
+def test_with_many_rows_it_comes_to_the_lessons_levels(hand, length):
+    told = moving.alt(cell_of("15", "serve-rows"))
+    level = float(re.search(rf"\b{length} characters rises from 1, and from \d+ on stays near ([\d.]+)[;.]", told)[1])
+    at = hand("cache")
+    said = at.set(rows=13, characters=LENGTHS.index(length))
+    assert float(re.search(r"does ([\d.]+) FLOPs", said)[1]) == pytest.approx(level, abs=0.06 + 0.01 * level)
+    assert "less than the 241 of a TPU v5e" in said
+
+
+def test_without_a_cache_the_rows_share_all_that_is_read(hand):
+    at = hand("cache")
+    # by hand: 104,448 weights at 2 bytes; a row does 2 FLOPs with each, so as many FLOPs a byte as rows
+    said = at.set(rows=7, characters=0)
+    assert (
+        "a cache of 0 bytes" in said
+        and "208,896 bytes" in said
+        and "does 128.0 FLOPs for each: less than the 241" in said
+    )
+    assert "does 256.0 FLOPs for each: at least the 241 of a TPU v5e at its published rates" in at.set(rows=8)
+    # 2 rows of 16: 2 (104,448 + 2 * 256 * 16) bytes, 4 (104,448 + 4,096) FLOPs
+    said = at.set(rows=1, characters=1)
+    assert "225,280 bytes" in said and f"does {4 * 108_544 / 225_280:.1f} FLOPs" in said
+    assert "16,384 bytes at 2 a number, 2,048 on each" in said

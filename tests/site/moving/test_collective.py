@@ -1,0 +1,70 @@
+"""Lesson 05: a collective for one device."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+
+@pytest.mark.parametrize(
+    "figure, names",
+    [
+        ("reduce", {"psum": "psum", "pmean": "pmean", "pmax": "pmax"}),
+        ("move", {"7 pairs": "ppermute, 7 pairs", "8 pairs": "ppermute, 8 pairs", "all_gather": "all_gather"}),
+        ("eight", {"psum_scatter": "psum_scatter", "all_to_all": "all_to_all"}),
+    ],
+)
+def test_each_device_gets_what_the_lessons_figures_say(hand, figure, names):
+    at = hand("collective")
+    told = moving.alt(cell_of("05", figure))
+    for title, name in names.items():
+        band = re.search(rf"{title}: ((?:[^.]|\.\d)*)\.", told)[1]
+        each = re.findall(r"device (\d) holds ([\d ]+)", band)
+        holds = dict(each) or dict.fromkeys("01234567", re.fullmatch(r"every device holds (.*)", band)[1])
+        assert len(holds) == 8
+        for device in "036" if each else "5":
+            said = at.set(collective=name, device=int(device))
+            assert f"{name}: device {device} gets {holds[device]}." in said
+
+
+def test_who_enters_and_where_a_number_goes(hand):
+    at = hand("collective")
+    assert "gets 2 12 22 32 42 52 62 72. Of each of the eight parts the number at place 2 enters." in at.said()
+    assert dashed(at) == 1 and arrows(at) == 8
+    # by hand: pairs (i, i + 1) for i < 7; with the eighth (7, 0)
+    assert "device 0 gets 0. Nobody's number enters" in at.set(collective="ppermute, 7 pairs", device=0)
+    assert arrows(at) == 0
+    assert "The number of device 6 enters, and no other." in at.set(device=7)
+    assert "The number of device 7 enters, and no other." in at.set(collective="ppermute, 8 pairs", device=0)
+    assert arrows(at) == 1 and dashed(at) == 0  # what a device had does not stay
+    out = {"arrows": "out of its numbers"}
+    assert "the 3 of device 0 enters the result of device 1, and no other" in at.set(**out)
+    assert "the 6 of device 7 enters no result" in at.set(collective="ppermute, 7 pairs", device=7)
+    assert "the 9 of device 5 enters the results of all eight devices" in at.set(collective="all_gather", device=5)
+    assert arrows(at) == 8 and dashed(at) == 1
+    said = at.set(collective="psum_scatter", device=3)
+    assert "of device 3's numbers 30 31 32 33 34 35 36 37 the one at place j enters the result of device j" in said
+    assert arrows(at) == 8 and strong(at) == ["30", "31", "32", "33", "34", "35", "36", "37"]
+    assert strong(at.set(arrows="into its result") and at) == ["3", "13", "23", "33", "43", "53", "63", "73"]
+
+
+def arrows(at):
+    """How many heads: of three points."""
+    lines = at.page.locator(".moving polyline").evaluate_all("all => all.map((line) => line.getAttribute('points'))")
+    return sum(len(line.split()) == 3 for line in lines)
+
+
+def dashed(at):
+    return at.page.locator(".moving polyline[stroke-dasharray]").count()
+
+
+def strong(at):
+    """The numbers before that stand in a thick frame, in the order of the devices."""
+    return at.page.locator(".moving svg").evaluate(
+        """svg => [...svg.querySelectorAll("rect[stroke-width='2']")]
+            .filter((box) => Number(box.getAttribute("y")) < 200).map((box) => box.nextSibling.textContent)"""
+    )

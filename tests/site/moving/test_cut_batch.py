@@ -1,0 +1,47 @@
+"""Lesson 06: what a device sends, by mesh and examples."""
+
+from __future__ import annotations
+
+import re
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+MESHES = ["8 x 1", "4 x 2", "2 x 4", "1 x 8"]
+
+
+def test_with_128_examples_it_is_what_the_lesson_counted(hand):
+    at = hand("cut_batch")
+    assert at.said().startswith("2 x 4, 128 examples: ") and at.said().endswith("2 x 4 sends the least.")
+    table = moving.printed(cell_of("06", "hybrid-count"))
+    for i, mesh in enumerate(MESHES):
+        along, across, total = re.search(rf"{mesh} +([\d,]+) +([\d,]+) +([\d,]+) +True", table).groups()
+        assert f"sends {along} bytes along data and {across} along model, {total} in all" in at.set(data=i)
+    for number in re.findall(r"\d x \d: (\d+) ", moving.alt(cell_of("06", "hybrid-figure"))):
+        assert number in "".join(at.page.locator(".moving text").all_text_contents())
+
+
+def test_with_1024_examples_it_is_what_the_lesson_prints(hand):
+    at = hand("cut_batch")
+    at.set(examples=1024)
+    for mesh, total in re.findall(r"(\d x \d) +([\d,]+)", moving.printed(cell_of("06", "hybrid-formula"))):
+        said = at.set(data=MESHES.index(mesh))
+        assert (
+            f"{mesh}, 1,024 examples" in said and f"{total} in all" in said and said.endswith("8 x 1 sends the least.")
+        )
+
+
+def test_each_mesh_has_batches_for_which_it_sends_least(hand):
+    # By hand, from the counted table: an example adds 0, 266, 798 and 1,862 bytes (along model, divided by 128). So
+    # 1 x 8 and 2 x 4 are equal at 58,860 / 1,064 = 55.3 examples, 2 x 4 and 4 x 2 at 116,886 / 532 = 219.7, 4 x 2 and
+    # 8 x 1 at 233,355 / 266 = 877.3.
+    at = hand("cut_batch")
+    borders = {8: "1 x 8", 48: "1 x 8", 56: "2 x 4", 216: "2 x 4", 224: "4 x 2", 872: "4 x 2", 880: "8 x 1"}
+    for examples, mesh in borders.items():
+        assert f"Of the four meshes {mesh} sends the least." in at.set(examples=examples)
+    assert "each device has 110 of 880 examples" in text_of(at.set(data=0) and at)
+    assert "a column holds a quarter of each weight" in text_of(at.set(data=2) and at)
+
+
+def text_of(at):
+    return at.page.locator(".moving text").all_text_contents()

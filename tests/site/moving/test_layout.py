@@ -1,0 +1,94 @@
+"""Lesson 02: any spec on any mesh of the eight devices, and what JAX refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.site.moving.conftest import cell_of
+from tools.moving import alt, printed
+
+
+def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
+    at = hand("layout")
+    assert "8 pieces of (2, 2), 1 copy of each. Device 6 stands at x = 1, y = 2: it holds [2:4, 4:6]." in at.said()
+    figures = (
+        alt(cell_of("02", "layouts")),
+        alt(cell_of("02", "cut")),
+        alt(cell_of("02", "tuple-order")),
+    )
+    found = re.findall(
+        r"(P\(.*?\)|\w, then \w): an array of shape \(4, 8\) in (\d) pieces?: (.*?)\.(?: |$)", " ".join(figures)
+    )
+    named = {"x, then y": "P(None, ('x', 'y'))", "y, then x": "P(None, ('y', 'x'))"}
+    assert len(found) == 7
+    for spec, count, pieces in found:
+        at.set(spec=named.get(spec, spec))
+        for devices, piece in re.findall(r"devices? ([\d, ]+) holds? (\[.*?\])", pieces):
+            for device in map(int, devices.split(", ")):
+                said = at.set(device=device)
+                assert f"it holds {piece}" in said, (spec, device)
+                assert f"{8 // int(count)} cop" in said
+                others = ", ".join(other for other in devices.split(", ") if int(other) != device)
+                assert said.endswith(f"device{'s' * (', ' in others)} {others}." if others else f"{piece}.")
+    assert at.page.locator(".moving svg circle").count() == 16  # eight in the mesh, eight in the array
+
+
+@pytest.mark.parametrize("cell", ["twice", "unknown", "rank", "uneven-error"])
+def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(hand, cell):
+    at = hand("layout")
+    wanted = " ".join(printed(cell_of("02", cell)).split())
+    # the lesson's own mistakes; `rank` there is a vector under two entries, here a table under three
+    spec, array = {
+        "twice": ("P('x', 'x')", "(4, 8)"),
+        "unknown": ("P('rows')", "(4, 8)"),
+        "rank": ("P('x', 'y', None)", "(4, 8)"),
+        "uneven-error": ("P('y')", "(10, 3)"),
+    }[cell]
+    said = at.set(spec=spec, array=array)
+    assert said.startswith(f"JAX refuses {spec}. ")
+    assert re.search(r"\w+Error", said)[0] == re.search(r"\w+Error", wanted)[0]
+    for theirs, ours in {
+        r"duplicate entries for `(\w+)`": r"duplicate entries for (\w+)\.",
+        r"Resource axis: (\w+) of": r"(\w+) is not found",
+        r"array axis (\d) is partitioned": r"array axis (\d) is cut",
+        r"partitioned (\d) times": r"cut (\d) ways",
+        r"dimension size is (\d+)": r"its size is (\d+)",
+    }.items():
+        if found := re.search(theirs, wanted):
+            assert found[1] == re.search(ours, said)[1]
+    if cell == "rank":
+        assert "rank of at least 3; this array has 2" in said
+    assert at.page.locator(".moving svg circle").count() == 8  # the mesh's alone
+
+
+def test_other_meshes_and_what_jax_says_first(hand):
+    at = hand("layout")
+    # by hand: 4 by 2, so device 6 stands at (3, 0): the fourth pair of rows, the first half of the columns
+    assert "pieces of (2, 4), 1 copy of each. Device 6 stands at x = 3, y = 0: it holds [6:8, 0:4]." in at.set(
+        mesh="4 by 2", array="(8, 8)"
+    )
+    # ten rows go over 2, not over 4 nor 8; an axis of one device cuts nothing
+    assert "2 pieces of (5, 3), 4 copies of each" in at.set(mesh="2 by 4", array="(10, 3)", spec="P('x')")
+    assert "IndivisibleError: array axis 0 is cut 8 ways, but its size is 10." in at.set(mesh="8 by 1")
+    assert "leaves the array of shape (10, 3) whole: 8 copies" in at.set(mesh="1 by 8")
+    # JAX 0.10.2: first the names twice, then the unknown ones, then the rank, then the sizes
+    assert "DuplicateSpecError" in at.set(spec="P('rows', 'x', 'x')")
+    assert "rows is not found" in at.set(spec="P('rows', None, None)")
+    assert "rank of at least 3" in at.set(spec="P(('x', 'y'), None, None)")
+    assert "None is not found" in at.set(spec="P(('x', None))")
+
+
+@pytest.mark.parametrize("typed", ["P('x',)", 'P("x")', "P( ( 'x' ) , None)", "P(‘x’)", "P((('x',)))", "P('x', ())"])
+def test_a_spec_is_read_as_python_reads_it(hand, typed):
+    assert "2 pieces of (2, 8), 4 copies" in hand("layout").set(spec=typed)
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "P", "P(", "P('x", "P(x)", "'x'", "P(,)", "P('x' 'y')", "P('x'))", "P(1)", "P((('x', 'y'),))"]
+)
+def test_what_is_no_spec_says_how_one_is_written(hand, typed):
+    at = hand("layout")
+    assert "cannot be read as a spec" in at.set(spec=typed)
+    assert "8 pieces" in at.set(spec="P('x', 'y')")

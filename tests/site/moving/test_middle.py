@@ -1,0 +1,54 @@
+"""Lesson 04: what lies between two layers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+
+@pytest.mark.parametrize("w1", ["columns", "rows"])
+@pytest.mark.parametrize("w2", ["columns", "rows"])
+def test_what_is_sent_is_what_the_lesson_counted(hand, w1, w2):
+    at = hand("middle")
+    said = at.set(w1=w1, w2=w2)
+    line = re.search(rf"w1 by {w1}, w2 by {w2} +(.*?) +([\d,]+)$", moving.printed(cell_of("04", "mlp-count")), re.M)
+    assert f"w1 by {w1}, w2 by {w2}: {line[1]}, {line[2]} bytes sent by each device." in said
+    # in the picture stand the same collectives, with bytes that add up to the same
+    steps = [re.fullmatch(r"([a-z-]+): ([\d,]+) bytes", words) for words in texts(at)]
+    steps = [step for step in steps if step]
+    assert [step[1] for step in steps] == re.findall(r"1 ([a-z-]+)", line[1])
+    assert sum(int(step[2].replace(",", "")) for step in steps) == int(line[2].replace(",", ""))
+    # by hand: partial sums come of a contraction that is cut, and the contraction is cut where a weight's rows are
+    assert texts(at).count("partial sums") == [w1, w2].count("rows")
+
+
+@pytest.mark.parametrize("device, row, column", [(0, 0, 0), (3, 0, 3), (5, 1, 1)])
+def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(hand, device, row, column):
+    # By hand: device 4 i + j is at place i along x, j along y; x by rows, w1 by columns, w2 by rows.
+    at = hand("middle")
+    at.set(w1="columns", w2="rows", device=device)
+    held = at.page.locator(".moving svg").evaluate(
+        """svg => {
+            const boxes = [...svg.querySelectorAll("rect")].map((box) => box.getBBox());
+            const found = [];
+            for (let i = 0; i < boxes.length; i += 3) { // of each matrix: its ground, the piece, its frame
+                const [all, piece] = [boxes[i], boxes[i + 1]];
+                const part = (at, size, start, whole) => [(at - start) / size, whole / size].map(Math.round);
+                const down = part(piece.y, piece.height, all.y, all.height);
+                found.push([...down, ...part(piece.x, piece.width, all.x, all.width)]);
+            }
+            return found;
+        }"""
+    )
+    x, w1, hidden, taken, w2, result = held  # each: place, of how many; down, then across
+    assert x == result == [row, 2, 0, 1]
+    assert w1 == [0, 1, column, 4] and w2 == [column, 4, 0, 1]
+    assert hidden == taken == [row, 2, column, 4]
+
+
+def texts(at):
+    return at.page.locator(".moving text").all_text_contents()

@@ -1,0 +1,98 @@
+"""Lesson 08: the way of an axis through a grid of chips."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+
+from tests.site.moving.conftest import BARE, cell_of
+from tools import moving
+
+RINGS = moving._places(cell_of("08", "rings"))
+ROWS, COLUMNS = "rows, back and forth", "columns, back and forth"
+
+
+def test_the_orders_are_those_of_the_figures():
+    # Read off the figures by eye, chip by chip
+    two, four = moving._places(cell_of("08", "places-run"))
+    assert (two["name"], four["name"]) == ("v5e:2x4", "v5e:4x2")
+    assert two["lines"] == [[(0, 0), (1, 0), (0, 1), (1, 1), (1, 3), (0, 3), (1, 2), (0, 2)]]
+    assert four["lines"] == [[(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1), (1, 1), (0, 1)]]
+    around, lines = RINGS
+    assert (around["name"], lines["name"]) == ("data = 16", "data = 4")
+    turns = {4: (3, 1), 7: (1, 2), 9: (3, 2), 10: (3, 3), 13: (0, 3), 15: (0, 1)}
+    assert {k: around["lines"][0][k] for k in turns} == turns
+    assert lines["lines"] == [[(x, y) for y in range(4)] for x in range(4)]
+
+
+def test_a_figure_that_misses_a_chip_is_refused():
+    output = nbformat.v4.new_output("display_data", metadata={"image/png": {"alt": ""}})
+    cell = nbformat.v4.new_code_cell(outputs=[output])
+    said = "Lines through a grid of chips, by their corners. "
+    output.metadata["image/png"]["alt"] = said + "v5e:2x2: (0, 0), (1, 0), (1, 1)."
+    with pytest.raises(ValueError, match="v5e:2x2"):
+        moving._places(cell)
+    output.metadata["image/png"]["alt"] = said + "v5e:2x2: (0, 0), (1, 0), (1, 1), (0, 1), and back to the first."
+    assert moving._places(cell) == [{"name": "v5e:2x2", "lines": [[(0, 0), (1, 0), (1, 1), (0, 1)]]}]
+
+
+def test_jaxs_hops_are_those_of_the_lesson(hand):
+    at = hand("places")
+    # The figure's titles: hops 1 2 1 2 1 2 1 2, and all 1
+    assert "v5e:2x4, as JAX leads it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.said()
+    assert "the 8 pieces make 12 hops in all; around a ring of neighbours it would be 8." in at.said()
+    assert at.page.locator(".moving svg rect").count() == 12  # a square for each hop
+    assert at.set(axis="v5e:4x2") == (
+        "v5e:4x2, as JAX leads it: hops 1 1 1 1 1 1 1 1. Each step is one hop: a ring of neighbours."
+    )
+
+
+def test_the_readers_orders(hand):
+    at = hand("places")
+    # By hand, two chips in a row: 3 hops from (0, 3) straight back; around the edge; (1, 3) to (0, 0) is 4
+    assert at.set(order=ROWS).startswith("v5e:2x4 in an order that is your choice, not JAX's: hops 1 1 1 1 1 1 1 3.")
+    assert "hops 1 1 1 1 1 1 1 1. Each step is one hop" in at.set(order=COLUMNS)  # the lesson: around the edge
+    assert "hops 1 2 1 2 1 2 1 4. The longest step is 4 hops." in at.set(order="row by row")
+    # Four chips in a row: (3, 0) to (0, 1) is 4; squares (0..1, 0..1) and (2..3, 0..1): (0, 1) to (2, 0) is 3
+    assert "hops 1 1 1 4 1 1 1 4." in at.set(axis="v5e:4x2")
+    assert "hops 1 1 1 3 1 1 1 3." in at.set(order="squares of four")
+    assert "hops 1 1 1 1 1 1 1 1." in at.set(order=ROWS)
+    assert "hops 1 1 1 1 1 1 1 3." in at.set(order=COLUMNS)
+
+
+def test_step_by_step(hand):
+    at = hand("places")
+    assert "Step 4, from chip 3 to chip 4: 2 hops, 6 so far." in at.set(step=4)
+    at.place.get_by_role("button", name="Next").click()
+    assert "Step 5, from chip 4 to chip 5: 1 hop, 7 so far." in at.said()
+    assert "Step 8, from chip 7 to chip 0: 2 hops, 12 so far." in at.set(step=8)
+
+
+def test_the_sixteen_of_the_second_figure(hand, bare):
+    at = hand("places")
+    page = BARE.format(kind="places", numbers=json.dumps(RINGS))
+    at.page.route("**/places.html", lambda route: route.fulfill(body=page, content_type="text/html"))
+    at.page.reload()
+    assert at.said() == f"data = 16, as JAX leads it: hops {'1 ' * 15}1. Each step is one hop: a ring of neighbours."
+    # The lesson: three hops from the last back to the first, and half the rate
+    said = at.set(axis="data = 4")
+    assert "hops 1 1 1 3, the same in each of the 4 lines. The row does not close: what goes around must come" in said
+    assert said.endswith("over the same wires, 3 hops, at half the rate.")
+    # By hand: a row's four chips, and a square's, which are a ring
+    assert "hops 1 1 1 3, the same" in at.set(order="row by row")
+    assert "hops 1 1 1 1, the same in each of the 4 lines. Each step is one hop" in at.set(order="squares of four")
+    # One line of all: (3, 0) to (0, 1) is 4, (3, 3) to (0, 0) is 6; squares 3 apart, (2, 3) to (0, 0) is 5
+    at.set(axis="data = 16")
+    assert f"hops {'1 1 1 3 ' * 3}1 1 1 5. The longest step is 5 hops." in at.said()
+    assert f"hops {'1 1 1 4 ' * 3}1 1 1 6. The longest step is 6 hops." in at.set(order="row by row")
+    assert f"hops {'1 ' * 15}3. The longest step is 3 hops." in at.set(order=ROWS)
+    for width in (390, 1280):
+        at.page.set_viewport_size({"width": width, "height": 700})
+        for way in ("data = 16", "data = 4"):
+            at.set(axis=way)
+            frame = at.page.locator(".moving svg").bounding_box()
+            for box in (shape.bounding_box() for shape in at.page.locator(".moving svg > *").all()):
+                assert frame["x"] - 1 <= box["x"] and box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+                assert frame["y"] - 1 <= box["y"] and box["y"] + box["height"] <= frame["y"] + frame["height"] + 1

@@ -1,0 +1,96 @@
+"""Lesson 07: a collective on a ring, step by step."""
+
+from __future__ import annotations
+
+import re
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+
+def slots(at):
+    """What stands in each slot, [slot][device], from where the numbers are drawn; an empty one is ''."""
+    words = at.page.locator(".moving svg text").evaluate_all(
+        "all => all.map((one) => [+one.getAttribute('x'), +one.getAttribute('y'), one.textContent])"
+    )
+    start = next(i for i, (_, _, word) in enumerate(words) if word == "device") + 1
+    n = int(at.place.get_by_label(re.compile("^devices")).input_value())
+    devices = {words[start + 2 * i][0]: i for i in range(n)}  # a device's number, then a slot's
+    height = {round(words[start + 2 * i + 1][1]): i for i in range(n)}
+    found = [[""] * n for _ in range(n)]
+    for x, y, word in words[start + 2 * n :]:
+        if x in devices and round(y) - 1 in height:
+            found[height[round(y) - 1]][devices[x]] = word
+    return found
+
+
+def column(at, device):
+    return [line[device] for line in slots(at)]
+
+
+def test_it_opens_with_the_half_full_panel_of_the_lesson(hand):
+    at = hand("ring")
+    assert "after step 3 of 7: 32 of 64 slots are filled" in at.said()  # "32 are filled after step 3"
+    assert "3 blocks: 3/8 of the array." in at.said()
+    assert column(at, 3) == ["0", "1", "2", "3", "", "", "", ""]
+    assert column(at, 1) == ["0", "1", "", "", "", "", "6", "7"]
+
+
+def test_steps_and_bytes_are_those_that_the_lesson_prints(hand):
+    at = hand("ring")
+    assert "7 blocks: 7/8 of the array, which is (n - 1)/n." in at.set(step=7)
+    # one way 7 steps, 0.875; short way 4 steps, 0.5 over a wire
+    rows = [line.split() for line in moving.printed(cell_of("07", "both-ways-count")).splitlines()]
+    assert ["one", "way", "7", "0.875"] in [row[:4] for row in rows]
+    assert ["short", "way", "4", "0.5"] in [row[:4] for row in rows]
+    said = at.set(collective="all-gather, short way", step=4)
+    assert "after step 4 of 4: 64 of 64" in said
+    assert "7 blocks, 4 to the right and 3 to the left: 7/8 of the array" in said
+    assert "at most 4/8 over a wire in one direction" in said
+    assert "after step 7 of 7: 8 of 64 slots are not empty" in at.set(collective="reduce-scatter", step=7)
+    assert "7 blocks: 7/8 of the array" in at.said()  # 3,584 of 4,096 bytes
+    assert "after step 14 of 14: 64 of 64 slots hold a whole sum" in at.set(collective="all-reduce", step=14)
+    assert "14 blocks: 14/8 of the array, which is 2 (n - 1)/n." in at.said()  # 7,168 of 4,096
+    assert "28 blocks: 28/8 of the array, in bundles of 7, 6, 5, 4, 3, 2, 1." in at.set(collective="all-to-all", step=7)
+    assert "ring_all_to_all         7       14,336" in moving.printed(cell_of("07", "all-to-all-count"))  # 3.5 * 4,096
+
+
+def test_the_slots_are_those_of_the_lessons_panels(hand):
+    at = hand("ring")
+    # Reduce-scatter: at step 4 each device has given four slots away and has 5 parts in one, by hand; at last its own
+    assert at.set(collective="reduce-scatter", step=0) and slots(at) == [["1"] * 8] * 8
+    at.set(step=4)
+    assert column(at, 0) == ["1", "1", "1", "5", "", "", "", ""]
+    assert column(at, 6) == ["1", "5", "", "", "", "", "1", "1"]
+    at.set(step=7)
+    assert [[x for x in line if x] for line in slots(at)] == [["8"]] * 8
+    assert all(slots(at)[k][k] == "8" for k in range(8))
+    # From there the second half of an all-reduce fills a slot a step, to the right
+    at.set(collective="all-reduce", step=8)
+    assert column(at, 0) == ["8", "", "", "", "", "", "", "8"]
+    # Short way: a slot on either side, the last step one alone
+    at.set(collective="all-gather, short way", step=3)
+    assert column(at, 0) == ["0", "1", "2", "3", "", "5", "6", "7"]
+    assert column(at, 5) == ["0", "", "2", "3", "4", "5", "6", "7"]
+    # All-to-all: a column of one colour, then shifted right, and in the end row j is of device j everywhere
+    at.set(collective="all-to-all", step=0)
+    assert all(column(at, k) == [str(k)] * 8 for k in range(8))
+    at.set(step=2)
+    assert column(at, 0) == ["0", "6", "6", "6", "6", "6", "6", "7"]  # 0 its own, 7 and 6 came for it; 6's travel on
+    assert column(at, 4) == ["2", "2", "2", "3", "4", "2", "2", "2"]  # 4 its own, 3 and 2 came; 2's travel on
+    at.set(step=7)
+    assert slots(at) == [[str(j)] * 8 for j in range(8)]
+
+
+def test_other_numbers_of_devices_by_hand(hand):
+    at = hand("ring")
+    assert "after step 4 of 4: 25 of 25" in at.set(devices=5, step=4) and "4 blocks: 4/5" in at.said()
+    said = at.set(collective="all-gather, short way", step=2)
+    assert "after step 2 of 2: 25 of 25" in said and "2 to the right and 2 to the left" in said
+    said = at.set(collective="all-to-all", devices=4, step=3)
+    assert "6 blocks: 6/4 of the array, in bundles of 3, 2, 1." in said
+    said = at.set(devices=2, step=1)
+    assert "4 of 4 blocks are where they belong" in said and "1 block: 1/2 of the array, in one bundle." in said
+    assert "after step 1 of 2: 2 of 4 slots hold a whole sum" in at.set(collective="all-reduce", step=1)
+    assert "after step 1 of 1: 4 of 4" in at.set(collective="all-gather, short way", step=1)
+    assert "1 to the right and 0 to the left" in at.said()

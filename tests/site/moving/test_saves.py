@@ -1,0 +1,42 @@
+"""Lesson 17: what is lost to saves and to failures."""
+
+from __future__ import annotations
+
+import re
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+
+def test_it_opens_at_the_mark_of_the_figure(hand):
+    at = hand("saves")
+    mark = re.search(r"Young: an upright line at ([\d.]+\d)", moving.alt(cell_of("17", "simulate")))[1]
+    save, minutes, lost = re.search(
+        r"^2e10 bytes/s +(\S+) +(\S+) +(\S+)", moving.printed(cell_of("17", "young")), re.M
+    ).groups()
+    assert minutes == mark and f"A save after {mark} minutes" in at.said()
+    assert f"together {lost}. Young's interval, {minutes} minutes, loses {lost}." in at.said()
+    assert f"{float(save):g} s" in at.place.locator(".value").all_inner_texts()
+
+
+def test_the_fast_storage_is_that_of_the_table(hand):
+    at = hand("saves")
+    save, minutes, lost = re.search(
+        r"^2e12 bytes/s +(\S+) +(\S+) +(\S+)", moving.printed(cell_of("17", "young")), re.M
+    ).groups()
+    said = at.by_label({"a save takes": -8})  # a hundredth
+    shown = at.place.locator(".value").nth(1).inner_text()
+    assert shown == "2.43 s" and save == "2.4"
+    # a tenth of 38.8 minutes; at 38.8 of them 2.43 s / 2326.3 s, 0.1045 %, and half of 38.77 / 185.58 minutes, 10.446 %
+    assert f"interval, 3.88 minutes, loses {lost}." in said and minutes == "3.9"
+    assert "0.10% of the work is lost to saves, 10.45% to failures, together 10.6%" in said
+
+
+def test_twice_the_best_interval_loses_a_quarter_more(hand):
+    at = hand("saves")
+    # by the formula 1.25 * 20.89 % = 26.1 %, on either side: 5.22 + 20.89, and 20.89 + 5.22
+    assert "5.22% of the work is lost to saves, 20.89% to failures, together 26.1%" in at.by_label({"a save after": 4})
+    assert "20.89% of the work is lost to saves, 5.22% to failures, together 26.1%" in at.by_label({"a save after": -4})
+    # a failure every 3.09 * 4 hours: Young's interval is twice as long, and loses half
+    assert "Young's interval, 77.5 minutes, loses 10.4%" in at.by_label({"a failure every": 4})
+    assert "12.4 h" in at.place.locator(".value").all_inner_texts()

@@ -1,0 +1,44 @@
+"""Lesson 00: the slope of a tangent is the next derivative."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.site.moving.conftest import cell_of
+from tools import moving
+
+
+def test_it_begins_with_the_lessons_numbers(hand):
+    at = hand("tangent")
+    table = moving.printed(cell_of("00", "derivatives"))
+    first, second, third = re.findall(r"^\d +[-\d]+ +(-?[\d.]+) +", table, re.M)
+    assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in at.said()
+    assert f"first {first}, second {second}, third {third}." in at.said()
+
+
+def test_each_tangent_has_the_slope_of_the_next(hand):
+    at = hand("tangent")
+    # by hand: at 0 they are 0, 1, 0, -2, as the lesson prints of the last three
+    said = at.set(x=0, tangent="second")
+    assert "the tangent to the second derivative falls 2.0000" in said and "the third derivative is -2.0000" in said
+    assert "tanh 0.0000, first 1.0000, second 0.0000, third -2.0000." in said
+    said = at.set(tangent="first derivative")
+    assert "the tangent to the first derivative climbs 0.0000" in said and "the second derivative is 0.0000" in said
+    # by hand: tanh 1 = 0.76159; 1 - t^2 = 0.41997; -2 t (1 - t^2) = -0.63970; (1 - t^2)(6 t^2 - 2) = 0.62163
+    said = at.set(x=1)
+    assert "falls 0.6397 for each 1 to the right: there the second derivative is -0.6397." in said
+    assert "tanh 0.7616, first 0.4200, second -0.6397, third 0.6216." in said
+    # tanh is odd: so the second changes its sign, the others of the derivatives do not
+    assert "tanh -0.7616, first 0.4200, second 0.6397, third 0.6216." in at.set(x=-1)
+
+
+@pytest.mark.parametrize("x", [-3, 0.5, 2, 2.6])
+def test_the_rise_is_as_long_as_the_next_curve_is_high(hand, x):
+    at = hand("tangent")
+    at.set(x=x, tangent="tanh")
+    heights = at.page.locator(".moving polyline[stroke-width='5']").evaluate_all(
+        "all => all.map((line) => line.getBBox().height)"
+    )
+    assert len(heights) == 2 and heights[0] == pytest.approx(heights[1], abs=1e-3)
