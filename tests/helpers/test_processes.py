@@ -166,6 +166,12 @@ def test_ends_are_told_as_they_were(capsys):
     )
 
 
+def test_one_end_of_all_is_said_once(capsys):
+    assert run_processes("raise KeyError", 2, **WITHOUT_JAX).status == (1, 1)
+    last = capsys.readouterr().out.rsplit("\r", 1)[1]  # over a longer line, which blanks erase
+    assert last.rstrip() == "2 processes of 4 devices each: each ended with status 1"
+
+
 def test_the_last_error_is_python_s_then_the_runtime_s():
     fatal = "F1122 11:43:10.748085    8759 client.h:75] Terminating process.\nmore of it\n"
     python = "Traceback (most recent call last):\n  File x\njax.errors.JaxRuntimeError: UNKNOWN: no\n"
