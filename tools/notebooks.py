@@ -131,7 +131,9 @@ def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def slide_rule(cell: nbformat.NotebookNode) -> str:
     """Where a cell stands on the slides unless its metadata says otherwise. (In words: CONTRIBUTING, Slides.)"""
     if cell.cell_type == "code":
-        return "skip" if re.fullmatch(r"setup|imports|ex-.*-(stub|check)", cell.id) else "subslide"
+        if re.fullmatch(r"ex-.*-stub", cell.id):
+            return "-"
+        return "skip" if re.fullmatch(r"setup|imports|ex-.*-check", cell.id) else "subslide"
     text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
     if re.search(r"^##? ", text, re.M):
         return "slide"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import NUMBER, notebooks
+from tools import NUMBER, notebooks, site
 
 OUT = notebooks.ROOT / "slides"
 ASKED = notebooks.ROOT / "site" / "predictions.json"  # tools/predictions.py
@@ -33,12 +33,16 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
 
 
 def arrange(
-    notebook: nbformat.NotebookNode, asked: list[dict | None] | None = None, told: dict[str, str] | None = None
+    notebook: nbformat.NotebookNode,
+    asked: list[dict | None] | None = None,
+    told: dict[str, str] | None = None,
+    on_demand: dict[str, site.Answer] | None = None,
 ) -> nbformat.NotebookNode:
     """The notebook as its slides show it, in nbconvert's own terms: a cell for each thing that appears.
 
     `asked`: of each question, what site/predictions.json has; the speaker reads there what the room may say, and why.
     `told`: by heading, what the guide for workshops has on the first question below it.
+    `on_demand`: by exercise, what it says on demand.
     """
     shown: list = []
     expected, left, headings = iter(asked or ()), dict(told or {}), {}
@@ -53,6 +57,9 @@ def arrange(
                 for heading in headings.values() if answers else ():
                     if words := left.pop(heading, ""):
                         parts.append(_text(cell, "notes", [f"**In the room.** {words}"]))
+            elif answer := (on_demand or {}).get(_asks_for(part)):
+                solution = f"**Solution.**\n\n{site.code(answer.solution)}"
+                parts.append(_text(cell, "notes", [f"**Hint.** {site.escaped(answer.hint)}", solution]))
         for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
             if shown and slide_type(part) == slide_type(shown[-1]) == "notes":  # a fragment shows its first note alone
@@ -62,6 +69,12 @@ def arrange(
     slides = nbformat.from_dict(notebook)
     slides.cells = shown
     return slides
+
+
+def _asks_for(cell: nbformat.NotebookNode) -> str:
+    """What the reader has to write in a stub."""
+    found = re.search(r"^def (\w+)\((?s:.*)# your code here", cell.source, re.M)
+    return found[1] if found else ""
 
 
 def answered(asked: dict) -> str:
@@ -169,13 +182,14 @@ def convert(
     title: str,
     asked: list[dict | None] | None = None,
     told: dict[str, str] | None = None,
+    on_demand: dict[str, site.Answer] | None = None,
 ) -> str:
     """A page of HTML, which finds reveal.js in the folder beside it."""
     from nbconvert.exporters import SlidesExporter
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    page, _ = exporter.from_notebook_node(arrange(notebook, asked, told), {"metadata": {"name": title}})
+    page, _ = exporter.from_notebook_node(arrange(notebook, asked, told, on_demand), {"metadata": {"name": title}})
     return page
 
 
@@ -200,7 +214,8 @@ def main(numbers: list[str]) -> None:
             continue
         notebook = notebooks.read(path)
         title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-        page = convert(notebook, title, asked[path.stem], of_the_room(notebooks.number(path)))
+        number = notebooks.number(path)
+        page = convert(notebook, title, asked[path.stem], of_the_room(number), site.answers(number))
         (OUT / f"{path.stem}.html").write_text(page, encoding="utf-8")
         made.append(f"{path.stem}.html")
     if not made:

@@ -156,7 +156,8 @@ def run_processes(
         texts = [_without_chatter(path.read_text(encoding="utf-8", errors="replace")) for path in outs]
     status = [process.returncode for process in processes]
     words = [f"killed: {why}" if i in late else _word(s) for i, s in enumerate(status)]
-    failed = [f"process {i} {word}" for i, word in enumerate(words) if status[i]]
+    alike = len(set(words)) == 1 < n and status[0]
+    failed = [f"each {words[0]}"] if alike else [f"process {i} {word}" for i, word in enumerate(words) if status[i]]
     _say(f"{started}: {'; '.join(failed) or 'ended well'}\n")
     said = [_last(error, errors_only=i in late) if status[i] else "" for i, error in enumerate(texts[n:])]
     ends = tuple(f"{word}\n{last}".rstrip() for word, last in zip(words, said, strict=True))

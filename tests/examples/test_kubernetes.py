@@ -97,6 +97,7 @@ def test_parts_that_do_not_agree_are_named(place, value, said):
     assert any(fault.startswith(said) for fault in disagreements(changed))
 
 
+@pytest.mark.elsewhere
 def test_the_pods_commands_train(tmp_path):
     """As the two pods run them, with this Python and an installer that has nothing to do, and localhost for pod 0."""
     for name, line in (("pip", 'test "$*" = "install --quiet jax"'), ("python", f'exec {sys.executable} "$@"')):

@@ -172,6 +172,21 @@ def test_places_on_a_mesh_of_two_axes():
     np.testing.assert_array_equal(whole(found), np.roll(X.reshape(2, 4, 2), 1, 1).ravel())
 
 
+def test_a_program_played_before_on_another_mesh_leaves_nothing_behind():
+    """It left its mesh, in the type of what JAX had computed eagerly; the next program's literals have their own."""
+    for sizes, names, times in (((2, 4), ("a", "b"), 1), ((8,), ("i",), 2)):
+
+        def kernel(x, o, name=names[-1], times=times):
+            place = jax.lax.axis_index(name)
+            for _ in range(times):
+                place = place << 1  # nobody else shifts here: the first to compile it is the first program
+            o[...] = x[...] + place.astype(jnp.float32)
+
+        found = play(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)
+        places = np.arange(8) % sizes[-1] * 2**times
+        np.testing.assert_array_equal(whole(found), X + np.repeat(places, 2))
+
+
 def test_what_cannot_be_played_is_said():
     def far(x, o, sent, arrived):
         o[...] = x[...]

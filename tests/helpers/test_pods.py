@@ -183,6 +183,7 @@ sys.stdin.read()
 
 
 @COMPILES
+@pytest.mark.elsewhere
 def test_two_notebooks_at_once():
     """Both hold the compiler at the same time. (128 numbers of float32 added up on eight chips: 2 (7/8) 512 bytes.)"""
     environment = {name: value for name, value in os.environ.items() if name not in pods.ENVIRONMENT}
@@ -233,6 +234,7 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
 
 
 @COMPILES
+@pytest.mark.elsewhere
 @pytest.mark.long
 @pytest.mark.parametrize(
     "lesson", [lesson for lesson in record.lessons() if ALL or set(ALWAYS) & set(pods._recorded(lesson))]

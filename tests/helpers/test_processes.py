@@ -91,7 +91,7 @@ def test_greetings_within_greetings_are_left_out():
     assert processes._without_chatter(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.elsewhere)])
 def test_devices_of_all_processes_add_up(n, capsys):
     run = run_processes(sum_over_processes, n)
     assert run.texts == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))  # 0 + 1 + ... + 7; no gloo
@@ -164,6 +164,12 @@ def test_ends_are_told_as_they_were(capsys):
         "\r4 processes of 2 devices each: process 1 ended with status 1; process 2 ended with status 1; "
         "process 3 ended by SIGABRT\n"
     )
+
+
+def test_one_end_of_all_is_said_once(capsys):
+    assert run_processes("raise KeyError", 2, **WITHOUT_JAX).status == (1, 1)
+    last = capsys.readouterr().out.rsplit("\r", 1)[1]  # over a longer line, which blanks erase
+    assert last.rstrip() == "2 processes of 4 devices each: each ended with status 1"
 
 
 def test_the_last_error_is_python_s_then_the_runtime_s():

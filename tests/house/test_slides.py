@@ -11,7 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests import checks
-from tools import notebooks, slides
+from tools import notebooks, site, slides
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 
@@ -70,8 +70,8 @@ def slide_faults(notebook: Any) -> list[str]:
             faults.append(f"{cell.id}: something is shown below a question")
         if cell.cell_type == "code" and cell.outputs and kind == "-":
             faults.append(f"{cell.id}: an output that comes together with what stands above it")
-        if re.search(r"your code here|\.(check|hint|solution)\(", cell.source):
-            faults.append(f"{cell.id}: an exercise's stub, check or solution")
+        if kind != "notes" and re.search(r"\.(check|hint|solution)\(", cell.source):
+            faults.append(f"{cell.id}: an exercise's check or solution")
     if asked != sum(cell.source.count(slides.PREDICT) for cell in notebook.cells):
         faults.append("a question is lost")
     return faults
@@ -113,7 +113,7 @@ GOOD = [
             "cell-3: something is shown below a question",
         ),
         ([*GOOD[:2], code("plot()", "-", "slide-output", prints="2")], "cell-2: an output that comes together"),
-        ([*GOOD, code("def f():\n    ...  # your code here", "subslide")], "cell-3: an exercise's stub"),
+        ([*GOOD, code("ex01.f.check(f)", "subslide")], "cell-3: an exercise's check"),
     ],
 )
 def test_a_faulty_mark_is_found(cells, fault):
@@ -121,10 +121,23 @@ def test_a_faulty_mark_is_found(cells, fault):
     assert slide_faults(small(*cells))[0].startswith(fault)
 
 
-def test_a_stub_that_is_shown_is_found():
-    notebook = small(*GOOD, code("def f(): ...", "subslide"))
-    notebook.cells[3].id = "ex-f-stub"
-    assert slide_faults(notebook) == ["ex-f-stub: is on a slide"]
+def test_a_check_that_is_shown_is_found():
+    notebook = small(*GOOD, code("1", "subslide"))
+    notebook.cells[3].id = "ex-f-check"
+    assert slide_faults(notebook) == ["ex-f-check: is on a slide"]
+
+
+def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
+    task = text("### Exercise 1.1 — Double (●○○ · 5 min)\n\nWrite it.\n\nAll of it.", "subslide")
+    stub = new_code_cell("def double(x):\n    ...  # your code here", id="ex-double-stub")
+    check = new_code_cell("ex01.double.check(double)", id="ex-double-check")
+    answers = {"double": site.Answer("Twice [x].", "def double(x):\n    return 2 * x")}
+    cells = slides.arrange(new_notebook(cells=[*GOOD[:1], task, stub, check]), on_demand=answers).cells[1:]
+    assert [slides.slide_type(cell) for cell in cells] == ["subslide", "-", "notes"]
+    assert "5 min" in cells[0].source and "All of it." in cells[0].source and "your code here" in cells[1].source
+    assert cells[2].source == (
+        "**Hint.** Twice \\[x\\].\n\n**Solution.**\n\n```python\ndef double(x):\n    return 2 * x\n```"
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +152,7 @@ def test_a_stub_that_is_shown_is_found():
         (new_code_cell("1 + 1", id="sum"), "subslide"),
         (new_code_cell("import jax", id="imports"), "skip"),
         (new_code_cell("devices", id="setup"), "skip"),
-        (new_code_cell("def f(): ...", id="ex-two-words-stub"), "skip"),
+        (new_code_cell("def f(): ...", id="ex-two-words-stub"), "-"),
         (new_code_cell("ex01.f.check(f)", id="ex-f-check"), "skip"),
         (new_code_cell("1 + 1", id="ex-f-draw"), "subslide"),
     ],

@@ -105,7 +105,7 @@ def run(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], here: Here) ->
     known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *values], strict=True))
 
     def value(atom: Any) -> Any:
-        return atom.val if hasattr(atom, "val") else known[atom]
+        return np.asarray(atom.val, atom.aval.dtype) if hasattr(atom, "val") else known[atom]
 
     for eqn in jaxpr.eqns:
         given = [value(atom) for atom in eqn.invars]
@@ -118,11 +118,16 @@ def run(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], here: Here) ->
         elif any(isinstance(one, Ref) for one in given):
             raise NotImplementedError(f"what {name!r} does to a reference is not known here")
         else:
-            got = run_equation(eqn, *given)
+            got = [_plain(one) for one in run_equation(eqn, *given)]
             if name == "dot_general":
                 yield Work()
         known.update(zip(eqn.outvars, got, strict=True))
     return [value(atom) for atom in jaxpr.outvars]
+
+
+def _plain(result: Any) -> Any:
+    """As NumPy: an array of JAX's may name the mesh of another program whose line was the same and had run before."""
+    return np.asarray(result) if isinstance(getattr(result, "dtype", None), np.dtype) else result
 
 
 def place(ref: Ref, transforms: Sequence[Any] = ()) -> Place:

@@ -236,6 +236,7 @@ def _draw_bars(
         start = start + lengths if stacked else start
         if numbers and (not stacked or part == list(own)[-1]):
             ends = start if stacked else lengths
-            axes.bar_label(drawn, [words.number(end) for end in ends], padding=4, fontsize=9)
+            over = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # a mark's line, which may stand there
+            axes.bar_label(drawn, [words.number(end) for end in ends], padding=4, fontsize=9, bbox=over)
     axes.margins(x=0.12 if numbers else 0.05)
     axes.use_sticky_edges = False  # else a part of no length is an edge that the margin does not pass
