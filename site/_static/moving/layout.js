@@ -35,7 +35,7 @@
     const ways = spec.map((entry) => names(entry).reduce((product, name) => product * sizes[name], 1));
     const axis = ways.findIndex((n, i) => shape[i] % n);
     const reasons = [
-      [again, `DuplicateSpecError: a mesh axis can cut one array axis at most; here are duplicate entries for ${again}.`],
+      [again, `DuplicateSpecError: a mesh axis can cut at most one array axis; duplicate entries for ${again}.`],
       [strange, `ValueError: ${strange} is not found in the mesh, ('x', 'y').`],
       [spec.length > shape.length, `ValueError: only valid for a rank of at least ${spec.length}; this array has 2.`],
       [axis >= 0, `IndivisibleError: array axis ${axis} is cut ${ways[axis]} ways, but its size is ${shape[axis]}.`],

@@ -34,10 +34,11 @@
     draw({ chosen, device }, canvas, table) {
       const row = table[chosen];
       const { a, b, m, k, n, summed } = parts(row, device);
-      const side = Math.min(176, Math.floor((canvas.width - 36) / 2));
+      const gap = canvas.width < 280 ? 24 : 36;
+      const side = Math.min(176, Math.floor((canvas.width - gap) / 2));
       const unit = side / SIZE;
-      const [x0, y0] = [Math.floor((canvas.width - 2 * side - 36) / 2), 40];
-      const [x1, y1] = [x0 + side + 36, y0 + side + 58];
+      const [x0, y0] = [Math.floor((canvas.width - 2 * side - gap) / 2), 40];
+      const [x1, y1] = [x0 + side + gap, y0 + side + 58];
       canvas.height(y1 + side + 28);
 
       // An operand: its cuts, what the device holds of it, and what it multiplies.
@@ -91,21 +92,22 @@
         canvas.arrow([x0 + from * unit, y1 + side + 9], [x0 + to * unit, y1 + side + 9], MARK);
         canvas.arrow([x1 - 10, y0 + from * unit], [x1 - 10, y0 + to * unit], MARK);
       }
-      canvas.text(x0 + side / 2, y1 + side + 21, `contraction: ${long(k)} of ${SIZE}`, { fontSize: 11, fill: MARK });
+      const words = `contraction: ${long(k)} of ${SIZE}`;
+      canvas.text(x0, y1 + side + 21, words, { fontSize: 11, fill: MARK, textAnchor: "start" });
 
       // What the colours mean, and what the table says was sent.
       const key = (i, fill, more, words) => {
-        canvas.rect(x0, y0 + i * 19, 12, 12, fill, more);
-        canvas.text(x0 + 18, y0 + i * 19 + 6, words, { fontSize: side < 140 ? 11 : 12, textAnchor: "start" });
+        canvas.rect(x0, y0 + i * 18, 12, 12, fill, more);
+        canvas.text(x0 + 18, y0 + i * 18 + 6, words, { fontSize: 12, textAnchor: "start" });
       };
-      key(0, HELD, {}, "held, multiplied");
-      key(1, HELD, { fillOpacity: 0.25 }, "held, not multiplied");
-      key(2, ARRIVES, {}, "not held, multiplied");
+      key(0, HELD, {}, "held and used");
+      key(1, HELD, { fillOpacity: 0.25 }, "held, not used");
+      key(2, ARRIVES, {}, "used, not held");
       key(3, RESULT, { fillOpacity: summed ? 0.45 : 1 }, "its part of a @ b");
       const silent = row.collectives === "nothing";
       const kinds = row.collectives.replace(/ \(\d+ pairs\)/, "").split(" + ");
       (silent ? ["nothing is sent"] : [`sent: ${row.sent} bytes`, ...kinds]).forEach((words, i) => {
-        canvas.text(x0, y0 + 92 + i * 17, words, { fontSize: 12, textAnchor: "start", fontWeight: i ? 400 : 600 });
+        canvas.text(x0, y0 + 84 + i * 16, words, { fontSize: 12, textAnchor: "start", fontWeight: i ? 400 : 600 });
       });
 
       const lacked = (held, used) => area(used) - area(held.map((along, axis) => both(along, used[axis])));
