@@ -140,7 +140,8 @@ def show_room(folder: Path) -> None:
     """Print, for a teacher, what stands in each notebook of a folder, and how many solved each exercise."""
     rows, solved = [], {}
     for path in sorted(folder.rglob("*.ipynb")):
-        if ".ipynb_checkpoints" in path.parts:
+        theirs = path.parent.name != "notebooks" or not (path.parent.parent / "work").exists()  # of a clone: its copies
+        if {".ipynb_checkpoints", "kept"} & {*path.relative_to(folder).parts} or not theirs:
             continue
         try:
             checked, guessed = in_notebook(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -128,8 +129,13 @@ def test_a_room(tmp_path, capsys):
     (tmp_path / "anna").mkdir()
     (tmp_path / "anna" / "02.ipynb").write_text(json.dumps({"cells": cells}))
     (tmp_path / "ben.ipynb").write_text("{")
+    for part in ("work", "work/kept", "notebooks"):  # of a clone: the copies in which she works count, and not the rest
+        (tmp_path / "cleo" / part).mkdir(parents=True)
+        (tmp_path / "cleo" / part / "02.ipynb").write_text(json.dumps({"cells": cells[2:]}))
     progress.show_room(tmp_path)
-    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    out = capsys.readouterr().out
+    assert re.findall(r"^cleo\S+", out, re.M) == ["cleo/work/02.ipynb"]
+    said = [line.split() for line in out.splitlines()]
     assert ["anna/02.ipynb", "1", "of", "2", "1", "of", "2"] in said
     assert ["ben.ipynb", "cannot", "be", "read", "-"] in said
     assert ["02", "holder_of", "1", "of", "1"] in said and ["02", "half", "0", "of", "1"] in said

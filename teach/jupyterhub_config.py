@@ -1,0 +1,38 @@
+"""One machine for the room: JupyterHub's settings. How to use it stands in the guide, Before the workshop.
+
+Everybody logs in with a name of their own and one password, and works on a clone of the course in HOMES, all as the
+user who starts the hub: for a room in which people trust each other. Each gets the lessons as from `make lab`.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+COURSE = Path(__file__).resolve().parent.parent
+HOMES = Path(os.environ["ROOM"]).expanduser()
+HOMES.mkdir(parents=True, exist_ok=True)
+
+
+def bring(spawner):
+    """A clone with the course's environment for who comes first; whoever comes back finds their work."""
+    home = HOMES / spawner.user.name
+    if not home.exists():
+        subprocess.run(["git", "clone", "--quiet", COURSE, home], check=True)
+        (home / ".venv").symlink_to(COURSE / ".venv")
+    subprocess.run([home / ".venv" / "bin" / "python", "-m", "tools.work"], cwd=home, check=True)
+
+
+c = get_config()  # noqa: F821 (JupyterHub's own)
+c.JupyterHub.db_url = f"sqlite:///{HOMES / 'hub.sqlite'}"
+c.JupyterHub.cookie_secret_file = str(HOMES / "hub-secret")
+c.JupyterHub.spawner_class = "simple"
+c.SimpleLocalProcessSpawner.home_dir_template = str(HOMES / "{username}")
+c.Spawner.pre_spawn_hook = bring
+c.Spawner.cmd = [str(COURSE / ".venv" / "bin" / "jupyterhub-singleuser")]
+c.Spawner.args = [f"--LabApp.app_settings_dir={COURSE / 'tools' / 'lab'}"]
+c.Spawner.notebook_dir = "~/work"
+c.Spawner.default_url = "/lab/tree/START.md"
+c.JupyterHub.authenticator_class = "shared-password"
+c.SharedPasswordAuthenticator.user_password = os.environ["PASSWORD"]  # of eight letters or more
+c.Authenticator.allow_all = True
+c.Authenticator.username_pattern = "[a-z0-9_-]+"  # it names a folder
