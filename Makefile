@@ -27,7 +27,7 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md examples/README.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
 
-.PHONY: help setup lab fresh progress room slides handout site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
+.PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
 help:  ## list what make can do
@@ -68,6 +68,9 @@ slides:  ## make slides of the lessons, from the notebooks, for a room without i
 
 handout: setup  ## make one folder for a stick, for a room without internet; FOR=3.12 SYSTEMS="linux mac windows" for some
 	@.venv/bin/python -m tools.handout $(FOR) -- $(SYSTEMS)
+
+spoilers: setup site-environment  ## open your copies in a real JupyterLab and count answers in sight of their questions; LESSONS="01 02"
+	@.venv-site/bin/python -m tools.spoilers $(LESSONS)
 
 site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
 	@echo "Building the site ..."

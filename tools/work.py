@@ -69,22 +69,14 @@ def _folds(found: list[str], folded: set[int]) -> Iterator[str]:
 
 
 def readings(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
-    """The blocks of text that read an answer, each as its cell and its place there.
+    """The blocks of text that may tell an answer, each as its cell and its place there.
 
-    They stand between the first output after a question and what follows the cell that compares the guess. Text behind
-    later cells leads on to other things, and stays open.
+    They stand between the first output after a question and the next question or heading, as on the site.
     """
     found: set[tuple[int, int]] = set()
     for question in questions(cells):
-        runs = [i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs]
-        if not runs:
-            continue
-        compares = [i for i in runs if ".compare(guess" in cells[question[i][0]].source]
-        last = compares[-1] if compares else runs[0]
-        rest = range(last + 1, len(question))
-        text = next((i for i in rest if question[i][1] is not None), len(question))
-        after = next((i for i in rest if i > text and question[i][1] is None), len(question))
-        found |= {(number, part) for number, part in question[runs[0] : after] if part is not None}
+        outputs = [i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs]
+        found |= {(number, part) for number, part in question[outputs[0] :] if part is not None} if outputs else set()
     return found
 
 
