@@ -78,7 +78,7 @@ site: site-environment  ## build the pages and the PDF in site/_build/html, from
 
 test-site: site  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
 	@echo "Testing the site ..."
-	@.venv-site/bin/python $(PYTEST) --confcutdir=tests/site tests/site $(ARGS)
+	@.venv-site/bin/python $(PYTEST) $(subst load ,loadgroup ,$(WORKERS)) --confcutdir=tests/site tests/site $(ARGS)
 
 check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
 	@echo "Linting ..."

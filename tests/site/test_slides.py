@@ -12,6 +12,7 @@ from tools import notebooks, readme
 LESSONS = [path.stem for path in notebooks.lessons()]
 DRAFTS = {path.stem for path in notebooks.lessons() if readme.row(path).draft}
 WIDTH, HEIGHT = 1280, 720
+pytestmark = pytest.mark.xdist_group("slides")  # on one worker, which makes them once
 
 STATE = """() => {
   const slide = Reveal.getCurrentSlide();
