@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pickle
+import re
 import symtable
 import sys
 import textwrap
@@ -28,10 +29,11 @@ def _add(function: Any, parts: dict[str, str]) -> str:
     name = getattr(plain, "__name__", "")
     if not name.isidentifier() or "<" in plain.__qualname__:
         raise ValueError(f"{name or function} has no name at the top of the lesson: begin it there with def")
-    try:
+    source = ""
+    with suppress(OSError, TypeError):
         source = textwrap.dedent(inspect.getsource(plain))
-    except (OSError, TypeError) as error:
-        raise ValueError(f"the source of {name} is not to be had: give the program as text") from error
+    if not re.search(rf"^(async )?(def|class) {name}\b", source, re.M):  # Python 3.13 may take what `-c` ran for it
+        raise ValueError(f"the source of {name} is not to be had: give the program as text")
     parts[name] = ""  # begun: it may name itself
     names = _from_outside(symtable.symtable(source, "", "exec"))
     known = vars(sys.modules[plain.__module__])

@@ -561,7 +561,10 @@ WRONG = {
         (stopwatch(compiles=False, counts_it=True, take=statistics.mean), "among what you count; and that is a mean"),
         (stopwatch(take=lambda runs: runs[len(runs) // 2]), "that is the middle one as they came"),
         (stopwatch(take=lambda runs: sorted(runs)[len(runs) // 2]), "is the mean of the two in the middle"),
-        (stopwatch(take=lambda runs: statistics.mean(sorted(runs)[1:-1])), "of all but the shortest and the longest"),
+        (
+            stopwatch(take=lambda runs: statistics.mean(sorted(runs)[1:-1] or runs)),
+            "of all but the shortest and the longest",
+        ),
         (stopwatch(take=lambda runs: sorted(runs)[len(runs) // 4]), "that is number 2 by size"),
         (always_ten, "expected the call that compiles, and `repeats` more"),
         (fed_back, "You call f with what it returned"),

@@ -495,7 +495,7 @@ def _judge_steady_seconds(answer):
     # In units: median 6; the middle as they come 3, mean 9.6, that of the middle three 6.7, the geometric one 5.6, first
     # 11, last 1, median with the call that compiles 8.5.
     plan, compiles = [11, 6, 3, 27, 1], 30
-    for unit in (0.005, 0.01, 0.02):  # a machine that is busy lengthens the runs: then once more, with longer ones
+    for unit in (0.005, 0.01, 0.02, 0.05):  # a busy machine lengthens the runs: then once more, with longer ones
         work = _Work(2.5, compiles * unit, [unit * duration for duration in plan])
         said = number(_with_stand_ins(answer, "What f returns", work, work.x, len(plan)), "one number, of seconds")
         surplus = len(work.calls) - len(plan)
