@@ -83,25 +83,29 @@ def readings(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
 def questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[tuple[int, int | None]]]:
     """What stands between each question and the next question or heading: cells of code, and blocks of text.
 
-    Each as its cell and its place there, None for code. Where subtitles stand before the first output, the question is
-    about all that they head. As on the site: site/_static/questions.js.
+    Each as its cell and its place there, None for code. A section on a mistake reads what was asked, all but a last
+    paragraph that leads to the next question. Where subtitles stand before the first output, the question is about all
+    that they head. As on the site: site/_static/questions.js.
     """
     found: list[tuple[int, int | None]] | None = None
-    answered, deepest = False, 2
+    answered, deepest, mistake = False, 2, -1
     for number, cell in enumerate(cells):
         for part, block in enumerate(blocks(cell.source) if cell.cell_type == "markdown" else [""]):
             level = len(heading[1]) if (heading := re.match(r"(#+) ", block)) else 0
             asks, task = block.startswith(QUESTION), block.startswith("### Exercise")
-            ends = level and (task or level < 3 or (answered and deepest == 2))
+            goes_on = block.startswith("### The mistake")
+            ends = level and (task or level < 3 or (answered and deepest == 2 and not goes_on))
             if found is not None and (asks or ends):
-                yield found
+                yield found[:-1] if asks and 0 <= mistake < len(found) else found  # what leads to the next stays
                 found = None
             if asks:
-                found, answered, deepest = [], False, 2
+                found, answered, deepest, mistake = [], False, 2, -1
             elif found is not None and level:
                 deepest = deepest if answered else 3
+                mistake = len(found) if answered and goes_on else mistake
             elif found is not None:
                 answered |= cell.cell_type == "code" and bool(cell.outputs)
+                mistake = -1 if cell.cell_type == "code" else mistake
                 found.append((number, None if cell.cell_type == "code" else part))
     if found is not None:
         yield found

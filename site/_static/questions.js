@@ -26,23 +26,31 @@ const flow = (article) =>
     node.matches("div.cell") ? [...node.children] : [node],
   );
 
-// From the first output after a question to the next question or heading. Where subtitles stand between the question
-// and its first output, the question is about all that they head.
+// "The mistake" of a lesson reads what was asked.
+const goesOn = (node) => node.tagName === "H3" && node.textContent.startsWith("The mistake");
+
+// From the first output after a question to the next question or heading; a mistake goes on, all but a last paragraph that
+// leads to the next question, which stays, with the title. Where subtitles stand between the question and its first output,
+// the question is about all that they head.
 const answers = (article) => {
   const found = [];
   let question = null;
   for (const node of flow(article)) {
     const level = /^H[1-6]$/.test(node.tagName) ? Number(node.tagName[1]) : 0;
     if (isQuestion(node)) {
+      if (question?.mistake >= 0) question.nodes.push(...question.nodes.splice(question.mistake).slice(1, -1));
       question = { quote: node, nodes: [], deepest: 2 };
       found.push(question);
     } else if (question && level && !question.nodes.length && level > 2) {
       question.deepest = 3;
-    } else if (level && (level < 3 || question?.deepest === 2)) {
+    } else if (level && (level < 3 || (question?.deepest === 2 && !goesOn(node)))) {
       question = null;
     }
     if (level && /^Exercise /.test(node.textContent)) question = null;
-    if (question && (question.nodes.length || node.matches(".cell_output"))) question.nodes.push(node);
+    if (!question || !(question.nodes.length || node.matches(".cell_output"))) continue;
+    if (goesOn(node)) question.mistake = question.nodes.length;
+    if (node.matches(".cell_input")) question.mistake = -1;
+    question.nodes.push(node);
   }
   return found;
 };
@@ -134,7 +142,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const label = document.createElement("label");
   label.append(box, ` Show the answers to the ${waiting.length} questions of this page, and of all others`);
   const forget = document.createElement("button");
-  Object.assign(forget, { type: "button", className: "forget", textContent: "Forget it" });
+  Object.assign(forget, { type: "button", className: "forget", textContent: "Forget it, on all pages" });
   forget.addEventListener("click", () => {
     try {
       localStorage.removeItem(STORE);
@@ -143,7 +151,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     location.reload();
   });
-  all.append(label, ". What you guess and see is kept in this browser alone. ", forget);
+  all.append(label, ". Which answers you have seen is kept in this browser alone. ", forget);
   const title = article.querySelector("h1");
   (title.parentElement.querySelector(":scope > p:has(.launch)") ?? title).after(all);
 

@@ -7,10 +7,13 @@ const amount = (value) =>
 const ended = (line) => (line.endsWith("?") ? line : `${line}.`);
 const once = (all) => [...new Set(all)];
 
-// A number as people type it: 1,024 or 1e6 or 3/4. NaN where it is none.
+// A number as people type it: 1,024 or 1e6 or 3/4, and 2,5 where a comma groups no thousands. NaN where it is none.
 const typed = (text) => {
-  const parts = text.replaceAll(",", "").split("/").map((part) => (part.trim() ? Number(part) : NaN));
-  return parts.length > 2 ? NaN : parts.reduce((a, b) => a / b);
+  const grouped = /^\s*-?\d{1,3}(,\d{3})+(?!\d)/;
+  const one = (part) => (part.trim() ? Number(grouped.test(part) ? part.replaceAll(",", "") : part.replace(",", ".")) : NaN);
+  const parts = text.split("/").map(one);
+  const value = parts.length > 2 ? NaN : parts.reduce((a, b) => a / b);
+  return Number.isFinite(value) ? value : NaN;
 };
 
 const offBy = (said, want) => {

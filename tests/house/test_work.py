@@ -52,9 +52,28 @@ QUESTION = "Before.\n\n> **Predict.** How many?"
             {(3, 0)},
         ),
         ([text(QUESTION), ran("count"), text("### Exercise 2.1\n\nSeven?")], set()),
+        (
+            [
+                text(QUESTION),
+                ran("count"),
+                text("### The mistake: six\n\nSeven."),
+                ran("six"),
+                text("Because.\n\n### On"),
+            ],
+            {(2, 1), (4, 0)},
+        ),
+        (
+            [
+                text(QUESTION),
+                ran("count"),
+                text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + QUESTION),
+                ran("six"),
+            ],
+            {(2, 0), (2, 2)},
+        ),
         ([text("No question."), ran("count"), text("Seven.")], set()),
     ],
-    ids=["read", "compared-later", "heading", "subtitles", "exercise", "no-question"],
+    ids=["read", "compared-later", "heading", "subtitles", "exercise", "mistake", "mistake-that-asks", "no-question"],
 )
 def test_what_reads_an_answer_waits(cells, waits):
     assert work.readings(cells) == waits

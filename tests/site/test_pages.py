@@ -239,6 +239,19 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     none(page.errors)
 
 
+def test_a_number_as_people_type_it(tab, address):
+    """A comma groups three digits, or stands for the point; what is no number, or beyond all numbers, is none."""
+    page = faults.visit(tab(), address + LESSONS[2])
+    asked = {"truth": [11.25], "labels": None, "own": {}, "slips": [], "unit": "rows", "within": 0.01}
+    right = "([asked, said]) => readings(asked, [said])[0].right"
+    for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
+        assert page.evaluate(right, [asked, said]) == so, said
+    for said in ("Infinity", "1/0", "1e400", "two"):
+        assert "expected one number" in page.evaluate("([a, said]) => readings(a, [said])[0].said", [asked, said])
+    thousands = {**asked, "truth": [16_000]}
+    assert page.evaluate(right, [thousands, "16,000"]) and not page.evaluate(right, [thousands, "16,00"])
+
+
 def test_a_right_guess_shows_the_answer_and_a_wrong_one_is_told_why(tab, address):
     """Lesson 02's first question: a (4, 8) table cut by P('x', 'y') on 2 by 4; device 6 holds [2, 5], not 5."""
     page = faults.visit(tab(faults.PHONE), address + LESSONS[2])

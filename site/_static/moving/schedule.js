@@ -79,7 +79,7 @@
       canvas.text(canvas.width - right, p * row + 34, `${end} s`, { fontSize: 12 });
       const most = [...Array(p).keys()].map((s) => live(done, s));
       return (
-        `${name}, ${p} stages, ${m} microbatches: ${end} seconds, of which a stage idles ${(1 - (3 * m) / end).toFixed(4)}. ` +
+        `${name}, ${p} stages, microbatches: ${m}. It takes ${end} seconds; the share that a stage idles is ${(1 - (3 * m) / end).toFixed(4)}. ` +
         `Live at the most, by stage: ${most.join(", ")}. Blue is forward, orange backward, grey is nothing to do.`
       );
     },
