@@ -43,7 +43,7 @@ fresh:  ## give a lesson anew and keep your copy aside: LESSON=02
 	@$(PYTHON) start.py fresh $(LESSON)
 
 progress:  ## what you have solved and guessed; FOLDER=room for the saved notebooks of a whole room
-	@$(PYTHON) start.py progress $(FOLDER)
+	@$(PYTHON) start.py progress $(if $(FOLDER),"$(FOLDER)")
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
 	@$(PYTHON) -m utils.room

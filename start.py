@@ -53,7 +53,8 @@ def lab(options):
         return 0 if status == 3 else status  # 3: one is open, and it said where
     root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # in containers nobody else is there
     settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'lab')}"
-    opened = ["--LabApp.default_url=/lab/tree/START.md", *root, *options]
+    once = "--ServerApp.answer_yes=True"  # one Ctrl-C ends it, as the README says, without a question
+    opened = ["--LabApp.default_url=/lab/tree/START.md", once, *root, *options]
     return run([python(), "-m", "jupyterlab", settings, *opened], os.path.join(HERE, "work"))
 
 

@@ -185,6 +185,6 @@ def _print(rows: list[tuple[str, str, str]]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        show_room(Path(sys.argv[1]))
+        show_room(Path(sys.argv[1]).expanduser())
     else:
         show()
