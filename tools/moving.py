@@ -1,7 +1,7 @@
 """Pictures of the site that answer the reader's hand: behind which cell of a lesson each stands, and its numbers.
 
-A kind is drawn by site/_static/moving/KIND.js, with the controls of site/_static/moving.js. What a picture needs of the
-lesson is read off the committed page, so that it shows the same numbers as the figure above it.
+A kind is drawn by site/_static/moving/KIND.js, with the controls of site/_static/moving.js. What a run of the lesson
+measured is read off the committed page; the rest follows from the lesson's formulas, computed anew.
 """
 
 from __future__ import annotations

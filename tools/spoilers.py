@@ -2,7 +2,7 @@
 
 The reader's copies are opened in a headless browser, 1440 by 900, and each question is brought to the top of the
 window. Seen of its answer: an output, an open fold, or a text that stands in the lesson between the first output after
-the question and the next question or heading.
+the question and the next question or heading (tools/work.py). Code and titles are not read.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -175,6 +176,9 @@ def _keep(work: Path, known: dict[str, dict[str, str]]) -> None:
 
 
 def _mark(text: str) -> str:
+    """Of a notebook's cells: JupyterLab saves a lesson that is only looked at, with the kernel in its metadata."""
+    with suppress(ValueError, KeyError, TypeError):
+        text = json.dumps(json.loads(text)["cells"], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

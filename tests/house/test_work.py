@@ -122,6 +122,17 @@ def test_a_copy_that_holds_work_stays(course):
     assert list(work.bring(course)) == []
 
 
+def test_a_copy_that_was_only_looked_at_follows_the_course(course):
+    """JupyterLab saves it by itself, with what it knows of the kernel, and in its own order."""
+    list(work.bring(course))
+    mine = course / "work" / "02_sharding.ipynb"
+    looked_at = json.loads(mine.read_text())
+    looked_at["metadata"]["language_info"] = {"name": "python", "version": "3.12.1"}
+    mine.write_text(json.dumps(looked_at, sort_keys=True))
+    write(course, "Seven, as a new version says.")
+    assert list(work.bring(course)) == [] and "new version" in mine.read_text()
+
+
 def test_a_copy_without_work_follows_the_course(course):
     list(work.bring(course))
     write(course, "Seven, as a new version says.")
