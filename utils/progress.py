@@ -13,12 +13,19 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSON = re.compile(r"utils\.exercises\.ex(\w+)")
+# How a guess went, and how it went before: what is kept then. What is not here stays as it was.
+AGAIN = {
+    "seen": {"": "seen"},
+    "wrong": {"": "wrong", "seen": "wrong"},
+    "right": {"": "right at once", "wrong": "right later", "seen": "right later"},
+}
 Kept = dict[str, dict[str, dict[str, str]]]  # lesson: "exercises" or "predictions": name: how it went
 
 
@@ -41,7 +48,8 @@ def read() -> Kept:
             raise ValueError
         return kept
     except (AttributeError, ValueError):
-        aside = path.with_suffix(".damaged.json")
+        names = (path.with_suffix(f".damaged{count}.json") for count in ("", *map("-{}".format, range(2, 10_000))))
+        aside = next(name for name in names if not name.exists())
         path.replace(aside)
         print(f"({path.name} could not be read. It is {aside.name} now, and your progress begins anew.)")
         return {}
@@ -60,6 +68,9 @@ def _note(lesson: str, kind: str, name: str, state: Callable[[str], str]) -> Kep
         written.replace(path)
     except OSError:
         _not_kept(str(path))
+    finally:
+        with suppress(OSError):
+            written.unlink(missing_ok=True)
     return kept
 
 
@@ -85,13 +96,13 @@ def exercise(function: Callable[..., Any], right: bool) -> str:
     return f"Lesson {lesson[1]}: {len(names) - len(left)} of {len(names)} exercises right. Next: {following}."
 
 
-def prediction(asked: object, right: bool) -> None:
-    """Keep how a lesson's guess went: the first one counts."""
+def prediction(asked: object, right: bool | None) -> None:
+    """Keep how a lesson's guess went: the first one counts. None: the answer was seen, and there was no guess yet."""
     for module, found in list(sys.modules.items()):
         if lesson := LESSON.fullmatch(module):
             for name in [name for name, value in vars(found).items() if value is asked]:
-                again = {"": "wrong", "wrong": "wrong"} if not right else {"": "right at once", "wrong": "right later"}
-                _note(lesson[1], "predictions", name, lambda before, again=again: again.get(before, before))
+                became = AGAIN["seen" if right is None else "right" if right else "wrong"]
+                _note(lesson[1], "predictions", name, lambda before, became=became: became.get(before, before))
                 return
 
 
@@ -113,7 +124,8 @@ def lessons() -> dict[str, Path]:
 def counts(kept: Kept, lesson: str) -> tuple[int, int, int, int]:
     """Of a lesson: exercises right, and all; guesses right at once, and all that were made."""
     of = kept.get(lesson, {})
-    states, guesses = of.get("exercises", {}), list(of.get("predictions", {}).values())
+    states = of.get("exercises", {})
+    guesses = [state for state in of.get("predictions", {}).values() if state != "seen"]
     right = sum(states.get(name) == "right" for name in exercises(lesson))
     return right, len(exercises(lesson)), guesses.count("right at once"), len(guesses)
 
@@ -127,7 +139,9 @@ def show() -> None:
         rows.append((path.stem.replace("_", " "), f"{right} of {of}", f"{at_once} of {guessed}" if guessed else "-"))
         for kind, states in kept.get(lesson, {}).items():
             again += [
-                (lesson, f"{name} ({kind.removesuffix('s')})") for name, state in states.items() if "right" not in state
+                (lesson, f"{name} ({kind.removesuffix('s')})")
+                for name, state in states.items()
+                if state in ("tried", "wrong")
             ]
     _print([("Lesson", "Exercises right", "Guesses right at once"), *rows])
     if again:
@@ -136,8 +150,11 @@ def show() -> None:
     print(f"\nKept in {where}, on this machine alone; delete it to begin anew." if where else "\nNothing is kept here.")
 
 
-def show_room(folder: Path) -> None:
-    """Print, for a teacher, what stands in each notebook of a folder, and how many solved each exercise."""
+def show_room(folder: Path) -> bool:
+    """Print, for a teacher, what stands in each notebook of a folder, and how many solved each exercise.
+
+    Returns whether there was any notebook.
+    """
     rows, solved = [], {}
     for path in sorted(folder.rglob("*.ipynb")):
         theirs = path.parent.name != "notebooks" or not (path.parent.parent / "work").exists()  # of a clone: its copies
@@ -156,11 +173,13 @@ def show_room(folder: Path) -> None:
             there = solved.setdefault(name, [0, 0])
             there[0], there[1] = there[0] + done, there[1] + 1
     if not rows:
-        print(f"No notebook in {folder}. Collect the saved notebooks of the room there, in a folder for each person.")
-        return
+        what = f"No notebook in {folder.absolute()}" if folder.is_dir() else f"There is no folder {folder.absolute()}"
+        print(f"{what}. Collect the saved notebooks of the room there, in a folder for each person.")
+        return False
     _print([("Notebook", "Exercises right", "Guesses right"), *rows])
     print()
     _print([("Exercise", "Solved by", ""), *((name, f"{a} of {b}", "") for name, (a, b) in solved.items())])
+    return True
 
 
 def in_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
@@ -184,7 +203,7 @@ def _print(rows: list[tuple[str, str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        show_room(Path(sys.argv[1]).expanduser())
-    else:
+    if len(sys.argv) < 2:
         show()
+    elif not show_room(Path(sys.argv[1]).expanduser()):
+        sys.exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 
 from utils import progress
@@ -58,9 +59,6 @@ def test_a_stub_and_a_judge_s_fault_are_not_kept(kept, monkeypatch):
 
 def test_of_a_guess_the_first_counts(kept):
     truth = {"rows": 2, "columns": 2, "device of [2, 5]": 6}
-    ex02.first_cut.compare((2, 2), truth)  # in a form that cannot be read
-    ex02.first_cut.compare(None, truth)
-    assert not kept.exists()
     for guess, state in [((2, 2, 5), "wrong"), ((2, 2, 6), "right later"), ((2, 2, 5), "right later")]:
         ex02.first_cut.compare(guess, truth)
         assert json.loads(kept.read_text()) == {"02": {"predictions": {"first_cut": state}}}
@@ -68,6 +66,21 @@ def test_of_a_guess_the_first_counts(kept):
     ex02.first_cut.compare((2, 2, 6), truth)
     ex02.first_cut.compare((2, 2, 5), truth)
     assert json.loads(kept.read_text()) == {"02": {"predictions": {"first_cut": "right at once"}}}
+
+
+@pytest.mark.parametrize("before", [None, (2, 2)], ids=["no guess", "in a form that cannot be read"])
+def test_what_was_seen_before_a_guess_is_not_right_at_once(kept, before):
+    """The cell shows its output either way."""
+    truth = {"rows": 2, "columns": 2, "device of [2, 5]": 6}
+    ex02.first_cut.compare(before, truth)
+    assert progress.counts(progress.read(), "02")[2:] == (0, 0)  # no guess was made
+    ex02.first_cut.compare((2, 2, 6), truth)
+    assert json.loads(kept.read_text()) == {"02": {"predictions": {"first_cut": "right later"}}}
+
+
+def test_a_guess_may_be_an_array(kept, capsys):
+    ex02.first_cut.compare(np.array([2, 2, 6]), {"rows": 2, "columns": 2, "device of [2, 5]": 6})
+    assert capsys.readouterr().out.count(": right.") == 3
 
 
 @pytest.mark.parametrize(
@@ -80,6 +93,18 @@ def test_a_damaged_file_is_set_aside(kept, capsys, damage):
         "(progress.json could not be read. It is progress.damaged.json now, and your progress begins anew.)\n"
     )
     assert not kept.exists() and kept.with_name("progress.damaged.json").read_text() == damage
+    kept.write_text("again")
+    assert progress.read() == {} and kept.with_name("progress.damaged-2.json").read_text() == "again"
+    assert kept.with_name("progress.damaged.json").read_text() == damage
+
+
+def test_a_write_that_fails_leaves_nothing_behind(kept, monkeypatch):
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(type(kept), "replace", full)
+    ex02.holder_of.check(wrong)
+    assert list(kept.parent.iterdir()) == []
 
 
 def test_where_nothing_can_be_written_one_line_says_so(tmp_path, monkeypatch, capsys):
@@ -132,12 +157,15 @@ def test_a_room(tmp_path, capsys):
     for part in ("work", "work/kept", "notebooks"):  # of a clone: the copies in which she works count, and not the rest
         (tmp_path / "cleo" / part).mkdir(parents=True)
         (tmp_path / "cleo" / part / "02.ipynb").write_text(json.dumps({"cells": cells[2:]}))
-    progress.show_room(tmp_path)
+    assert progress.show_room(tmp_path)
     out = capsys.readouterr().out
     assert re.findall(r"^cleo.(\S+).02", out, re.M) == ["work"]
     said = [line.split() for line in out.splitlines()]
     assert ["anna/02.ipynb", "1", "of", "2", "1", "of", "2"] in said
     assert ["ben.ipynb", "cannot", "be", "read", "-"] in said
     assert ["02", "holder_of", "1", "of", "1"] in said and ["02", "half", "0", "of", "1"] in said
-    progress.show_room(tmp_path / "anna" / "nobody")
-    assert "No notebook in" in capsys.readouterr().out
+    (tmp_path / "empty").mkdir()
+    assert not progress.show_room(tmp_path / "empty")
+    assert not progress.show_room(tmp_path / "nobody")
+    out = capsys.readouterr().out
+    assert f"No notebook in {tmp_path / 'empty'}." in out and f"There is no folder {tmp_path / 'nobody'}." in out

@@ -47,13 +47,14 @@ class Prediction:
         lines = self.readings(guess, truth)
         for line in lines:
             print(textwrap.fill(line, 110, break_on_hyphens=False))
-        if lines and not any("; expected " in line for line in lines):  # in a form that can be read
-            progress.prediction(self, all(line.endswith(": right.") for line in lines))
+        read = lines and not any("; expected " in line for line in lines)  # given, and in a form that can be read
+        progress.prediction(self, all(line.endswith(": right.") for line in lines) if read else None)
 
     def readings(self, guess: Any, truth: Any) -> list[str]:
         """The lines that `compare` prints, one for each answer that the reader guessed."""
         if guess is None:
             return []
+        guess = guess.tolist() if hasattr(guess, "tolist") else guess  # of NumPy or JAX
         if not isinstance(truth, dict):
             return [f"Your guess{self._reading(guess, truth)}"]
         if not isinstance(guess, (list, tuple)) or len(guess) != len(truth):
