@@ -55,6 +55,7 @@ def lab(options):
     settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'lab')}"
     once = "--ServerApp.answer_yes=True"  # one Ctrl-C ends it, as the README says, without a question
     opened = ["--LabApp.default_url=/lab/tree/START.md", once, *root, *options]
+    os.environ["JUPYTERLAB_WORKSPACES_DIR"] = os.path.join(HERE, "work", ".workspaces")  # not what else was open today
     return run([python(), "-m", "jupyterlab", settings, *opened], os.path.join(HERE, "work"))
 
 
@@ -71,12 +72,13 @@ def main(arguments):
         setup()
         return run([python(), "-m", "tools.work", "--fresh", *rest])
     if command == "progress":
-        return run([sys.executable, "-m", "utils.progress", *rest])
+        return run([sys.executable, "-m", "utils.progress", *map(os.path.abspath, map(os.path.expanduser, rest))])
     if command == "test":
         setup(TESTS)
         return run([python(), "-m", "pytest", "--passes", "plain", *(rest or ["tests/lessons", "tests/helpers"])])
-    print(__doc__.strip())
-    return 0 if command in ("help", "-h", "--help") else 2
+    known = command in ("help", "-h", "--help")
+    print(__doc__.strip() if known else f"Error: there is no `{command}`. There are:\n\n{__doc__.strip()}")
+    return 0 if known else 2
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 
@@ -35,12 +36,14 @@ def test_each_command_does_what_the_makefile_s_does(ran):
     assert ran[0][0][3:] == named and ran[1][0][-2:] == ["-k", "02_"]
 
 
-def test_lab_opens_the_copies(ran):
+def test_lab_opens_the_copies(ran, monkeypatch):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", "")
     start.main(["lab", "--no-browser"])
     _, copies, lab = ran
     assert copies[0][1:] == ["-m", "tools.work", "--lab"]
     assert lab[0][1:3] == ["-m", "jupyterlab"] and lab[0][-1] == "--no-browser"
     assert lab[1] == str(ROOT / "work")
+    assert os.environ["JUPYTERLAB_WORKSPACES_DIR"].startswith(lab[1])  # not the tabs of another course
 
 
 def test_a_step_that_fails_ends_it(monkeypatch):
@@ -66,6 +69,19 @@ def test_on_windows_programs_stand_elsewhere(monkeypatch):
 def test_it_says_how_it_is_used(arguments, status):
     run = subprocess.run([sys.executable, ROOT / "start.py", *arguments], capture_output=True, text=True)
     assert run.returncode == status and "python start.py lab" in run.stdout
+    assert run.stdout.startswith("Error: there is no `lba`.") is bool(status)
+
+
+def test_a_room_s_folder_is_taken_from_where_one_stands(ran, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    start.main(["progress", "room 3"])
+    assert ran[0][0][3:] == [str(tmp_path / "room 3")]
+
+
+def test_a_room_s_folder_that_is_not_there(tmp_path):
+    command = [sys.executable, ROOT / "start.py", "progress", "nobody"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 1 and f"There is no folder {tmp_path / 'nobody'}." in run.stdout
 
 
 def test_a_second_lab_in_one_folder_is_told_where_the_first_is(monkeypatch, capsys, tmp_path):
