@@ -120,7 +120,7 @@ def _cuts(cell: Cell) -> dict[str, dict[str, Any]]:
 # By lesson: the cell behind which it stands, after the last question whose answer it would give away; its kind; and
 # what it takes from that cell, if anything.
 PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
-    "00": [("derivatives-plot", "tangent", None)],
+    "00": [("derivatives-draw", "tangent", None)],
     "01": [("overlap-draw", "queue", None)],
     "02": [("uneven-error", "layout", None)],
     "03": [("table-count", "product", _products)],

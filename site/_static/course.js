@@ -31,3 +31,8 @@ document.addEventListener("DOMContentLoaded", () => {
     } else pre.classList.add("prose");
   }
 });
+
+// What opens the setup cell is told as it is read; Sphinx gives it another name.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");
+});

@@ -47,10 +47,11 @@ window.moving = (() => {
     text(x, y, words, more = {}) {
       return this.add("text", { x, y, fill: "ink", fontSize: 13, textAnchor: "middle", dominantBaseline: "central", ...more }, words);
     }
-    // What the colours mean, in as many rows as the width asks: [colour or "dashes", words] each. Returns where it ends.
+    // What the colours mean, in as many rows as the width asks: [colour or "dashes", words] each, and attributes of the
+    // colour, if any. Returns where it ends.
     key(y, entries) {
       let x = 0;
-      for (const [fill, words] of entries) {
+      for (const [fill, words, more] of entries) {
         const said = this.text(x + 18, y + 8, words, { textAnchor: "start", fontSize: 12 });
         const wide = 18 + said.getComputedTextLength();
         if (x > 0 && x + wide > this.width) {
@@ -59,7 +60,7 @@ window.moving = (() => {
           said.setAttribute("y", y + 8);
         }
         if (fill === "dashes") this.line([[x + 6, y], [x + 6, y + 15]], "ink", { strokeDasharray: "4 3", strokeWidth: 2 });
-        else this.rect(x, y + 2, 12, 12, fill);
+        else this.rect(x, y + 2, 12, 12, fill, more);
         x += wide + 16;
       }
       return y + 19;
@@ -107,9 +108,12 @@ window.moving = (() => {
     said.setAttribute("aria-hidden", "true"); // the range says it
     const end = wanted.is === "steps" ? wanted.last : wanted.max;
     const last = () => (typeof end === "function" ? end(values) : end);
+    let before = 0;
     const fit = () => {
       box.max = last(); // the browser's own value follows
-      values[name] = Math.min(values[name], last());
+      const ended = wanted.is === "steps" && before && values[name] === before; // who stands at the end stays there
+      values[name] = ended ? last() : Math.min(values[name], last());
+      before = last();
       box.value = values[name];
       said.textContent = wanted.is === "steps" ? `${values[name]} of ${last()}` : wanted.shown(values[name]);
       box.setAttribute("aria-valuetext", said.textContent);

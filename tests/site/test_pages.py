@@ -78,6 +78,7 @@ def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
         assert page.locator("details.answer", has_text=answer.solution.splitlines()[0]).count() == 1
     setup = page.locator("details.hide")
     assert setup.count() == 1 and setup.get_attribute("open") is None
+    assert setup.locator("summary").get_attribute("aria-label") is None  # its words are its name
     assert readme.row(path).draft or page.locator("span[id^='use-'] > a").count() > 5
 
 

@@ -93,7 +93,7 @@
 
       const sent = bytes * capacity;
       return (
-        `${capacity} seats an expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
+        `${capacity === 1 ? "1 seat" : `${capacity} seats`} an expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
         `and ${empty} of ${seats} seats are empty. ` +
         `A device sends ${commas(sent)} bytes in the three all-to-alls: ` +
         `${commas(sent / seated)} for each seated token; if all seats were taken, ${commas(bytes / counts.length)}.`

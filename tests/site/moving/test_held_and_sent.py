@@ -61,3 +61,14 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
     assert "again, MLP: up sends nothing; 7 of 11" in at.by_label({"program": "sequence, again", "step": 11})
     assert "again, all-gather sends 1 unit; 6 of 10" in at.by_label({"program": "sequence, gather again", "step": 8})
     assert "again, MLP: up sends nothing; 6 of 10" in at.by_label({"program": "tensor, again", "step": 7})
+
+
+def test_who_stands_at_the_end_stays_there(hand):
+    """8 steps in one program are not the end of another."""
+    at = hand("held_and_sent")
+    assert "8 of 8" in at.place.inner_text()
+    at.set(program="sequence, again")
+    assert f"{FOUND['sequence, again'][0]} of {FOUND['sequence, again'][0]}" in at.place.inner_text()
+    at.set(step=3)
+    at.set(program="tensor")
+    assert "3 of 8" in at.place.inner_text()
