@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = ROOT / "tools" / "setup_cell.py"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+LEADS = "leads"  # the tag of a text that does not read what was printed, but leads on: to a question, or to code
+TELLS = "tells"  # the tag of a cell whose code tells an answer, as a picture's description may
 CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # what a cell may carry
 
 
@@ -23,11 +25,13 @@ def lessons(root: Path = ROOT) -> list[Path]:
 
 
 def lesson(wanted: str, root: Path = ROOT) -> Path:
-    """The notebook of this number. Raises ValueError, with the numbers that there are, where none has it."""
+    """The notebook of this number; 2 is 02. Raises ValueError, with the numbers that there are, where none has it."""
     found = {number(path): path for path in lessons(root)}
-    if wanted not in found:
-        raise ValueError(f"there is no lesson {wanted}; there are {', '.join(found)}")
-    return found[wanted]
+    meant = wanted if wanted in found else f"0{wanted}"
+    if meant not in found:
+        what = f"there is no lesson {wanted}" if wanted else "which lesson?"
+        raise ValueError(f"{what}; there are {', '.join(found)}")
+    return found[meant]
 
 
 def number(path: Path) -> str:

@@ -113,10 +113,10 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     elif kind == "notes":
         yield _text(cell, "notes", [cell.source])
     else:
-        yield from _text_parts(cell, kind, whole="slide-text" in tags)
+        yield from _text_parts(cell, kind, whole="slide-text" in tags, leads=notebooks.LEADS in tags)
 
 
-def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool) -> Iterator[nbformat.NotebookNode]:
+def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool, leads: bool) -> Iterator[nbformat.NotebookNode]:
     """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
     found = blocks(cell.source)
     group: list[str] = []  # of the slide that is being filled
@@ -134,7 +134,8 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool) -> Iterator
         notes.clear()
 
     for i, block in enumerate(found):
-        asks = i and found[i + 1 : i + 2] and found[i + 1].startswith(PREDICT)  # what stands right before a question
+        # What stands right before a question, and does not read what was printed.
+        asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(PREDICT)
         asked = any(shown.startswith(PREDICT) for shown in group)
         if re.match(r"#+ ", block):
             yield from finish()

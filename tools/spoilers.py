@@ -1,12 +1,13 @@
 """How many answers are seen beside their questions in a real JupyterLab, before anything was run: `make spoilers`.
 
 The reader's copies are opened in a headless browser, 1440 by 900, and each question is brought to the top of the
-window. Seen of its answer: an output, an open fold, or a text that stands in the lesson between the first output after
-the question and the next question or heading (tools/work.py). Code and titles are not read.
+window. Seen of its answer: an output, an open fold, a text that reads the outputs after it (tools/work.py), or the
+words in which the code describes a picture of them. Other code and titles are not read.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from typing import Any
 from tools import browser, notebooks, work
 from tools.slides import blocks
 
+LONG = 60  # characters: a shorter text in code is a title or a label
 LAB = notebooks.ROOT / "tools" / "lab" / "overrides.json"
 WHOLE = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}  # all cells are there at once
 SEEN = """(question) => {
@@ -36,6 +38,7 @@ SEEN = """(question) => {
     outputs: all(".jp-OutputArea-output").length,
     folds: all("details[open]").length,
     texts: all(".jp-RenderedMarkdown :is(p, li)").map((node) => node.textContent),
+    code: all(".cm-line").map((node) => node.textContent),
   };
 }"""
 
@@ -45,15 +48,45 @@ def plain(text: str) -> str:
     return re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "]", text))
 
 
-def answers(path: Path) -> list[list[str]]:
-    """For each question, the blocks of text between its first output and the next question or heading."""
+def answers(path: Path) -> list[tuple[list[str], list[str]]]:
+    """For each question, the texts that read its answer, and the lines of code that describe its pictures."""
     cells = notebooks.read(path).cells
-    found = []
+    reads, found = work.readings(cells), []
     for question in work.questions(cells):
-        first = next((i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs), None)
-        told = question[first:] if first is not None else []
-        found.append([plain(blocks(cells[number].source)[part]) for number, part in told if part is not None])
+        texts = [blocks(cells[number].source)[part] for number, part in question if (number, part) in reads]
+        lines = [line for number, part in question if part is None for line in described(cells[number].source)]
+        found.append((list(map(plain, texts)), list(map(plain, lines))))
     return found
+
+
+def described(code: str) -> list[str]:
+    """The lines in which a cell describes its picture in words of its own; texts with the run's values tell nothing."""
+    lines = code.split("\n")
+    words = [
+        text
+        for node in ast.walk(ast.parse(code))
+        for said in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
+        if not isinstance(said, ast.keyword) or said.arg == "told"
+        for text in _constants(said)
+        if len(text.value) >= LONG
+    ]
+    return [lines[number] for text in words for number in range(text.lineno - 1, text.end_lineno)]
+
+
+def _is_description(node: ast.AST) -> bool:
+    """A call of `picture`, or a name for what it will be told."""
+    if isinstance(node, ast.Assign):
+        return getattr(node.targets[0], "id", "") in ("told", "alt")
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "picture"
+
+
+def _constants(node: ast.AST) -> Iterator[ast.Constant]:
+    """The texts below a node, but for those with values in them."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node
+    elif not isinstance(node, ast.JoinedStr):
+        for child in ast.iter_child_nodes(node):
+            yield from _constants(child)
 
 
 @contextmanager
@@ -92,10 +125,11 @@ def look(page: Any, path: Path) -> Iterator[list[str]]:
     told = answers(path)
     if len(questions) != len(told):
         raise SystemExit(f"Error: {path.name} has {len(told)} questions, and its page {len(questions)}.")
-    for question, texts in zip(questions, told, strict=True):
+    for question, (texts, lines) in zip(questions, told, strict=True):
         seen = page.evaluate(SEEN, question)
         open_texts = [text for text in seen["texts"] if plain(text) and any(plain(text) in each for each in texts)]
-        yield [*["an output"] * seen["outputs"], *["an open fold"] * seen["folds"], *open_texts]
+        described_there = [line for line in seen["code"] if plain(line) in lines]
+        yield [*["an output"] * seen["outputs"], *["an open fold"] * seen["folds"], *open_texts, *described_there]
 
 
 def main(numbers: list[str]) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,13 +22,15 @@ from tools.slides import blocks
 from utils import progress
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
+LATER = FOLD.replace("After your guess: what it shows", "What this shows")  # nothing was asked since the last fold
+HIDDEN = {"cellView": "form", "jupyter": {"source_hidden": True}}  # for Colab, and for the others
 CHANGED = "Lesson {0} has changed since you began it. Yours stays; make fresh LESSON={0} gives the new one."
 OPEN = 3  # exit status: somebody works here
 START = """# One Program, Many Devices
 
 These are your copies of the lessons. Guess, run, change what you like; the course's own files stay as they are.
 
-{where}
+{where}{news}
 
 | Lesson | Exercises right | Guesses right at once |
 |---|---|---|
@@ -47,15 +49,20 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """A lesson as its reader should meet it: nothing was run, and what tells an answer waits behind a fold."""
     waiting = readings(notebook.cells)
     copied = notebooks.canonical(notebook)
+    fold = LATER
     for number, cell in enumerate(copied.cells):
+        asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
             cell.outputs = []
+            cell.metadata.update(HIDDEN if notebooks.TELLS in cell.metadata.get("tags", ()) else {})
         elif parts := {part for at, part in waiting if at == number}:
-            cell.source = "\n\n".join(_folds(blocks(cell.source), parts))
+            cell.source = "\n\n".join(_folds(blocks(cell.source), parts, fold))
+            fold = LATER
+        fold = FOLD if asks else fold
     return copied
 
 
-def _folds(found: list[str], folded: set[int]) -> Iterator[str]:
+def _folds(found: list[str], folded: set[int], fold: str) -> Iterator[str]:
     """A text's blocks, each run of those that wait in a fold of its own."""
     group: list[str] = []
     for part, block in enumerate([*found, ""]):
@@ -63,8 +70,8 @@ def _folds(found: list[str], folded: set[int]) -> Iterator[str]:
             group.append(block)
             continue
         if group:
-            yield FOLD + "\n\n".join(group) + "\n\n</details>"
-            group = []
+            yield fold + "\n\n".join(group) + "\n\n</details>"
+            group, fold = [], LATER
         if block:
             yield block
 
@@ -78,15 +85,15 @@ def readings(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
     for question in questions(cells):
         outputs = [i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs]
         found |= {(number, part) for number, part in question[outputs[0] :] if part is not None} if outputs else set()
-    return found
+    return {(number, part) for number, part in found if notebooks.LEADS not in cells[number].metadata.get("tags", ())}
 
 
 def questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[tuple[int, int | None]]]:
     """What stands between each question and the next question or heading: cells of code, and blocks of text.
 
-    Each as its cell and its place there, None for code. A section on a mistake reads what was asked, all but a last
-    paragraph that leads to the next question. Where subtitles stand before the first output, the question is about all
-    that they head. As on the site: site/_static/questions.js.
+    Each as its cell and its place there, None for code. A section on a mistake reads what was asked, title and all;
+    where it leads to the next question, the title and the last paragraph do not. Where subtitles stand before the first
+    output, the question is about all that they head. As on the site: site/_static/questions.js.
     """
     found: list[tuple[int, int | None]] | None = None
     answered, deepest, mistake = False, 2, -1
@@ -97,13 +104,15 @@ def questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[tuple[int, in
             goes_on = block.startswith("### The mistake")
             ends = level and (task or level < 3 or (answered and deepest == 2 and not goes_on))
             if found is not None and (asks or ends):
-                yield found[:-1] if asks and 0 <= mistake < len(found) else found  # what leads to the next stays
+                yield [*found[:mistake], *found[mistake + 1 : -1]] if asks and mistake >= 0 else found
                 found = None
             if asks:
                 found, answered, deepest, mistake = [], False, 2, -1
             elif found is not None and level:
                 deepest = deepest if answered else 3
-                mistake = len(found) if answered and goes_on else mistake
+                if answered and goes_on:
+                    mistake = len(found)
+                    found.append((number, part))
             elif found is not None:
                 answered |= cell.cell_type == "code" and bool(cell.outputs)
                 mistake = -1 if cell.cell_type == "code" else mistake
@@ -116,18 +125,19 @@ def bring(root: Path = notebooks.ROOT) -> Iterator[str]:
     """Copy each lesson once. Yields a line on each that the course has changed since."""
     work = root / "work"
     work.mkdir(exist_ok=True)
-    known = _known(work)
+    known, news = _known(work), []
     for path in notebooks.lessons(root):
         mine, text = work / path.name, notebooks.dumps(copy(notebooks.read(path)))
         if mine.exists() and known.get(path.name, {}).get("copy") != _mark(mine.read_text(encoding="utf-8")):
             was = known.setdefault(path.name, {"copy": "", "lesson": _mark(text)})
             if was["lesson"] != _mark(text):
-                yield CHANGED.format(notebooks.number(path))
+                news.append(CHANGED.format(notebooks.number(path)))
             continue
         mine.write_text(text, encoding="utf-8")
         known[path.name] = {"copy": _mark(text), "lesson": _mark(text)}
     _keep(work, known)
-    (work / "START.md").write_text(start(root), encoding="utf-8")
+    (work / "START.md").write_text(start(root, news), encoding="utf-8")
+    yield from news
 
 
 def fresh(number: str, root: Path = notebooks.ROOT) -> str:
@@ -146,8 +156,8 @@ def fresh(number: str, root: Path = notebooks.ROOT) -> str:
     return f"work/{path.name} is new.{said}"
 
 
-def start(root: Path = notebooks.ROOT) -> str:
-    """The page on which JupyterLab opens: the lessons, what is solved, where to go on."""
+def start(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
+    """The page on which JupyterLab opens: where to go on, which lessons have changed, what is solved."""
     kept, rows, going, untouched = progress.read(), [], "", ""
     for path in notebooks.lessons(root):
         number = notebooks.number(path)
@@ -160,7 +170,7 @@ def start(root: Path = notebooks.ROOT) -> str:
         elif right < of:
             going = link
     where = f"**Go on with** {going}." if going else f"**Begin with** {untouched}." if untouched else "All is solved."
-    return START.format(where=where, rows="\n".join(rows))
+    return START.format(where=where, rows="\n".join(rows), news="".join(f"\n\n> {line}" for line in news))
 
 
 def _known(work: Path) -> dict[str, dict[str, str]]:
@@ -206,7 +216,7 @@ def main(arguments: list[str]) -> None:
         try:
             print(fresh(arguments[1] if len(arguments) > 1 else ""))
         except ValueError as error:
-            raise SystemExit(f"Error: {error}: make fresh LESSON=02") from error
+            raise SystemExit(f"Error: {error}. Type make fresh LESSON=02, or python start.py fresh 02.") from error
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ def text(source):
     return new_markdown_cell(source)
 
 
+def leads(source):
+    return new_markdown_cell(source, metadata={"tags": [notebooks.LEADS]})
+
+
 def ran(source):
     return new_code_cell(source, outputs=[new_output("stream", text="7\n")])
 
@@ -60,7 +64,7 @@ QUESTION = "Before.\n\n> **Predict.** How many?"
                 ran("six"),
                 text("Because.\n\n### On"),
             ],
-            {(2, 1), (4, 0)},
+            {(2, 0), (2, 1), (4, 0)},
         ),
         (
             [
@@ -71,12 +75,46 @@ QUESTION = "Before.\n\n> **Predict.** How many?"
             ],
             {(2, 0), (2, 2)},
         ),
+        ([text(QUESTION), ran("count"), text("Seven."), leads("And eight?\n\n" + QUESTION), ran("8")], {(2, 0)}),
+        (
+            [text(QUESTION), ran("count"), text("Seven."), text("### The mistake: six\n\nNot six.")],
+            {(2, 0), (3, 0), (3, 1)},
+        ),
         ([text("No question."), ran("count"), text("Seven.")], set()),
     ],
-    ids=["read", "compared-later", "heading", "subtitles", "exercise", "mistake", "mistake-that-asks", "no-question"],
+    ids=[
+        "read",
+        "compared-later",
+        "heading",
+        "subtitles",
+        "exercise",
+        "mistake",
+        "mistake-that-asks",
+        "leads-on",
+        "mistake-in-a-cell-of-its-own",
+        "no-question",
+    ],
 )
 def test_what_reads_an_answer_waits(cells, waits):
     assert work.readings(cells) == waits
+
+
+def test_a_fold_says_what_it_follows():
+    """After a guess, or after a cell at which nobody was asked."""
+    again = leads("Again?\n\n" + QUESTION)
+    cells = [text(QUESTION), ran("a"), text("Seven."), ran("b"), text("More."), again, ran("c")]
+    copied = work.copy(new_notebook(cells=[*cells, text("Eight.")])).cells
+    assert copied[2].source == work.FOLD + "Seven.\n\n</details>" and copied[7].source.startswith(work.FOLD)
+    assert copied[4].source == work.LATER + "More.\n\n</details>" and copied[5].source == cells[5].source
+
+
+def test_code_that_tells_waits_behind_a_click():
+    cell = ran('picture(fig, "Seven circles.")')
+    assert "jupyter" not in work.copy(new_notebook(cells=[cell])).cells[0].metadata
+    cell.metadata["tags"] = [notebooks.TELLS]
+    [copied] = work.copy(new_notebook(cells=[cell])).cells
+    assert copied.metadata["jupyter"] == {"source_hidden": True} and copied.metadata["cellView"] == "form"
+    assert copied.source == cell.source
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
@@ -85,7 +123,7 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
     copied = work.copy(notebooks.read(path))
     assert not any(cell.get("outputs") for cell in copied.cells)
     for before, after in zip(lesson.cells, copied.cells, strict=True):
-        plain = after.source.replace(work.FOLD, "").replace("\n\n</details>", "")
+        plain = after.source.replace(work.FOLD, "").replace(work.LATER, "").replace("\n\n</details>", "")
         assert (blocks(plain) if before.cell_type == "markdown" else plain) == (
             blocks(before.source) if before.cell_type == "markdown" else before.source
         )
@@ -117,6 +155,7 @@ def test_a_copy_that_holds_work_stays(course):
         [line] = work.bring(course)
         assert line == "Lesson 02 has changed since you began it. Yours stays; make fresh LESSON=02 gives the new one."
         assert "my answer" in mine.read_text()
+        assert f"\n> {line}\n" in (course / "work" / "START.md").read_text()
     assert work.fresh("02", course) == "work/02_sharding.ipynb is new. Your copy is work/kept/02_sharding.1.ipynb now."
     assert "new version" in mine.read_text() and "my answer" in (course / "work/kept/02_sharding.1.ipynb").read_text()
     assert list(work.bring(course)) == []
@@ -151,8 +190,13 @@ def test_without_its_list_a_copy_stays_too(course, damage):
 
 
 def test_no_such_lesson(course):
-    with pytest.raises(ValueError, match="there is no lesson 77; there are 02"):
-        work.fresh("77", course)
+    for wanted, said in [("77", "there is no lesson 77; there are 02"), ("", "which lesson.; there are 02")]:
+        with pytest.raises(ValueError, match=said):
+            work.fresh(wanted, course)
+
+
+def test_a_lesson_s_number_without_its_zero(course):
+    assert work.fresh("2", course) == "work/02_sharding.ipynb is new."
 
 
 def test_the_page_to_begin_on(course):
