@@ -218,6 +218,8 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     if cell.id == "setup":
         if cell.source != notebooks.setup_source():
             yield "the setup cell is not the common one: run make stamp"
+        if not notebooks.HIDDEN.items() <= cell.metadata.items():
+            yield "the setup cell stands open: run make stamp"
     elif sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
     if re.search(r"^\s*[!%]", cell.source, re.M):

@@ -15,6 +15,7 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 LEADS = "leads"  # the tag of a text that does not read what was printed, but leads on: to a question, or to code
 TELLS = "tells"  # the tag of a cell whose code tells an answer, as a picture's description may
+HIDDEN = {"cellView": "form", "jupyter": {"source_hidden": True}}  # code behind a click, in Colab and elsewhere
 CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # what a cell may carry
 
 
@@ -25,12 +26,12 @@ def lessons(root: Path = ROOT) -> list[Path]:
 
 
 def lesson(wanted: str, root: Path = ROOT) -> Path:
-    """The notebook of this number; 2 is 02. Raises ValueError, with the numbers that there are, where none has it."""
+    """The notebook of this number; 2 is 02, and so is 02_sharding. Raises ValueError, with all numbers, without one."""
     found = {number(path): path for path in lessons(root)}
-    meant = wanted if wanted in found else f"0{wanted}"
+    begin = wanted.lower().split("_")[0]
+    meant = begin if begin in found else f"0{begin}"
     if meant not in found:
-        what = f"there is no lesson {wanted}" if wanted else "which lesson?"
-        raise ValueError(f"{what}; there are {', '.join(found)}")
+        raise ValueError(f"there is no lesson {wanted or 'without a number'}; there are {', '.join(found)}")
     return found[meant]
 
 

@@ -56,6 +56,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
         for cell in notebook.cells:
             if cell.id == "setup":
                 cell.source = text.rstrip("\n")
+                cell.metadata.update(notebooks.HIDDEN)
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
         names.give(notebook)

@@ -22,8 +22,8 @@ from tools.slides import blocks
 from utils import progress
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
+FIRST = "# Guess first; then run this cell, and open it to read.\n"  # all that is seen of a cell that tells
 LATER = FOLD.replace("After your guess: what it shows", "What this shows")  # nothing was asked since the last fold
-HIDDEN = {"cellView": "form", "jupyter": {"source_hidden": True}}  # for Colab, and for the others
 CHANGED = "Lesson {0} has changed since you began it. Yours stays; make fresh LESSON={0} gives the new one."
 OPEN = 3  # exit status: somebody works here
 START = """# One Program, Many Devices
@@ -54,7 +54,9 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
             cell.outputs = []
-            cell.metadata.update(HIDDEN if notebooks.TELLS in cell.metadata.get("tags", ()) else {})
+            if notebooks.TELLS in cell.metadata.get("tags", ()):
+                cell.metadata.update(notebooks.HIDDEN)
+                cell.source = cell.source if cell.source.startswith(FIRST) else FIRST + cell.source
         elif parts := {part for at, part in waiting if at == number}:
             cell.source = "\n\n".join(_folds(blocks(cell.source), parts, fold))
             fold = LATER
@@ -66,8 +68,8 @@ def _folds(found: list[str], folded: set[int], fold: str) -> Iterator[str]:
     """A text's blocks, each run of those that wait in a fold of its own."""
     group: list[str] = []
     for part, block in enumerate([*found, ""]):
-        if part in folded:
-            group.append(block)
+        if part in folded:  # a title there is none of the table of contents, which shows all
+            group.append(re.sub(r"^#+ (.*)", r"**\1**", block))
             continue
         if group:
             yield fold + "\n\n".join(group) + "\n\n</details>"
@@ -158,7 +160,8 @@ def fresh(number: str, root: Path = notebooks.ROOT) -> str:
 
 def start(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
     """The page on which JupyterLab opens: where to go on, which lessons have changed, what is solved."""
-    kept, rows, going, untouched = progress.read(), [], "", ""
+    kept, rows, untouched = progress.read(), [], ""
+    going = (0.0, "", "")  # of the lessons that are begun, the one that was saved last
     for path in notebooks.lessons(root):
         number = notebooks.number(path)
         title = next(line[2:] for line in notebooks.read(path).cells[0].source.split("\n") if line.startswith("# "))
@@ -168,8 +171,11 @@ def start(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
         if number not in kept:
             untouched = untouched or link
         elif right < of:
-            going = link
-    where = f"**Go on with** {going}." if going else f"**Begin with** {untouched}." if untouched else "All is solved."
+            saved = (root / "work" / path.name).stat().st_mtime if (root / "work" / path.name).exists() else 0
+            going = max(going, (saved, number, link))
+    where = (
+        f"**Go on with** {going[2]}." if going[2] else f"**Begin with** {untouched}." if untouched else "All is solved."
+    )
     return START.format(where=where, rows="\n".join(rows), news="".join(f"\n\n> {line}" for line in news))
 
 

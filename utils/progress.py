@@ -177,8 +177,9 @@ def show_room(folder: Path) -> bool:
         print(f"{what}. Collect the saved notebooks of the room there, in a folder for each person.")
         return False
     _print([("Notebook", "Exercises right", "Guesses right"), *rows])
+    by_lesson = sorted(solved.items(), key=lambda each: each[0].split()[0])
     print()
-    _print([("Exercise", "Solved by", ""), *((name, f"{a} of {b}", "") for name, (a, b) in solved.items())])
+    _print([("Exercise", "Solved by", ""), *((name, f"{a} of {b}", "") for name, (a, b) in by_lesson)])
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 
@@ -114,7 +115,8 @@ def test_code_that_tells_waits_behind_a_click():
     cell.metadata["tags"] = [notebooks.TELLS]
     [copied] = work.copy(new_notebook(cells=[cell])).cells
     assert copied.metadata["jupyter"] == {"source_hidden": True} and copied.metadata["cellView"] == "form"
-    assert copied.source == cell.source
+    assert copied.source == work.FIRST + cell.source
+    assert work.copy(new_notebook(cells=[copied])).cells[0].source == copied.source
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
@@ -124,6 +126,7 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
     assert not any(cell.get("outputs") for cell in copied.cells)
     for before, after in zip(lesson.cells, copied.cells, strict=True):
         plain = after.source.replace(work.FOLD, "").replace(work.LATER, "").replace("\n\n</details>", "")
+        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(work.FIRST)
         assert (blocks(plain) if before.cell_type == "markdown" else plain) == (
             blocks(before.source) if before.cell_type == "markdown" else before.source
         )
@@ -190,13 +193,17 @@ def test_without_its_list_a_copy_stays_too(course, damage):
 
 
 def test_no_such_lesson(course):
-    for wanted, said in [("77", "there is no lesson 77; there are 02"), ("", "which lesson.; there are 02")]:
+    for wanted, said in [
+        ("77", "there is no lesson 77; there are 02"),
+        ("", "no lesson without a number; there are 02"),
+    ]:
         with pytest.raises(ValueError, match=said):
             work.fresh(wanted, course)
 
 
 def test_a_lesson_s_number_without_its_zero(course):
     assert work.fresh("2", course) == "work/02_sharding.ipynb is new."
+    assert work.fresh("02_sharding", course).startswith("work/02_sharding.ipynb is new.")
 
 
 def test_the_page_to_begin_on(course):
@@ -208,6 +215,27 @@ def test_the_page_to_begin_on(course):
     page = work.start(course)
     assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in page
     assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 6 | 1 of 2 |" in page
+
+
+def test_where_to_go_on_is_where_one_was_last(course):
+    write(course, "Seven.")
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    list(work.bring(course))
+    begun = {"exercises": {"holder_of": "tried"}}
+    (course / "progress.json").write_text(json.dumps({"02": begun, "03": {"exercises": {"four": "tried"}}}))
+    for name, seconds in [("02_sharding", 2000), ("03_later", 1000)]:
+        os.utime(course / "work" / f"{name}.ipynb", (seconds, seconds))
+    assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in work.start(course)
+
+
+def test_no_fold_puts_its_title_into_the_table_of_contents():
+    """JupyterLab's left panel shows the titles of the source, folded or not."""
+    for path in notebooks.lessons():
+        for cell in work.copy(notebooks.read(path)).cells:
+            folded = re.findall(r"<details>.*?</details>", cell.source, re.S)
+            assert not any(
+                re.search(r"^#+ ", re.sub(r"^```.*?^```", "", fold, flags=re.M | re.S), re.M) for fold in folded
+            )
 
 
 def test_the_workflow_pushes_where_the_badges_lead():
