@@ -60,7 +60,7 @@ test-oldest:  ## the lessons and the helpers on the oldest supported JAX, as in 
 test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_ALL_PLANS=1 .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
