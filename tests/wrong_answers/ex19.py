@@ -86,6 +86,32 @@ def compiled(level, promised):
     return found.peak / 1e9, found.bytes_sent / 1e9, found.flops / 1e12, promised[3]
 
 
+def in_jax(level, promised):
+    return (*map(jnp.float32, promised[:3]), promised[3])
+
+
+def one_in_jax(level, promised):
+    return [jnp.asarray(promised[0]), *promised[1:]]
+
+
+def by_name(level, promised):
+    return dict(zip(("held", "sent", "work", "clock"), promised, strict=True)).values()
+
+
+def of_another(level, promised):
+    return promises(1, "fsdp 16")(level, promised)
+
+
+def of_level_1(level, promised):
+    return promised if level == 1 else promises(1, ex19.BEST[level])(level, promised)
+
+
+def promises(level, words):
+    task, plan = ex19.TASKS[level], ex19.spelled(words)
+    made = ex19._memory(task, plan) / 1e9, ex19._sent(task, plan) / 1e9, ex19.flops(task, plan) / 1e12
+    return lambda _, promised: (*made, promised[3])
+
+
 def eight(level, promised):
     task = ex19.TASKS[level]
     work = 8 * sum(ex19.parameters(task)) * task["batch"] * task["length"] / task["chips"]
@@ -120,6 +146,8 @@ WRONG = {
         (mixture(ALL, "(s + k * x) / n"), "divided by the chips twice"),
         (mixture(ALL, "(s + e * x) * k / e"), "what is shared is used in whole"),
         (mixture(ALL, "s + k * x / e"), "an active expert is used in whole"),
+        (mixture(ALL, "s * n + k * x"), "share the work of what all tokens use, too"),
+        (mixture(ALL, "s + (e - k) * x"), "that a token does not meet"),
     ],
     ex19.days: [
         (run(lambda c, n, h: c + n), "a share of the shorter clock is hidden"),
@@ -141,6 +169,14 @@ WRONG = {
         (run(lambda c, n, h: min(c, n)), "at least as long as the longer"),
         (lambda t, b, c, n, h: t * overlapped(c, n, h) / 86400, "`batch` tokens at once"),
         (lambda *given: math.ceil(run(overlapped)(*given)), "days may be fractions"),
+        (lambda *given: int(run(overlapped)(*given)), "days may be fractions"),
+        (run(lambda c, n, h: c + n - h / 100 * min(c, n)), "no percentage"),
+        (run(lambda c, n, h: (1 - h) * min(c, n)), "what is left of the shorter clock"),
+        (run(lambda c, n, h: h * max(c, n) + (1 - h) * min(c, n)), "the longer clock runs in whole; a share"),
+        (lambda t, b, *_: math.ceil(t / b), "those are steps"),
+        (run(overlapped, day=86400 * 365), "those are years"),
+        (run(overlapped, steps=lambda n: int(n) + 1), "39.063 days, too large: "),
+        (run(overlapped, steps=lambda n: 1), "how many are there?"),
     ],
     ex19.plan_run: [
         (planned({1: "fsdp 8"}), "the axes make 8 chips of 16"),
@@ -151,7 +187,7 @@ WRONG = {
         (planned({3: "fsdp 16 model 8 micro 2 bfloat16"}), "it does not fit. The compiler:"),
         (planned({1: "fsdp 16 micro 4 none"}), "What is network spent on"),
         (planned({1: "fsdp 4 pipe 4 micro 4"}), "What is compute spent on"),
-        (planned(forget=("gradients",)), "where are the gradients?"),
+        (planned(forget=("gradients",)), "the gradients are missing"),
         (planned(forget=("moments",)), "Adam's two moments are missing"),
         (planned(forget=("kept",)), "what the forward pass keeps"),
         (planned(forget=("part",)), "(n - 1)/n travels"),
@@ -161,7 +197,7 @@ WRONG = {
         (planned(forget=("bubble",)), "in the bubble"),
         (planned({1: "data 2 fsdp 8 micro 2 none"}, forget=("rounds",)), "divide by `micro`"),
         (planned(change=in_bytes), "in GB, please"),
-        (planned(change=of_all), "that is of all chips"),
+        (planned(change=of_all), "too large: that is of all chips; a chip's part is asked."),
         (planned(forget=("sends",)), "the pipe's sends are missing"),
         (planned(change=compiled), "that is what the compiler says"),
         (planned(change=lambda level, p: (p[0] * 1e9 / 2**30, *p[1:])), "those are GiB"),
@@ -173,6 +209,13 @@ WRONG = {
         (planned({1: "fsdp 8, model 2, none, fast"}), "the word 'fast' is not known"),
         (planned(change=lambda level, p: (*p[:3], "memory")), "The clocks say"),
         (planned(change=lambda level, p: p[:3]), "expected four"),
+        (planned({1: "fsdp 16 micro 0"}), "micro is 0; it has to be 1 or more"),
+        (planned({1: "fsdp -16"}), "fsdp is -16; it has to be 1 or more"),
+        (planned({1: "data 4 pipe 4 none micro 16"}), "A pipe always has `stage`"),
+        (planned(change=of_another), "that is of the plan 'fsdp 16'"),
+        (planned(change=of_level_1), "that is of this plan on level 1"),
+        (planned(change=lambda level, p: (p[0] * 1.3, *p[1:])), "one by one."),
+        (planned(change=lambda level, p: set(p)), "expected four"),
         (planned({1: "fsdp sixteen"}), "the word 'fsdp' is not known, or has no number"),
         (lambda level: ex19.BEST[level], "expected two things"),
         (lambda level: (ex19.spelled(ex19.BEST[level]), (1, 2, 3, "compute")), "expected words such as"),
@@ -202,6 +245,9 @@ RIGHT = {
     ex19.plan_run: [
         planned(change=shouted),
         planned(change=rounded),
+        planned(change=in_jax),
+        planned(change=one_in_jax),
+        planned(change=by_name),
         planned({1: "fsdp 8, model 2, micro 4, none"}),
         planned({1: "fsdp 16 none"}),
         planned({1: "none micro 4 model 2 fsdp 8 pipe 1 data 1"}),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, ValuesView
 from typing import Any
-
-import numpy as np
 
 from utils.count import pods
 from utils.count.chips import CHIPS
@@ -215,6 +213,14 @@ def _judge_expert_chip(answer):
                     "the active share is of the experts; what is shared is used in whole",
                 ),
                 (slip(used=lambda s, e, each, k, n: s + k * each / e), "an active expert is used in whole"),
+                (
+                    slip(used=lambda s, e, each, k, n: s * n + k * each),
+                    "the chips share the work of what all tokens use, too",
+                ),
+                (
+                    slip(used=lambda s, e, each, k, n: s + (e - k) * each),
+                    "those are the experts that a token does not meet",
+                ),
                 (slip(per=6e-12), "in FLOPs, please"),
             ],
         }[what]
@@ -282,7 +288,10 @@ def _judge_days(answer):
                 "a step takes at least as long as the longer of the two",
             ),
             (made(lambda *c: _days(*c, steps=lambda n: n * c[1])), "a step takes `batch` tokens at once"),
-            (made(lambda *c: math.ceil(_days(*c))), "days may be fractions; the steps are whole"),
+            *(
+                (made(lambda *c, whole=whole: whole(_days(*c))), "days may be fractions; the steps are whole")
+                for whole in (math.ceil, math.floor, round)
+            ),
             (made(lambda *c: _days(*c, steps=round)), "a last step that is half full or less counts, too: round up"),
             (made(lambda *c: _days(*c[:4], 1 - c[4])), "`hidden` is the share that costs nothing; the rest costs"),
             (made(lambda *c: _days(*c, least=max)), "the longer clock cannot hide behind the shorter"),
@@ -308,6 +317,17 @@ def _judge_days(answer):
             (made(lambda *c: _days(*c, day=3600)), "these are hours"),
             (made(lambda *c: _days(*c, day=1440)), "a day has 86,400 seconds, not 1,440"),
             (made(lambda *c: _days(*c) / math.ceil(c[0] / c[1])), "that is one step; how many are there?"),
+            (made(lambda t, b, *_: math.ceil(t / b)), "those are steps; each takes seconds, and a day has 86,400"),
+            (made(lambda *c: _days(*c, day=86400 * 365)), "those are years"),
+            (made(lambda *c: _days(*c[:4], c[4] / 100)), "`hidden` is a share, 0 to 1, and no percentage"),
+            (
+                made(lambda t, b, c, n, h: _days(t, b, (1 - h) * min(c, n), 0, 0)),
+                "that is what is left of the shorter clock; the longer one runs in whole beside it",
+            ),
+            (
+                made(lambda t, b, c, n, h: _days(t, b, h * max(c, n) + (1 - h) * min(c, n), 0, 0)),
+                "the longer clock runs in whole; a share of the shorter one is hidden",
+            ),
         ],
         1e-6,
     )
@@ -315,7 +335,9 @@ def _judge_days(answer):
     tokens, said, right = max(  # the case in which it shows most
         ((case[0], g, w) for case, g, w in zip(_RUNS, got, want, strict=True)), key=lambda c: abs(c[1] / c[2] - 1)
     )
-    raise Wrong(f"For {tokens:g} tokens you say {amount(said)} days, {off_by(said, right)}: {words}.")
+    gap = off_by(said, right).removeprefix("1 times ")  # by a step of many thousands
+    stop = "" if words.endswith("?") else "."
+    raise Wrong(f"For {tokens:g} tokens you say {amount(said)} days, {gap}: {words}{stop}")
 
 
 @exercise(
@@ -361,8 +383,10 @@ def spelled(words: str) -> dict[str, Any]:
     rest = words.replace(",", " ").split()
     while rest:
         word = rest.pop(0)
-        if word in (*AXES, "micro") and rest and rest[0].isdigit() and int(rest[0]):
+        if word in (*AXES, "micro") and rest and rest[0].removeprefix("-").isdecimal():
             plan[word] = int(rest.pop(0))
+            if plan[word] < 1:
+                raise Wrong(f"In the plan {shown(words)} {word} is {plan[word]}; it has to be 1 or more.")
         elif word in ("none", "bfloat16"):
             plan["remat" if word == "none" else "dtype"] = word
         elif word not in ("layer", "stage", "float32"):  # these go without saying
@@ -487,13 +511,14 @@ BEST = {
     4: "fsdp 8 model 8 micro 4 none bfloat16",  # of all plans, by the page's functions (tests/helpers/test_plans.py)
 }
 
+_OF_ALL = "that is of all chips; a chip's part is asked"
 _FORGOT: dict[str, tuple[str, Callable[..., float], float, dict[tuple[str, ...], str]]] = {
     "GB held": (
         "GB",
         _memory,
         1e9,
         {
-            ("gradients",): "where are the gradients?",
+            ("gradients",): "the gradients are missing",
             (
                 "gradients",
                 "kept",
@@ -539,7 +564,7 @@ _FORGOT: dict[str, tuple[str, Callable[..., float], float, dict[tuple[str, ...],
                 "attention",
             ): "6 for each parameter and token is not all: `checkpoint`, and attention's own products",
             ("bubble",): "in the bubble garbage is computed: (m + p - 1)/m",
-            ("chips",): "that is the whole slice's; a chip has its share",
+            ("chips",): _OF_ALL,
             ("down",): "the last product of a layer that is computed again is needed by nobody",
         },
     ),
@@ -563,8 +588,10 @@ def _judge_plan_run(answer):
             )
         plan = spelled(text)
         _possible(level, task, plan)
-        promised = list(promised) if np.shape(promised) == (4,) else promised
-        if not isinstance(promised, (tuple, list)) or len(promised) != 4:
+        # not np.shape of it all: NumPy makes no array of JAX's scalars and a text
+        if isinstance(promised, (tuple, ValuesView)) or getattr(promised, "shape", None) == (4,):
+            promised = list(promised)
+        if not isinstance(promised, list) or len(promised) != 4:
             raise Wrong(
                 f"For level {level} you promise {shown(promised)}; expected four: GB held, GB sent, TFLOPs, the slowest clock."
             )
@@ -575,7 +602,7 @@ def _judge_plan_run(answer):
                 slips = [(formula(task, plan, forget) / scale, words) for forget, words in forgot.items()]
                 slips += [
                     (scale * want, f"in {unit}, please"),
-                    (want * task["chips"], "that is of all chips; a chip's part is asked"),
+                    (want * task["chips"], _OF_ALL),
                     (want * 1e9 / 2**30, "those are GiB, of 2**30 bytes; a GB has 1e9"),
                     (want * 1e3, f"those are thousandths of {unit}"),
                     *((f(task, plan) / by, f"that is of {name}") for name, (_, f, by, _) in _FORGOT.items()),
@@ -589,10 +616,10 @@ def _judge_plan_run(answer):
                     compiled = {"GB held": found.peak, "GB sent": found.bytes_sent, "TFLOPs": found.flops}[what]
                     slips.append((compiled / scale, "that is what the compiler says; the page's functions are asked"))
                 slips = [(wrong, words) for wrong, words in slips if not math.isclose(wrong, want, rel_tol=_CLOSE)]
-                words = explained(mine, slips, 2e-3, most=3) or "hold it against the page's parts, one by one"
-                raise Wrong(
-                    f"{said} {amount(mine)}, {off_by(mine, want)}: {words.removesuffix('?')}{'?' * words.endswith('?')}"
-                )
+                words = explained(mine, slips, 2e-3, most=3) or _of_another(mine, level, plan, formula, scale)
+                words = words or "hold it against the page's parts, one by one"
+                stop = "" if words.endswith("?") else "."
+                raise Wrong(f"{said} {amount(mine)}, {off_by(mine, want)}: {words}{stop}")
         three = _clocks(task, flops(task, plan), _sent(task, plan), plan)
         slowest = max(three, key=three.get)
         if str(promised[3]).strip().lower() != slowest:
@@ -602,10 +629,21 @@ def _judge_plan_run(answer):
             )
         mine, best = (max(_step(level, one).values()) for one in (plan, spelled(BEST[level])))
         if mine > 1.1 * best:
+            beside = " A pipe always has `stage`: beside it 'none' changes nothing." * (
+                plan["pipe"] > 1 and "none" in text.replace(",", " ").split()
+            )
             raise Wrong(
                 f"Level {level}, {text}: it fits, and you promise right. But its slowest clock takes {mine:.3g} s a step, and a "
-                f"plan is known that takes {best:.3g} s. What is {slowest} spent on that another plan would not need?"
+                f"plan is known that takes {best:.3g} s. What is {slowest} spent on that another plan would not need?{beside}"
             )
+
+
+def _of_another(mine: float, level: int, plan: dict[str, Any], formula: Callable[..., float], scale: float) -> str:
+    """Words for a promise that holds for another plan of the level's grid, or for this plan on another level; or ''."""
+    grid = [label.split(": ")[1] for label in _plans() if label.startswith(f"level {level}: ") and "," not in label]
+    slips = [(formula(TASKS[level], spelled(words)) / scale, f"that is of the plan {words!r}") for words in grid]
+    slips += [(formula(task, plan) / scale, f"that is of this plan on level {n}") for n, task in TASKS.items()]
+    return explained(mine, slips, 2e-3)
 
 
 def _possible(level: int, task: dict[str, Any], plan: dict[str, Any]) -> None:
@@ -619,7 +657,9 @@ def _possible(level: int, task: dict[str, Any], plan: dict[str, Any]) -> None:
     if task["layers"] % plan["pipe"]:
         raise Wrong(f"{said} {task['layers']} layers cannot be dealt to {plan['pipe']} stages.")
     if task["length"] % plan["pipe"]:
-        raise Wrong(f"{said} {task['length']} words cannot be dealt to {plan['pipe']} stages, which score a part each.")
+        raise Wrong(
+            f"{said} {task['length']} positions cannot be dealt to {plan['pipe']} stages, which score a part each."
+        )
     if task["heads"] % plan["model"]:
         raise Wrong(f"{said} {task['heads']} heads cannot be dealt to model = {plan['model']}.")
     found, room = _plans().get(_label(level, plan)), CHIPS[task["chip"]].hbm
