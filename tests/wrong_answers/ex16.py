@@ -50,6 +50,38 @@ def equal_share(sharding, shape, mine):
     return list(range(start, start + per))
 
 
+def coordinates(sharding, device):
+    at = np.argwhere(sharding.mesh.devices == device)[0]
+    return dict(zip(sharding.mesh.axis_names, at.tolist(), strict=True))
+
+
+def one_name(sharding, shape, mine):  # KeyError where the spec has a tuple
+    if sharding.spec[:1] in ((), (None,)):
+        return list(range(shape[0]))
+    name = sharding.spec[0]
+    per = shape[0] // sharding.mesh.shape[name]
+    firsts = {coordinates(sharding, device)[name] * per for device in mine}
+    return sorted(row for first in firsts for row in range(first, first + per))
+
+
+def last_name_first(sharding, shape, mine):
+    names = sharding.spec[0] if sharding.spec else None
+    names = names if isinstance(names, tuple) else (names,) if names else ()
+    firsts, sizes = set(), sharding.mesh.shape
+    per = shape[0] // int(np.prod([sizes[name] for name in names]))
+    for device in mine:
+        place = 0
+        for name in names[::-1]:
+            place = place * sizes[name] + coordinates(sharding, device)[name]
+        firsts.add(place * per)
+    return sorted(row for first in firsts for row in range(first, first + per))
+
+
+def held_alone(sharding, shape, mine):
+    others = [device for device in sharding.mesh.devices.flat if device not in mine]
+    return sorted(set(every(sharding, shape, mine)) - set(every(sharding, shape, others)))
+
+
 def order(rows, batch, *seed):
     found = np.random.default_rng(seed if len(seed) > 1 else seed[0]).permutation(rows)
     return found[: rows // batch * batch].reshape(-1, batch)
@@ -90,6 +122,22 @@ def row_by_row(rows, batch, seed, epoch, i, n):
     return [mixed[start + i * mine : start + (i + 1) * mine] for start in starts]
 
 
+def dealt_in_parts(rows, batch, seed, epoch, i, n):
+    mixed, mine = np.random.default_rng((seed, epoch)).permutation(rows), batch // n
+    return mixed[: rows // mine * mine].reshape(-1, mine)[i::n]
+
+
+def parts_that_fit(rows, batch, seed, epoch, i, n):
+    mixed, mine = np.random.default_rng((seed, epoch)).permutation(rows), batch // n
+    return np.array([mixed[start : start + mine] for start in range(i * mine, rows - mine + 1, batch)])
+
+
+def whole_parts(rows, batch, seed, epoch, i, n):
+    mixed, mine = np.random.default_rng((seed, epoch)).permutation(rows), batch // n
+    parts = [mixed[start + i * mine : start + (i + 1) * mine] for start in range(0, rows, batch)]
+    return np.array([part for part in parts if len(part) == mine])
+
+
 def lengths_only(logs):
     short = min(map(len, logs))
     return short, [i for i, log in enumerate(logs) if len(log) > short]
@@ -112,6 +160,28 @@ def right_waits(logs):
 def first_against_last(logs):
     pairs = zip(logs[0], logs[-1], *logs, strict=False)
     ran = sum(1 for _ in itertools.takewhile(lambda names: names[0] == names[1], pairs))
+    return ran, [i for i, log in enumerate(logs) if len(log) > ran]
+
+
+def joined(logs):
+    ran = until_first(["".join(log) for log in logs])  # letters, not names
+    return ran, [i for i, log in enumerate(logs) if len(log) > ran]
+
+
+def first_two(logs):
+    ran = until_first(logs[:2])
+    return ran, [i for i, log in enumerate(logs) if len(log) > ran]
+
+
+def where_one_has_ended(logs):
+    ran, waiting = right_waits(logs)
+    return ran, waiting if any(len(log) == ran for log in logs) else []
+
+
+def past_the_end(logs):
+    ran = 0
+    while len({tuple(log[ran : ran + 1]) for log in logs}) == 1:
+        ran += bool(logs[0][ran])
     return ran, [i for i, log in enumerate(logs) if len(log) > ran]
 
 
@@ -139,6 +209,11 @@ def by_machine(devices, machine_of):
 
 def in_columns(devices, machine_of, size):
     return mesh(np.array(by_machine(devices, machine_of)).reshape(size, -1).T)
+
+
+def in_turn(devices, machine_of, size):
+    machines = np.array(by_machine(devices, machine_of)).reshape(len({machine_of(d) for d in devices}), -1)
+    return mesh(machines.T.reshape(-1, size))
 
 
 def grouped(devices, machine_of, size):
@@ -176,6 +251,11 @@ WRONG = {
         (lambda *a: sorted(by_id(*a)), "by its id"),
         (lambda *a: None, "Does the function end with `return`?"),
         (lambda s, shape, mine: sorted(set(range(shape[0])) - set(every(s, shape, mine))), "that they do not hold"),
+        (lambda *a: sorted(set(every(*a)), reverse=True), "The rows are right, and fall"),
+        (lambda s, shape, mine: list(range(shape[0] // 8 * len(mine))), "as many rows as expected, counted from row 0"),
+        (held_alone, "count all of which these hold anything"),
+        (one_name, "P(('y', 'x')) on a 2 x 4 mesh, from the last device to the first, shape (24, 2)"),
+        (last_name_first, "the first name counts most"),
     ],
     ex16.epoch_rows: [
         (lambda r, b, s, e, i, n: order(r, b, s, e), "are whole batches"),
@@ -188,6 +268,9 @@ WRONG = {
         (lambda r, b, s, e, i, n: part(order(r, b, s, e), (i - 1) % n, n), "processes are counted from 0"),
         (lambda r, b, s, e, i, n: part(order(r, b, s, e)[: (r - 1) // b], i, n), "you leave it out"),
         (every_batch, "the last is not complete"),
+        (dealt_in_parts, "the last one, which ends sooner"),
+        (parts_that_fit, "the last one, which ends sooner"),
+        (whole_parts, "the last one, which ends sooner"),
         (own_range, "shuffle each"),
         (shuffled_anew, "shuffle anew for each batch"),
         (own_order, "shuffles in an order of its own"),
@@ -215,7 +298,14 @@ WRONG = {
         ),
         (lambda logs: (until_first(logs), []), "Has none begun a program that did not run?"),
         (first_against_last, "all must agree"),
+        (first_two, "all must agree"),
         (whoever_is_there, "missing in a single log has not run"),
+        (where_one_has_ended, "Two that began different programs both wait"),
+        (joined, "[['sum', 'max'], ['sum', 'mean']]"),
+        (lambda logs: (until_first(logs) * len(logs), right_waits(logs)[1]), "counts once, not once for each"),
+        (lambda logs: (until_first(logs) - 1, right_waits(logs)[1]), "the last one that ran, counted from 0"),
+        (lambda logs: (until_first(logs), [i + 1 for i in right_waits(logs)[1]]), "Processes are counted from 0"),
+        (past_the_end, "[['a', 'b'], ['a', 'b']]: Your function raised IndexError"),
         (lambda logs: (until_first(logs), right_waits(logs)[1][::-1]), "in rising order"),
         (lambda logs: right_waits(logs)[0], "expected (a number, a list of processes)"),
         (lambda logs: None, "Does the function end with `return`?"),
@@ -226,6 +316,7 @@ WRONG = {
             lambda d, m, size: mesh(np.array(sorted(d, key=lambda x: x.id)).reshape(-1, size)),
             "in the order of their ids",
         ),
+        (in_turn, "Neighbours in your rows are on different machines"),
         (in_columns, "Rows and columns have changed places"),
         (lambda d, m, size: mesh(np.array(by_machine(d, m)).reshape(size, -1)), "Have the sizes changed places?"),
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from utils.exercises import Choice, Prediction, Wrong, exercise, explained, shown
@@ -88,6 +90,8 @@ def _shardings():
     devices = np.array(started_devices()[:8])
     line, grid = Mesh(devices, ("x",)), Mesh(devices.reshape(2, 4), ("x", "y"))
     turned = Mesh(devices[::-1], ("x",))
+    turned_grid = Mesh(devices[::-1].reshape(2, 4), ("x", "y"))
+    both = NamedSharding(turned_grid, P(("y", "x")))  # places 4, 1, 6 of the mesh hold the parts 1, 2, 5
     return [
         ("P('x') on a line of 8", NamedSharding(line, P("x")), (16,), [4, 5, 6, 7]),
         ("P('x') on a line of 8", NamedSharding(line, P("x")), (24, 2), [6, 1]),
@@ -96,12 +100,25 @@ def _shardings():
         ("P(None, 'x') on a line of 8", NamedSharding(line, P(None, "x")), (5, 16), [2, 3]),
         ("P() on a line of 8", NamedSharding(line, P()), (3, 5), [7]),
         ("P('x') on a line of 8, from the last device to the first", NamedSharding(turned, P("x")), (16, 2), [0, 2, 1]),
+        ("P(('y', 'x')) on a 2 x 4 mesh, from the last device to the first", both, (24, 2), [6, 3, 1]),
     ]
 
 
 def _rows_of(sharding, shape, mine):
     parts = sharding.devices_indices_map(shape)
     return [parts[device][0].indices(shape[0])[:2] for device in mine]
+
+
+def _held(parts, devices, length, axis=0):
+    return {place for device in devices for place in range(*parts[device][axis].indices(length))}
+
+
+def _called(answer, case, *args):
+    """What the answer returns; where it raises, Wrong, with the case if one is named."""
+    try:
+        return answer(*args)
+    except Wrong as wrong:
+        raise Wrong(f"{case}: {wrong}" if case else str(wrong)) from wrong
 
 
 def _list_of_numbers(got, said):
@@ -118,10 +135,11 @@ def _judge_rows_to_read(answer):
     from utils.devices import started_devices
 
     devices = started_devices()
-    for words, sharding, shape, places in _shardings():
+    for k, (words, sharding, shape, places) in enumerate(_shardings()):
         mine = [devices[place] for place in places]
-        said = f"For {words}, shape {shape} and the devices {places} you return"
-        got = _list_of_numbers(answer(sharding, shape, mine), said)
+        case = f"For {words}, shape {shape} and the devices {places}"
+        said = f"{case} you return"
+        got = _list_of_numbers(_called(answer, case * (k > 0), sharding, shape, mine), said)
         spans = _rows_of(sharding, shape, mine)
         want = sorted({row for start, stop in spans for row in range(start, stop)})
         if got == want:
@@ -137,6 +155,8 @@ def _judge_rows_to_read(answer):
             ),
             (every, "the rows are in the order of the devices, and one may come twice"),
             (list(dict.fromkeys(every)), "the rows are in the order of the devices; rising order is asked"),
+            (want[::-1], "the rows are right, and fall; rising order is asked"),
+            (list(range(len(want))), "these are as many rows as expected, counted from row 0"),
             (list(range(*spans[0])), "these are the rows of the first device alone"),
             (sorted({start for start, _ in spans}), "these are the first rows of the devices' parts alone"),
             (
@@ -157,9 +177,23 @@ def _judge_rows_to_read(answer):
         if any(parts[device][0].start is None for device in mine):
             slips.append(([], "the first slice of these devices is slice(None): all rows"))
         else:
-            slips.append((sorted(set(range(shape[0])) - set(want)), "these are the rows that they do not hold"))
+            others = _held(parts, set(parts) - set(mine), shape[0])
+            if without := sorted(set(range(shape[0])) - set(want)):
+                slips.append((without, "these are the rows that they do not hold"))
+            words = "rows of which others, too, hold something are missing; count all of which these hold anything"
+            slips.append((sorted(set(want) - others), words))
+        if isinstance(sharding.spec[0] if sharding.spec else None, tuple):
+            grid = sharding.mesh.devices
+            part = shape[0] // grid.size
+            at = [list(grid.flat).index(device) for device in mine]
+            slips.append(
+                (
+                    sorted(row for place in at for row in range(place * part, (place + 1) * part)),
+                    f"you cut along the last name of {sharding.spec[0]} first; the first name counts most",
+                )
+            )
         if len(shape) > 1:
-            last = {k for device in mine for k in range(*parts[device][-1].indices(shape[-1]))}
+            last = _held(parts, mine, shape[-1], -1)
             slips.append((sorted(last), "these are places along the last axis; rows are the first"))
         by_id = {row for place in places for row in range(place * shape[0] // 8, (place + 1) * shape[0] // 8)}
         floor = {row for place in places for row in range(place * (shape[0] // 8), (place + 1) * (shape[0] // 8))}
@@ -202,7 +236,7 @@ def _order(rows, batch, seed, epoch):
 
 
 def _judge_epoch_rows(answer):
-    for rows, batch, seed, epoch, n in ((50, 12, 3, 2, 4), (37, 6, 0, 5, 2), (24, 8, 7, 1, 1)):
+    for rows, batch, seed, epoch, n in ((50, 12, 3, 2, 4), (37, 6, 0, 5, 2), (24, 8, 7, 1, 1), (22, 8, 4, 3, 4)):
         whole = _order(rows, batch, seed, epoch)
         for i in range(n):
             said = f"For epoch_rows({rows}, {batch}, {seed}, {epoch}, {i}, {n})"
@@ -224,10 +258,16 @@ def _judge_epoch_rows(answer):
             mine = batch // n
             share = rows // n
             own = np.random.default_rng((seed, epoch, i)).permutation(rows)
+            full = range(i * mine, rows - mine + 1, batch)  # where a whole part begins, also of the incomplete batch
             order = np.random.default_rng((seed, epoch)).permutation(rows)
             blocks = order[i * share : (i + 1) * share]
             slips = [
                 (whole, "these are whole batches; a process reads batch / n of each"),
+                (
+                    np.stack([order[at : at + mine] for at in full]),
+                    "the incomplete batch has a whole part for this process and none for the last one, which ends sooner; "
+                    "all leave it out",
+                ),
                 (
                     whole[:, i::n],
                     "you take every n-th row of a batch. Put together, one part after the other, these are not one process's batches",
@@ -317,6 +357,7 @@ def epoch_rows(rows, batch, seed, epoch, i, n):
 
 LOGS = [
     ([["a", "b"], ["a", "b", "c"]], (2, [1])),
+    ([["a", "b", "c", "d"], ["a", "b", "e"], ["a", "x", "c", "d"]], (1, [0, 1, 2])),
     ([["a", "b", "c"], ["a", "b"], ["a", "x", "c"]], (1, [0, 1, 2])),
     ([["a", "b", "c", "d"], ["a", "x", "c"], ["a", "b", "c", "d"]], (1, [0, 1, 2])),
     ([["a", "b"], ["a", "b"]], (2, [])),
@@ -324,6 +365,7 @@ LOGS = [
     ([[], ["a"], [], ["b", "c"]], (0, [1, 3])),
     ([["a", "b", "c"]], (3, [])),
     ([["a", "b", "c"], ["b", "a", "c"]], (0, [0, 1])),
+    ([["sum", "max"], ["sum", "mean"]], (1, [0, 1])),
     ([["b", "b", "a", "c"], ["b", "b", "a"], ["b", "b", "a", "c"], ["b", "b", "a", "d"]], (3, [0, 2, 3])),
 ]
 
@@ -333,17 +375,24 @@ def _who_slips(logs, ran, waiting):
     short, long = min(map(len, logs)), max(map(len, logs))
     same = sum(len({log[k] for log in logs}) == 1 for k in range(short))
     ended = [i for i, log in enumerate(logs) if len(log) == ran]
-    to_first = next((k for k in range(short) if logs[0][k] != logs[-1][k]), short)
+    of_two = _together(logs[0], logs[1 % len(logs)]), min(_together(logs[0], logs[-1]), short)
+    apart = len({log[ran] for log in logs if log[ran:]}) > 1
     return [
-        ((ran, ended), "these have nothing more in their log: they wait in no program. Who has begun one more?"),
+        (
+            (ran, ended or None),
+            "these have nothing more in their log: they wait in no program. Who has begun one more?",
+        ),
         ((ran, list(range(len(logs)))), "a process whose log is at its end waits in none"),
+        ((ran, [i + 1 for i in waiting]), "processes are counted from 0"),
+        ((ran * len(logs), waiting), "a program of all processes counts once, not once for each"),
+        ((ran - 1, waiting), "that is the place of the last one that ran, counted from 0; the number is one more"),
         (
             (ran, [i for i, log in enumerate(logs) if len(log) == long and long > ran]),
             "one with a shorter log may wait, too",
         ),
-        (
-            (to_first, [i for i, log in enumerate(logs) if len(log) > to_first]),
-            "you compare two of the logs; all must agree",
+        *(
+            ((k, [i for i, log in enumerate(logs) if len(log) > k]), "you compare two of the logs; all must agree")
+            for k in of_two
         ),
         (
             (short, [i for i, log in enumerate(logs) if len(log) > short]),
@@ -353,7 +402,10 @@ def _who_slips(logs, ran, waiting):
             (same, [i for i, log in enumerate(logs) if len(log) > same]),
             "after the first difference none runs, even if names agree again",
         ),
-        ((ran, []), "has none begun a program that did not run?"),
+        (
+            (ran, []),
+            "two that began different programs both wait" if apart else "has none begun a program that did not run?",
+        ),
         (
             (ran, [i for i in waiting if logs[i][ran] != logs[0][ran]] if logs[0][ran:] else []),
             "the others have begun another program, and wait as well",
@@ -363,10 +415,16 @@ def _who_slips(logs, ran, waiting):
     ]
 
 
+def _together(one, other):
+    """How many names two logs have in common before the first difference."""
+    pairs = list(zip(one, other, strict=False))
+    return next((k for k, names in enumerate(pairs) if len(set(names)) > 1), len(pairs))
+
+
 def _judge_who_waits(answer):
-    for logs, (ran, waiting) in LOGS:
+    for k, (logs, (ran, waiting)) in enumerate(LOGS):
         said = f"For {logs} you return"
-        got = answer([list(log) for log in logs])
+        got = _called(answer, f"For {logs}" * (k > 0), [list(log) for log in logs])
         if not isinstance(got, (tuple, list)) or len(got) != 2:
             more = " Does the function end with `return`?" if got is None else ""
             raise Wrong(f"{said} {shown(got)}; expected (a number, a list of processes).{more}")
@@ -379,7 +437,7 @@ def _judge_who_waits(answer):
             continue
         told = [words for wrong, words in _who_slips(logs, ran, waiting) if wrong == (number, who)]
         why = told[0] if told else ""
-        if not why and sorted(set(who)) == waiting:
+        if not why and sorted(set(who)) == waiting != who:
             why = "each process once, in rising order"
         if not why and number != ran:
             was = "was" if ran == 1 else "were"
@@ -451,14 +509,15 @@ def _judge_mesh_inside(answer):
 
 def _why_apart(found, given, where, size):
     ids = [device.id for device in found.flat]
-    by_machine = [device.id for device in sorted(given, key=lambda device: str(where[device.id]))]
     if ids == [device.id for device in given]:
         return "These are the devices in the order in which they came; which are on one machine?"
     if ids == sorted(ids):
         return "The devices stand in the order of their ids, and an id does not tell the machine."
-    columns = [device.id for device in found.T.flat]
-    if columns == by_machine or all(len({where[d.id] for d in column}) == 1 for column in found.T):
-        return "Along data your groups are on one machine; along model they go across. Rows and columns have changed places."
+    turned = found.T.reshape(found.shape)
+    if all(len({where[device.id] for device in row}) == 1 for row in turned):
+        return "Rows and columns have changed places: a column is what a row is to be."
+    if all(where[one.id] != where[other.id] for row in found for one, other in itertools.pairwise(row)):
+        return "Neighbours in your rows are on different machines; put devices of one machine side by side."
     return "Put devices of one machine side by side before you cut into groups."
 
 
