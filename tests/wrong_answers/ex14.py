@@ -21,6 +21,18 @@ def psum(value):
     return jax.lax.psum(value, "expert")
 
 
+def pmax(value):
+    return jax.lax.pmax(value, "expert")
+
+
+def gathered(value):
+    return jax.lax.all_gather(value, "expert").mean(axis=0)
+
+
+def over_data(value):
+    return jax.lax.pmean(value, "data")
+
+
 def queue(key):
     """Places by counting, with another rule for who goes first: key(gate, token) is smaller for those in front."""
 
@@ -76,6 +88,37 @@ def order_within(expert, gate):
     return found
 
 
+def by_queue(rank, queues=np.unique):
+    """Places queue by queue: rank(gates) of one queue's tokens, in the order of the batch."""
+
+    def places(expert, gate):
+        found = np.zeros(len(gate), int)
+        for e in queues(expert):
+            found[expert == e] = rank(gate[expert == e])
+        return found
+
+    return places
+
+
+def ranked(key, kind="stable"):
+    return lambda gate: np.argsort(np.argsort(key(gate), kind=kind), kind="stable")
+
+
+def stable_if_short(gate):
+    """As NumPy's argsort may do it: long queues are mixed where gates are equal."""
+    token = np.arange(len(gate)) * (1 if len(gate) < 17 else -1)
+    return np.argsort(np.lexsort((token, -gate)))
+
+
+def larger_gates(gate):
+    return np.searchsorted(np.unique(-gate), -gate)
+
+
+def keys_exchanged(expert, gate):
+    column = np.argsort(np.lexsort((expert, -gate)))
+    return column - np.array([column[expert == e].min() for e in expert])
+
+
 def counted(first):
     """Places by comparing all pairs: first(mine, gate, gate[:, None], earlier)."""
 
@@ -125,6 +168,20 @@ def in_a_row(method):
     return fill
 
 
+def with_minus_one(x, expert, place, capacity, experts):
+    row = jnp.where(place < capacity, expert * capacity + place, -1)
+    slots = jnp.zeros((experts * capacity, x.shape[1]), x.dtype)
+    return slots.at[row].set(x, mode="drop").reshape(experts, capacity, -1)
+
+
+def asking(x, expert, place, capacity, experts):
+    slots = jnp.zeros((experts, capacity, x.shape[1]), x.dtype)
+    for t in range(len(x)):
+        if place[t] < capacity:
+            slots = slots.at[expert[t], place[t]].set(x[t])
+    return slots
+
+
 def by_products(x, expert, place, capacity, experts):
     seats = jax.nn.one_hot(expert, experts)[:, :, None] * jax.nn.one_hot(place, capacity)[:, None]
     return jnp.einsum("txc,td->xcd", seats, x)
@@ -165,6 +222,7 @@ WRONG = {
     ex14.seats_per_expert: [
         (lambda b, n, e, k, f: math.ceil(f * b / n / e), "each token chooses k experts"),
         (lambda b, n, e, k, f: math.ceil(f * k * b / e), "that is for the tokens of all devices"),
+        (lambda b, n, e, k, f: math.ceil(f * k * b / n / (e / n)), "or for the experts of one"),
         (lambda b, n, e, k, f: n * math.ceil(f * k * b / n / e), "for all groups together"),
         (lambda b, n, e, k, f: int(f * k * b / n / e), "you round down"),
         (lambda b, n, e, k, f: f * k * b // n // e, "you round down"),
@@ -185,6 +243,8 @@ WRONG = {
         (lambda b, n, e, k, f: e * math.ceil(f * k * b / n / e), "the seats of all experts together"),
         (lambda b, n, e, k, f: math.ceil(f * k * (b // n // e)), "you round down on the way"),
         (lambda b, n, e, k, f: math.ceil(f * (b * k // n // e)), "you round down on the way"),
+        (lambda b, n, e, k, f: math.ceil(f * k * (b // e) / n), "you round down on the way"),
+        (lambda b, n, e, k, f: math.ceil(f) * math.ceil(b * k / n / e), "you round the factor up, and the even share"),
         (lambda b, n, e, k, f: min(math.ceil(f * k * b / n / e), b // n), "you stop at the tokens of a group"),
     ],
     ex14.places: [
@@ -215,6 +275,21 @@ WRONG = {
         (counted(lambda mine, g, own, earlier: mine & (g >= own) & ~np.eye(len(g), dtype=bool)), "the later place"),
         (counted(lambda mine, g, own, earlier: g > own), "counted among the tokens of all experts"),
         (counted(lambda mine, g, own, earlier: mine & (g > own) & earlier), "among the earlier tokens alone"),
+        (counted(lambda mine, g, own, earlier: mine & (g >= own) & earlier), "among the earlier tokens alone"),
+        (by_queue(ranked(lambda g: -g, kind=None)), "right but for equal gates"),
+        (by_queue(stable_if_short), "in long queues: is your sort stable?"),
+        (by_queue(ranked(lambda g: -g, kind="heapsort")), "right but for equal gates"),
+        (by_queue(ranked(lambda g: -np.round(g, 2))), "differ by less than a percent"),
+        (by_queue(ranked(lambda g: -(g * 100).astype(int))), "differ by less than a percent"),
+        (by_queue(ranked(lambda g: -g), lambda expert: range(len(np.unique(expert)))), "nobody chose some expert"),
+        (by_queue(larger_gates), "two tokens with one gate are two"),
+        (lambda expert, gate: by_sorting(expert, gate)[(o := np.lexsort((-gate, expert)))][o], "picks by the order"),
+        (
+            lambda expert, gate: running_sum_unsorted_back(expert, gate)[np.argsort(-gate, kind="stable")],
+            "picks by the",
+        ),
+        (keys_exchanged, "`lexsort` sorts by its last key first"),
+        (by_queue(lambda g: np.zeros(len(g)), lambda expert: ()), "You put it at place 0"),
         (lambda expert, gate: gate, "expected 17 whole numbers"),
         (lambda expert, gate: by_sorting(expert, gate) + 0.5, "You put token 0 at place"),
     ],
@@ -229,6 +304,7 @@ WRONG = {
         (sent(seats=lambda t, x, k, f, n: k * t), "you count tokens and not seats"),
         (sent(seats=lambda t, x, k, f, n: f * k * t), "capacity is rounded up"),
         (sent(seats=lambda t, x, k, f, n: x * int(f * k * t / x)), "capacity is rounded up"),
+        (sent(seats=lambda t, x, k, f, n: x * round(f * k * t / x)), "rounded up, not to the nearest"),
         (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * t / x)), "each token takes k seats"),
         (sent(seats=lambda t, x, k, f, n: x * math.ceil(k * t / x)), "the capacity factor is missing"),
         (sent(seats=lambda t, x, k, f, n: math.ceil(f * k * t / x)), "the seats of one expert"),
@@ -244,6 +320,7 @@ WRONG = {
         (sent(seats=lambda t, x, k, f, n: x * math.ceil(f * k * t * n / x)), "a device seats its own tokens"),
         (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 4), "you take 4 bytes a number"),
         (lambda t, d, x, k, f, n, b: sent()(t, d, x, k, f, n, 8), "you take 8 bytes a number"),
+        (lambda t, d, x, k, f, n, b: 8 * sent()(t, d, x, k, f, n, b), "those are bits"),
         (lambda t, d, x, k, f, n, b: n * sent()(t, d, x, k, f, n, b), "you sum over the devices"),
         (lambda t, d, x, k, f, n, b: sent(share=lambda n: (x - 1) / x)(t, d, x, k, f, n, b), "what stays is one n-th"),
         (sent(share=lambda n: 7 / 8), "7/8 is sent by eight devices"),
@@ -254,7 +331,8 @@ WRONG = {
         (balance(), "the device's own tokens"),
         (balance(share=pmean), "with the probabilities of the device"),
         (balance(probability=pmean), "with the shares of the device"),
-        (balance(share=pmean, probability=pmean, experts=lambda p: 1), "without the number of experts"),
+        (balance(share=pmean, probability=pmean, experts=lambda p: 1), "the number of experts, which is missing"),
+        (lambda p, choice: p.shape[1] * (pmean(choice.mean(0)) * pmean(p.mean(0))).mean(), "divided out by a mean"),
         (balance(share=pmean, probability=pmean, experts=lambda p: 1 / p.shape[1]), "divided by the number of experts"),
         (balance(share=pmean, probability=pmean, experts=lambda p: 8), "8 times the sum over the experts"),
         (balance(share=pmean, probability=pmean, experts=lambda p: p.shape[0]), "tokens stand where experts are meant"),
@@ -272,6 +350,7 @@ WRONG = {
         (lambda p, choice: p.shape[1] * (psum(p.sum(0)) / 512) @ psum(choice.sum(0)) / 512, "the lesson's 512"),
         (lambda p, choice: p.shape[1] * (pmean(p) * pmean(choice)).sum() / len(p), "token by token"),
         (balance(share=psum, probability=pmean), "one of your averages over the devices is a sum"),
+        (balance(share=pmean, probability=pmean, outer=psum), "or the result is summed again"),
         (balance(share=psum, probability=psum), "your averages over the devices are sums"),
         (
             lambda p, choice: p.shape[1] * (pmean(p.mean(axis=0)) ** 2).sum(),
@@ -283,6 +362,19 @@ WRONG = {
             "made of sums over the tokens",
         ),
         (lambda p, choice: p.shape[1] * pmean((choice * p).mean(axis=0)).sum(), "the mean of choice * p"),
+        (
+            lambda p, choice: p.shape[1] * pmean(choice.mean(0)) @ pmean((choice * p).mean(0)),
+            "in place of the mean of p",
+        ),
+        (balance(share=pmax, probability=pmax), "the largest of the devices' means"),
+        (lambda p, choice: p.shape[1] * (gathered(p) * gathered(choice)).sum(), "all_gather without `tiled`"),
+        (lambda p, choice: p.shape[1] * pmean(choice.mean()) * pmean(p.mean()), "means over the experts, too"),
+        (lambda p, choice: float(balance(share=pmean, probability=pmean)(p, choice)), "Leave it an array"),
+        (balance(share=over_data, probability=over_data), "Does each of your collectives name the axis 'expert'?"),
+        (
+            lambda p, choice: jax.lax.all_gather(p, "data").mean(),
+            "Does each of your collectives name the axis 'expert'?",
+        ),
         (lambda p, choice: p.shape[1] * pmean(choice.mean(axis=0)) * pmean(p.mean(axis=0)), "expected ()"),
         (lambda p, choice: None, "None. Does it end with `return`?"),
     ],
@@ -293,7 +385,7 @@ WRONG = {
         (in_a_row("set"), "Dropped tokens sit in the next expert's seats"),
         (written("set", lambda e, c, capacity: (e, c % capacity)), "at the beginning of its expert's queue again"),
         (written("set", lambda e, c, capacity: (c, e)), "Expert and place are exchanged"),
-        (by_products, "FLOPs in products for nine tokens; 0 are asked"),
+        (by_products, "FLOPs in products for eleven tokens; 0 are asked"),
         (
             lambda x, expert, place, capacity, experts: by_index(x, expert, place, capacity, experts).swapaxes(0, 1),
             "the experts come first",
@@ -331,6 +423,17 @@ WRONG = {
             ),
             "begin at expert * capacity",
         ),
+        (with_minus_one, "an index of -1 counts from the end"),
+        (
+            written("set", lambda e, c, capacity: (jnp.where(c < capacity, e, -1), jnp.minimum(c, capacity - 1))),
+            "an index of -1 counts from the end",
+        ),
+        (
+            written("set", lambda e, c, capacity: (e, jnp.where(c < capacity - 1, c, capacity))),
+            "last seat of each expert",
+        ),
+        (asking, "Python's `if`"),
+        (lambda x, e, c, capacity, experts: [[0] * capacity][c[0]], "as a Python number"),
         (
             lambda x, e, c, capacity, experts: written("set")(
                 x[c < capacity], e[c < capacity], c[c < capacity], capacity, experts
@@ -429,6 +532,6 @@ GUESSES = {
     ex14.other_fate: (188, [(0, "the order of the whole batch"), (6, "the first of each device")]),
     ex14.after_training: (84.375, [(10, "in the end one has all"), (40, "in the end one has all")]),
     ex14.more_right: ("under 10", [("10 to 50", "goes on past the experts"), ("over 50", "goes on past the experts")]),
-    ex14.even_start: (5, [(0, "moves them all at once"), (7, "more than one expert"), (2, "is still there")]),
+    ex14.even_start: (5, [(0, "moves them all at once"), (7, "more than one expert"), (6, "is still there")]),
     ex14.seating: (79.6, [(33, "four times the seating"), (50, "four times the seating")]),
 }

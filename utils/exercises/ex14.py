@@ -86,7 +86,7 @@ even_start = Prediction(
         7: "without the favourites it takes longer, and more than one expert may win",
         None: "the favourites are gone; what the tokens share is still there, and moves them all at once",
     },
-    within=0.25,
+    within=0.1,
     things=True,
 )
 seating = Prediction(
@@ -126,7 +126,11 @@ def _seat_slips():
         ([wrong(*case) for case in CAPACITIES], words)
         for wrong, words in (
             (lambda b, n, e, k, f: _seats(b, n, e, 1, f), "each token chooses k experts, so it needs k seats"),
-            (lambda b, n, e, k, f: _seats(b, 1, e, k, f), "that is for the tokens of all devices; a group has its own"),
+            (
+                lambda b, n, e, k, f: _seats(b, 1, e, k, f),
+                "that is for the tokens of all devices, or for the experts of one: a group has the tokens of one, and seats "
+                "at all experts",
+            ),
             (lambda b, n, e, k, f: n * _seats(b, n, e, k, f), "those are an expert's seats for all groups together"),
             (partial(_seats, rounded=math.floor), "you round down: a part of a seat is a seat"),
             (partial(_seats, rounded=_nearest), "you round to the nearest: a part of a seat is a seat"),
@@ -168,6 +172,11 @@ def _seat_slips():
             (lambda b, n, e, k, f: e * _seats(b, n, e, k, f), "those are the seats of all experts together"),
             (lambda b, n, e, k, f: math.ceil(f * k * (b // n // e)), _EARLY),
             (lambda b, n, e, k, f: math.ceil(f * (k * b // n // e)), _EARLY),
+            (lambda b, n, e, k, f: math.ceil(f * k * (b // e) / n), _EARLY),
+            (
+                lambda b, n, e, k, f: math.ceil(f) * math.ceil(k * (b // n) / e),
+                "you round the factor up, and the even share: round once, at the end",
+            ),
             (
                 lambda b, n, e, k, f: min(_seats(b, n, e, k, f), b // n),
                 "you stop at the tokens of a group: no more can come, and yet the capacity is `factor` times the even "
@@ -204,12 +213,14 @@ def seats_per_expert(batch, n, experts, k, factor):
 
 
 def _queues():
-    """Two cases (expert, gate): gates in eighths, so that some are equal."""
+    """Three cases (expert, gate): gates in eighths, so that some are equal; then long queues, where a sort that is not
+    stable mixes the equal ones, gates that are close, and experts that nobody chose."""
     rng = np.random.default_rng(14)
-    return [
+    short = [
         (rng.integers(0, experts, tokens), rng.integers(1, 8, tokens) / np.float32(8))
         for experts, tokens in ((3, 17), (6, 23))
     ]
+    return [*short, (rng.choice([0, 1, 3, 4, 6, 7], 200), rng.choice(np.float32([0.301, 0.302, 0.701, 0.702]), 200))]
 
 
 def _place_slips(expert, gate):
@@ -222,10 +233,19 @@ def _place_slips(expert, gate):
     queues = np.lexsort((token, -gate, expert))  # one expert's queue after another's
     right = (mine & (above | equal & earlier)).sum(1)
     others = mine.sum(1)
+    coarse = np.round(gate, 2)
+    coarsely = (coarse > coarse[:, None]) | (coarse == coarse[:, None]) & earlier
+    first = ~(mine & equal & earlier).any(1)  # of its gate, in its queue
+    column = np.argsort(np.lexsort((token, expert, -gate)))
+    begins = np.array([column[expert == e].min() for e in expert])
     within = np.empty(len(gate), int)
     for e in set(expert):
         within[expert == e] = np.argsort(-gate[expert == e], kind="stable")
     unsorted = "the right places in the order of the sorted tokens: each has to go back to its own token"
+    early = "counted among the earlier tokens alone: a later one with a larger gate goes first, too"
+    picked = (
+        "right, and given to other tokens: found[order] = p puts each place back, p[order] picks by the order once more"
+    )
     return {
         "": right,
         "counted from 1: the first place is 0": right + 1,
@@ -248,9 +268,8 @@ def _place_slips(expert, gate):
         "the lengths of the queues, not the places in them": others,
         "those of last come, first seated: the gate is not used": (mine & ~earlier).sum(1) - 1,
         "counted among the tokens of all experts: each expert has a queue of its own": (anyone & above).sum(1),
-        "counted among the earlier tokens alone: a later one with a larger gate goes first, too": (
-            mine & above & earlier
-        ).sum(1),
+        early: (mine & above & earlier).sum(1),
+        f"{early} ": (mine & (above | equal) & earlier).sum(1),
         "places in one long row of all queues: each expert's queue begins at 0": np.argsort(queues),
         "not places: they are the tokens, one expert's queue after another's. Where does each token stand?": queues,
         "not places: they say who of an expert's tokens is first, second, and so on. Where does each token stand?": (
@@ -258,6 +277,16 @@ def _place_slips(expert, gate):
         ),
         unsorted: right[order],
         f"{unsorted} ": right[queues],
+        picked: right[order][order],
+        f"{picked} ": right[queues][queues],
+        "right but for gates that differ by less than a percent: you take them as equal": (mine & coarsely).sum(1),
+        "0 for all tokens of the last experts: nobody chose some expert, so there are fewer than their numbers say": (
+            np.where(expert < len(set(expert)), right, 0)
+        ),
+        "the number of larger gates, not of the tokens that go before: two tokens with one gate are two": (
+            mine & above & first
+        ).sum(1),
+        "places with gaps, in one queue of all tokens: `lexsort` sorts by its last key first": column - begins,
     }
 
 
@@ -290,15 +319,18 @@ def _judge_places(answer):
     )
     if words:
         raise Wrong(f"Your places are {words.strip()}.".replace("?.", "?"))
+    case = next(i for i in range(3) if not np.array_equal(got[i], want[i]))
     if all(_by_gate(*case, said) for case, said in zip(cases, got, strict=True)):
-        raise Wrong("Your places are right but for equal gates: there the earlier token goes first.")
-    case = next(i for i in range(2) if not np.array_equal(got[i], want[i]))
+        where = ", in long queues: is your sort stable?" if case == 2 else ": there the earlier token goes first."
+        raise Wrong(f"Your places are right but for equal gates{where}")
     token = int(np.flatnonzero(got[case] != want[case])[0])
     expert, gate = cases[case]
     queue = [int(t) for t in np.flatnonzero(expert == expert[token])]
+    gates = f"whose gates are {[float(gate[t]) for t in queue]}"
+    others = f"tokens {queue}, {gates}" if case < 2 else f"{len(queue) - 1} more of 200; its gate is {gate[token]:g}"
     raise Wrong(
-        f"Token {token} chose expert {expert[token]}, as did tokens {queue}, whose gates are "
-        f"{[float(gate[t]) for t in queue]}. You put it at place {got[case][token]}; how many of these go before it?"
+        f"Token {token} chose expert {expert[token]}, as did {others}. You put it at place {got[case][token]}; how many of "
+        "these go before it?"
     )
 
 
@@ -353,6 +385,7 @@ def _sent_factors(tokens, width, experts, k, factor, n, size):
             (tokens, f"you count tokens and not seats: {all_travel}"),
             (factor * k * tokens, "each expert's capacity is rounded up"),
             (experts * math.floor(even), "each expert's capacity is rounded up"),
+            (experts * round(even), "each expert's capacity is rounded up, not to the nearest"),
             (experts * math.ceil(even / k), "each token takes k seats"),
             (k * experts * math.ceil(even / k), "you round up before you multiply by k: round once"),
             (k * experts * math.ceil(even), "k is in your number twice: it is in the capacity already"),
@@ -375,6 +408,7 @@ def _sent_factors(tokens, width, experts, k, factor, n, size):
             (1, "those are numbers, of `size` bytes each"),
             (4, "you take 4 bytes a number; it is `size`"),
             (8, "you take 8 bytes a number; it is `size`"),
+            (8 * size, "those are bits"),
         ],
     }
 
@@ -445,7 +479,8 @@ def _balance_slips(p, choice, n):
         * (share.mean(0) * mean_p).sum(1),
         "the product of the probabilities of all with the shares of the device: both are to be those of all": experts
         * (share * mean_p.mean(0)).sum(1),
-        "without the number of experts: an even router is to have 1": right / experts,
+        "too small by the number of experts, which is missing, or divided out by a mean in place of the sum: an even router "
+        "is to have 1": right / experts,
         "divided by the number of experts, squared: sum over the experts, and multiply by their number": right
         / experts**2,
         "8 times the sum over the experts: the experts are as many as p has columns": 8 * right / experts,
@@ -457,7 +492,9 @@ def _balance_slips(p, choice, n):
         "made of probabilities alone: the share counts choices": experts * (mean_p.mean(0) ** 2).sum(),
         "made of choices alone: nothing could be learned from it, a choice has no derivative": experts
         * (share.mean(0) ** 2).sum(),
-        "too large by the number of devices: one of your averages over the devices is a sum": n * right,
+        "too large by the number of devices: one of your averages over the devices is a sum, or the result is summed again": (
+            n * right
+        ),
         "too large by the square of the number of devices: your averages over the devices are sums": n**2 * right,
         "made of sums over the tokens, not of means": experts * (choice.sum((0, 1)) * p.sum((0, 1))).sum(),
         "made of sums over a device's tokens, not of means": right * tokens**2,
@@ -465,16 +502,56 @@ def _balance_slips(p, choice, n):
         "the mean of choice * p: the shares and the mean probabilities are two averages, multiplied then": experts
         * (choice * p).sum(2).mean(),
         "made of means over the experts: the two means are over the tokens": tokens / experts,
+        "made of means over the experts, too: the two means are over the tokens": 1 / experts,
+        "made of the mean of choice * p in place of the mean of p: the probability counts where nothing was chosen, too": (
+            experts * (share.mean(0) * (choice * p).mean((0, 1))).sum()
+        ),
+        "made of the largest of the devices' means: take the means of them": experts
+        * (share.max(0) * mean_p.max(0)).sum(),
         "made of two sums over all tokens, divided by their number once: two means divide twice": right * n * tokens,
         "made of sums divided by the lesson's 512 tokens: here are others": right * (n * tokens / 512) ** 2,
         "made of means over the devices, token by token: take the means over the device's tokens before you multiply": (
             experts * (p.mean(0) * choice.mean(0)).sum(1).mean()
         ),
+        "made of means over the devices alone: the tokens of a device are an axis of their own, as in all_gather without "
+        "`tiled`": experts * (p.mean(0) * choice.mean(0)).sum(),
     }
     return {words: np.broadcast_to(value, (n,)) for words, value in slips.items()}
 
 
+UNTRACED = {  # the first that fits
+    jax.errors.NonConcreteBooleanIndexError: "You pick tokens by a mask. How many it picks is known when the program runs, "
+    "and jit must know all shapes before.",
+    jax.errors.TracerArrayConversionError: "You hand a traced array to NumPy. Under jit the work is jax.numpy's.",
+    jax.errors.TracerBoolConversionError: "Python's `if` (or `and`, or `while`) asks a traced array for its value, which is "
+    "known only when the program runs. Under jit `jnp.where` chooses.",
+    jax.errors.TracerIntegerConversionError: "You use a traced array as a Python number: an index of a list, or a count of "
+    "rounds. Its value is known only when the program runs.",
+    jax.errors.ConcretizationTypeError: "You make a Python number, or a shape, of a traced array, whose value is known only "
+    "when the program runs. Leave it an array.",
+}
+
+
+def _in_words(answer, axis=None):
+    """The answer; where JAX refuses it, in words of our own. `axis`: the one that its collectives are to name."""
+
+    def call(*args):
+        try:
+            return answer(*args)
+        except Wrong as wrong:
+            cause = wrong.__cause__  # what the answer raised
+            words = next((words for kind, words in UNTRACED.items() if isinstance(cause, kind)), "")
+            unknown = (AssertionError, KeyError, NameError)  # for another axis, each in some version of JAX
+            if axis and isinstance(cause, unknown) and "not defined" not in str(cause):
+                words = f"{wrong} Does each of your collectives name the axis {axis!r}?"
+            raise Wrong(words or str(wrong)) from cause
+
+    return call
+
+
 def _judge_whole_balance(answer):
+    answer = _in_words(answer, "expert")
+
     def program(p, choice):
         return part(answer, ())(p, choice)[None]
 
@@ -524,19 +601,14 @@ def whole_balance(p, choice):
 
 
 FILLED = ((3, 2), (4, 3))  # experts, capacity
-UNTRACED = {
-    jax.errors.NonConcreteBooleanIndexError: "You pick tokens by a mask. How many it picks is known when the program runs, "
-    "and jit must know all shapes before.",
-    jax.errors.TracerArrayConversionError: "You hand a traced array to NumPy. Under jit the work is jax.numpy's.",
-}
 
 
 def _fill_case(experts, capacity):
-    """Nine tokens, some without a seat; width 5."""
-    rng = np.random.default_rng(16 + capacity)  # with these, no two slips give the same in both cases
-    x = (rng.integers(1, 9, (9, 5)) * rng.choice([-0.5, 0.5], (9, 5))).astype(np.float32)
-    expert = np.array([0, 1, 0, 1, 0, 1, 1, 2, 0], np.int32)
-    first = rng.permutation(9)  # the places are not those of the batch's order
+    """Eleven tokens, some without a seat; one expert's queue ends at its last seat; width 5."""
+    rng = np.random.default_rng(26 + capacity)  # with these, no two slips give the same in both cases
+    x = (rng.integers(1, 9, (11, 5)) * rng.choice([-0.5, 0.5], (11, 5))).astype(np.float32)
+    expert = np.array([0, 1, 2, 0, 1, 0, 1, 2, 1, 2, 0], np.int32)
+    first = rng.permutation(11)  # the places are not those of the batch's order
     place = np.array([((expert == e) & (first < first[t])).sum() for t, e in enumerate(expert)], np.int32)
     return x, expert, place
 
@@ -565,10 +637,12 @@ def _fill_slips(x, expert, place, capacity, experts):
     came = np.array([(expert[:t] == e).sum() for t, e in enumerate(expert)])
     emptied, strided = right.copy(), np.zeros((experts * capacity, x.shape[1]), np.float32)
     for row, e, c in zip(x, expert, place, strict=True):
-        if c >= capacity:
-            emptied[e, -1] = 0
-        elif e * experts + c < len(strided):
+        if c >= capacity - 1:
+            emptied[e, -1] = row if c < capacity else 0
+        if c < capacity and e * experts + c < len(strided):
             strided[e * experts + c] = row
+    unused = right.copy()
+    unused[:, -1] = 0
     one_less = np.zeros_like(right)
     for row, e, c in zip(x, expert, place, strict=True):
         if c <= capacity:
@@ -592,6 +666,10 @@ def _fill_slips(x, expert, place, capacity, experts):
         "The tokens sit in the order of the batch: `place` says where each one sits": _filled(
             x, expert, came, *case[3:]
         ),
+        "A dropped token sits in the last seat of the last expert: an index of -1 counts from the end": _filled(
+            *case, where=lambda e, c: (experts - 1, capacity - 1)
+        ),
+        "The last seat of each expert stays empty: the places begin with 0, so it is place `capacity - 1`": unused,
         "A dropped token takes the first seat of its expert": _filled(*case, where=lambda e, c: (e, 0)),
         "A dropped token empties the last seat of its expert": emptied,
         "The token whose place is `capacity` is dropped, too: the places begin with 0": _filled(
@@ -620,11 +698,7 @@ def _judge_fill(answer):
         want = _filled(*case, capacity, experts)
 
         def slots(x, expert, place, capacity=capacity, experts=experts, want=want):
-            try:
-                got = answer(x, expert, place, capacity, experts)
-            except Wrong as wrong:  # what the answer raised is its cause
-                words = next((words for kind, words in UNTRACED.items() if isinstance(wrong.__cause__, kind)), "")
-                raise Wrong(words) if words else wrong from wrong.__cause__
+            got = _in_words(answer)(x, expert, place, capacity, experts)
             if not isinstance(got, (jax.Array, np.ndarray)):
                 same(got, want, "Your array of slots")
             return got
@@ -646,7 +720,7 @@ def _judge_fill(answer):
             _refuse_slots(result, want)
     if flops:
         raise Wrong(
-            f"Right values, with {flops:,} FLOPs in products for nine tokens; 0 are asked. An array can be written at an index."
+            f"Right values, with {flops:,} FLOPs in products for eleven tokens; 0 are asked. An array can be written at an index."
         )
 
 
