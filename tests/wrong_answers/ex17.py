@@ -62,6 +62,22 @@ def both_axes(s, mesh):
     return P(*mesh.axis_names) if s == (24, 48) else first_axis(s, mesh)
 
 
+def larger_than(s, mesh):
+    at = next((i for i, size in enumerate(s) if size % mesh.size == 0 and size > mesh.size), None)
+    return P() if at is None else P(*[None] * at, mesh.axis_names)
+
+
+def an_axis_each(s, mesh):
+    """Each axis of the mesh on an axis of its own, whether it divides or not."""
+    return P(*mesh.axis_names) if first_axis(s, mesh) != P() and len(mesh.axis_names) > 1 else first_axis(s, mesh)
+
+
+def finds_one(s, mesh):
+    """Takes for granted that some axis can be cut."""
+    at = min(i for i, size in enumerate(s) if size % mesh.size == 0)
+    return P(*[None] * at, mesh.axis_names)
+
+
 def by_leaves(saved, mesh):
     wanted = {name: jax.eval_shape(lambda s=s, d=d: jnp.zeros(s, d)) for name, (s, d) in saved.items()}
     return jax.tree.map(
@@ -232,6 +248,29 @@ def listed_last(last, every, store, fresh, step, batch):
             store[done] = copy.deepcopy((state, position))
 
 
+def newest_as_text(last, every, store, fresh, step, batch):
+    done = max(store, key=str, default=0)
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    while done < last:
+        examples, position = batch(position)
+        step(state, examples)
+        done += 1
+        if done % every == 0:
+            store[done] = copy.deepcopy((state, position))
+
+
+def one_too_high(last, every, store, fresh, step, batch):
+    done = max(store, default=0)
+    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+    done += bool(store)
+    while done < last:
+        examples, position = batch(position)
+        step(state, examples)
+        done += 1
+        if done % every == 0:
+            store[done] = copy.deepcopy((state, position))
+
+
 def step_returns(last, every, store, fresh, step, batch):
     done = max(store, default=0)
     state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
@@ -358,6 +397,20 @@ def has_last_part(files):
     )
 
 
+def newest_alone(files):
+    newest = latest_of_all(files)
+    return newest if newest == by_count(files) else None
+
+
+def from_one(files):
+    found = parts_of(files)
+    return max((step for (step, of), had in found.items() if had == set(range(1, of + 1))), default=None)
+
+
+def none_is_no_case(files):
+    return max(step for (step, of), had in parts_of(files).items() if len(had) == of)
+
+
 def zero_for_none(files):
     return by_count(files) or 0
 
@@ -402,6 +455,21 @@ def rounded(state):
     return json.dumps({n: [np.asarray(a).tolist(), str(np.asarray(a).dtype)] for n, a in sorted(state.items())})
 
 
+def by_hash(state):
+    named = [(name, np.asarray(state[name])) for name in sorted(state)]
+    return hash(tuple((name, a.shape, str(a.dtype), a.tobytes()) for name, a in named))
+
+
+def by_hash_of_text(state):
+    return sum(hash(f"{name} {np.shape(a)} {a.dtype} {np.asarray(a).tobytes()}") for name, a in state.items())
+
+
+def shapes_at_the_end(state):
+    arrays = [(name, np.asarray(state[name])) for name in sorted(state)]
+    ends = repr([(a.shape, str(a.dtype)) for _, a in arrays])
+    return zlib.crc32(b"".join(name.encode() + a.tobytes() for name, a in arrays) + ends.encode())
+
+
 def identity(state):
     return hash(tuple(id(a) for a in state.values()))
 
@@ -421,7 +489,9 @@ def digest(state):
 def by_pickle(state):
     named = {name: np.asarray(state[name]) for name in sorted(state)}
     return np.int64(
-        zlib.crc32(b"".join(pickle.dumps((n, a.shape, a.dtype.str, a.tobytes()), protocol=4) for n, a in named.items()))
+        zlib.crc32(
+            b"".join(pickle.dumps((n, a.shape, str(a.dtype), a.tobytes()), protocol=4) for n, a in named.items())
+        )
     )
 
 
@@ -432,6 +502,21 @@ def minutes(size=None, chips=None, two=2.0, hours=3600.0, unit=60.0, power=0.5):
         return (two * save * failure) ** power / unit
 
     return minutes_between_saves
+
+
+def kept_work(change):
+    """Young's interval in seconds, changed with the time of a save and that between failures."""
+
+    def minutes_between_saves(parameters, bytes_each, rate, chip_hours, chips):
+        save, between = parameters * bytes_each / rate, 3600 * chip_hours / chips
+        return change((2 * save * between) ** 0.5, save, between) / 60
+
+    return minutes_between_saves
+
+
+def daly(young, save, between):
+    small = save / (2 * between)
+    return young * (1 + small**0.5 / 3 + small / 9) - save
 
 
 def cube_root(parameters, bytes_each, rate, chip_hours, chips):
@@ -454,6 +539,10 @@ WRONG = {
         (templates(each_axis), "It is cut in 2; all 8 devices are to have a part of their own"),
         (templates(both_axes), "It is cut along the axes [0, 1]; one is asked"),
         (templates(divided_by(8)), "6 devices do not divide that axis"),
+        (templates(larger_than), "'heads', bfloat16 of shape (8, 30), you say P() on a 8 mesh ('data',). It is whole"),
+        (templates(larger_than), "its axis 0 is a multiple of 8: 8 itself is one, too"),
+        (templates(an_axis_each), "It is cut along the axes [0, 1], each in parts of its own; one axis is asked"),
+        (templates(finds_one), "for 'norm', float32 of shape (5,): Your function raised ValueError"),
         (templates(first_axis, dtype="float32"), "the numbers would be converted"),
         (templates(first_axis, make=lambda s, d, sharding: jax.ShapeDtypeStruct(s, d)), "has no sharding"),
         (templates(first_axis, make=lambda s, d, sharding: sharding), "expected a jax.ShapeDtypeStruct"),
@@ -487,6 +576,8 @@ WRONG = {
         (loop(key=lambda done: done - 1), "the number of steps done, with the one before the save"),
         (drops_older, "expected [3, 6, 9]. The older ones are to stay"),
         (listed_last, "that is the checkpoint of 2 steps, and there is a newer one"),
+        (newest_as_text, "there is a newer one: as text, '9' comes after '12'"),
+        (one_too_high, "expected [3]. With 5 steps done, 6 is there already"),
         (step_returns, "changes the arrays of the state and returns nothing"),
         (saves_at_the_top, "The newest is missing: is it saved when 8 steps are done?"),
         (saves_nothing_done, "With 0 steps done there is nothing to save"),
@@ -510,9 +601,19 @@ WRONG = {
         (lambda files: by_count(files) or None, "step 0 has its one part. Mind that 0 counts as False"),
         (one_digit, "you return None; step 20 has all of its parts, 0 to 11 of 12"),
         (lambda files: None, "Does the function end with `return`"),
+        (newest_alone, "step 9 has all of its parts, 0 to 1 of 2. The newest step is not whole: then look at older"),
+        (from_one, "step 9 has all of its parts, 0 to 1 of 2. Does the function end with `return`"),
+        (none_is_no_case, "Of ['10/part_0_of_3', '10/part_2_of_3']: Your function raised ValueError"),
     ],
     ex17.fingerprint: [
-        (total, "What differs is"),
+        (total, "What differs is two rows, which have changed places"),
+        (by_hash, "In another process the same state has another fingerprint"),
+        (by_hash_of_text, "Python's own `hash` of a text or of bytes"),
+        (rounded, "the lowest bit of a NaN"),
+        (crc(whole_bytes, text=lambda name, a: f"{name} {a.shape} {a.dtype.str}"), "float8_e4m3fn and then int4"),
+        (crc(whole_bytes, text=lambda name, a: f"{name} {a.shape} {a.dtype.kind}"), "float8_e4m3fn and then int4"),
+        (shapes_at_the_end, "two names and their bytes"),
+        (lambda state: zlib.crc32(digest(state).encode()) % 256, "too few bits are kept"),
         (printed, "in the middle of a large array"),
         (identity, "Is there something in it that is made anew each time?"),
         (summed_bytes, "two arrays of the same shape, which have changed names"),
@@ -546,6 +647,13 @@ WRONG = {
         (minutes(chips=lambda of: math.sqrt(of)), "failures add up"),
         (minutes(two=1.0, unit=1.0), "these are seconds"),
         (cube_root, "Young's interval is the root of"),
+        (lambda *given: minutes()(*given) * 60**0.5, "the 60 that makes minutes of seconds stands under the root, or"),
+        (kept_work(lambda young, save, between: young + save), "that is T and the time of a save"),
+        (kept_work(lambda young, save, between: young - save), "nothing is taken off"),
+        (kept_work(daly), "that is Daly's formula; Young's is asked"),
+        (minutes(size=lambda n, each, of: 8 * n * each), "in bytes, not bits"),
+        (minutes(hours=1 / 3600, chips=lambda of: 1 / of), "and hours times 3,600 are seconds"),
+        (lambda n, each, rate, hours, of: (2 * (n * each // rate) * 3600 * hours / of) ** 0.5 / 60, "`//` drops"),
         (lambda *args: None, "expected one number, of minutes"),
     ],
 }

@@ -5,16 +5,22 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
 
 import numpy as np
 
+from utils.as_text import as_text
 from utils.exercises import (
     Choice,
     Prediction,
     Wrong,
     by_factors,
     exercise,
+    explained,
     number,
     shown,
     spell,
@@ -126,7 +132,7 @@ def _meshes():
     )
 
 
-_SAVED = {  # divisible by 8 and by 6: in one axis, in the other, in both, in none
+_SAVED = {  # divisible by 8 and by 6: in one axis, in the other, in both, in none; as large as 8
     "embed": ((64, 10), "float32"),
     "up": ((30, 16), "bfloat16"),
     "down": ((24, 48), "float32"),
@@ -134,6 +140,7 @@ _SAVED = {  # divisible by 8 and by 6: in one axis, in the other, in both, in no
     "table": ((3, 20, 96), "float32"),
     "key": ((2,), "uint32"),
     "step": ((), "int32"),
+    "heads": ((8, 30), "bfloat16"),
 }
 
 
@@ -145,7 +152,7 @@ def _judge_template(answer):
     for mesh in _meshes():
         sizes = " x ".join(map(str, mesh.devices.shape))
         where = f"On the {sizes} mesh {mesh.axis_names}"
-        got = answer(dict(_SAVED), mesh)
+        got = _asked(answer, mesh, where)
         if not isinstance(got, dict):
             raise Wrong(f"You return {shown(got)}; expected a dictionary with the names of `saved`.")
         if set(got) != set(_SAVED):
@@ -177,6 +184,24 @@ def _judge_template(answer):
                 raise Wrong(f"{what}, you say {spell(asked.sharding)}. {_template_slip(asked, shape, mesh, P)}")
 
 
+def _asked(answer, mesh, where):
+    """What the answer returns; where it raises on some of the arrays alone, the first of them is told."""
+    try:
+        return answer(dict(_SAVED), mesh)
+    except Wrong:
+        raised = {}
+        for name in _SAVED:
+            try:
+                answer({name: _SAVED[name]}, mesh)
+            except Wrong as wrong:
+                raised[name] = wrong
+        if not 0 < len(raised) < len(_SAVED):
+            raise
+        name, wrong = next(iter(raised.items()))
+        shape, dtype = _SAVED[name]
+        raise Wrong(f"{where}, for {name!r}, {dtype} of shape {shape}: {wrong}") from wrong
+
+
 def _spec(shape, mesh, P):
     for axis, size in enumerate(shape):
         if size % mesh.size == 0:
@@ -188,6 +213,9 @@ def _template_slip(asked, shape, mesh, P):
     try:
         part = asked.sharding.shard_shape(shape)
     except ValueError:
+        named = {axis: names for axis, names in enumerate(getattr(asked.sharding, "spec", ())) if names}
+        if len(named) > 1:
+            return f"It is cut along the axes {list(named)}, each in parts of its own; one axis is asked, over all devices."
         return f"{mesh.size} devices do not divide that axis."
     parts = [size // piece for size, piece in zip(shape, part, strict=True)]
     cut = [axis for axis, count in enumerate(parts) if count > 1]
@@ -195,7 +223,8 @@ def _template_slip(asked, shape, mesh, P):
     if not divisible:
         return f"No axis of it is a multiple of {mesh.size}: it is to be whole on each device."
     if not cut:
-        return f"It is whole on each device, and its axis {divisible[0]} is a multiple of {mesh.size}."
+        once = f": {mesh.size} itself is one, too" if shape[divisible[0]] == mesh.size else ""
+        return f"It is whole on each device, and its axis {divisible[0]} is a multiple of {mesh.size}{once}."
     if len(cut) > 1:
         return f"It is cut along the axes {cut}; one is asked, the first that all {mesh.size} devices divide."
     if math.prod(parts) != mesh.size:
@@ -274,18 +303,24 @@ def _never_killed(steps=40):
 
 def _judge_train_on(answer):
     # last, every, and after how many steps of each life it is killed; the last life is not.
-    for last, every, lives in ((10, 3, (4, 2, None)), (9, 4, (2, 6, 1, None)), (8, 2, (None, None))):
+    for last, every, lives in (
+        (10, 3, (4, 2, None)),
+        (9, 4, (2, 6, 1, None)),
+        (8, 2, (None, None)),
+        (14, 3, (13, None)),  # 9 and 12: as text the 9 is the last
+    ):
         world, store, done = _World(), {}, 0
         for life, kill in enumerate(lives):
             world.calls, world.kill_at = [], kill
-            begin = max((at for at in range(every, done + 1, every)), default=0)
+            saved = list(range(every, done + 1, every))
+            begin = max(saved, default=0)
             try:
                 answer(last, every, store, world.fresh, world.step, world.batch)
                 killed = False
             except _Killed:
                 killed = True
             told = f"With last={last}, every={every}, in life {life + 1}"
-            _check_calls(world.calls, begin, told)
+            _check_calls(world.calls, saved, told)
             if kill is None and begin + len(world.calls) != last:
                 raise Wrong(
                     f"{told}, which begins with {begin} steps done, you take {len(world.calls)} steps; {last} are to be "
@@ -298,14 +333,14 @@ def _judge_train_on(answer):
             if sorted(store, key=str) != sorted(want, key=str):
                 raise Wrong(
                     f"{told}, after {done} steps, the store has the keys {list(store)}; expected {want}."
-                    f"{_keys_slip(list(store), want)}"
+                    f"{_keys_slip(list(store), want, done)}"
                 )
             kept = list(store.items())[::-1]  # as a folder, which lists its files in any order
             store.clear()
             store.update(kept)
 
 
-def _keys_slip(keys, want):
+def _keys_slip(keys, want, done):
     if set(keys) < set(want) and want[-1] in keys:
         return " The older ones are to stay."
     if set(keys) == set(want[:-1]) and len(want) > 1:
@@ -314,13 +349,18 @@ def _keys_slip(keys, want):
         return " With 0 steps done there is nothing to save."
     if keys and [key + 1 if isinstance(key, int) else key for key in sorted(keys, key=str)] == sorted(want, key=str):
         return " The key is the number of steps done, with the one before the save."
+    if set(keys) == {*want, done + 1}:
+        return (
+            f" With {done} steps done, {done + 1} is there already: is it saved too early, or the count one too high "
+            "after a checkpoint was taken up?"
+        )
     if all(isinstance(key, str) for key in keys) and sorted(keys) == sorted(map(str, want)):
         return " These are texts; the number itself is the key."
     return ""
 
 
-def _check_calls(calls, begin, told):
-    truth = _never_killed()
+def _check_calls(calls, saved, told):
+    truth, begin = _never_killed(), max(saved, default=0)
     for i, (state, examples) in enumerate(calls):
         right_state, right_examples = truth[begin + i]
         where = f"{told}, at step {begin + i} ({begin} were saved)" if begin else f"{told}, at step {i}"
@@ -344,8 +384,10 @@ def _check_calls(calls, begin, told):
         if same["weights"] and not same["momenta"]:
             raise Wrong(f"{where}, the weights are right and the momenta are not: are they saved, too?")
         if at is not None and at == seen and at < begin:
+            text = f": as text, '{at}' comes after '{begin}'" if at == max(saved, key=str) else ""
             raise Wrong(
-                f"{where}, you go on with the state of {at} steps: that is the checkpoint of {at} steps, and there is a newer one."
+                f"{where}, you go on with the state of {at} steps: that is the checkpoint of {at} steps, and there is "
+                f"a newer one{text}."
             )
         if at is not None:
             raise Wrong(
@@ -401,6 +443,9 @@ _LISTINGS = [  # files, newest whole step
 ]
 
 
+_NO_RETURN = " Does the function end with `return`, on every way through it?"
+
+
 def _parts(files):
     found = {}
     for name in files:
@@ -412,17 +457,27 @@ def _parts(files):
 
 def _judge_newest_whole(answer):
     for files, want in _LISTINGS:
-        got = answer(list(files))
-        told = f"Of {shown(files) if len(files) > 6 else files} you return"
+        listed = shown(files) if len(files) > 6 else files
+        try:
+            got = answer(list(files))
+        except Wrong as wrong:
+            if files is _LISTINGS[0][0]:
+                raise
+            asked = f"{want} is expected" if want is not None else "no step is whole there, so None is expected"
+            raise Wrong(f"Of {listed}: {wrong}. Here {asked}.") from wrong
+        told = f"Of {listed} you return"
         if want is None and got is None:
             continue
         if want is None:
             raise Wrong(f"{told} {shown(got)}; no step is whole there, so None is expected.")
-        if got is None and files is not _LISTINGS[0][0]:
+        if got is None:
             of = max(of for (at, of), had in _parts(files).items() if at == want and len(had) == of)
             parts = "its one part" if of == 1 else f"all of its parts, 0 to {of - 1} of {of}"
-            falsy = "" if want else " Mind that 0 counts as False."
-            raise Wrong(f"{told} None; step {want} has {parts}.{falsy}")
+            why = "" if want else " Mind that 0 counts as False."
+            if files is _LISTINGS[0][0]:
+                some = any(answer(list(others)) is not None for others, step in _LISTINGS[1:] if step is not None)
+                why = " The newest step is not whole: then look at older ones." if some else _NO_RETURN
+            raise Wrong(f"{told} None; step {want} has {parts}.{why}")
         step = number(got, f"the number of a step, {want}", said=told, whole=True)
         if step == want:
             continue
@@ -474,6 +529,8 @@ def newest_whole(files):
 
 
 def _state():
+    import jax.numpy as jnp
+
     rng = np.random.default_rng(4)
     return {
         "first": rng.normal(size=(8, 16)).astype(np.float32),
@@ -483,6 +540,9 @@ def _state():
         "zeros": np.zeros(6, np.float32),
         "odd": np.array([np.nan, np.inf, -1.5], np.float32),
         "step": np.int32(12),
+        "tiny": np.array([1, 2, 3, 5], np.uint8).view(jnp.float8_e4m3fn),
+        "a": np.array([*b"bc"], np.uint8),
+        "de": np.array([*b"f"], np.uint8),
     }
 
 
@@ -495,15 +555,17 @@ def _flip(a, at, bit=0):
 
 def _changed():
     """(what was changed, the state with the change)."""
+    import jax.numpy as jnp
+
     s = _state()
     swapped = s["first"].copy()
     swapped[2], swapped[5] = s["first"][5], s["first"][2]
     return [
         ("the highest bit of one number's exponent", s | {"first": _flip(s["first"], 4 * 37 + 3, 6)}),
+        ("two rows, which have changed places", s | {"first": swapped}),
         ("the sign of a zero (its bits differ)", s | {"zeros": _flip(s["zeros"], 11, 7)}),
         ("the lowest bit of one float32", s | {"first": _flip(s["first"], 4 * 40)}),
         ("the lowest bit of one float64, in the middle of a large array", s | {"table": _flip(s["table"], 8 * 2001)}),
-        ("two rows, which have changed places", s | {"first": swapped}),
         ("two arrays of the same shape, which have changed names", s | {"first": s["second"], "second": s["first"]}),
         ("the shape, with the same bytes", s | {"first": s["first"].reshape(16, 8)}),
         ("the dtype, with the same bytes", s | {"first": s["first"].view(np.int32)}),
@@ -512,6 +574,16 @@ def _changed():
         ("a name", {("other" if name == "first" else name): a for name, a in s.items()}),
         ("a name, in the same place of the order", {("steps" if name == "step" else name): a for name, a in s.items()}),
         ("one array, which is not there any more", {name: a for name, a in s.items() if name != "second"}),
+        ("the lowest bit of a NaN, which stays one", s | {"odd": _flip(s["odd"], 0)}),
+        (
+            "a dtype, float8_e4m3fn and then int4, with the same bytes; their `dtype.str` and `dtype.kind` are alike",
+            s | {"tiny": s["tiny"].view(jnp.int4)},
+        ),
+        (
+            "two names and their bytes, a with bc and de with f, then ab with cd and e with f: joined, they are alike",
+            {name: a for name, a in s.items() if name not in ("a", "de")}
+            | {"ab": np.array([*b"cd"], np.uint8), "e": np.array([*b"f"], np.uint8)},
+        ),
     ]
 
 
@@ -555,6 +627,36 @@ def _judge_fingerprint(answer):
     for what, other in _changed():
         if _print_of(answer, other, "a state") == want:
             raise Wrong(f"Two states differ, and your fingerprints are the same. What differs is {what}.")
+    kinds = len({_print_of(answer, {"step": np.int32(step)}, "a state") for step in range(300)})
+    if kinds < 300:
+        raise Wrong(
+            f"Of 300 states, which differ in the step alone, you make {kinds} fingerprints: too few bits are kept."
+        )
+    if _elsewhere(answer, small) not in (None, repr(answer(small))):
+        raise Wrong(
+            "In another process the same state has another fingerprint, and there it is to be compared, after a crash. "
+            "(Python's own `hash` of a text or of bytes begins with another number in each process.)"
+        )
+
+
+def _elsewhere(answer, state):
+    """The fingerprint that another process makes, as text; None where the function cannot be sent there."""
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    own = {"PYTHONHASHSEED": seed, "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with suppress(ValueError, KeyError, OSError, subprocess.SubprocessError):
+        above, call = as_text(answer, [state]).rsplit("\n\n", 1)
+        program = f"{above}\n\nprint(repr({call.strip()}))\n"
+        run = subprocess.run(
+            [sys.executable, "-"],
+            input=program,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            env=os.environ | own,
+        )
+        return run.stdout.splitlines()[-1]
+    return None
 
 
 @exercise(
@@ -599,6 +701,19 @@ def _judge_minutes_between_saves(answer):
             said=f"{told}, you return",
             positive=True,
         )
+        save, between = parameters * each / rate, hours * 3600 / chips
+        best, small = (2 * save * between) ** 0.5, save / (2 * between)
+        daly = best * (1 + small**0.5 / 3 + small / 9) - save
+        words = explained(
+            said,
+            [
+                ((best + save) / 60, "that is T and the time of a save; T is the work between two saves"),
+                ((best - save) / 60, "nothing is taken off: T is the work between two saves"),
+                (daly / 60, "that is Daly's formula; Young's is asked"),
+            ],
+        )
+        if words:
+            raise Wrong(f"{told}, you say {said:.6g} minutes: {words}.")
         by_factors(
             said,
             f"{told}, ",
@@ -621,6 +736,8 @@ def _judge_minutes_between_saves(answer):
                         "the rate is that of all chips together: do not divide the bytes by them",
                     ),
                     (parameters * each * chips, "each parameter is saved once, not once a chip"),
+                    (parameters * each * 8, "the rate is in bytes, not bits: there is a factor of 8 too many"),
+                    (parameters * each // rate * rate, "`//` drops the fraction of a second"),
                 ],
                 "chips": [
                     (1, "that is the time between failures of one chip; of so many, one fails more often"),
@@ -638,10 +755,17 @@ def _judge_minutes_between_saves(answer):
                 "unit": [
                     (60, "these are seconds"),
                     (1 / 60, "these are hours"),
+                    (
+                        math.sqrt(60),
+                        "the 60 that makes minutes of seconds stands under the root, or the time between failures is in "
+                        "minutes and that of a save in seconds",
+                    ),
                 ],
                 "hours": [
                     (hours / 3600, "an hour has 3,600 seconds: the two times need one unit"),
                     (hours / 60, "an hour has 3,600 seconds, not 60"),
+                    (hours / 3600**2, "hours times 3,600 are seconds, not hours divided by it"),
+                    (hours // chips * chips, "`//` drops the fraction of an hour"),
                 ],
                 "root": [(1, "the root is missing")],
             },
