@@ -83,21 +83,49 @@ def in_line(key):
     return jax.random.fold_in(key, lax.axis_index("pipe") * lax.psum(1, "model") + lax.axis_index("model"))
 
 
+def by_device_count(key):
+    return jax.random.fold_in(key, lax.axis_index("pipe") * jax.device_count() + lax.axis_index("model"))
+
+
 def both_at_once(key):
     return jax.random.fold_in(key, lax.axis_index(("pipe", "model")))
 
 
 def from_a_list(key):
-    keys = jax.random.split(key, (8, 8))
+    keys = jax.random.split(key, (lax.psum(1, "pipe"), lax.psum(1, "model")))
     return keys[lax.axis_index("pipe"), lax.axis_index("model")]
+
+
+def from_a_short_list(key):
+    return jax.random.split(key, 64)[8 * lax.axis_index("pipe") + lax.axis_index("model")]
+
+
+def times_a_number(*, pipe=1, model=1):
+    return lambda key: jax.random.fold_in(key, pipe * lax.axis_index("pipe") + model * lax.axis_index("model"))
+
+
+def multiplied(key):
+    return jax.random.fold_in(key, lax.axis_index("pipe") * lax.axis_index("model"))
+
+
+def sizes(key):
+    return jax.random.fold_in(jax.random.fold_in(key, lax.psum(1, "pipe")), lax.psum(1, "model"))
 
 
 def far_apart(key):
     return jax.random.fold_in(key, 1000 * lax.axis_index("model") + lax.axis_index("pipe") + 17)
 
 
-def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p * m, rows_each=4, sizes=range(1, 65)):
-    """pick_mesh without one rule, or with another order or memory."""
+def pick(
+    rule=None,
+    order=lambda d, p, m: (d, m),
+    need=16,
+    share=lambda p, m: p * m,
+    rows_each=4,
+    sizes=range(1, 65),
+    extra=lambda d, p, m, *case: True,
+):
+    """pick_mesh without one rule, or with one more, or with another order or memory."""
 
     def answer(chips, node, memory, layers, heads, parameters, rows):
         found = []
@@ -114,7 +142,8 @@ def pick(rule=None, order=lambda d, p, m: (d, m), need=16, share=lambda p, m: p 
                     "bubble": p == 1 or rows / d >= rows_each * p,
                     "memory": need * parameters <= memory * share(p, m),
                 }
-                if all(fits[name] for name in fits if name != rule):
+                more = extra(d, p, m, chips, node, memory, layers, heads, parameters, rows)
+                if more and all(fits[name] for name in fits if name != rule):
                     found.append((d, p, m))
         return max(found, key=lambda mesh: order(*mesh), default=None)
 
@@ -145,6 +174,22 @@ def places_changed(*case):
 
 def always_smallest(chips, node, memory, layers, heads, parameters, rows):
     return (chips, 1, 1)
+
+
+def bubble_divides(d, p, m, *case):
+    return p == 1 or case[-1] // d % (4 * p) == 0
+
+
+def as_if_fsdp(d, p, m, chips, node, memory, layers, heads, parameters, rows):
+    return 16 * parameters <= memory * chips
+
+
+def fits_or_raises(*case):
+    return max([mesh for mesh in [pick()(*case)] if mesh])
+
+
+def twos(at):
+    return lambda *mesh_and_case: mesh_and_case[at] in (1, 2, 4, 8, 16, 32, 64)
 
 
 def too_few(chips, node, memory, layers, heads, parameters, rows):
@@ -208,6 +253,41 @@ def endless_first(parameters, per_character, rows, group, corner, each=2):
     return length()(parameters, per_character, rows, group, corner, each)
 
 
+def compared(rows_enough=lambda r, b, corner: 2 * r >= b, endless=lambda g, b, corner: 2 * g >= b):
+    """longest, by formula, where other comparisons decide on 0 and on inf."""
+
+    def answer(parameters, per_character, rows, group, corner, each=2):
+        b = corner * each
+        if not rows_enough(rows, b, corner):
+            return 0
+        if endless(group, b, corner):
+            return math.inf
+        return (2 * rows - b) * parameters / ((b - 2 * group) * rows * per_character)
+
+    return answer
+
+
+def changed_places(parameters, per_character, rows, group, corner, each=2):
+    return length()(parameters, per_character, group, rows, corner, each)
+
+
+def reads_again(parameters, per_character, rows, group, corner, each=2):
+    return length()(parameters, per_character * group, rows, 1, corner, each)
+
+
+def without_weights(parameters, per_character, rows, group, corner, each=2):
+    short = (corner * each - 2 * group) * per_character
+    return math.inf if short <= 0 else 2 * parameters / short
+
+
+def reads_a_part(parameters, per_character, rows, group, corner, each=2):
+    return length()(parameters, per_character / group, rows, group * group, corner, each)
+
+
+def by_each(parameters, per_character, rows, group, corner, each=2):
+    return length()(parameters, per_character, rows, group, corner, 1 / each)
+
+
 def forgets_cache_work(parameters, per_character, rows, group, corner, each=2):
     spare = (2 * rows - corner * each) * parameters
     if spare < 0:
@@ -265,6 +345,10 @@ WRONG = {
         (cache(heads=max), "the key heads of all devices along `model`"),
         (cache(heads=min), "what is left of them on one device?"),
         (cache(pair=16), "bits, and bytes are asked"),
+        (cache(pair=1 / 4), "`each` says bytes, not bits"),
+        (cache(heads=lambda k, m: k // m + 1), "You keep key_heads // model + 1 heads"),
+        (cache(heads=lambda k, m: m // k if k < m else k // m), "you keep model // key_heads on a device"),
+        (lambda *a, **k: ex15.cache_bytes.function(*a[:4], a[4] + 1, *a[5:], **k), "You count length + 1 positions"),
         (cache(heads=max, rows=lambda r, d: r), "That is what all devices hold together"),
         (axes_swapped, "You cut the rows over `model`"),
         (cache(rows=lambda r, d: 1), "That is one row"),
@@ -278,6 +362,13 @@ WRONG = {
         (fold("pipe"), "parts of one layer get the same key"),
         (added, "the two numbers that you fold in"),
         (twice_pipe, "the two numbers that you fold in"),
+        (times_a_number(pipe=8), "is a fixed number in your function too small"),
+        (times_a_number(pipe=100), "is a fixed number in your function too small"),
+        (times_a_number(model=4), "is a fixed number in your function too small"),
+        (from_a_short_list, "is a fixed number in your function too small"),
+        (multiplied, "is it in their keys?"),
+        (sizes, "all devices get the same key"),
+        (fold("stage", "model"), "The mesh has no axis `stage`"),
         (numbered, "nothing of the key that you are given is in them"),
         (bits, "expected one key, as jax.random.key makes it"),
         (split_eight, "expected one key on each device"),
@@ -290,14 +381,17 @@ WRONG = {
         (pick("rows"), "does not divide the 24 rows"),
         (pick("bubble"), "too large a bubble"),
         (pick("memory"), "GB, and has"),
-        (pick(need=12), "GB, and has"),
+        (pick(need=12), "You count 12 bytes a parameter"),
+        (pick(need=2), "You count 2 bytes a parameter"),
+        (pick("memory", extra=as_if_fsdp), "In your memory `data` cuts the parameters, too"),
         (pick(need=18), "larger `data`"),
         (pick(share=lambda p, m: p * m * 2), "GB, and has"),
         (pick(share=lambda p, m: m), "only `model` cuts the parameters"),
         (pick(share=lambda p, m: p), "only `pipe` cuts the parameters"),
         (pick(share=lambda p, m: 1), "they are cut over `pipe` and `model`"),
         (pick(need=16.0001), "full to the last byte"),
-        (pick(rows_each=8), "exactly as many are enough"),
+        (pick(rows_each=8), "You ask for 8 x `pipe` rows"),
+        (pick(extra=bubble_divides), "You ask that 4 x `pipe` divides"),
         (pick(rows_each=4.0001), "exactly as many are enough"),
         (bubble_always, "without a pipeline there is no bubble"),
         (places_changed, "have changed places"),
@@ -305,10 +399,13 @@ WRONG = {
         (pick(order=lambda d, p, m: (m, d)), "`data` comes first"),
         (pick(order=lambda d, p, m: (-d, m)), "the largest is asked"),
         (pick(sizes=(1, 2, 4, 8, 16, 32, 64)), "powers of two only"),
+        *((pick(extra=twos(at)), "powers of two only") for at in range(3)),
+        (pick(extra=lambda d, p, m, *case: m in (1, case[1])), "You try 1 and `node` for `model`"),
+        (fits_or_raises, "no mesh fits."),
         (always_smallest, "It does not fit"),
         (too_few, "and all"),
         (never, "there is a mesh that fits"),
-        (lambda *case: pick()(*case) or (case[0], 1, 1), "It does not fit"),
+        (lambda *case: pick()(*case) or (case[0], 1, 1), "Nor does any other mesh fit."),
         (lambda *case: 8, "three whole numbers"),
     ],
     ex15.longest: [
@@ -323,6 +420,21 @@ WRONG = {
         (length(gain_work=1.0), "You do `group` FLOPs"),
         (length(weights_work=1.0), "You do one FLOP with each weight"),
         (lambda *a, **k: math.floor(v) if (v := length()(*a, **k)) < math.inf else v, "You round"),
+        (lambda *a, **k: math.ceil(v) if (v := length()(*a, **k)) < math.inf else v, "You round"),
+        (compared(lambda r, b, corner: r >= corner), "You compare `rows` with `corner`"),
+        (compared(endless=lambda g, b, corner: g >= corner), "You compare `group` with `corner`"),
+        (
+            compared(lambda r, b, corner: r >= corner, lambda g, b, corner: g >= corner),
+            "You compare `rows` and `group` with `corner`",
+        ),
+        (compared(lambda r, b, corner: 2 * r > b), "exactly `corner` FLOPs a byte here, which is enough"),
+        (compared(endless=lambda g, b, corner: 2 * g > b), "Here 2 x group = corner x each"),
+        (changed_places, "have changed places"),
+        (reads_again, "You read the cache `group` times"),
+        (reads_a_part, "You divide the bytes by `group`"),
+        (by_each, "You divide by `each`"),
+        (lambda *a, **k: a[3] * length()(*a, **k), "It is `group` times the right one"),
+        (without_weights, "You leave the weights out of the bytes"),
         (lambda *a, **k: 0, "even without a cache"),
         (endless_first, "no length will do"),
         (forgets_cache_work, "You leave out the FLOPs that are done with the cache"),
@@ -334,7 +446,15 @@ WRONG = {
 # exercise: [right answers in unusual forms]
 RIGHT = {
     ex15.cache_bytes: [by_shape, by_lists, fraction, as_array],
-    ex15.own_key: [fold("pipe", "model"), fold("model", "pipe"), in_line, both_at_once, from_a_list, far_apart],
+    ex15.own_key: [
+        fold("pipe", "model"),
+        fold("model", "pipe"),
+        in_line,
+        both_at_once,
+        from_a_list,
+        far_apart,
+        by_device_count,
+    ],
     ex15.pick_mesh: [pick(), as_numpy, as_floats, descending, as_dict],
     ex15.longest: [length(), by_halving, exact, with_numpy, with_jax],
 }

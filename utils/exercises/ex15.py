@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
+import re
 from itertools import product
 
 import jax
@@ -118,7 +120,16 @@ def _cache_slips(layers, key_heads, size, rows, length, data, model, each):
         ),
         (right / heads, "You count one key head on each device; it may keep several."),
         (right / heads * model, "You count `model` heads; a device keeps key_heads / model of them, at least one."),
+        (
+            right / heads * (key_heads // model + 1),
+            "You keep key_heads // model + 1 heads on a device; it is key_heads / model, and at least one.",
+        ),
+        (
+            right / heads * (model // key_heads if key_heads < model else heads),
+            "Where there are fewer key heads than `model`, you keep model // key_heads on a device; each keeps one.",
+        ),
         (right / length, "That is one position; the cache has `length` of them."),
+        (right / length * (length + 1), "You count length + 1 positions; the cache has `length` of them."),
         (right / size, "That is without the `size` numbers of each head."),
         (right / mine, "That is one row; a device holds rows / data of them."),
         (
@@ -136,6 +147,7 @@ def _cache_slips(layers, key_heads, size, rows, length, data, model, each):
         (right * model, "You count the key heads of all devices along `model`; one device is asked."),
         (right * data * model, "That is what all devices hold together; one device is asked."),
         (right * 8, "That is eight times as many: bits, and bytes are asked."),
+        (right / 8, "That is an eighth: `each` says bytes, not bits."),
         (
             2 * layers * size * length * each * max(key_heads / data, 1) * rows / model,
             "You cut the rows over `model` and the key heads over `data`.",
@@ -167,7 +179,7 @@ def _judge_cache(answer):
         names = "layers", "key_heads", "size", "rows", "length", "data", "model", "each"
         case = ", ".join(f"{name}={value}" for name, value in zip(names, CACHES[wrong[0]], strict=True))
         words = _by_case(said, slips) or "How many rows, heads, layers and bytes has one device, of keys and of values?"
-        raise Wrong(f"With {case} you return {said[wrong[0]]:,g}. {words}")
+        raise Wrong(f"With {case} you return {said[wrong[0]]:,.10g}. {words}")
 
 
 def _by_case(said, slips):
@@ -197,11 +209,12 @@ def _judge_own_key(answer):
         mesh, places = _places(sizes)
 
         def program(key):
-            got = answer(key)
+            got = _with_known_axes(answer, key)
             if got is None:
                 raise Wrong("Your function returns None. Does it end with `return`?")
             if not hasattr(got, "dtype") or not jax.dtypes.issubdtype(got.dtype, jax.dtypes.prng_key):
-                raise Wrong(f"Your function returns {shown(got)}; expected one key, as jax.random.key makes it.")
+                it = f"{got.dtype} of shape {got.shape}" if isinstance(got, jax.Array) else shown(got)
+                raise Wrong(f"Your function returns {it}; expected one key, as jax.random.key makes it.")
             if got.shape:
                 raise Wrong(f"Your function returns keys of shape {got.shape}; expected one key on each device.")
             return jax.random.key_data(got).reshape(1, 1, 1, -1)
@@ -218,6 +231,46 @@ def _judge_own_key(answer):
                 "The places get keys of their own, but the same ones from jax.random.key(7) and jax.random.key(8): nothing of "
                 "the key that you are given is in them."
             )
+    _refuse_small_numbers(answer)
+
+
+def _with_known_axes(answer, key):
+    try:
+        return answer(key)
+    except Wrong as wrong:
+        unknown = re.search(r"unbound axis name: (\w+)", str(wrong.__cause__))
+        if unknown and isinstance(wrong.__cause__, NameError):
+            said = f"The mesh has no axis `{unknown[1]}`; its axes are `data`, `pipe` and `model`."
+            raise Wrong(said) from wrong.__cause__
+        raise
+
+
+LARGE = {"data": 1, "pipe": 5, "model": 128}  # more places than there are devices
+
+
+def _refuse_small_numbers(answer):
+    """Refuse keys that meet on a large mesh only; its places are lanes of `vmap`, where not all that is right runs."""
+    names = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_names", ())
+    if {"device_count", "devices"} & set(names):  # a number that grows with the mesh, and not with the lanes
+        return
+    mapped = answer
+    for axis, size in reversed(LARGE.items()):
+        mapped = jax.vmap(mapped, in_axes=None, axis_name=axis, axis_size=size)
+    try:
+        drawn = np.asarray(jax.random.key_data(jax.jit(mapped)(jax.random.key(7)))).reshape(
+            math.prod(LARGE.values()), -1
+        )
+    except Exception:
+        return
+    first = {}
+    for place, key in zip(product(*map(range, LARGE.values())), map(tuple, drawn.tolist()), strict=True):
+        if key in first:
+            raise Wrong(
+                f"On a mesh of {' x '.join(map(str, LARGE.values()))} (data, pipe, model) the devices at {first[key]} and "
+                f"{place} hold different pieces, and get the same key. On eight devices none do: is a fixed number in your "
+                "function too small for more?"
+            )
+        first[key] = place
 
 
 def _refuse_keys(drawn, sizes):
@@ -234,9 +287,9 @@ def _refuse_keys(drawn, sizes):
     for (one, a), (two, b) in product(drawn.items(), repeat=2):
         if one[1:] != two[1:] and a == b:
             where = (
-                "stages get the same key: their layers begin equal. What tells them apart?"
+                "stages get the same key: their layers begin equal. What tells them apart, and is it in their keys?"
                 if one[2] == two[2]
-                else "parts of one layer get the same key: what tells them apart?"
+                else "parts of one layer get the same key: what tells them apart, and is it in their keys?"
                 if one[1] == two[1]
                 else "places get the same key: the two numbers that you fold in, or make one number of, meet."
             )
@@ -311,6 +364,8 @@ MACHINES = (
     (8, 4, 16e9, 10, 8, 1.05e9, 24),
     (8, 8, 16e9, 9, 8, 8e9, 40),
     (5, 4, 16e9, 10, 8, 4.5e9, 20),
+    (12, 12, 16e9, 7, 24, 2.5e9, 20),
+    (4, 2, 16e9, 10, 8, 3.5e9, 10),
 )
 
 
@@ -329,6 +384,13 @@ def _variants():
 
     def fit(mesh, *case):
         return not _broken(mesh, *case)
+
+    def held(bytes_, words, cut=lambda mesh: mesh[1] * mesh[2]):
+        return but("memory", lambda mesh, *case: bytes_ * case[5] <= case[2] * cut(mesh)), words
+
+    def twos(*axes):
+        fits = best(lambda mesh, *case: fit(mesh, *case) and not any(mesh[at] & (mesh[at] - 1) for at in axes))
+        return fits, "You try powers of two only; other sizes divide as well."
 
     def swapped(case):
         data, pipe, model = _best(case) or (None, None, None)
@@ -354,6 +416,8 @@ def _variants():
             but("memory", lambda mesh, chips, node, memory, layers, heads, n, rows: 16 * n <= memory * mesh[1]),
             "In your memory only `pipe` cuts the parameters; `model` does as well.",
         ),
+        held(16, "In your memory `data` cuts the parameters, too; each data-parallel copy has all of them.", math.prod),
+        *(held(few, f"You count {few} bytes a parameter; a chip holds 16.") for few in (2, 4, 12)),
         (
             but("bubble", lambda mesh, *case: case[-1] >= 4 * mesh[1] * mesh[0]),
             "You ask for 4 x `pipe` rows where `pipe` is 1, too: without a pipeline there is no bubble.",
@@ -362,27 +426,53 @@ def _variants():
             but("bubble", lambda mesh, *case: mesh[1] == 1 or case[-1] > 4 * mesh[1] * mesh[0]),
             "You ask for more than 4 x `pipe` rows in a copy; exactly as many are enough.",
         ),
+        (
+            but("bubble", lambda mesh, *case: mesh[1] == 1 or case[-1] // mesh[0] % (4 * mesh[1]) == 0),
+            "You ask that 4 x `pipe` divides the rows of a copy; it has at least as many, that is all.",
+        ),
+        (
+            but("bubble", lambda mesh, *case: mesh[1] == 1 or case[-1] >= 8 * mesh[1] * mesh[0]),
+            "You ask for 8 x `pipe` rows in a copy; 4 x `pipe` are enough.",
+        ),
         (best(fit, lambda mesh: (mesh[2], mesh[0])), "You take the largest `model` first; `data` comes first."),
         (best(fit, lambda mesh: (-mesh[0], mesh[2])), "You take the smallest `data`; the largest is asked."),
+        *(twos(*axes) for axes in ((0,), (1,), (2,), (1, 2), (0, 1, 2))),
         (
-            best(lambda mesh, *case: fit(mesh, *case) and not any(size & (size - 1) for size in mesh[1:])),
-            "You try powers of two only; other sizes divide as well.",
+            best(lambda mesh, *case: fit(mesh, *case) and mesh[2] in (1, case[1])),
+            "You try 1 and `node` for `model`; whatever divides both `node` and the heads will do.",
         ),
     ]
 
 
 def _judge_pick_mesh(answer):
     """The first case that is wrong; the words of a variant, where one gives the same in all cases."""
-    said = [answer(*case) for case in MACHINES]
+    said = [_mesh_of(answer, case) for case in MACHINES]
     try:
         _judge_meshes(said)
     except Wrong as wrong:
         plain = [None if mesh is None else _plain(mesh) for mesh in said]
-        words = [words for solve, words in _variants() if [solve(case) for case in MACHINES] == plain]
+        words = list({words: None for solve, words in _variants() if [solve(case) for case in MACHINES] == plain})
         if len(words) == 1:
             where = str(wrong).partition(". It ")[0].partition(", but there is")[0]
             raise Wrong(f"{where}. {words[0]}") from None
         raise
+
+
+def _mesh_of(answer, case):
+    try:
+        return answer(*case)
+    except Wrong as wrong:
+        if wrong.__cause__ and _best(case) is None:
+            raise Wrong(f"{wrong}. {_spelled(case)} no mesh fits.") from wrong.__cause__
+        raise
+
+
+def _spelled(case):
+    chips, node, memory, layers, heads, parameters, rows = case
+    return (
+        f"With {chips} chips, {node} in a machine, {memory / GB:g} GB each, {layers} layers, {heads} heads, "
+        f"{parameters / GB:g}e9 parameters and {rows} rows"
+    )
 
 
 def _plain(mesh):
@@ -394,12 +484,7 @@ def _plain(mesh):
 
 def _judge_meshes(said):
     for case, got in zip(MACHINES, said, strict=True):
-        chips, node, memory, layers, heads, parameters, rows = case
-        want = _best(case)
-        of = (
-            f"With {chips} chips, {node} in a machine, {memory / GB:g} GB each, {layers} layers, {heads} heads, "
-            f"{parameters / GB:g}e9 parameters and {rows} rows"
-        )
+        want, of = _best(case), _spelled(case)
         if got is None:
             if want is not None:
                 raise Wrong(f"{of} you return None, but there is a mesh that fits. Which of the rules is too strict?")
@@ -411,11 +496,12 @@ def _judge_meshes(said):
         said = f"{of} you return {mesh}"
         if min(mesh) < 1:
             raise Wrong(f"{said}; each axis has at least one device.")
-        if math.prod(mesh) != chips:
-            raise Wrong(f"{said}: these are {math.prod(mesh)} chips, and all {chips} are used.")
+        if math.prod(mesh) != case[0]:
+            raise Wrong(f"{said}: these are {math.prod(mesh)} chips, and all {case[0]} are used.")
         broken = _broken(mesh, *case)
         if broken:
-            raise Wrong(f"{said}. It does not fit: {next(iter(broken.values()))}.")
+            nor = "" if want else " Nor does any other mesh fit."
+            raise Wrong(f"{said}. It does not fit: {next(iter(broken.values()))}.{nor}")
         if mesh == want:
             continue
         if mesh[0] < want[0]:
@@ -467,13 +553,23 @@ TEXTS = (
     (4e9, 3e5, 100, 24, 24, 2),
     (4e9, 3e5, 20, 30, 24, 2),
     (4e9, 3e5, 24, 30, 24, 2),
+    (8e9, 6e5, 150, 6, 240, 1),
+    (9e9, 2e5, 300, 20, 36, 1),
 )
 
 
 def _judge_longest(answer):
     said, rights = [], [_longest(*case) for case in TEXTS]
     for *case, each in TEXTS:
-        got = answer(*case) if each == 2 else answer(*case, each=each)
+        try:
+            got = answer(*case) if each == 2 else answer(*case, each=each)
+        except Wrong as wrong:
+            if isinstance(wrong.__cause__, ZeroDivisionError) and 2 * case[3] == case[4] * each:
+                of = _text_case((*case, each))
+                raise Wrong(
+                    f"{of}: {wrong}. Here 2 x group = corner x each: no length is too long."
+                ) from wrong.__cause__
+            raise
         endless = (
             isinstance(got, float | np.floating | np.ndarray | jax.Array) and np.ndim(got) == 0 and got == math.inf
         )
@@ -482,14 +578,46 @@ def _judge_longest(answer):
     for case, got, right in zip(TEXTS, said, rights, strict=True):
         if got == right or math.isclose(got, right, rel_tol=1e-6, abs_tol=1e-6):
             continue
-        names = "parameters", "per_character", "rows", "group", "corner", "each"
-        of = ", ".join(f"{name}={value:g}" for name, value in zip(names, case, strict=True))
-        raise Wrong(f"With {of} you return {got:,g}. {words or _why_longest(got, right)}")
+        raise Wrong(f"{_text_case(case)} you return {got:,g}. {words or _why_longest(got, right, *case[2:])}")
+
+
+def _text_case(case):
+    names = "parameters", "per_character", "rows", "group", "corner", "each"
+    return "With " + ", ".join(f"{name}={value:g}" for name, value in zip(names, case, strict=True))
 
 
 def _longest_slips(n, c, rows, group, corner, each):
     right = _longest(n, c, rows, group, corner, each)
+    spare, short = (2 * rows - corner * each) * n, (corner * each - 2 * group) * rows * c
+    met = spare / short if short else math.inf  # with no look at the signs
     return [
+        (
+            0 if rows < corner else right,
+            "You compare `rows` with `corner`; compare 2 FLOPs for each row with a weight's `each` bytes.",
+        ),
+        (
+            0 if spare < 0 else math.inf if group >= corner else met,
+            "You compare `group` with `corner`; compare 2 x `group` FLOPs with the `each` bytes of a number.",
+        ),
+        (
+            0 if rows < corner else math.inf if group >= corner else met,
+            "You compare `rows` and `group` with `corner`; each does 2 FLOPs, and a number has `each` bytes.",
+        ),
+        (_longest(n, c, group, rows, corner, each), "`rows` and `group` have changed places."),
+        (_longest(n, c, rows, group, corner, 1 / each), "You divide by `each`; a number has `each` bytes."),
+        (
+            _longest(n, c * group, rows, 1, corner, each),
+            "You read the cache `group` times; heads that share read it once.",
+        ),
+        (
+            _longest(n, c / group, rows, group * group, corner, each),
+            "You divide the bytes by `group`; per_character counts what is shared once already.",
+        ),
+        (right * group, "It is `group` times the right one: `group` counts in the FLOPs alone, and there once."),
+        (
+            math.inf if short <= 0 else 2 * rows * n / short,
+            "You leave the weights out of the bytes; they are read as well, once for all rows.",
+        ),
         (_longest(n, c, rows, 1, corner, each), "You do 2 FLOPs with each number of cache, and 2 x group are done."),
         (_longest(n, c, rows, group, corner, 1), "You read one byte for each number; it has `each`."),
         (_longest(n, c, rows, group, corner, 2), "You read 2 bytes for each number; `each` may say another size."),
@@ -512,12 +640,17 @@ def _longest_slips(n, c, rows, group, corner, each):
             "You divide by `group`; heads that share do more FLOPs, not fewer.",
         ),
         (math.floor(right) if right < math.inf else right, "You round: a real number is asked."),
+        (math.ceil(right) if right < math.inf else right, "You round: a real number is asked."),
     ]
 
 
-def _why_longest(got, right):
+def _why_longest(got, right, rows, group, corner, each):
+    if right == 0 and 2 * rows == corner * each:
+        return "Without a cache there are exactly `corner` FLOPs a byte here, and with any fewer: the length is 0."
     if right == 0:
-        return "With these few rows there are no more FLOPs a byte than `corner` without any cache: no length will do."
+        return "With these few rows there are fewer FLOPs a byte than `corner` even without a cache: no length will do."
+    if got == 0 and 2 * rows == corner * each:
+        return "Without a cache there are exactly `corner` FLOPs a byte here, which is enough; is it with a cache?"
     if got == 0:
         return "0 says: too few FLOPs a byte even without a cache. All rows do 2 FLOPs with a weight that is read once."
     if math.isinf(right):
