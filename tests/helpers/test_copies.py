@@ -161,6 +161,68 @@ def test_loops_branches_and_indices_are_played():
         np.testing.assert_array_equal(found.results[k][0], want)
 
 
+@jax.custom_vjp
+def _twice(x):
+    return x @ x @ x
+
+
+_twice.defvjp(lambda x: (_twice(x), None), lambda _, g: (g,))
+
+
+@pytest.mark.parametrize(
+    ("computes", "products"),
+    [
+        (lambda x: x @ x, 1),
+        (jax.jit(lambda x: x @ x), 1),
+        (jax.jit(lambda x: jax.jit(lambda y: y @ y)(x) @ x), 2),
+        (jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y @ x, x)), 3),
+        (jax.checkpoint(lambda x: x @ x), 1),
+        (_twice, 2),
+        (jax.nn.relu, 0),
+    ],
+    ids=["plain", "jit", "jit in jit", "loop in jit", "checkpoint", "custom rule", "no product"],
+)
+def test_a_product_costs_the_same_under_a_jit_inside_the_kernel(computes, products):
+    def kernel(x, o):
+        o[...] = computes(x[...])
+
+    matrices = np.arange(32, dtype=np.float32).reshape(16, 2)  # 2 x 2 a device
+    found = play(program(kernel, (2, 2), scratch=(), memory=pltpu.VMEM), matrices)
+    assert found.end == 4 * products
+    for mine, part in zip(found.results, matrices.reshape(8, 2, 2), strict=True):
+        powers = {k: np.linalg.matrix_power(part, k + 1) for k in (0, 1, 2, 3)}
+        np.testing.assert_array_equal(mine[0], powers[products])
+
+
+def test_a_copy_that_arrives_behind_another_is_overtaken():
+    """Two copies to the right, of one number each: on one semaphore the first wait ends when either has arrived."""
+
+    def kernel(x, o, kept, sent, arrived, local, apart):
+        right = ((jax.lax.axis_index("i") + 1) % 8,)
+        for k in (0, 1):
+            one = pl.ds(k, 1)
+            semaphore = arrived.at[k if apart else 0]
+            copy = pltpu.make_async_remote_copy(x.at[one], kept.at[one], sent, semaphore, device_id=right)
+            copy.start()
+            copy.wait_send()
+        for k in (0, 1):
+            one = pl.ds(k, 1)
+            semaphore = arrived.at[k if apart else 0]
+            pltpu.make_async_remote_copy(x.at[one], kept.at[one], sent, semaphore, device_id=right).wait_recv()
+            pltpu.async_copy(kept.at[one], o.at[one], local).wait()
+
+    scratch = (pltpu.VMEM((2,), jnp.float32), DMA, DMA((2,)), DMA)
+    for apart in (True, False):
+        played = program(lambda *refs, apart=apart: kernel(*refs, apart), scratch=scratch)
+        np.testing.assert_array_equal(whole(play(played, X)), np.roll(X, 2))
+        found = play(played, X, behind={(2, 3, 0): 40})
+        want = np.roll(X, 2)
+        want[6] = want[6] if apart else np.nan  # device 3 has kept what lay there before the first copy had arrived
+        np.testing.assert_array_equal(whole(found), want)
+        assert (found.stuck, found.left) == ({}, {})
+        assert found.end == (46 if apart else 45)  # sent at 4, arrived at 44, and local copies of 1 tick
+
+
 def test_places_on_a_mesh_of_two_axes():
     def kernel(x, o, sent, arrived):
         row, column = jax.lax.axis_index("a"), jax.lax.axis_index("b")

@@ -58,20 +58,22 @@ def play(
     *arguments: Any,
     late: dict[int, int] | None = None,
     slow: dict[int, int] | None = None,
+    behind: dict[tuple[int, int, int], int] | None = None,
     **ticks: int,
 ) -> Play:
     """Play a program, one `shard_map` of TPU kernels without a grid, on these arguments.
 
     `late`: by how many ticks a device begins later than tick 0. `slow`: how long a copy inside this device takes.
+    `behind[a, b, n]`: by how many ticks copy n (from 0) from a to b arrives later than it is sent; others overtake it.
     `ticks`: other times than TICKS for all, as in `signal=0`.
-    A copy reads its source and writes its target when it ends, as late as it may.
+    A copy reads its source when it is sent and writes its target when it arrives, both as late as they may.
 
     Raises NotImplementedError for a kernel with a grid, or with an operation on references that is not known here.
     """
     import jax
 
     [mapped] = [eqn for eqn in _inside(jax.make_jaxpr(program)(*arguments).jaxpr) if eqn.primitive.name == "shard_map"]
-    return _Player(mapped, arguments, late or {}, slow or {}, TICKS | ticks).run()
+    return _Player(mapped, arguments, late or {}, slow or {}, behind or {}, TICKS | ticks).run()
 
 
 def _inside(jaxpr: Any) -> list[Any]:
@@ -85,11 +87,17 @@ def _inside_of(eqn: Any) -> list[Any]:
 
 class _Player:
     def __init__(
-        self, mapped: Any, arguments: Any, late: dict[int, int], slow: dict[int, int], ticks: dict[str, int]
+        self,
+        mapped: Any,
+        arguments: Any,
+        late: dict[int, int],
+        slow: dict[int, int],
+        behind: dict[tuple[int, int, int], int],
+        ticks: dict[str, int],
     ) -> None:
         from jax.sharding import NamedSharding
 
-        self.ticks, self.late, self.slow, self.play = ticks, late, slow, Play()
+        self.ticks, self.late, self.slow, self.behind, self.play = ticks, late, slow, behind, Play()
         self.queue: list[tuple[int, int, Callable[[], None]]] = []
         self.order, self.now = itertools.count(), 0
         self.counts: dict[Any, int] = defaultdict(int)  # (device, semaphore)
@@ -169,9 +177,10 @@ class _Player:
 
     def begin(self, device: int, copy: Copy) -> None:
         target = self.number(copy.device, device)
-        remote = copy.sent is not None
+        remote, behind = copy.sent is not None, 0
         end = self.now + (self.ticks["remote_copy"] if remote else self.slow.get(device, self.ticks["local_copy"]))
         if remote:
+            behind = self.behind.get((device, target, self.play.copies[device, target]), 0)
             self.play.sent[device, target] += copy.source.size
             self.play.copies[device, target] += 1
             self.play.events.append(Event("send", device, self.now, end, target))
@@ -179,14 +188,20 @@ class _Player:
             if self.now < self.late.get(target, 0):
                 self.play.early.add((device, target))
         self.names[target, copy.arrived.key] = "a copy to arrive" if remote else "its own copy"
-        self.at(end, self.finish, device, target, copy)
+        self.at(end, self.finish, device, target, copy, behind)
 
-    def finish(self, device: int, target: int, copy: Copy) -> None:
-        there = self.here[device].ref(copy.target.ref.number, copy.target.ref.aval, target)
-        Place(there, copy.target.index).write(copy.source.read())
-        self.give(target, copy.arrived.key, copy.target.size, device)
+    def finish(self, device: int, target: int, copy: Copy, behind: int) -> None:
+        if behind:
+            self.at(self.now + behind, self.arrive, device, target, copy, copy.source.read())
+        else:
+            self.arrive(device, target, copy, copy.source.read())
         if copy.sent is not None:
             self.give(device, copy.sent.key, copy.source.size, device)
+
+    def arrive(self, device: int, target: int, copy: Copy, value: np.ndarray) -> None:
+        there = self.here[device].ref(copy.target.ref.number, copy.target.ref.aval, target)
+        Place(there, copy.target.index).write(value)
+        self.give(target, copy.arrived.key, copy.target.size, device)
 
     def give(self, device: int, key: Any, amount: int, source: int) -> None:
         """Add to a semaphore; a device that has waited for that goes on."""

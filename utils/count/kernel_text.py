@@ -113,8 +113,8 @@ def run(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], here: Here) ->
         if name in _KNOWN:
             got = yield from _KNOWN[name](eqn, given, here)
         elif name in _AROUND or (any(isinstance(one, Ref) for one in given) and "jaxpr" in eqn.params):
-            inner = eqn.params["jaxpr"]
-            got = yield from run(inner.jaxpr, inner.consts, given, here)
+            inner = eqn.params["jaxpr"] if "jaxpr" in eqn.params else eqn.params["call_jaxpr"]
+            got = yield from run(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), given, here)
         elif any(isinstance(one, Ref) for one in given):
             raise NotImplementedError(f"what {name!r} does to a reference is not known here")
         else:
@@ -276,7 +276,8 @@ def _nothing(eqn: Any, given: list[Any], here: Here) -> Run:
     return []
 
 
-_AROUND = ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
+# Of references or of values alone: what is inside costs what it costs outside.
+_AROUND = ("jit", "pjit", "remat2", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
 _KNOWN = {
     "get": _get,
     "swap": _swap,
