@@ -26,6 +26,11 @@ def _specs(of_x, of_result, turned=True):
     return answer
 
 
+def specs_turned(rows, columns):
+    """The solution, for blocks of this shape."""
+    return pl.BlockSpec((rows, columns), lambda i, j: (i, j)), pl.BlockSpec((columns, rows), lambda i, j: (j, i))
+
+
 def specs_one_axis(rows, columns):
     """Index maps for a grid of one axis."""
     return pl.BlockSpec((rows, columns), lambda i: (i, 0)), pl.BlockSpec((columns, rows), lambda i: (0, i))
@@ -52,12 +57,23 @@ def swap(
             pl.semaphore_wait(barrier, wait)
         copy = pltpu.make_async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(partner(me),))
         copy.start()
-        if "s" in waits:
-            copy.wait_send()
-        if "r" in waits:
-            copy.wait_recv()
+        for one in waits:
+            copy.wait_send() if one == "s" else copy.wait_recv()
 
     return kernel
+
+
+def swap_if(x_ref, o_ref, sent, arrived):
+    """A branch of Python's on the number of the device."""
+    me = jax.lax.axis_index("i")
+    swap(partner=lambda me: me + 1 if me % 2 == 0 else me - 1)(x_ref, o_ref, sent, arrived)
+    return me
+
+
+def swap_no_start(x_ref, o_ref, sent, arrived):
+    """A copy that is made and awaited, and never started."""
+    partner = jax.lax.axis_index("i") ^ 1
+    pltpu.make_async_remote_copy(x_ref, o_ref, sent, arrived, device_id=(partner,)).wait()
 
 
 def swap_wait(x_ref, o_ref, sent, arrived):
@@ -135,6 +151,9 @@ def both(
     waits="sr",
     signals=1,
     landing=0,
+    counter=lambda way, step: (way, step),
+    last="",
+    to=lambda way: way,
 ):
     def kernel(x_ref, o_ref, local, sent, arrived):
         me = jax.lax.axis_index("i")
@@ -148,6 +167,7 @@ def both(
             copy.start()
         if own and own_wait:
             copy.wait()
+        later = []
         for step, ways in enumerate(rounds):
             copies = []
             for way in range(ways):
@@ -155,7 +175,7 @@ def both(
                 piece = o_ref.at[(me + turn * at) % 8]
                 target = o_ref.at[(me + turn * at + (-landing if way else landing)) % 8]
                 copy = pltpu.make_async_remote_copy(
-                    piece, target, sent.at[way], arrived.at[way, step % 4], device_id=(sides[way],)
+                    piece, target, sent.at[way], arrived.at[counter(way, step % 4)], device_id=(sides[to(way)],)
                 )
                 copy.start()
                 copies.append(copy)
@@ -166,8 +186,27 @@ def both(
                     copy.wait_send()
                 if "r" in waits:
                     copy.wait_recv()
+                if "r" in last:
+                    later.append(copy)
+        for copy in later:
+            copy.wait_recv()
 
     return kernel
+
+
+def both_own_last(x_ref, o_ref, local, sent, arrived):
+    """Its own part comes into its place when all others have been sent."""
+    both(own=False)(x_ref, o_ref, local, sent, arrived)
+    pltpu.async_copy(x_ref, o_ref.at[jax.lax.axis_index("i")], local).wait()
+
+
+def both_no_start(x_ref, o_ref, local, sent, arrived):
+    """A copy that is made and awaited, and never started."""
+    me = jax.lax.axis_index("i")
+    pltpu.async_copy(x_ref, o_ref.at[me], local).wait()
+    pltpu.make_async_remote_copy(
+        o_ref.at[me], o_ref.at[me], sent.at[0], arrived.at[0, 0], device_id=((me + 1) % 8,)
+    ).wait()
 
 
 def both_loop(x_ref, o_ref, local, sent, arrived):
@@ -249,6 +288,13 @@ def ticks(rounds=lambda n: n - 1, last=True, each=None):
     return lambda n, copy, product, meanwhile: rounds(n) * each(copy, product, meanwhile) + last * product
 
 
+def ticks_meanwhile(say):
+    """Right where they take turns."""
+    return lambda n, copy, product, meanwhile: (
+        say(n, copy, product) if meanwhile else (n - 1) * (copy + product) + product
+    )
+
+
 # exercise: [(wrong answer, what the message must say)]
 WRONG = {
     ex18.transposing_specs: [
@@ -260,6 +306,8 @@ WRONG = {
         (_specs(lambda i, j, r, c: (i, 0), lambda i, j, r, c: (0, i)), "Which block belongs there?"),
         (lambda rows, columns: pl.BlockSpec((rows, columns), lambda i, j: (i, j)), "expected two BlockSpecs"),
         (lambda rows, columns: ((rows, columns), (columns, rows)), "expected two pl.BlockSpec"),
+        (lambda rows, columns: specs_turned(8, 128), "whatever rows and columns are"),
+        (lambda rows, columns: specs_turned(pl.Element(rows), columns), "One size of a block in your spec is"),
         (specs_one_axis, "your first spec cannot be called with two numbers"),
         (specs_turned_call, "the shape of a block first, and then the function"),
     ],
@@ -281,6 +329,11 @@ WRONG = {
         (swap_even, "No copy to device 0 is started"),
         (swap_into_x, "from which ref, and into which?"),
         (swap_own, "That is its own part"),
+        (swap(waits="srr"), "One copy was sent to it: on which semaphore does it wait, and how often?"),
+        (swap(waits="rr"), "One copy was sent to it: on which semaphore does it wait, and how often?"),
+        (swap(waits="ssr"), "how often does it wait for one to be sent?"),
+        (swap_no_start, "No copy to another device is started"),
+        (swap_if, "pl.when is a branch at run time"),
     ],
     ex18.gather_both_ways: [
         (both(rounds=(1,) * 7), "at most 4 are to go in one direction"),
@@ -298,16 +351,46 @@ WRONG = {
         (both(waits="r"), "for its own copy to be sent"),
         (both(waits="s"), "stands nan"),
         (both(rounds=(2, 2, 2)), "at place 4, stands nan"),
+        (both(counter=lambda way, step: (way, 0)), "first copies of device 2 arrive 40 ticks after they are sent"),
+        (both(counter=lambda way, step: (way, 0)), "Which wait says that *this* piece has arrived"),
+        (both(counter=lambda way, step: (way, step // 2)), "Which wait says that *this* piece has arrived"),
+        (both(counter=lambda way, step: (way, min(step, 1))), "second copies of device 2"),
+        (both(counter=lambda way, step: (0, 0)), "Which wait says that *this* piece has arrived"),
+        (both(waits="s"), "Which wait says that something has arrived?"),
+        (both(turn=-1), "It has its own part alone"),
+        (both(stale=True), "those of its neighbours alone"),
+        (both(waits="s", last="r"), "Which wait says that *this* piece has arrived"),
+        (both(to=lambda way: 0), "Nobody sends to the left"),
+        (both_own_last, "from which its neighbours send, when"),
+        (both_no_start, "No copy to another device is started"),
     ],
     ex18.product_ticks: [
         (ticks(rounds=lambda n: n, last=False), "where would the last one go?"),
         (ticks(last=False), "how many products are there?"),
         (ticks(each=lambda c, p, m: c + p), "although the piece may travel meanwhile"),
-        (ticks(each=lambda c, p, m: max(c, p)), "also where each send is waited for first"),
-        (lambda n, copy, product, meanwhile: n * product, "that is the products alone: does a send"),
+        (ticks(each=lambda c, p, m: max(c, p)), "also where each copy is waited for first"),
+        (lambda n, copy, product, meanwhile: n * product, "that is the products alone: does a copy"),
         (ticks(each=lambda c, p, m: min(c, p) if m else c + p), "the shorter or the longer?"),
-        (ticks(each=lambda c, p, m: c if m else c + p), "the sends and the last product: does a product"),
+        (ticks(each=lambda c, p, m: c if m else c + p), "the copies and the last product: does a product"),
         (ticks(each=lambda c, p, m: c + p if m else max(c, p)), "the two have changed places"),
+        (
+            ticks_meanwhile(lambda n, copy, product: (n - 1) * max(copy, product)),
+            "meanwhile that is one product too few",
+        ),
+        (
+            lambda n, copy, product, meanwhile: (
+                (n - 1) * max(copy, product) + product if meanwhile else (n - 1) * (copy + product)
+            ),
+            "one after the other that is one product too few",
+        ),
+        (
+            ticks_meanwhile(lambda n, copy, product: (n - 1) * max(copy, product) + copy),
+            "what comes last is a product, not a copy",
+        ),
+        (
+            ticks_meanwhile(lambda n, copy, product: max((n - 1) * copy, n * product)),
+            "can the last product begin before the last copy has ended?",
+        ),
         (lambda n, copy, product, meanwhile: None, "Does the function end with `return`"),
     ],
 }
@@ -327,13 +410,21 @@ RIGHT = {
             pl.BlockSpec((np.int64(rows), columns), lambda i, j: (jnp.int32(i), j), memory_space=pltpu.VMEM),
             pl.BlockSpec((columns, np.int64(rows)), lambda i, j: (j, jnp.int32(i)), memory_space=pltpu.VMEM),
         ),
+        lambda rows, columns: specs_turned(pl.Blocked(rows), columns),
         lambda rows, columns: {
             "x": pl.BlockSpec((rows, columns), lambda i, j: (i, j)),
             "o": pl.BlockSpec((columns, rows), lambda i, j: (j, i)),
         }.values(),
     ],
     ex18.swap_pairs: [swap_wait, swap_when, swap_scoped, swap(signal=2, wait=2)],
-    ex18.gather_both_ways: [both_loop, both_own_later, both_lazy, both(waits="rs")],
+    ex18.gather_both_ways: [
+        both_loop,
+        both_own_later,
+        both_lazy,
+        both(waits="rs"),
+        both(counter=lambda way, step: (way, step % 2)),  # a round begins when the last but one has been waited for
+        both(counter=lambda way, step: (0, step)),  # the two of a round are waited for before either is used
+    ],
     ex18.product_ticks: [
         lambda n, copy, product, meanwhile: np.float64(
             (n - 1) * np.where(meanwhile, np.maximum(copy, product), copy + product) + product
@@ -384,7 +475,11 @@ GUESSES = {
     ),
     ex18.forgotten: (
         "nan",
-        [("right", "puts a copy off"), ("zeros", "is nan in this interpreter"), ("an error", "did not write")],
+        [
+            ("right", "only when somebody waits for the arrival"),
+            ("zeros", "is nan in this interpreter"),
+            ("an error", "did not write"),
+        ],
     ),
     ex18.never_sent: (
         1,

@@ -34,7 +34,7 @@ waits_longer = Choice(
 )
 forgotten = Choice(
     {
-        "right": "the interpreter puts a copy off until somebody waits for it, and here nobody waits for the arrival",
+        "right": "the interpreter writes into the target only when somebody waits for the arrival, and here nobody does",
         "zeros": "what nobody has written is nan in this interpreter, not 0",
         "nan": "",
         "an error": "no check looks for the waits that you did not write",
@@ -92,16 +92,25 @@ COPY, LATE = 4, 40  # ticks: what a copy takes in `play`, and how late a device 
 
 
 def _played(
-    answer: Any, parts: np.ndarray, shape: tuple[int, ...], scratch: list[Any], late: int | None, **ticks: int
+    answer: Any, parts: np.ndarray, shape: tuple[int, ...], scratch: list[Any], late: int | None, **options: Any
 ) -> Any:
-    """Play the answer on eight devices, one of them late; a Wrong for who waits for ever."""
+    """Play the answer on eight devices, one of them late; a Wrong for who waits for ever. `options` of `play`."""
     from jax.sharding import PartitionSpec as P
 
     from utils.count.copies import play
     from utils.mesh import make_mesh
 
     def kernel(*refs: Any) -> None:
-        if answer(*refs) is not None:
+        try:
+            returned = answer(*refs)
+        except Wrong as wrong:
+            if isinstance(wrong.__cause__, jax.errors.TracerBoolConversionError):
+                raise Wrong(
+                    "Your kernel asks `if`, `and` or `while` about a number of its device, and there is one text for all devices: it is "
+                    "traced once. pl.when is a branch at run time."
+                ) from wrong
+            raise
+        if returned is not None:
             raise Wrong("Your kernel returns something; it is to write into o_ref, and to return nothing.")
 
     anywhere = pl.BlockSpec(memory_space=pl.ANY)
@@ -117,14 +126,28 @@ def _played(
     program = jax.shard_map(call, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
     when = "When all begin together" if late is None else f"When device {late} begins late"
     try:
-        found = play(program, parts, late={} if late is None else {late: LATE}, **ticks)
+        found = play(program, parts, late={} if late is None else {late: LATE}, **options)
     except (NotImplementedError, IndexError) as error:
         raise Wrong(f"Your kernel cannot be played: {error}.") from error
     if found.stuck:
         device, what = next(iter(found.stuck.items()))
         many = f", and so do {len(found.stuck) - 1} others" if len(found.stuck) > 1 else ""
-        raise Wrong(f"{when}, device {device} waits for ever for {what}{many}. Who is to send it, and how often?")
+        raise Wrong(f"{when}, device {device} waits for ever for {what}{many}. {_why_stuck(device, what, found)}")
     return when, found
+
+
+def _why_stuck(device: int, what: str, found: Any) -> str:
+    came = sum(copies for (_, target), copies in found.copies.items() if target == device)
+    if what == "its own copy to be sent":
+        return "How many does it start, and how often does it wait for one to be sent?"
+    if what != "a copy to arrive":
+        return "Who is to send it, and how often?"
+    if not sum(found.copies.values()):
+        return "No copy to another device is started."
+    if came:
+        sent = f"{came} copies were" if came > 1 else "One copy was"
+        return f"{sent} sent to it: on which semaphore does it wait, and how often?"
+    return "Who is to send it, and how often?"
 
 
 def _refuse_leftovers(when: str, found: Any) -> None:
@@ -159,13 +182,13 @@ def _judge_transposing_specs(answer):
                 )
             if not isinstance(spec.block_shape, (tuple, list)) or not callable(spec.index_map):
                 raise Wrong(f"You return {shown(spec)}; expected pl.BlockSpec(shape of a block, function of i and j).")
-        x_shape, o_shape = (tuple(int(n) for n in spec.block_shape) for spec in specs)
+        x_shape, o_shape = (tuple(_size(n) for n in spec.block_shape) for spec in specs)
         if x_shape != block:
-            raise Wrong(f"{said} your first spec cuts blocks of {x_shape}. That is the spec for x: rows, columns.")
+            clue = "That is the spec for x: rows, columns."
+            raise Wrong(f"{said} your first spec cuts blocks of {x_shape}. {_same_for(answer, 0) or clue}")
         if o_shape != block[::-1]:
-            raise Wrong(
-                f"{said} your second spec cuts blocks of {o_shape}. What shape has a block that is turned over?"
-            )
+            clue = "What shape has a block that is turned over?"
+            raise Wrong(f"{said} your second spec cuts blocks of {o_shape}. {_same_for(answer, 1) or clue}")
         out = np.full(shape[::-1], -1)
         for i in range(shape[0] // block[0]):
             for j in range(shape[1] // block[1]):
@@ -184,6 +207,19 @@ def _judge_transposing_specs(answer):
                 rows, columns = block
                 out[_part(c, columns), _part(d, rows)] = x[_part(a, rows), _part(b, columns)].T
         assert (out == x.T).all()
+
+
+def _size(n: Any) -> int:
+    """Of a block, along one axis. Pallas has `pl.Blocked(n)` for what a number means."""
+    said = "One size of a block in your spec is"
+    return number(
+        n.block_size if isinstance(n, pl.Blocked) else n, "a number, of rows or columns", said=said, whole=True
+    )
+
+
+def _same_for(answer: Any, which: int) -> str:
+    shapes = {str(list(answer(*block))[which].block_shape) for block in ((2, 4), (3, 2), (4, 5))}
+    return "It does so whatever rows and columns are." if len(shapes) == 1 else ""
 
 
 def _part(block: int, size: int) -> slice:
@@ -285,29 +321,53 @@ def swap_pairs(x_ref, o_ref, sent, arrived):
 
 def _judge_gather_both_ways(answer):
     parts = np.arange(1, 17, dtype=np.float32).reshape(8, 2) ** 2
+    scratch = [DMA, DMA((2,)), DMA((2, 4))]
+    passed_on = " Which wait says that *this* piece has arrived, before it is sent on?"
     for late, slow in ((None, 1), (3, 1), (6, 1), (None, 3 * COPY)):
-        scratch = [DMA, DMA((2,)), DMA((2, 4))]
         when, found = _played(answer, parts.ravel(), (8, 2), scratch, late, local_copy=slow)
         when += f", and a copy inside a device takes {slow} ticks" if slow > 1 else ""
-        rows = np.stack([np.asarray(result[0]) for result in found.results])
-        for device, place in np.argwhere((rows != parts).any(-1)).tolist():
-            got = rows[device, place]
-            whose = next((k for k in range(8) if np.array_equal(got, parts[k])), None)
-            held = (
-                "nan, which nobody has written"
-                if np.isnan(got).any()
-                else "no part"
-                if whose is None
-                else f"part {whose}"
-            )
-            clue = " That is its own: who puts it there, and does anybody write over it?" if place == device else ""
-            raise Wrong(
-                f"{when}, on device {device}, at place {place}, stands {held} when its kernel ends; part {place} belongs there.{clue}"
-            )
+        _refuse_misplaced(when, found, parts, "" if late is None else passed_on)
         _refuse_early(when, found)
         _refuse_leftovers(when, found)
         if (late, slow) == (None, 1):
             _refuse_detours(found)
+    for nth, word in enumerate(("first", "second", "third")):  # device 2's, to both sides, overtaken by all later ones
+        behind = {(2, target, nth): LATE for target in range(8)}
+        _, found = _played(answer, parts.ravel(), (8, 2), scratch, None, behind=behind)
+        when = (
+            f"When the {word} copies of device 2 arrive {LATE} ticks after they are sent, and later ones overtake them"
+        )
+        _refuse_misplaced(when, found, parts, passed_on)
+
+
+def _refuse_misplaced(when: str, found: Any, parts: np.ndarray, clue: str = "") -> None:
+    rows = np.stack([np.asarray(result[0]) for result in found.results])
+    wrong = (rows != parts).any(-1)
+    unwritten = np.isnan(rows).any(-1)
+    for device, place in [*np.argwhere(wrong & ~unwritten).tolist(), *np.argwhere(wrong).tolist()]:
+        whose = next((k for k in range(8) if np.array_equal(rows[device, place], parts[k])), None)
+        held = "no part" if whose is None else f"part {whose}"
+        held = "nan, which nobody has written" if unwritten[device, place] else held
+        raise Wrong(
+            f"{when}, on device {device}, at place {place}, stands {held} when its kernel ends; part {place} belongs there."
+            f"{clue or _why_misplaced(device, place, found, ~wrong)}"
+        )
+
+
+def _why_misplaced(device: int, place: int, found: Any, right: np.ndarray) -> str:
+    for side, way in ((1, "right"), (-1, "left")):
+        if any(found.copies.values()) and not any(found.copies[k, (k + side) % 8] for k in range(8)):
+            return f" Nobody sends to the {way}."
+    if place == device:
+        return " That is its own: who puts it there, and does anybody write over it?"
+    if "a copy to arrive" in found.left.get(device, []):
+        return " Which wait says that something has arrived?"
+    has = sorted((np.flatnonzero(right[device]) - device) % 8)
+    if has == [0]:
+        return " It has its own part alone: what stands in the places from which its neighbours send, when they do?"
+    if has == [0, 1, 7]:
+        return " It has its own part and those of its neighbours alone: which piece do these send to it in the second round?"
+    return ""
 
 
 def _refuse_detours(found: Any) -> None:
@@ -360,15 +420,15 @@ CASES = ((7, 5, 3, False), (7, 5, 3, True), (5, 2, 7, True), (12, 3, 8, False))
 TICK_SLIPS = [  # of n, copy c, product p, meanwhile m
     (
         lambda n, c, p, m: n * (max(c, p) if m else c + p),
-        "that is n rounds with a send each; where would the last one go?",
+        "that is n rounds with a copy each; where would the last one go?",
     ),
     (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p), "that is n - 1 rounds; how many products are there?"),
     (lambda n, c, p, m: (n - 1) * (c + p) + p, "that is one after the other, although the piece may travel meanwhile"),
-    (lambda n, c, p, m: (n - 1) * max(c, p) + p, "that is meanwhile, also where each send is waited for first"),
-    (lambda n, c, p, m: n * p, "that is the products alone: does a send always end before its product?"),
+    (lambda n, c, p, m: (n - 1) * max(c, p) + p, "that is meanwhile, also where each copy is waited for first"),
+    (lambda n, c, p, m: n * p, "that is the products alone: does a copy always end before its product?"),
     (
         lambda n, c, p, m: n * p if m else (n - 1) * (c + p) + p,
-        "meanwhile that is the products alone: does a send always end before its product?",
+        "meanwhile that is the products alone: does a copy always end before its product?",
     ),
     (
         lambda n, c, p, m: (n - 1) * (min(c, p) if m else c + p) + p,
@@ -376,12 +436,28 @@ TICK_SLIPS = [  # of n, copy c, product p, meanwhile m
     ),
     (
         lambda n, c, p, m: (n - 1) * (c if m else c + p) + p,
-        "meanwhile that is the sends and the last product: does a product always end before its send?",
+        "meanwhile that is the copies and the last product: does a product always end before its copy?",
     ),
-    (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p) + c, "what comes last is a product, not a send"),
+    (lambda n, c, p, m: (n - 1) * (max(c, p) if m else c + p) + c, "what comes last is a product, not a copy"),
     (
         lambda n, c, p, m: (n - 1) * (c + p if m else max(c, p)) + p,
         "the two have changed places: meanwhile is True where the piece travels while it multiplies",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * max(c, p) if m else (n - 1) * (c + p) + p,
+        "meanwhile that is one product too few: which round has no copy?",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * max(c, p) + p if m else (n - 1) * (c + p),
+        "one after the other that is one product too few: which round has no copy?",
+    ),
+    (
+        lambda n, c, p, m: (n - 1) * max(c, p) + c if m else (n - 1) * (c + p) + p,
+        "meanwhile, too, what comes last is a product, not a copy",
+    ),
+    (
+        lambda n, c, p, m: max((n - 1) * c, n * p) if m else (n - 1) * (c + p) + p,
+        "meanwhile that is all copies or all products, the longer of the two: can the last product begin before the last copy has ended?",
     ),
 ]
 
@@ -395,14 +471,14 @@ def _judge_product_ticks(answer):
     words = explained(said, [([slip(*case) for case in CASES], why) for slip, why in TICK_SLIPS])
     for (n, copy, product, meanwhile), got, want in zip(CASES, said, wanted, strict=True):
         if got != want:
-            asked = "how many rounds have a send, and what does one of them take?"
+            asked = "what does a round with a copy take, how many are there, and what is left for the last one?"
             call = f"product_ticks({n}, {copy}, {product}, {meanwhile})"
             raise Wrong(ended(f"{call} gives {amount(got)}, expected {amount(want)}: {words or asked}"))
 
 
 @exercise(
     _judge_product_ticks,
-    "n products and n - 1 sends. In a round with both, the next begins when the later of the two has ended.",
+    "n products and n - 1 copies. In a round with both, the next begins when the later of the two has ended.",
 )
 def product_ticks(n, copy, product, meanwhile):
     """Ticks of a ring product on n devices, given those of one copy and product."""
