@@ -177,15 +177,25 @@ def saves_before(last, every, store, fresh, step, batch):
         done += 1
 
 
-def oldest(last, every, store, fresh, step, batch):
-    done = min(store, default=0)
-    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
-    while done < last:
-        examples, position = batch(position)
-        step(state, examples)
-        done += 1
-        if done % every == 0:
-            store[done] = copy.deepcopy((state, position))
+def going_on_from(chosen):
+    """Right, but for the checkpoint from which it goes on."""
+
+    def train_on(last, every, store, fresh, step, batch):
+        done = chosen(store)
+        state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
+        while done < last:
+            examples, position = batch(position)
+            step(state, examples)
+            done += 1
+            if done % every == 0:
+                store[done] = copy.deepcopy((state, position))
+
+    return train_on
+
+
+oldest = going_on_from(lambda store: min(store, default=0))
+listed_last = going_on_from(lambda store: [*store][-1] if store else 0)
+newest_as_text = going_on_from(lambda store: max(store, key=str, default=0))
 
 
 def same_batch(last, every, store, fresh, step, batch):
@@ -234,28 +244,6 @@ def drops_older(last, every, store, fresh, step, batch):
         done += 1
         if done % every == 0:
             store.clear()
-            store[done] = copy.deepcopy((state, position))
-
-
-def listed_last(last, every, store, fresh, step, batch):
-    done = [*store][-1] if store else 0
-    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
-    while done < last:
-        examples, position = batch(position)
-        step(state, examples)
-        done += 1
-        if done % every == 0:
-            store[done] = copy.deepcopy((state, position))
-
-
-def newest_as_text(last, every, store, fresh, step, batch):
-    done = max(store, key=str, default=0)
-    state, position = copy.deepcopy(store[done]) if done else (fresh(), 0)
-    while done < last:
-        examples, position = batch(position)
-        step(state, examples)
-        done += 1
-        if done % every == 0:
             store[done] = copy.deepcopy((state, position))
 
 
