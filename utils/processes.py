@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -122,29 +123,31 @@ def run_processes(
     started = f"{n} process{'es' * (n > 1)} of {DEVICES // n} device{'s' * (n < DEVICES)} each"
     alive, holds = os.pipe()
     processes: list[subprocess.Popen] = []
+    outs: list[_Heard] = []
+    errs: list[_Heard] = []
     with tempfile.TemporaryDirectory(prefix="processes-") as private:
         try:
             script = Path(private, "program.py")
             script.write_text(f"{start}\n{text}", encoding="utf-8")
             at = Path(folder or Path(private, "work"))
             at.mkdir(parents=True, exist_ok=True)
-            outs = [Path(private, f"{kind}-{i}") for kind in ("out", "err") for i in range(n)]
             port = _free_port()
             for i in range(n):
-                with outs[i].open("ab") as out, outs[n + i].open("ab") as err:
-                    processes.append(
-                        subprocess.Popen(
-                            [sys.executable, "-c", CHILD, str(alive), str(script)],
-                            stdin=subprocess.DEVNULL,
-                            stdout=out,
-                            stderr=err,
-                            cwd=at,
-                            env=_environment(i, n, port, heartbeat) | dict((environment or {}).get(i, {})),
-                            pass_fds=(alive,),
-                            start_new_session=True,
-                        )
+                processes.append(
+                    subprocess.Popen(
+                        [sys.executable, "-c", CHILD, str(alive), str(script)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        cwd=at,
+                        env=_environment(i, n, port, heartbeat) | dict((environment or {}).get(i, {})),
+                        pass_fds=(alive,),
+                        start_new_session=True,
                     )
-            late, why = _wait(processes, outs[:n], started, limit, quiet, dict(kill or {}), by)
+                )
+                outs.append(_Heard(processes[i].stdout))
+                errs.append(_Heard(processes[i].stderr))
+            late, why = _wait(processes, outs, started, limit, quiet, dict(kill or {}), by)
         except KeyboardInterrupt:
             _end(processes)
             _say(f"{started}: interrupted, and ended\n")
@@ -153,7 +156,7 @@ def run_processes(
             _end(processes)
             os.close(alive)
             os.close(holds)
-        texts = [_without_chatter(path.read_text(encoding="utf-8", errors="replace")) for path in outs]
+        texts = [_without_chatter(heard.whole()) for heard in (*outs, *errs)]
     status = [process.returncode for process in processes]
     words = [f"killed: {why}" if i in late else _word(s) for i, s in enumerate(status)]
     alike = len(set(words)) == 1 < n and status[0]
@@ -162,6 +165,27 @@ def run_processes(
     said = [_last(error, errors_only=i in late) if status[i] else "" for i, error in enumerate(texts[n:])]
     ends = tuple(f"{word}\n{last}".rstrip() for word, last in zip(words, said, strict=True))
     return Run(tuple(texts[:n]), tuple(texts[n:]), tuple(status), ends)
+
+
+class _Heard(threading.Thread):
+    """What comes out of a pipe. (A file would be one that the process writes, and it may be told to write none.)"""
+
+    def __init__(self, pipe: Any) -> None:
+        super().__init__(daemon=True)
+        self.pipe, self.bytes = pipe, b""
+        self.start()
+
+    def run(self) -> None:
+        with self.pipe:
+            while came := os.read(self.pipe.fileno(), 2**16):
+                self.bytes += came
+
+    def text(self) -> str:
+        return self.bytes.decode("utf-8", errors="replace")
+
+    def whole(self) -> str:
+        self.join(5)  # all have ended; whoever left their session may still hold the pipe
+        return self.text()
 
 
 def _environment(i: int, n: int, port: int, heartbeat: int) -> dict[str, str]:
@@ -182,7 +206,7 @@ def _free_port() -> int:
 
 
 def _wait(
-    processes: list, outs: list[Path], started: str, limit: float, quiet: float | None, kill: dict, by: int
+    processes: list, outs: list[_Heard], started: str, limit: float, quiet: float | None, kill: dict, by: int
 ) -> tuple[set[int], str]:
     """Until all have ended, or the time is over: then who still ran, and which time it was."""
     begun = said = heard = time.monotonic()
@@ -191,13 +215,13 @@ def _wait(
         now = time.monotonic()
         if now - begun > limit:
             return running, f"it still ran after {limit:g} s"
-        before, sizes = sizes, [out.stat().st_size for out in outs]
+        before, sizes = sizes, [len(out.bytes) for out in outs]
         if sizes != before or not all(sizes):
             heard = now
         if quiet and now - heard > quiet:
             return running, f"nothing was printed for {quiet:g} s"
         for i in [i for i in kill if i in running]:
-            lines = outs[i].read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = outs[i].text().splitlines()
             if any(re.search(kill[i], line) for line in lines):
                 os.killpg(processes[i].pid, by)
                 del kill[i]

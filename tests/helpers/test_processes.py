@@ -85,6 +85,24 @@ def test_what_was_printed_before_a_hang_is_there(monkeypatch):
     assert run.texts == ("a\nthe sum is ",)
 
 
+NO_LONG_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))
+print("out " * 500)
+for _ in range(500):
+    print("a line of error", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_what_a_process_prints_is_no_file_of_its_own(monkeypatch, unbuffered):
+    # Of lesson 17, whose program may write no long file: on a stranger's machine it ended with status 120.
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    run = run_processes(NO_LONG_FILES, 1, start="")
+    assert run.status == (0,)
+    assert (len(run.texts[0]), len(run.errors[0])) == (2001, 500 * 16)
+
+
 def test_greetings_within_greetings_are_left_out():
     said = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
     within = said.format("[Gloo] Rank 6" + said.format(6)[13:] + "5")
