@@ -14,8 +14,8 @@ OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm bench checks_can_
 # What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
 PASSES ?=
 THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
-THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers tests/examples/test_train.py $(OF_TESTS) --passes plain)
-THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/helpers --passes doubled)
+THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(OF_TESTS) --passes plain)
+THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled)
 ARGS ?=
 FOLDER ?=
 FOR ?=
@@ -25,7 +25,7 @@ LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
 PAGES = README.md CHANGELOG.md examples/README.md teach/workshop.md .github/CONTRIBUTING.md
-NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py
+NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py $(wildcard examples/[0-9]*.py)
 
 .PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
@@ -46,7 +46,7 @@ progress:  ## what you have solved and guessed; FOLDER=room for the saved notebo
 	@$(PYTHON) start.py progress $(if $(FOLDER),"$(FOLDER)")
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
-	@$(PYTHON) -m utils.room
+	@$(PYTHON) -m tools.room
 
 test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."

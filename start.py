@@ -67,12 +67,12 @@ def main(arguments):
     if command == "lab":
         return lab(rest)
     if command == "room":
-        return run([sys.executable, "-m", "utils.room"])
+        return run([sys.executable, "-m", "tools.room"])
     if command == "fresh":
         setup()
         return run([python(), "-m", "tools.work", "--fresh", *rest])
     if command == "progress":
-        return run([sys.executable, "-m", "utils.progress", *map(os.path.abspath, map(os.path.expanduser, rest))])
+        return run([sys.executable, "-m", "exercises.progress", *map(os.path.abspath, map(os.path.expanduser, rest))])
     if command == "test":
         setup(TESTS)
         return run([python(), "-m", "pytest", "--passes", "plain", *(rest or ["tests/lessons", "tests/helpers"])])

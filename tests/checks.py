@@ -16,8 +16,9 @@ from typing import Any
 import nbformat
 import pytest
 
+from exercises import kit
 from tools import NUMBER, names, notebooks, readme
-from utils.exercises import Exercise, Prediction
+from utils import exercises as old
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 GUESS = "our guess"  # Your guess, your guess: what every line about a guess holds
@@ -264,12 +265,12 @@ def badge_faults(notebook: Any, path: str) -> list[str]:
     return [f"{path}: not the badges of {notebooks.repository()[0]}"]
 
 
-def exercises_of(module: ModuleType) -> dict[str, Exercise]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, Exercise)}
+def exercises_of(module: ModuleType) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, (kit.Exercise, old.Exercise))}
 
 
-def predictions_of(module: ModuleType) -> dict[str, Prediction]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, Prediction)}
+def predictions_of(module: ModuleType) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, (kit.Prediction, old.Prediction))}
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
@@ -290,26 +291,31 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
     return faults
 
 
-def guessed(notebook: Any, module: ModuleType, guesses: dict[Prediction, tuple]) -> Any:
+def _truth(prediction: Any, guesses: dict) -> Any:
+    return prediction.truth if isinstance(prediction, kit.Prediction) else guesses[prediction][0]
+
+
+def guessed(notebook: Any, module: ModuleType, guesses: dict[Any, tuple]) -> Any:
     """The notebook as a reader leaves it who guesses everything right: what the tables of wrong guesses say is true."""
     filled = nbformat.from_dict(notebook)
     for cell, prediction in _compared(filled, module):
-        truth = guesses[prediction][0]
+        truth = _truth(prediction, guesses)
         right = tuple(truth.values()) if isinstance(truth, dict) else truth
         cell.source = re.sub(r"^guess = None", f"guess = {right!r}", cell.source)
     return filled
 
 
-def reading_faults(executed: Any, module: ModuleType, guesses: dict[Prediction, tuple]) -> list[str]:
+def reading_faults(executed: Any, module: ModuleType, guesses: dict[Any, tuple]) -> list[str]:
     """Where such a reader is not told, of each number, that it is right: by what the cell counted, it is another."""
     faults = []
     for cell, prediction in _compared(executed, module):
-        truth = guesses[prediction][0]
+        truth = _truth(prediction, guesses)
         lines = [line for _, text in texts(cell) for line in text.splitlines() if GUESS in line]
         if len(lines) != (len(truth) if isinstance(truth, dict) else 1):
             faults.append(f"{cell.id}: says {len(lines)} things about the guess")
-        moment = getattr(prediction, "moment", False)  # decides what is right; the guess is read all the same
-        right = [line for line in lines if line.endswith(": right.") or (moment and ", is not so: " in line)]
+        moment = getattr(prediction, "moment", False) or getattr(prediction, "varies", False)  # a guess is read, though
+        wrong = ", is not so: ", ", should be "
+        right = [line for line in lines if line.endswith(": right.") or (moment and any(w in line for w in wrong))]
         faults += [f"{cell.id}: {line}" for line in lines if line not in right]
     return faults
 
@@ -326,7 +332,7 @@ def unguessed(executed: Any) -> Any:
     return plain
 
 
-def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Prediction]]:
+def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Any]]:
     """The cells that compare a guess, each with its prediction."""
     call = re.compile(rf"^{module.__name__.split('.')[-1]}\.(\w+)\.compare\(guess, ", re.M)
     found = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]

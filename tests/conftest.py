@@ -34,7 +34,7 @@ os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.de
 os.environ["COURSE_PROGRESS"] = "off"  # what is solved here, nobody solved
 # In the kernels, a deprecation that a cell or a helper causes is never silent, however often and through whatever it is
 # caused. JAX's modules count as ours: some of its warnings name its own line, and its own tests run without any.
-OURS = r"(__main__|utils|jax|jaxlib)(\.|$)"
+OURS = rf"(__main__|{'|'.join(notebooks.PACKAGES)}|jax|jaxlib)(\.|$)"
 startup = Path(tempfile.mkdtemp(prefix="ipython-"), "profile_default", "startup", "deprecations.py")
 startup.parent.mkdir(parents=True)
 startup.write_text(
@@ -114,7 +114,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("served")
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.invalid", "-C", str(folder)]
     listed = subprocess.run(
-        ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "utils"],
+        [
+            "git",
+            "-C",
+            str(notebooks.ROOT),
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            *notebooks.PACKAGES,
+        ],
         check=True,
         capture_output=True,
         text=True,
@@ -161,7 +171,8 @@ def execute(path: Path) -> Any:
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """The folder of notebooks in a copy of the clone's layout."""
-    (tmp_path / "utils").symlink_to(notebooks.ROOT / "utils")
+    for package in notebooks.PACKAGES:
+        (tmp_path / package).symlink_to(notebooks.ROOT / package)
     (tmp_path / "notebooks").mkdir()
     return tmp_path / "notebooks"
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from utils.exercises import Exercise
-
 OPERATORS = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -46,7 +44,7 @@ class Mutant:
         return names[solution.__name__]
 
 
-def mutants(exercise: Exercise, most: int) -> list[Mutant]:
+def mutants(exercise: Any, most: int) -> list[Mutant]:
     """Each change of the solution in one place; of more than `most`, evenly chosen ones, the same in every run."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(exercise.function)))
     [function] = tree.body

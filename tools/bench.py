@@ -67,7 +67,8 @@ def main() -> None:
     empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")])
     with tempfile.TemporaryDirectory() as name:
         clone = Path(name)
-        (clone / "utils").symlink_to(notebooks.ROOT / "utils")
+        for package in notebooks.PACKAGES:
+            (clone / package).symlink_to(notebooks.ROOT / package)
         measured = {"(empty: imports jax, starts eight devices)": empty}
         measured |= {path.name: notebooks.read(path) for path in notebooks.lessons()}
         rows = []

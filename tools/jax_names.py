@@ -1,4 +1,4 @@
-"""Record which public names, keywords and options each JAX has: utils/old/names.json, which the finder reads.
+"""Record which public names, keywords and options each JAX has: old_jax/names.json, which the finder reads.
 
 usage: PYTHON tools/jax_names.py dump > V.json           of the JAX that a Python (3.9 or newer) has
        PYTHON tools/jax_names.py read FOLDER V > V.json  of the sources of a JAX that none can run: names alone
@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-RECORD = Path(__file__).parent.parent / "utils" / "old" / "names.json"
+RECORD = Path(__file__).parent.parent / "old_jax" / "names.json"
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 LEFT = re.compile(r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b")  # generated, or not for users
 UNSIGNED = re.compile(r"jax\.(core|interpreters|lib|extend|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")

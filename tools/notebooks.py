@@ -11,6 +11,7 @@ from tools import NUMBER
 
 ROOT = Path(__file__).resolve().parent.parent
 SETUP = ROOT / "tools" / "setup_cell.py"
+PACKAGES = ("exercises", "old_jax", "utils")  # what lessons import of the course
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 LEADS = "leads"  # the tag of a text that does not read what was printed, but leads on: to a question, or to code
@@ -38,6 +39,11 @@ def lesson(wanted: str, root: Path = ROOT) -> Path:
 def number(path: Path) -> str:
     """'05' or '05b', the first part of a lesson's name."""
     return path.name.split("_")[0]
+
+
+def has_moved(number: str, root: Path = ROOT) -> bool:
+    """Do a lesson's exercises stand in exercises/, judged by the one kit, or still in utils/exercises?"""
+    return (root / "exercises" / f"ex{number}.py").is_file()
 
 
 def repository(text: str | None = None) -> tuple[str, str]:

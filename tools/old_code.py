@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from old_jax.find import advice
+from old_jax.forms import PHRASES, ROWS
+from old_jax.message import KEYWORD, NAMED
+from old_jax.moved import KEYWORDS, MOVED
+from old_jax.record import Record
 from tools import notebooks
-from utils.old.find import advice
-from utils.old.forms import PHRASES, ROWS
-from utils.old.message import KEYWORD, NAMED
-from utils.old.moved import KEYWORDS, MOVED
-from utils.old.record import Record
 
 GONE, WARNS, ONLY_SAID = "gone", "warns", ""  # the last: today a name of something else, old only in a message
 

@@ -33,17 +33,34 @@ def written(root: Path = ROOT) -> str:
 def questions(path: Path) -> Iterator[dict[str, Any] | None]:
     """What is asked in a lesson, as data."""
     number = notebooks.number(path)
-    module = importlib.import_module(f"utils.exercises.ex{number}")
-    guesses = getattr(importlib.import_module(f"tests.wrong_answers.ex{number}"), "GUESSES", {})
+    moved = notebooks.has_moved(number)
+    module = importlib.import_module(f"{'' if moved else 'utils.'}exercises.ex{number}")
+    guesses = {} if moved else getattr(importlib.import_module(f"tests.wrong_answers.ex{number}"), "GUESSES", {})
     asked: list[dict[str, Any] | None] = []
     for cell in notebooks.read(path).cells:
         if cell.cell_type == "markdown":
             asked += [None] * cell.source.count(QUESTION)
         elif asked and (name := re.search(rf"^ex{number}\.(\w+)\.compare\(guess, ", cell.source, re.M)):
             prediction = getattr(module, name[1])
-            if not asked[-1] and not getattr(prediction, "moment", False):  # of what the run decides, no page knows
+            if moved and not asked[-1] and not prediction.varies:
+                asked[-1] = plain(prediction)
+            elif (
+                not moved and not asked[-1] and not getattr(prediction, "moment", False)
+            ):  # of what the run decides, no page knows
                 asked[-1] = told(prediction, *guesses[prediction])
     yield from asked
+
+
+def plain(prediction: Any) -> dict[str, Any]:
+    """A prediction of the one kit: site/_static/readings.js reads a guess by it as exercises/kit/prediction.py does."""
+    slips = [[_word(slip), words] for slip, words in prediction.slips.items()]
+    found = {"plain": True, "labels": None, "truth": [_word(prediction.truth)], "own": {}, "why": prediction.why}
+    found |= {"slips": slips, "tried": [[[slip], words or prediction.why] for slip, words in slips]}
+    if isinstance(prediction.truth, bool):
+        return {**found, "words": [["no", ""], ["yes", ""]], "free": False}
+    if isinstance(prediction.truth, str):
+        return {**found, "words": slips, "free": False}
+    return {**found, "unit": prediction.unit, "within": prediction.within}
 
 
 def told(prediction: Any, truth: Any, tried: list[tuple[Any, str]]) -> dict[str, Any]:

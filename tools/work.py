@@ -16,10 +16,10 @@ from pathlib import Path
 
 import nbformat
 
+from exercises import progress
 from tools import notebooks
 from tools.predictions import QUESTION
 from tools.slides import blocks
-from utils import progress
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
 FIRST = "# Guess first; then run this cell, and open it to read.\n"  # all that is seen of a cell that tells

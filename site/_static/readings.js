@@ -59,10 +59,33 @@ const readWord = (asked, text, truth, own) => {
   return { right: false, said: ended(`, ${answer}, is not so: it is ${given(truth)?.[0] ?? truth}${why && ": "}${why}`) };
 };
 
+// The one kit's predictions, as exercises/kit/prediction.py reads them.
+const readPlain = ({ truth: [truth], why, slips, unit, within, words: choices }, text) => {
+  const number = !choices;
+  const one = (answer) => (number ? typed(answer) : answer.trim().toLowerCase().replace(/\s+/g, " ").replaceAll(", ", ","));
+  const [said, right] = [one(text), one(truth)];
+  const answers = ["yes", "no"].includes(right) ? ["yes", "no"] : once([right, ...slips.map(([slip]) => one(slip))]).sort();
+  if (number ? Number.isNaN(said) : !answers.includes(said)) {
+    const expected = number ? `a number${unit && ` of ${unit}`}` : answers.join(" or ");
+    return { right: false, said: ` is ${text}; expected ${expected}.` };
+  }
+  const shown = (value) => (number ? `${amount(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`.trimEnd() : value);
+  if (number ? close(said, right, within, 1e-9) : said === right) return { right: true, said: `, ${shown(said)}: right.` };
+  const near = ([slip]) => (number ? close(Number(slip), said, Math.max(within, 1e-2)) : one(slip) === said);
+  const words = slips.find(near)?.[1] || why;
+  const twice = number && Math.min(said, right) > 0 && Math.max(said, right) >= 2 * Math.min(said, right);
+  const line = `, ${shown(said)}, should be ${shown(right)}${twice ? ` (${offBy(said, right)})` : ""}`;
+  return { right: false, said: ended(`${line}${words && ": "}${words}`) };
+};
+
 // One reading for each guess that is not empty: { right, said }.
 window.readings = (asked, guesses) =>
   guesses.flatMap((text, i) => {
     if (!text.trim()) return [];
+    if (asked.plain) {
+      const { right, said } = readPlain(asked, text);
+      return [{ right, said: `Your guess${said}` }];
+    }
     const own = asked.own[asked.labels?.[i]] ?? [];
     const { right, said } = (asked.words ? readWord : readNumber)(asked, text, asked.truth[i], own);
     return [{ right, said: asked.labels ? `${asked.labels[i]}: your guess${said}` : `Your guess${said}` }];

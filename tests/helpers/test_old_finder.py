@@ -12,15 +12,15 @@ import tomllib
 
 import pytest
 
+from old_jax.find import examine, find, report
+from old_jax.fix import fix
+from old_jax.forms import PHRASES, ROWS
+from old_jax.mend import fixed, unified
+from old_jax.message import answer
+from old_jax.moved import MOVED, PLAIN
+from old_jax.read import files
+from old_jax.record import Record, numbers
 from tools import jax_names, notebooks
-from utils.old.find import examine, find, report
-from utils.old.fix import fix
-from utils.old.forms import PHRASES, ROWS
-from utils.old.mend import fixed, unified
-from utils.old.message import answer
-from utils.old.moved import MOVED, PLAIN
-from utils.old.read import files
-from utils.old.record import Record, numbers
 
 NEWEST = Record()
 
@@ -208,7 +208,7 @@ def test_a_broken_notebook_is_a_note(written, text):
 
 
 def command(*arguments, options: tuple[str, ...] = ()):
-    asked = [sys.executable, *options, "-m", "utils.find_old", *map(str, arguments)]
+    asked = [sys.executable, *options, "-m", "old_jax", *map(str, arguments)]
     return subprocess.run(asked, cwd=notebooks.ROOT, capture_output=True, text=True)
 
 
@@ -389,7 +389,7 @@ def test_run_puts_the_row_under_the_traceback(written):
 def test_the_extension_explains_a_failed_cell():
     told = subprocess.run(
         [sys.executable, "-c", "from IPython.core.interactiveshell import InteractiveShell as S\ns = S.instance()\n"
-         "s.run_line_magic('load_ext', 'utils.old_code')\ns.run_cell('1 / 1')\n"
+         "s.run_line_magic('load_ext', 'old_jax')\ns.run_cell('1 / 1')\n"
          "s.run_cell('raise ImportError(\"No module named \\'jax.experimental.maps\\'\")')"],
         cwd=notebooks.ROOT, capture_output=True, text=True,
     )  # fmt: skip
@@ -424,11 +424,11 @@ def test_what_is_installed_elsewhere_is_whole():
     """uvx, pipx and pre-commit get the packages that pyproject.toml names, and nothing of the course besides."""
     whole = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text())
     [(name, target)] = whole["project"]["scripts"].items()
-    assert whole["tool"]["setuptools"]["packages"] == ["utils", "utils.old"]
+    assert whole["tool"]["setuptools"]["packages"] == ["old_jax"]
     assert "dependencies" not in whole["project"] and callable(pkgutil.resolve_name(target))
-    for path in (notebooks.ROOT / "utils" / "old").glob("*.py"):
+    for path in (notebooks.ROOT / "old_jax").glob("*.py"):
         for module in re.findall(r"^\s*(?:from|import) ([\w.]+)", path.read_text(encoding="utf-8"), re.M):
-            assert module.split(".")[0] in sys.stdlib_module_names or module.startswith("utils.old"), (
+            assert module.split(".")[0] in sys.stdlib_module_names or module.startswith("old_jax"), (
                 path.name,
                 module,
             )

@@ -15,13 +15,13 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from old_jax.find import NotPython, examine, find, report
+from old_jax.forms import ROWS, Form
+from old_jax.message import answer
+from old_jax.read import Unreadable
+from old_jax.record import Record
 from tools import notebooks
 from utils.compat import device_text
-from utils.old.find import NotPython, examine, find, report
-from utils.old.forms import ROWS, Form
-from utils.old.message import answer
-from utils.old.read import Unreadable
-from utils.old.record import Record
 from utils.show.mistake import tried
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
@@ -295,7 +295,7 @@ def test_what_does_not_parse_is_a_note(tmp_path):
 
 
 def run(*arguments, **keywords):
-    command = [sys.executable, "-m", "utils.find_old", *map(str, arguments)]
+    command = [sys.executable, "-m", "old_jax", *map(str, arguments)]
     return subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, **keywords)
 
 
@@ -312,7 +312,7 @@ def test_the_command(tmp_path):
     assert "line 1: not Python" in broken.stderr and broken.returncode == 0
     assert "No such file" in missing.stderr and missing.returncode == 2
     assert "2 files for JAX" in folder.stdout and "broken.py, line 1" in folder.stderr and folder.returncode == 1
-    assert run().stderr.startswith("usage: find_old")
+    assert run().stderr.startswith("usage: find-old-jax")
     assert "no record of JAX 0.4" in run("--target", "0.4", tmp_path).stderr
     assert run("--message", "module 'jax' has no attribute 'tree_map'").stdout == (
         "jax.tree_map -> jax.tree.map (row 7 of appendix 90)\n"

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils.exercises.probes import primitives, was_fetched, watch
+from exercises.kit.probes import primitives, was_fetched, watch
 from utils.mesh import make_mesh
 
 WHOLE = 1024 * 512 * 4

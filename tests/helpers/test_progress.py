@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from utils import progress
+from exercises import progress
 from utils.exercises import ex02
 from utils.exercises.exercise import Verdict
 

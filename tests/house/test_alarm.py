@@ -15,7 +15,7 @@ from tools import alarm, notebooks
 
 pytestmark = pytest.mark.elsewhere
 
-GH = """#!{python}
+GH = """#!/usr/bin/env python3
 import json, pathlib, sys
 here = pathlib.Path({folder!r})
 with open(here / "calls", "a") as calls:
@@ -65,7 +65,7 @@ def test_skipped():
 @pytest.fixture
 def github(tmp_path, monkeypatch):
     """A GitHub with these issues open; what was called is in `calls`, what was written in `body`."""
-    (tmp_path / "gh").write_text(GH.format(python=sys.executable, folder=str(tmp_path)))
+    (tmp_path / "gh").write_text(GH.format(folder=str(tmp_path)))
     (tmp_path / "gh").chmod(0o755)
     (tmp_path / "open.json").write_text("[]")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -23,7 +23,8 @@ STRANGER = "import warnings\ndef use():\n    warnings.warn('none of ours', Pendi
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A clone with one helper more, and a module that is not the course's."""
-    shutil.copytree(notebooks.ROOT / "utils", tmp_path / "utils")
+    for package in notebooks.PACKAGES:
+        shutil.copytree(notebooks.ROOT / package, tmp_path / package)
     (tmp_path / "utils" / "helper.py").write_text(HELPER)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "stranger.py").write_text(STRANGER)

@@ -62,6 +62,7 @@ def test_after_a_judge_nothing_is_kept(tmp_path_factory):
 def test_no_page_and_no_command_keeps_what_is_compiled():
     """A page is a reader's run: lessons count compilations, and compile for TPUs, which the cache cannot hold."""
     places = [notebooks.ROOT / "Makefile", *notebooks.lessons(), *(notebooks.ROOT / "utils").rglob("*.py")]
+    places += (notebooks.ROOT / "exercises").rglob("*.py")
     for path in [*places, *(notebooks.ROOT / "tools").glob("*.py")]:
         assert "compilation_cache_dir" not in path.read_text(encoding="utf-8").lower(), path.name
 

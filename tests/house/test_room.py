@@ -12,8 +12,7 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from tools import notebooks
-from utils import room
+from tools import notebooks, room
 from utils.devices import OLDEST_JAX
 
 GOOD = "python 3 12 4\nmissing\njax 0.10.2\n8 CPU devices (emulated) · jax 0.10.2\nsum 28.0\n"
@@ -235,8 +234,8 @@ def test_a_python_without_jax_says_so(tmp_path):
 
 
 def test_an_old_python_can_read_it():
-    for name in ("__init__", "devices", "room"):
-        source = (notebooks.ROOT / "utils" / f"{name}.py").read_text(encoding="utf-8")
+    for name in ("utils/__init__", "utils/devices", "tools/__init__", "tools/room"):
+        source = (notebooks.ROOT / f"{name}.py").read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 8))
     with pytest.raises(SyntaxError):  # so that feature_version is no idle word
         ast.parse("match 1:\n    case 1: pass", feature_version=(3, 8))
@@ -279,7 +278,7 @@ def test_it_looks_for_what_requirements_name():
 
 def test_the_command_ends_with_a_status():
     code = "import runpy, utils.devices; utils.devices.OLDEST_JAX = '99.0'\n"
-    code += "runpy.run_module('utils.room', run_name='__main__')"
+    code += "runpy.run_module('tools.room', run_name='__main__')"
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True)
     assert run.returncode == 1, run.stdout + run.stderr
     assert re.search(r"^JAX +STOP .* needs 99\.0 or newer", run.stdout, re.M)

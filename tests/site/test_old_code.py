@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from old_jax.find import advice, find
+from old_jax.forms import PHRASES
+from old_jax.message import answer
+from old_jax.moved import KEYWORDS, MOVED
+from old_jax.record import Record
 from tests.helpers.test_old_finder import MESSAGES, OTHER_MESSAGES
 from tests.site import faults
 from tools import old_code
-from utils.old.find import advice, find
-from utils.old.forms import PHRASES
-from utils.old.message import answer
-from utils.old.moved import KEYWORDS, MOVED
-from utils.old.record import Record
 
 PAGE = "old_code.html"
 DATA = "JSON.parse(document.getElementById('old-names').textContent)"
@@ -115,7 +115,7 @@ def test_code_is_read_line_by_line(page):
     found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
     assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
     assert sorted((one.line, one.name, one.row) for one in find(CODE)) == FOUND
-    assert said.startswith(f"{len(found)} old forms for JAX") and "python -m utils.find_old FILE" in said
+    assert said.startswith(f"{len(found)} old forms for JAX") and "python -m old_jax FILE" in said
     assert items.count() == len(found)
 
 
@@ -138,7 +138,7 @@ def test_pieces_of_code(page, code, found):
     said, items = paste(page, code)
     texts = items.all_inner_texts()
     assert len(texts) == len(found) and all(text.startswith(start) for text, start in zip(texts, found, strict=True))
-    assert said.endswith("The command sees more: python -m utils.find_old FILE.")
+    assert said.endswith("The command sees more: python -m old_jax FILE.")
     assert said.startswith(
         (f"{len(found)} old form",) if found else ("Nothing old for JAX", "A notebook's file is not")
     )
@@ -186,5 +186,5 @@ def test_without_a_script_a_sentence_leads_to_the_command(chromium, address):
     page.goto(address + PAGE)
     assert not page.locator("#old-code").is_visible()
     assert page.locator("noscript p").is_visible()
-    assert page.get_by_text("python -m utils.find_old FILE").is_visible()
+    assert page.get_by_text("python -m old_jax FILE").is_visible()
     context.close()

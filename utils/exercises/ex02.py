@@ -10,11 +10,11 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from exercises.kit.probes import Watched, watch
 from utils.compat import spec_text
 from utils.devices import started_devices
 from utils.exercises import Choice, Prediction, Wrong, exercise, explained, number, numbers, same, shown
 from utils.exercises.prediction import ended
-from utils.exercises.probes import Watched, watch
 from utils.layout import where
 from utils.mesh import make_mesh
 

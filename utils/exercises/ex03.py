@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from exercises.kit.probes import primitives, watch
 from utils.compat import spec_text
 from utils.count.cost import cost
 from utils.exercises import (
@@ -28,7 +29,6 @@ from utils.exercises import (
     shown,
     spell,
 )
-from utils.exercises.probes import primitives, watch
 from utils.mesh import make_mesh
 from utils.show.logged import logged
 

@@ -11,9 +11,9 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from exercises.kit.probes import watch
 from utils.count.cost import Cost, cost
 from utils.exercises import Choice, Prediction, Wrong, exercise, same, spell
-from utils.exercises.probes import watch
 from utils.mesh import make_mesh
 
 YES_NO = {"yes": "", "no": ""}

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
+from exercises.kit.probes import primitives
 from utils.compat import type_text
 from utils.count.cost import cost
 from utils.exercises import Choice, Prediction, Wrong, exercise, explained, part, same, shown
-from utils.exercises.probes import primitives
 from utils.exercises.program import operations
 from utils.mesh import make_mesh
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from utils import progress
+from exercises import progress
+from exercises.kit.limits import GIBIBYTES, TooLong, limited
 from utils.exercises.judge import Wrong
-from utils.exercises.limits import GIBIBYTES, TooLong, limited
 
 
 @dataclass(frozen=True)

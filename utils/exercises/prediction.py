@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from utils import progress
+from exercises import progress
 from utils.exercises.judge import Wrong, number, shown
 from utils.exercises.slips import Slips, amount, named_slips, off_by
 

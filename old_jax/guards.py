@@ -7,10 +7,10 @@ import operator
 import re
 from typing import TYPE_CHECKING
 
-from utils.old.record import numbers
+from old_jax.record import numbers
 
 if TYPE_CHECKING:
-    from utils.old.program import Program
+    from old_jax.program import Program
 
 CATCH = {"ImportError", "ModuleNotFoundError", "AttributeError"}
 CATCH_ALL = {

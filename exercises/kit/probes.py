@@ -63,8 +63,8 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
     """Run an answer once, and look at the arrays that live at each step of it: on the devices, and on the host.
 
     A step is a call or a return in code that belongs neither to Python nor to an installed package. Arrays that were
-    alive before do not count; two arrays in one place (a shard and its array, say) count once. `whole`: the bytes of the
-    array that is to stand nowhere whole; the host is looked at only if it is given, since that takes longer.
+    alive before do not count; two arrays in one place (a shard and its array, say) count once. `whole`: the bytes of
+    the array that is to stand nowhere whole; the host is looked at only if it is given, since that takes longer.
     """
     import jax
 

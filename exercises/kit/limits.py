@@ -19,7 +19,7 @@ class TooLong(BaseException):
 
 @contextmanager
 def limited(seconds: float, gibibytes: float = GIBIBYTES) -> Iterator[None]:
-    """In this block, raise TooLong after so many seconds, and MemoryError (or JAX's own error) beyond so much new memory.
+    """In this block, raise TooLong after so many seconds, and MemoryError (or JAX's own) beyond so much new memory.
 
     The clock needs POSIX and the main thread, where a notebook runs its cells; memory needs Linux. Elsewhere, and in a
     compiled program, which Python cannot interrupt, a line is printed that says what to do.
@@ -35,8 +35,8 @@ def limited(seconds: float, gibibytes: float = GIBIBYTES) -> Iterator[None]:
 
 
 _STILL_WAITING = (
-    "The check still waits for your function: is there a loop in it that never ends? Interrupt the kernel; if it does not "
-    "stop, the loop is inside a compiled program: restart the kernel."
+    "The check still waits for your function: is there a loop in it that never ends? Interrupt the kernel; if it does "
+    "not stop, the loop is inside a compiled program: restart the kernel."
 )
 
 

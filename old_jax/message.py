@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from utils.old.find import advice
-from utils.old.forms import PHRASES, ROWS
-from utils.old.moved import KEYWORDS, MOVED
-from utils.old.record import Record
+from old_jax.find import advice
+from old_jax.forms import PHRASES, ROWS
+from old_jax.moved import KEYWORDS, MOVED
+from old_jax.record import Record
 
 # what a message says -> the dotted name that it is about
 NAMED = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from utils.old.forms import ROWS
-from utils.old.program import FUNCTIONS, Program
+from old_jax.forms import ROWS
+from old_jax.program import FUNCTIONS, Program
 
 SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
 JITS = {"jax.jit", "jax.experimental.pjit.pjit"}

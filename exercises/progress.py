@@ -1,8 +1,8 @@
 """What you have solved: a small file beside the course that `check` and `compare` write, and a table of it.
 
-In a notebook: `from utils import progress`, `progress.show()`. In a clone: `make progress`. Nothing is sent anywhere.
-The file is JSON that a person can read: delete it to begin anew. The environment variable COURSE_PROGRESS names
-another, or says `off`.
+In a notebook: `from exercises import progress`, `progress.show()`. In a clone: `make progress`. Nothing is sent
+anywhere. The file is JSON that a person can read: delete it to begin anew. The environment variable COURSE_PROGRESS
+names another, or says `off`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LESSON = re.compile(r"utils\.exercises\.ex(\w+)")
+LESSON = re.compile(r"(?:utils\.)?exercises\.ex(\w+)")
 # How a guess went, and how it went before: what is kept then. What is not here stays as it was.
 AGAIN = {
     "seen": {"": "seen"},
@@ -109,8 +109,9 @@ def prediction(asked: object, right: bool | None) -> None:
 @cache
 def exercises(lesson: str) -> list[str]:
     """The names of a lesson's exercises, in its order, without running anything."""
-    path = ROOT / "utils" / "exercises" / f"ex{lesson}.py"
-    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
+    places = (ROOT / folder / f"ex{lesson}.py" for folder in ("exercises", "utils/exercises"))
+    path = next((place for place in places if place.is_file()), None)
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     made = [(node.name, call.func) for node in functions for call in node.decorator_list if isinstance(call, ast.Call)]
     return [name for name, maker in made if getattr(maker, "id", "") == "exercise"]

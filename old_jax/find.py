@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.old.meanings import Meanings
-from utils.old.moved import BEYOND, KEYWORDS, MOVED, moved
-from utils.old.program import Program
-from utils.old.read import Unreadable, parse, read
-from utils.old.record import Fate, Record
+from old_jax.meanings import Meanings
+from old_jax.moved import BEYOND, KEYWORDS, MOVED, moved
+from old_jax.program import Program
+from old_jax.read import Unreadable, parse, read
+from old_jax.record import Fate, Record
 
 SEVERITIES = ("gone", "warns", "means something else", "could be better")
 SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")

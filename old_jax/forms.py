@@ -1,11 +1,11 @@
-"""Old forms of parallel JAX and what became of each: the rows of appendix 90. find_old.py finds them in a file."""
+"""Old forms of parallel JAX and what became of each: the rows of appendix 90. this package finds them in a file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from utils.old.moved import MOVED
-from utils.old.record import numbers
+from old_jax.moved import MOVED
+from old_jax.record import numbers
 
 __all__ = ["EARLIER", "MOVED", "PHRASES", "ROWS", "Form", "Row"]
 
@@ -114,7 +114,7 @@ ROWS = {
         silent=True,
     ),
     24: Row(
-        "the names of utils/old/moved.py",
+        "the names of old_jax/moved.py",
         (
             Form("jax.ops.index_update", gone=EARLIER, name="jax.ops.index_update"),
             Form("from jax.config import config", gone=EARLIER, name="jax.config.config"),

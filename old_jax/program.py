@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from utils.old.guards import Guards
-from utils.old.record import Record
+from old_jax.guards import Guards
+from old_jax.record import Record
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (

@@ -10,11 +10,11 @@ import ast
 import re
 from dataclasses import dataclass
 
-from utils.old.find import Finding, advice, findings
-from utils.old.moved import KEYWORDS, MOVED, PLAIN
-from utils.old.program import Program
-from utils.old.read import parse, parses
-from utils.old.record import Fate, Record
+from old_jax.find import Finding, advice, findings
+from old_jax.moved import KEYWORDS, MOVED, PLAIN
+from old_jax.program import Program
+from old_jax.read import parse, parses
+from old_jax.record import Fate, Record
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
 SHARD_MAP_PLACES = ("", "mesh=", "in_specs=", "out_specs=", "check_vma=")

@@ -1,4 +1,4 @@
-"""Is this machine ready for the course? `make room`, `python -m utils.room`, or in a notebook `check_room()`.
+"""Is this machine ready for the course? `make room`, `python -m tools.room`, or in a notebook `check_room()`.
 
 Runs on a bare Python, before anything is installed, and on one that is too old: only the standard library. JAX is tried
 in a process of its own with a time limit, so a crash or a hang is reported and not suffered. (In a kernel whose setup

@@ -1,4 +1,4 @@
-"""The finder as a command: `python -m utils.find_old`, and `find-old-jax` where it is installed. Needs Python alone."""
+"""The finder as a command: `python -m old_jax`, and `find-old-jax` where it is installed. Needs Python alone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from utils.old.find import SEVERITIES, Finding, examine
-from utils.old.mend import fixed, unified
-from utils.old.message import answer
-from utils.old.read import Unreadable, files
-from utils.old.record import Record
-from utils.old.run import run
+from old_jax.find import SEVERITIES, Finding, examine
+from old_jax.mend import fixed, unified
+from old_jax.message import answer
+from old_jax.read import Unreadable, files
+from old_jax.record import Record
+from old_jax.run import run
 
 ABOUT = """Which lines use JAX that is gone, warns, or means something else, and what to write instead.
 
@@ -21,7 +21,7 @@ STATUS = "exit status: 1 where something is gone or warns, 0 where nothing is, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("find_old", description=ABOUT, epilog=STATUS,
+    parser = argparse.ArgumentParser("find-old-jax", description=ABOUT, epilog=STATUS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("paths", nargs="*", metavar="FILE", help="a file or a folder")
     parser.add_argument("--target", metavar="0.12", help="the JAX that you want to run on (default: the newest known)")

@@ -7,9 +7,9 @@ import json
 import re
 from pathlib import Path
 
-from utils.old.find import find
-from utils.old.fix import fix
-from utils.old.read import Text, Unreadable, notebook, parses, plain, read
+from old_jax.find import find
+from old_jax.fix import fix
+from old_jax.read import Text, Unreadable, notebook, parses, plain, read
 
 MARK = "# --- the end of a cell: {} ---\n"
 

@@ -7,7 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from utils.old.message import answer
+from old_jax.message import answer
 
 
 def run(command: list[str], target: str | None = None) -> int:

@@ -1,1 +1,0 @@
-"""Old code: appendix 90 and the finder."""
