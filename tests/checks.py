@@ -17,6 +17,7 @@ import nbformat
 import pytest
 
 from exercises import kit
+from tests import pages
 from tools import NUMBER, names, notebooks, readme
 from utils import exercises as old
 
@@ -27,6 +28,7 @@ MASKS = [  # what differs from run to run and from machine to machine
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
+    (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),  # a script, the first time and again
 ]
 
 
@@ -124,7 +126,8 @@ def structure_faults(path: Path) -> list[str]:
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
     faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
     faults += [f"an editor made up the id {name!r}: run make stamp" for name in ids if names.MADE_UP.fullmatch(name)]
-    faults += [*_order_faults(cells), *_place_faults(path, cells), *_text_faults(cells, path.parent)]
+    faults += [*_place_faults(path, cells), *_text_faults(cells, path.parent)]
+    faults += [] if pages.is_page(cells) else _order_faults(cells)
     try:
         draft = readme.row(path).draft
     except ValueError as error:
@@ -133,7 +136,9 @@ def structure_faults(path: Path) -> list[str]:
     for cell in cells:
         if cell.cell_type == "code":
             faults += list(_code_cell_faults(cell))
-    return faults if draft else faults + unfinished(cells)
+    if not draft:
+        faults += pages.faults(path, cells) if pages.is_page(cells) else unfinished(cells)
+    return faults
 
 
 def unfinished(cells: list) -> list[str]:
@@ -221,9 +226,11 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
             yield "the setup cell is not the common one: run make stamp"
         if not notebooks.HIDDEN.items() <= cell.metadata.items():
             yield "the setup cell stands open: run make stamp"
-    elif sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
+    elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
-    if re.search(r"^\s*[!%]", cell.source, re.M):
+    if cell.id == "script":
+        pass  # a magic, and the file: examples/
+    elif re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
         yield f"{cell.id}: its last line is there to show something, and nothing is shown: run make refresh"

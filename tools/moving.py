@@ -128,7 +128,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "05": [("price", "collective", _parts)],
     "05b": [("overlap-draw", "travelling", None)],
     "06": [("hybrid-formula", "cut_batch", None)],
-    "07": [("both-ways-draw", "ring", None)],
+    "07": [("ring-draw", "ring", None)],
     "08": [("places-run", "places", _places), ("rings", "places", _places)],
     "09": [("overlap-draw", "hiding", _rates)],
     "10": [("repeat-draw", "held", _held)],

@@ -144,7 +144,7 @@ def slide_rule(cell: nbformat.NotebookNode) -> str:
     if cell.cell_type == "code":
         if re.fullmatch(r"ex-.*-stub", cell.id):
             return "-"
-        return "skip" if re.fullmatch(r"setup|imports|ex-.*-check", cell.id) else "subslide"
+        return "skip" if re.fullmatch(r"setup|imports|script|ex-.*-check", cell.id) else "subslide"
     text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
     if re.search(r"^##? ", text, re.M):
         return "slide"

@@ -53,8 +53,9 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
 
 def plain(prediction: Any) -> dict[str, Any]:
     """A prediction of the one kit: site/_static/readings.js reads a guess by it as exercises/kit/prediction.py does."""
-    slips = [[_word(slip), words] for slip, words in prediction.slips.items()]
-    found = {"plain": True, "labels": None, "truth": [_word(prediction.truth)], "own": {}, "why": prediction.why}
+    spell = _word if isinstance(prediction.truth, (bool, str)) else float
+    slips = [[spell(slip), words] for slip, words in prediction.slips.items()]
+    found = {"plain": True, "labels": None, "truth": [spell(prediction.truth)], "own": {}, "why": prediction.why}
     found |= {"slips": slips, "tried": [[[slip], words or prediction.why] for slip, words in slips]}
     if isinstance(prediction.truth, bool):
         return {**found, "words": [["no", ""], ["yes", ""]], "free": False}

@@ -17,7 +17,7 @@ PARTS = {  # by the number of its first lesson
 }
 DRAFT = "nothing yet: this lesson is a draft"  # what one builds in a lesson that need not have all its parts yet
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
-HEAD = "| No. | Title | You build | Minutes | Open in |\n|---|---|---|---|---|"
+HEAD = "| No. | Title | What it is about | Minutes | Open in |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Row:
     title: str
     path: str
     builds: str
-    minutes: int
+    minutes: int  # of the core
+    practice: int = 0  # of the exercises, where they are counted apart
 
     @property
     def part(self) -> str:
@@ -41,12 +42,16 @@ class Row:
 
 def row(path: Path) -> Row:
     """Raises ValueError, with the line to write, where the notebook's first two cells do not say it."""
-    title, plan = (cell.source for cell in notebooks.read(path).cells[:2])
+    cells = notebooks.read(path).cells
+    title, plan = (next((cell.source for cell in cells if cell.id == name), "") for name in ("title", "plan"))
     number = notebooks.number(path)
+    price = re.search(r"^\*\*(.+?)\*\*", title, re.M | re.S)  # a rewritten page begins with it
+    builds = (plan, r"^\*\*You build\*\* (.+?)\.$", "**You build** something.")
+    builds = (title, r"^\*\*(.+?)\*\*", "**A price, 42 ms.**") if price else builds
     said = []
     for text, pattern, form in (
         (title, rf"^# {number} · (.+?)$", f"# {number} · Title"),
-        (plan, r"^\*\*You build\*\* (.+?)\.$", "**You build** something."),
+        builds,
         (
             plan,
             r"^\*\*You need\*\*.*?\b(\d+) minutes",
@@ -57,7 +62,9 @@ def row(path: Path) -> Row:
         if not found:
             raise ValueError(f"{path.name} lacks a line of the form: {form}")
         said.append(" ".join(found[1].split()))
-    return Row(number, said[0], f"notebooks/{path.name}", said[1], int(said[2]))
+    practice = [cell.source for cell in cells if re.match(r"### Exercise ", cell.source)] if price else []
+    minutes = [int(re.search(r"· (\d+) min\)", text)[1]) for text in practice]
+    return Row(number, said[0], f"notebooks/{path.name}", said[1], int(said[2]), sum(minutes))
 
 
 def rows(root: Path = notebooks.ROOT) -> list[Row]:
@@ -65,7 +72,7 @@ def rows(root: Path = notebooks.ROOT) -> list[Row]:
 
 
 def hours(found: list[Row]) -> int:
-    return round(sum(row.minutes for row in found) / 60)
+    return round(sum(row.minutes + row.practice for row in found) / 60)
 
 
 def listed(text: str, found: list[Row], setup: str | None = None) -> str:
@@ -79,10 +86,11 @@ def listed(text: str, found: list[Row], setup: str | None = None) -> str:
         tables += [f"### {part}\n", HEAD]
         for row in lessons:
             colab, kaggle, binder, codespaces = notebooks.badges(row.path, setup).split("\n")
-            about = f"| {row.number} | [{row.title}]({row.path}) | {row.builds} | {row.minutes} |"
+            time = f"{row.minutes} + {row.practice}" if row.practice else row.minutes
+            about = f"| {row.number} | [{row.title}]({row.path}) | {row.builds} | {time} |"
             tables.append(f"{about} {colab} {kaggle}<br>{binder} {codespaces} |")
         tables[-1] += "\n"
-    minutes = [row.minutes for row in found]
+    minutes = [row.minutes + row.practice for row in found]
     for place, written in (
         (rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", "\n".join([*tables, END])),
         (r"All \d+ lessons take about \d+ hours", f"All {len(found)} lessons take about {hours(found)} hours"),

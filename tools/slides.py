@@ -96,7 +96,7 @@ def answered(asked: dict) -> str:
 def of_the_room(number: str) -> dict[str, str]:
     """What the guide for workshops has on a lesson's questions, by the heading under which each stands."""
     guide = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
-    return dict(re.findall(rf"^\*\*{number} · (.+?)\.\*\* (\*.+?)$(?=\n\n)", guide, re.M | re.S))
+    return dict(re.findall(rf"^\*\*{number} · (.+?)\.?\*\* (\*.+?)$(?=\n\n)", guide, re.M | re.S))
 
 
 def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from tools import names, notebooks, readme
+from tools import names, notebooks, readme, scripts
 
 PAGES = (  # besides the notebooks, what holds the repository's address
     "README.md",
@@ -57,6 +57,10 @@ def stamp(root: Path, name: str, revision: str) -> None:
             if cell.id == "setup":
                 cell.source = text.rstrip("\n")
                 cell.metadata.update(notebooks.HIDDEN)
+            elif cell.id == "opening":  # what counts is its picture
+                cell.metadata.update(notebooks.HIDDEN)
+            elif cell.id == "script" and (script := scripts.of(path)):
+                cell.source = scripts.cell(script)
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
         names.give(notebook)

@@ -53,7 +53,7 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for number, cell in enumerate(copied.cells):
         asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
-            cell.outputs = []
+            cell.outputs = cell.outputs if cell.id == "opening" else []  # the first screen's picture tells no answer
             if notebooks.TELLS in cell.metadata.get("tags", ()):
                 cell.metadata.update(notebooks.HIDDEN)
                 cell.source = cell.source if cell.source.startswith(FIRST) else FIRST + cell.source

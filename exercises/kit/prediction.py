@@ -84,4 +84,5 @@ def _plain(value: Any) -> Any:
     try:
         return float(value)
     except Exception:  # a word, a shape, whatever a reader writes
-        return " ".join(str(value).lower().split()).replace(", ", ",")
+        text = value if isinstance(value, str) else shown(value)
+        return " ".join(text.lower().split()).replace(", ", ",")

@@ -217,13 +217,15 @@ def test_arrays_lowered_and_compiled_are_the_same():
 def test_as_a_table_and_as_html():
     mesh = make_mesh(*TWO)
     found = cost(lambda t: t.sum(0), plan(mesh, (4, 8), "x", "y"))
-    assert str(found).splitlines()[:2] == [
+    assert repr(found).splitlines()[:2] == [
         "collective   along   operand   result   times   bytes sent",
         "all-reduce   x       f32[2]    f32[2]       1            8",
     ]
-    assert "each device sends 8 bytes and computes 0 FLOPs in products" in str(found)
+    assert "each device sends 8 bytes and computes 0 FLOPs in products" in repr(found)
+    assert str(found) == "all-reduce over x · sends 8 bytes"
+    assert found.by_device() == [8] * 8 and found.steps() == 2  # a group of two: there, and back
     assert "<td style='text-align:left'>all-reduce</td>" in found._repr_html_()
-    assert str(cost(lambda t: t + 1, plan(mesh, (4, 8), "x", "y"))).startswith("no communication\n")
+    assert repr(cost(lambda t: t + 1, plan(mesh, (4, 8), "x", "y"))).startswith("no communication\n")
 
 
 def test_totals_by_kind_and_by_axis():
@@ -393,7 +395,7 @@ def test_what_the_reader_says_of_a_loop():
 
     found = cost(f, plan(make_mesh(*TWO), (64,), "x"), rounds=5)
     assert counted(found) == [("all-reduce", "x", 6, 6 * 4)]  # the condition is asked once more
-    assert str(found).endswith("counted with 5 rounds of a loop that does not tell, as you say")
+    assert repr(found).endswith("counted with 5 rounds of a loop that does not tell, as you say")
     with pytest.raises(ValueError, match="say a whole number"):
         cost(f, plan(make_mesh(*TWO), (64,), "x"), rounds=-1)
 
@@ -413,7 +415,7 @@ def test_the_dearest_branch():
     found = cost(g, which, plan(mesh, (256, 32), "x"), branches="dearest")
     assert counted(found) == [("all-reduce", "x", 1, 2 * 7 * 4_096 // 8)]
     assert found.flops == 65_536
-    assert str(found).endswith("counted with the dearest branch of a conditional, as you say")
+    assert repr(found).endswith("counted with the dearest branch of a conditional, as you say")
     with pytest.raises(ValueError, match="dearest"):
         cost(g, which, plan(mesh, (256, 32), "x"), branches="cheapest")
 

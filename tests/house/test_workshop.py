@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests import checks
-from tools import NUMBER, notebooks
+from tools import NUMBER, notebooks, readme
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
 # A paragraph that ends in or holds "NNN minutes", then a table with the column Minutes first.
@@ -22,13 +22,15 @@ def lesson(number: str) -> dict:
     """A lesson as its notebook says: its headings, the minutes of its exercises, its own minutes, its code by part."""
     every = notebooks.read(notebooks.lesson(number)).cells
     cells = [cell for cell in every if cell.cell_type == "markdown"]
+    [plan] = [cell.source for cell in cells if cell.id == "plan"]
     text = "\n".join(cell.source for cell in cells)
     exercises = re.findall(r"^### Exercise (\S+) — .*· (\d+) min\)$", text, re.M)
+    minutes = int(re.search(r"\*\*You need\*\*.*?(\d+) minutes", plan, re.S)[1])
     return {
         "sections": set(re.findall(r"^## (.+)$", text, re.M)),
         "headings": set(re.findall(r"^##+ (.+)$", text, re.M)),
         "exercises": {name: int(minutes) for name, minutes in exercises},
-        "minutes": int(re.search(r"\*\*You need\*\*.*?(\d+) minutes", cells[1].source, re.S)[1]),
+        "minutes": minutes + readme.row(notebooks.lesson(number)).practice,
         "code": code_by_part(every),
     }
 
@@ -40,7 +42,7 @@ def code_by_part(cells: list) -> dict[str, list[ast.stmt]]:
         if cell.cell_type == "markdown":
             section = (re.findall(r"^## (.+)$", cell.source, re.M) or [section])[-1]
             exercise = (re.findall(r"^### (Exercise \S+) ", cell.source, re.M) or [exercise])[-1]
-        else:
+        elif cell.id != "script":  # no program of the notebook's
             part = exercise if cell.id.startswith("ex-") else section
             code.setdefault(part, []).extend(ast.parse(cell.source).body)
     return code

@@ -95,7 +95,7 @@ NO_NETWORK = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.proxy", "GIT_CO
 def test_without_a_network_git_says_why_and_the_cell_what_to_do(python, cache):
     run = python(CELL, **NO_NETWORK)
     assert f"fatal: unable to access 'https://github.com/{NAME}/'" in run.stderr
-    assert run.stderr.endswith("Is the internet on? Then run this cell again.\n")
+    assert run.stderr.endswith("Is the internet on? Run this cell again.\n")
     assert "No such file or directory: 'git'" in python(CELL, PATH="").stderr
 
 

@@ -43,7 +43,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Cost:
-    """Iterate over it for the collectives; print it for a table."""
+    """Iterate over it for the collectives; print it for a line, let a cell show it for a table."""
 
     collectives: tuple[Collective, ...]
     flops: int  # per device: 2 for each multiply-and-add of matrix products (not of vectors), loops counted in full
@@ -62,6 +62,15 @@ class Cost:
     def bytes_sent(self) -> int:
         """The most that any one device sends."""
         return _most(self.collectives)
+
+    def by_device(self) -> list[int]:
+        """What each device sends, by its number."""
+        sent = _by_device(self)
+        return [sent[device] for device in range(self.devices)]
+
+    def steps(self) -> int:
+        """Steps on one-way rings: n - 1 for a group of n, twice that for an all-reduce, 1 for a permute."""
+        return sum(c.times * (1 + (c.kind == "all-reduce")) * (c.group_size - 1) for c in self)
 
     def by_kind(self) -> dict[str, int]:
         """The same for each kind of collective, as ``{"all-gather": 1024}``."""
@@ -117,10 +126,15 @@ class Cost:
         return lines
 
     def __str__(self) -> str:
+        """In one line: the collectives, what a device sends, what it computes in products."""
+        kinds = Counter((c.kind, "" if "pairs" in self.along(c) else f" over {self.along(c)}") for c in self)
+        named = [f"{many} x {kind}{over}" if many > 1 else kind + over for (kind, over), many in kinds.items()]
+        parts = [" + ".join(named) or "no collective", f"sends {self.bytes_sent:,} bytes"]
+        return " · ".join(parts + [f"computes {self.flops:,} FLOPs"] * bool(self.flops))
+
+    def __repr__(self) -> str:
         table = format_table(HEADERS, self.rows()) if self.collectives else "no communication"
         return "\n".join([table, "", *self._totals()])
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         def row(cells, tag):
@@ -138,12 +152,16 @@ class Cost:
 HEADERS = ("collective", "along", "operand", "result", "times", "bytes sent")
 
 
-def _most(collectives: Iterable[Collective]) -> int:
-    sent = Counter()
+def _by_device(collectives: Iterable[Collective]) -> Counter[int]:
+    sent: Counter[int] = Counter()
     for c in collectives:
         for device in c.senders:
             sent[device] += c.bytes_sent
-    return max(sent.values(), default=0)
+    return sent
+
+
+def _most(collectives: Iterable[Collective]) -> int:
+    return max(_by_device(collectives).values(), default=0)
 
 
 def cost(

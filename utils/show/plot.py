@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from utils.show import panels, words
 from utils.show.picture import COLORS, Picture
@@ -73,6 +74,7 @@ def lines(
         for text, place in written[panel].items():
             axes.text(*place, text)
         _limit(axes, xlim, ylim, placed[panel], log)
+        _tick(axes, log)
         axes.set_box_aspect(1 if square else None)
         for name, at, height in own:
             if name == shade:
@@ -201,6 +203,18 @@ def _draw_lines(axes: Axes, own: list[words.Line], names: list[str], log: str) -
     if "x" in log and len(x) <= 8 and all(np.array_equal(x, other) for _, other, _ in own):
         axes.set_xticks(x, [words.number(place) for place in x])  # what was measured, rather than powers of ten
         axes.set_xticks([], minor=True)
+
+
+def _tick(axes: Axes, log: str) -> None:
+    """A logarithmic axis in numbers that people read: 1, 2, 4, 8 ... where it is short, and 0.1, 1, 10."""
+    plain = FuncFormatter(lambda value, _: f"{value:,.6g}")
+    for name, axis, ends in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):
+        if name in log and len(axis.get_ticklocs(minor=True)):  # not what was measured
+            if name == "x" and ends[0] > 0.5 and ends[1] < 2000:
+                axis.set_major_locator(LogLocator(base=2, numticks=12))
+                axis.set_minor_locator(NullLocator())
+            if ends[1] < 1e5:
+                axis.set_major_formatter(plain)
 
 
 def _limit(axes: Axes, xlim: Any, ylim: Any, marks: list[words.Mark], log: str) -> None:

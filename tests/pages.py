@@ -1,0 +1,67 @@
+"""What a lesson's page must have: the price and a picture first, the script last, honest minutes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools import readme, scripts
+
+BEGINS = ["title", "setup", "opening", "plan", "imports"]
+FURTHER = "## Going further"
+WORDS, LINES = 150, 10  # that a reader reads in a minute
+
+
+def is_page(cells: list) -> bool:
+    """Is it one of the pages that were rewritten? The others still begin with their plan."""
+    return [cell.id for cell in cells[:3]] == BEGINS[:3]
+
+
+def faults(path: Path, cells: list) -> Iterator[str]:
+    """Where a finished page lacks something, in words that say what."""
+    title, plan = cells[0].source, cells[3].source
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    if [cell.id for cell in cells[:5]] != BEGINS:
+        yield f"does not begin with the cells {', '.join(BEGINS)}"
+    if not re.search(r"^\*\*[^*]*\d[^*]*\*\*", title, re.M):
+        yield "title: no price or failure in numbers, in bold"
+    if not any("image/png" in output.get("data", {}) for output in cells[2].outputs):
+        yield "opening: draws no picture"
+    if "TODO" in "".join(cell.source for cell in cells):
+        yield "says TODO"
+    if "After this lesson you can" not in plan or not 3 <= len(re.findall(r"^- ", plan, re.M)) <= 5:
+        yield "plan: not three to five bullets below After this lesson you can"
+    questions = sum(text.count("> **Predict.** ") for text in texts)
+    if not 4 <= questions <= 7:
+        yield f"{questions} predictions; a page has five to seven"
+    exercises = sum(len(re.findall(r"^### Exercise ", text, re.M)) for text in texts)
+    if not 3 <= exercises <= 4:
+        yield f"{exercises} exercises; a page has three or four"
+    if not re.search(r"^## .*Take it to work", "\n".join(texts), re.M):
+        yield "no section Take it to work"
+    said, needed = readme.row(path).minutes, minutes(cells)
+    if said < needed - 2:
+        yield f"plan: {said} minutes, and by the clock it takes {needed}"
+    yield from scripts.faults(path, cells)
+
+
+def minutes(cells: list) -> int:
+    """Of the core without its exercises, by an honest clock: words, visible lines, a minute for each prediction."""
+    spent = 0.0
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            if cell.source.startswith(FURTHER):
+                break
+            if "### Exercise " not in cell.source:
+                spent += len(words(cell.source)) / WORDS + cell.source.count("> **Predict.** ")
+        elif cell.id not in ("setup", "opening") and not cell.id.startswith("ex-"):
+            spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / LINES
+    return math.ceil(spent)
+
+
+def words(text: str) -> list[str]:
+    """Of prose, without badges and the addresses of links."""
+    text = re.sub(r"^\[!\[.*$", "", text, flags=re.M)
+    return re.findall(r"[\w·]+(?:['’.,/-]\w+)*", re.sub(r"\]\([^)]*\)", "]", text))

@@ -1,0 +1,37 @@
+"""The scripts that readers take to work: the cell `script` of lesson 07 shows examples/07_will_it_wait.py, whole.
+
+The file is the source. `make stamp` copies it into the cell, which writes it beside the reader's notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools import notebooks
+
+
+def of(path: Path) -> Path | None:
+    """A lesson's script, or None."""
+    found = sorted((path.parent.parent / "examples").glob(f"{notebooks.number(path)}_*.py"))
+    return found[0] if found else None
+
+
+def name(script: Path) -> str:
+    """What a reader's copy is called: will_it_wait.py."""
+    return script.name.split("_", 1)[1]
+
+
+def cell(script: Path) -> str:
+    return f"%%writefile {name(script)}\n{script.read_text(encoding='utf-8').rstrip()}"
+
+
+def faults(path: Path, cells: list) -> Iterator[str]:
+    """Where a page does not show its script, or another."""
+    script, shown = of(path), [cell for cell in cells if cell.id == "script"]
+    if not script or not shown:
+        yield f"no script: examples/{notebooks.number(path)}_name.py, and a cell `script` in Take it to work"
+    elif shown[0].source != cell(script):
+        yield f"script: is not examples/{script.name}: run make stamp"
+    elif not any(name(script) in cell.source for cell in cells if cell.cell_type == "code" and cell.id != "script"):
+        yield f"script: no cell runs {name(script)}"
