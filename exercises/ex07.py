@@ -15,12 +15,19 @@ eight_devices = Prediction(
     within=0.01,
 )
 paid_twice = Prediction(
-    2, "an all-reduce is a reduce-scatter and then an all-gather", {8: "eight times as much arrives, not travels"}, "times"
+    2,
+    "an all-reduce is a reduce-scatter and then an all-gather",
+    {8: "eight times as much arrives, not travels"},
+    "times",
 )
 star = Prediction(
     7,
     "it sends the sum to each of the seven others",
-    {1: "one copy leaves for each of the seven others", 8: "it need not send to itself", 14: "seven of these it receives"},
+    {
+        1: "one copy leaves for each of the seven others",
+        8: "it need not send to itself",
+        14: "seven of these it receives",
+    },
     "b",
 )
 crossover = Prediction(
@@ -47,7 +54,11 @@ corner = Prediction(
 torus = Prediction(
     4,
     "3 steps along the row of four, then 1 along the column of two",
-    {7: "that is one ring of eight", 3: "the column takes one more", 8: "2 times 4 devices, but rings take n - 1 steps"},
+    {
+        7: "that is one ring of eight",
+        3: "the column takes one more",
+        8: "2 times 4 devices, but rings take n - 1 steps",
+    },
     "steps",
 )
 
