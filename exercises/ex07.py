@@ -65,7 +65,7 @@ torus = Prediction(
 
 @exercise(
     "Which part of the weights does a device have, in bytes? How many devices add it up? Then 2 (n - 1)/n of it.",
-    cases=[(48_000, 2, 4), (7e9, 16, 8), (1.2e8, 5, 3)],
+    cases=[(48_000, 2, 4), (7_000_000_000, 16, 8), (120_000_000, 5, 3)],
     slips={
         "(data - 1) / data -> (model - 1) / model": "the gradient is added up along data; along model every device has "
         "another piece",
@@ -83,7 +83,7 @@ def gradient_bytes(parameters, data, model):
 
 @exercise(
     "Bits to bytes, both directions to one: that is the whole chip. On a torus a ring uses two of its links.",
-    cases=[(1600, 4, False), (4800, 6, False), (7200, 18, True)],
+    cases=[(1600, 4, False), (4500, 5, False), (7200, 18, True)],
     slips={
         "/ 8 / 2 -> / 2": "a byte has 8 bits",
         "/ 8 / 2 -> / 8": "the sheet adds both directions; a sender uses one",
