@@ -83,7 +83,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def devices() -> list:
     from utils.devices import start_devices
 
-    return start_devices(8)
+    started = start_devices(8)
+    os.environ.pop("JAX_PLATFORMS", None)  # kernels start as a reader's would
+    return started
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Begin a lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"`.
 
-Writes, from tools/lesson_template, the notebook, its exercises and their wrong and right answers; a line of the
-changelog, the **Next:** of the lesson before, and what `make stamp` writes; then runs the notebook. What comes out is a
-draft that passes every test: it shows the forms, and its author replaces what they hold.
+Writes, from tools/lesson_template, the notebook, its exercises with right answers in unusual forms, and its script; a
+line of the changelog, the **Next:** of the lesson before, and what `make stamp` writes; then runs the notebook. What
+comes out is a draft that passes every test: it shows the forms, and its author replaces what they hold.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
     exercises = sum(len(re.findall(r"^### Exercise ", cell.source, re.M)) for part in counted for cell in part.cells)
     words = {
         "NN": number,
+        "NAME": name,
         "TITLE": title,
         "DRAFT": readme.DRAFT,
         "BEFORE": link(there[before]) if before else "Python and NumPy",
@@ -57,8 +58,12 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
         return re.sub(r"(?<![A-Z])(?:" + "|".join(words) + r")(?![A-Z])", lambda word: words[word[0]], text)
 
     notebooks.write(new_notebook(cells=list(cells(filled("notebook.md")))), path)
-    for template, target in (("exercises.py", "utils/exercises"), ("wrong_answers.py", "tests/wrong_answers")):
-        (root / target / f"ex{number}.py").write_text(filled(template), encoding="utf-8")
+    for template, target in (
+        ("exercises.py", f"exercises/ex{number}.py"),
+        ("right_answers.py", f"tests/exercises/right/ex{number}.py"),
+        ("script.py", f"examples/{number}_{name}.py"),
+    ):
+        (root / target).write_text(filled(template), encoding="utf-8")
     if before:
         notebook = notebooks.read(there[before])
         recap = notebook.cells[-1]

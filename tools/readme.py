@@ -15,7 +15,7 @@ PARTS = {  # by the number of its first lesson
     "10": "Part III: training at scale",
     "90": "Appendix",
 }
-DRAFT = "nothing yet: this lesson is a draft"  # what one builds in a lesson that need not have all its parts yet
+DRAFT = "This lesson is a draft: 0 of its sections are done."  # the price of one that need not have all its parts yet
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
 HEAD = "| No. | Title | What it is about | Minutes | Open in |\n|---|---|---|---|---|"
 

@@ -5,10 +5,14 @@ The file is the source. `make stamp` copies it into the cell, which writes it be
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tools import notebooks
+
+BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 
 
 def of(path: Path) -> Path | None:
@@ -24,6 +28,17 @@ def name(script: Path) -> str:
 
 def cell(script: Path) -> str:
     return f"%%writefile {name(script)}\n{script.read_text(encoding='utf-8').rstrip()}"
+
+
+def listed(text: str, root: Path = notebooks.ROOT) -> str:
+    """The text of examples/README.md with a row for each script: its lesson, and what its first line says."""
+    rows = ["| Lesson | Script | What it does |", "|---|---|---|"]
+    for path in notebooks.lessons(root):
+        if script := of(path):
+            says = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
+            lesson = f"[{notebooks.number(path)}](../notebooks/{path.name})"
+            rows.append(f"| {lesson} | [`{name(script)}`]({script.name}) | {says.replace('|', '·')} |")
+    return re.sub(rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: BEGIN + "\n".join([*rows, "", END]), text)
 
 
 def faults(path: Path, cells: list) -> Iterator[str]:

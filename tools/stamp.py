@@ -65,6 +65,9 @@ def stamp(root: Path, name: str, revision: str) -> None:
                 cell.source = addresses(cell.source)
         names.give(notebook)
         notebooks.write(notebook, path)
+    page = root / "examples" / "README.md"
+    if page.exists():
+        page.write_text(scripts.listed(page.read_text(encoding="utf-8"), root), encoding="utf-8")
     page = root / "README.md"
     page.write_text(readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text), encoding="utf-8")
 

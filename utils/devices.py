@@ -118,3 +118,4 @@ def _stay_on_the_cpu_where_nothing_else_is(jax) -> None:
     plugin = importlib.util.find_spec("jax_plugins") or importlib.metadata.entry_points(group="jax_plugins")
     if not (jax.config.jax_platforms or chip or plugin):
         jax.config.update("jax_platforms", "cpu")
+        os.environ["JAX_PLATFORMS"] = "cpu"  # and to the scripts that a lesson starts

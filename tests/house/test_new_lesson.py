@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests import checks
-from tools import lesson, notebooks, readme
+from tests import checks, pages
+from tools import lesson, notebooks, readme, scripts
 
 pytestmark = pytest.mark.elsewhere
 
 
 def test_drafts_are_named():
     """A draft passes; what it lacks stands in the summary."""
-    lacks = {row.number: checks.unfinished(notebooks.read(notebooks.ROOT / row.path).cells) for row in DRAFTS}
+    paths = {row.number: notebooks.ROOT / row.path for row in DRAFTS}
+    lacks = {number: list(pages.faults(path, notebooks.read(path).cells)) for number, path in paths.items()}
     if lacks:
         pytest.skip("; ".join(f"lesson {number} is a draft: {', '.join(faults)}" for number, faults in lacks.items()))
 
@@ -49,7 +50,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
 
     python("-m", "tools.lesson", "89", "toy", "A toy's lesson")  # between Part III and the appendix
     houses = [f"tests/house/test_{name}.py" for name in ("site_sources", "slides")]
-    python("-m", "pytest", "tests/lessons", *houses, "-k", "(89 or bytes_of_part) and not alone")
+    python("-m", "pytest", "tests/lessons", "tests/exercises", *houses, "-k", "(89 or bytes_of_part) and not alone")
     before, made, after = notebooks.lessons(copy)[-3:]
     notebook, text = notebooks.read(made), (copy / "README.md").read_text(encoding="utf-8")
     assert (
@@ -58,10 +59,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
     assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
     assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
     assert notebook.cells[-1].source.endswith(f"**Next:** {lesson.link(after)}")
-    # What an import line brings is worded as in the table of utils.
-    table = (copy / "utils" / "README.md").read_text(encoding="utf-8")
-    brings = re.findall(r"^from utils.* import .*  # (.+)$", notebook.cells[3].source, re.M)
-    assert len(brings) == 4 and all(f"| {words} |" in table for words in brings)
+    assert next(cell for cell in notebook.cells if cell.id == "script").source == scripts.cell(scripts.of(made))
 
 
 def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
@@ -75,11 +73,12 @@ def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
     )
     assert "(06_pmap_data_parallel.ipynb)" in notebooks.read(path).cells[-1].source
     not_run = "its last line is there to show something, and nothing is shown: run make refresh"
-    assert checks.structure_faults(path) == [f"{name}: {not_run}" for name in ("sixteen-draw", "ex-bytes-check")]
-    path.write_text(path.read_text(encoding="utf-8").replace(readme.DRAFT, "rings"), encoding="utf-8")
-    lacks = checks.structure_faults(path)[2:]
-    assert {"title: says TODO", "no figure", "1 predictions; a lesson has four or more"} <= set(lacks)
-    assert any(fault.startswith("1 exercises; ") for fault in lacks)
+    ids = ("opening", "sixteen-draw", "ex-bytes-check", "work-run")
+    assert checks.structure_faults(path) == [f"{name}: {not_run}" for name in ids]
+    path.write_text(path.read_text(encoding="utf-8").replace(readme.DRAFT, "Rings take 7 steps."), encoding="utf-8")
+    lacks = checks.structure_faults(path)[len(ids) :]
+    assert {"says TODO", "opening: draws no picture", "1 predictions; a page has five to seven"} <= set(lacks)
+    assert "1 exercises; a page has three or four" in lacks
 
 
 def test_the_last_lesson_leads_back_and_the_changelog_may_be_new(copy):

@@ -14,7 +14,7 @@ import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from tests import checks
-from tools import environment, notebooks, readme, stamp
+from tools import environment, notebooks, readme, scripts, stamp
 
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -47,6 +47,12 @@ def test_readme_s_tables_are_written_by_part(tmp_path):
     assert row.startswith("| 06 | [A: `a`](notebooks/06_a.ipynb) | one thing | 50 | [![Open in Colab](")
     assert all(badge in row for badge in notebooks.badges("notebooks/06_a.ipynb").split("\n"))
     assert readme.listed(text, found) == text
+
+
+def test_the_examples_are_listed_as_they_are():
+    text = (notebooks.ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert scripts.listed(text) == text, "run make stamp"
+    assert all(f"({path.name})" in text for path in (notebooks.ROOT / "examples").glob("[0-9]*_*.py"))
 
 
 def test_a_readme_without_a_place_for_the_lessons_is_refused():
