@@ -16,6 +16,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("Error: this is Python {}.{}, and the course needs 3.11 or newer.".format(*sys.version_info))
 
+os.environ.setdefault("PYTHONUTF8", "1")  # also where the locale is another: all that is started writes UTF-8
 HERE = os.path.dirname(os.path.abspath(__file__))
 LESSONS = ["requirements.txt"]
 TESTS = [*LESSONS, "tests/requirements.txt", "tests/requirements-default.txt"]

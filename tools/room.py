@@ -160,7 +160,7 @@ def attempt() -> Trial:
 
 def try_jax(python: str, patience: float = PATIENCE) -> Trial:
     # Without the last setting JAX takes most of a GPU's memory.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUTF8": "1"}
     with tempfile.TemporaryDirectory() as folder:  # no file of the current folder gets in the way of an import
         try:
             run = subprocess.run(

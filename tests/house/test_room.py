@@ -195,6 +195,12 @@ def test_hosts_are_recognised(monkeypatch):
 # The trial on real processes.
 
 
+def test_a_locale_without_utf_8_stops_nobody(monkeypatch):
+    for name, value in {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}.items():
+        monkeypatch.setenv(name, value)
+    assert room.try_jax(sys.executable).status == 0
+
+
 def test_eight_devices_really_add_up():
     found = room.try_jax(sys.executable)
     assert (found.status, found.after("sum"), found.after("setup")) == (0, "28.0", None), found
