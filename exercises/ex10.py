@@ -33,12 +33,6 @@ again = Prediction(
     "rounds",
     within=0.01,
 )
-flops = Prediction(
-    6,
-    "it gathers again and keeps the results of the products, so no product is computed again",
-    {7: "that is `again`; which results may `lean` keep?"},
-    "FLOPs",
-)
 squares = Prediction(
     64,
     "the gradient is 8 times too large, and `nu` averages its square",
