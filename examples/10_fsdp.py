@@ -31,8 +31,8 @@ def init(key):  # YOURS: any tree of arrays
     }
 
 
-@jax.checkpoint  # or with policy=jax.checkpoint_policies.dots_saveable
-def layer(x, w):  # YOURS: here of one word at a time
+@jax.checkpoint  # keeps a layer's input, and no other activations
+def layer(x, w):  # YOURS: an MLP on every word
     return x + jax.nn.relu(x @ w["up"]) @ w["down"] + w["bias"], None
 
 
@@ -61,8 +61,8 @@ def spec_of(a, small=2**13):  # small arrays stay whole; of others an axis that 
 
 
 def train(state_sharding, text_sharding, steps=5):
-    born = jax.jit(start, out_shardings=state_sharding)
-    state = born(jax.random.key(0))  # in pieces: no device ever holds the whole
+    create = jax.jit(start, out_shardings=state_sharding)
+    state = create(jax.random.key(0))  # in pieces: no device ever holds the whole
     text = jnp.arange(2 * n * 33).reshape(2 * n, 33) ** 2 % WORDS  # YOURS
     text = jax.device_put(text, text_sharding)
     program = jax.jit(step, donate_argnums=0, out_shardings=(state_sharding, None))

@@ -20,10 +20,11 @@ from utils.count.chips import CHIPS
 Cell = nbformat.NotebookNode
 
 
-def _held(cell: Cell) -> dict[str, Any]:
-    """Bytes of a parameter, by part, of lesson 10's first bar; and what chips of its tables hold, in GB."""
-    first = re.search(r"all copied: 16 \((.*?)\);", alt(cell))[1]
-    parts = {part: float(size) for part, size in re.findall(r"(.+?) (\d+)(?:, |$)", first)}
+def _held(_: Cell) -> dict[str, Any]:
+    """Bytes of a parameter, by part, of the first bar of lesson 10's figure, which is of 7e9; and what chips hold, in GB."""
+    [opening] = [cell for cell in notebooks.read(notebooks.lesson("10")).cells if cell.id == "opening"]
+    first = re.search(r"DDP: 112 \((.*?)\);", alt(opening))[1]
+    parts = {part: float(size) / 7 for part, size in re.findall(r"(.+?) (\d+)(?:, |$)", first)}
     return {"parts": parts, "chips": {name: CHIPS[name].hbm / 1e9 for name in ("TPU v5e", "TPU v6e", "H100 SXM")}}
 
 
@@ -131,7 +132,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "07": [("ring-draw", "ring", None)],
     "08": [("places-run", "places", _places), ("rings", "places", _places)],
     "09": [("overlap-draw", "hiding", _rates)],
-    "10": [("repeat-draw", "held", _held)],
+    "10": [("stages-run", "held", _held)],
     "11": [("again-draw", "held_and_sent", _held_and_sent)],
     "12": [("live", "schedule", None)],
     "13": [("balance-draw", "mask", None)],

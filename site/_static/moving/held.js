@@ -3,7 +3,7 @@
 (() => {
   const { range, choice, COLORS } = moving;
   const STAGES = ["all copied", "stage 1", "stage 2", "stage 3"];
-  const CUT_FROM = { "float32 weights, moments": 1, gradients: 2, weights: 3 }; // by stage, as the lesson's
+  const CUT_FROM = { optimizer: 1, gradients: 2, weights: 3 }; // by stage, as the lesson's
   const MODELS = { "1e9": 1e9, "7.5e9": 7.5e9, "70e9": 70e9 };
   const MOST = 16; // bytes a parameter, all copied
   const short = (x) => (x >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
