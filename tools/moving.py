@@ -21,7 +21,7 @@ Cell = nbformat.NotebookNode
 
 
 def _held(_: Cell) -> dict[str, Any]:
-    """Bytes of a parameter, by part, of the first bar of lesson 10's figure, which is of 7e9; and what chips hold, in GB."""
+    """Bytes of a parameter, by part, of the first bar of lesson 10's figure, for 7e9; and what chips hold, in GB."""
     [opening] = [cell for cell in notebooks.read(notebooks.lesson("10")).cells if cell.id == "opening"]
     first = re.search(r"DDP: 112 \((.*?)\);", alt(opening))[1]
     parts = {part: float(size) / 7 for part, size in re.findall(r"(.+?) (\d+)(?:, |$)", first)}
