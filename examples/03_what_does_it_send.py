@@ -35,7 +35,9 @@ def group_size(line):  # how many devices exchange: three spellings of XLA
 
 def size(text):  # bytes of f32[64,512], or of a tuple of such
     found = re.findall(r"\b[a-z]+(\d+)\w*\[([\d,]*)\]", text)
-    return sum(int(b) / 8 * prod(map(int, filter(None, s.split(",")))) for b, s in found)
+    return sum(
+        int(b) / 8 * prod(map(int, filter(None, s.split(",")))) for b, s in found
+    )
 
 
 def what_it_sends(f, *args):
@@ -43,7 +45,9 @@ def what_it_sends(f, *args):
     total, groups, inside = 0, {}, ""
     for line in jax.jit(f).lower(*args).compile().as_text().splitlines():
         if line.endswith("{"):
-            inside = "" if line.startswith("ENTRY") else " (count it once for each round)"
+            inside = (
+                "" if line.startswith("ENTRY") else " (count it once for each round)"
+            )
         if found := LINE.search(line):
             name, result, kind, phase, operand = found.groups()
             groups[name] = group_size(line)  # a -done is told by its -start
