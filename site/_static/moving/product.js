@@ -119,7 +119,7 @@
       const same = [...Array(8).keys()].filter((d) => d !== device && work(d) === work(device));
       const has = missing.length ? `Of these it does not hold ${missing.join(" and ")}` : "It holds all of these";
       return (
-        `Row ${chosen}, device ${device} multiplies ${where([m, k])} of x by ${where([k, n])} of w: ` +
+        `${row.a} · ${row.b}: device ${device} multiplies ${where([m, k])} of x by ${where([k, n])} of w: ` +
         `2 · ${long(m)} · ${long(k)} · ${long(n)} = ${row.flops} FLOPs. ` +
         `${has}, and ${same.length ? `devices ${same.join(", ")} do` : "no other device does"} the same work. ` +
         (silent ? "Nothing is sent." : `By the table each device sends ${row.sent} bytes: ${row.collectives}.`)
