@@ -19,9 +19,9 @@ both_split = Prediction(
     229_376,
     "7/8 of y in the first half, and 7/8 of y in the second",
     {
-        114_688: "that is one half; then the finished blocks go round",
-        131_072: "of eight blocks a device sends seven, twice",
-        262_144: "its own block need not travel, in either half",
+        114_688: "that is one half; then each finished eighth goes to the seven others",
+        131_072: "its own eighth stays: it sends seven eighths, twice",
+        262_144: "its own eighth need not travel, in either half",
         28_672: "a device has a partial sum of every number of y, not of an eighth",
         0: "each device has only an eighth of each sum",
     },
@@ -33,7 +33,7 @@ gathered = Prediction(
     {
         524_288: "its own eighth need not arrive",
         65_536: "that is its eighth; it goes to seven others",
-        917_504: "that would be an all-reduce; a gather goes round once",
+        917_504: "that would be an all-reduce; a gather adds nothing up, it only hands out",
         57_344: "that is 7/8 of x; here w has to travel",
     },
     "bytes",
@@ -53,7 +53,7 @@ refused = Prediction(
     2,
     "D split in both leaves two good types of y, and B_X with F_X would use X twice",
     {
-        1: "two rows leave the type of y open: D split on both sides, and X in both dimensions of y",
+        1: "there are two: one with D split on both sides, one with B and F both split by X",
         3: "where D is split in one matrix alone, the type of y is clear",
         4: "where D is split in one matrix alone, the type of y is clear",
         0: "what is the type of y where X would split both B and F?",
@@ -64,7 +64,7 @@ gradient = Prediction(
     1.75,
     "each device has partial sums of all of dw, and an all-reduce sends 7/8 twice",
     {
-        0.875: "an all-reduce goes round twice: to add up, and to hand out",
+        0.875: "an all-reduce sends twice: to add up, and to hand out",
         1: "7/8 to add up, and 7/8 to hand out",
         2: "its own eighth need not travel: 7/8, twice",
         0: "in xᵀ dy the dimension summed over is B, and it is split in both",
@@ -79,7 +79,7 @@ two_axes = Prediction(
         114_688: "the four devices along model share the sum, not all eight: 2 · 3/4",
         196_608: "data split the rows: a device has partial sums of half of y",
         65_536: "that is what a device puts in; an all-reduce among four sends 2 · 3/4 of it",
-        49_152: "an all-reduce goes round twice",
+        49_152: "an all-reduce sends twice: to add up, and to hand out",
     },
     "bytes",
 )
