@@ -90,10 +90,10 @@ def _plan(cell: Cell) -> dict[str, float]:
 
 
 def _products(cell: Cell) -> list[dict[str, str]]:
-    """The rows of lesson 03's table of products, as it prints them. Raises ValueError where a row has another form."""
-    heads = ("row", "a", "b", "collectives", "sent", "flops")
-    rows = [re.split(r" {2,}", line.strip()) for line in printed(cell).splitlines() if re.match(r"\d ", line)]
-    return [dict(zip(heads, row, strict=True)) for row in rows]
+    """The nine rows of lesson 03's table of products, as it prints them."""
+    form = r"(x\[.*?\]) +· (w\[.*?\]) +(.*?) · sends ([\d,]+) bytes · computes ([\d,]+) FLOPs"
+    heads = ("a", "b", "collectives", "sent", "flops")
+    return [dict(zip(heads, row, strict=True)) for row in re.findall(form, printed(cell))]
 
 
 def _parts(_: Cell) -> dict[str, list[list[int]]]:
@@ -124,7 +124,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "00": [("derivatives-draw", "tangent", None)],
     "01": [("overlap-draw", "queue", None)],
     "02": [("uneven-error", "layout", None)],
-    "03": [("table-count", "product", _products)],
+    "03": [("nine", "product", _products)],
     "04": [("mlp-count", "middle", _cuts)],
     "05": [("price", "collective", _parts)],
     "05b": [("overlap-draw", "travelling", None)],

@@ -171,15 +171,15 @@ def test_two_days_are_two_equal_days():
         ("| 10 | 02 | Compare five layouts | |", "lesson 02 has no section 'Compare five layouts'"),
         ("| 10 | 02 | Exercise 2.9 | |", "Exercise 2.9 is not in lesson 02, or asks for more than 10 minutes"),
         (
-            "| 7 | 03 | Exercise 3.2 | |\n| 3 | – | Break | |",
-            "Exercise 3.2 is not in lesson 03, or asks for more than 7",
+            "| 4 | 03 | Exercise 3.2 | |\n| 6 | – | Break | |",
+            "Exercise 3.2 is not in lesson 03, or asks for more than 4",
         ),
         (
             "| 4 | 02 | Exercise 2.1 | |\n| 6 | – | Break | |",
             "Exercise 2.1 is not in lesson 02, or asks for more than 4",
         ),
         (
-            "| 5 | 03 | Find what costs you in silence | |\n| 5 | 02 | Compare four layouts | |",
+            "| 5 | 03 | The table to keep | |\n| 5 | 02 | Compare four layouts | |",
             "the lessons are out of order",
         ),
     ],
