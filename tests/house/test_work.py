@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -190,6 +193,41 @@ def test_without_its_list_a_copy_stays_too(course, damage):
     mine.write_text(mine.read_text().replace("count", "my answer"))
     assert list(work.bring(course)) == []
     assert "my answer" in mine.read_text()
+
+
+@pytest.mark.parametrize("writes", range(6))  # of two lessons, the list after each, and the page to begin on
+def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    real, left = Path.write_text, [writes]
+
+    def filling(path, text, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            real(path, text[: len(text) // 2], **options)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", filling)
+    with contextlib.suppress(OSError):
+        list(work.bring(course))
+    monkeypatch.setattr(Path, "write_text", real)
+    for mine in (course / "work").iterdir():
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # whole, or not there
+    assert list(work.bring(course)) == []
+    write(course, "Seven, as a new version says.")
+    assert list(work.bring(course)) == []
+    names = {mine.name for mine in (course / "work").iterdir()}
+    assert names == {"02_sharding.ipynb", "03_later.ipynb", "START.md", ".copies.json"}
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # it is nobody's own
+
+
+def test_a_full_disk_is_told_in_a_line(course, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "02")
+
+    monkeypatch.setattr(work, "bring", full)
+    with pytest.raises(SystemExit, match=r"^Error: \[Errno \d+\] No space left on device: '02'\. "):
+        work.main([])
 
 
 def test_no_such_lesson(course):
