@@ -257,7 +257,7 @@ def test_folders_in_the_place_of_the_lists_are_set_aside(course):
     assert list(work.bring(course)) == [] and (course / "work" / "START.md").is_file()
 
 
-@pytest.mark.parametrize("damage", ['{"02_sharding.ipynb": {}}', "[" * 200_000, '{"a": 1, "\\udcff": 2}'])
+@pytest.mark.parametrize("damage", ['{"02_sharding.ipynb": {}}', "[" * 200_000], ids=["part", "deep"])
 def test_a_damaged_list_stops_nothing(course, damage):
     list(work.bring(course))
     (course / "work" / ".copies.json").write_text(damage)
