@@ -209,15 +209,14 @@ def show_room(folder: Path) -> bool:
         theirs = path.parent.name != "notebooks" or not (path.parent.parent / "work").exists()  # of a clone: its copies
         if {".ipynb_checkpoints", "kept"} & {*path.relative_to(folder).parts} or not theirs:
             continue
+        shown = os.fsencode(path.relative_to(folder)).decode(errors="replace")
         try:
             checked, guessed = in_notebook(path)
-        except (KeyError, OSError, TypeError, ValueError):
-            rows.append((str(path.relative_to(folder)), "cannot be read", "-"))
+        except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
+            rows.append((shown, "cannot be read", "-"))
             continue
         right = [name for name, done in checked.items() if done]
-        rows.append(
-            (str(path.relative_to(folder)), f"{len(right)} of {len(checked)}", f"{sum(guessed)} of {len(guessed)}")
-        )
+        rows.append((shown, f"{len(right)} of {len(checked)}", f"{sum(guessed)} of {len(guessed)}"))
         for name, done in checked.items():
             there = solved.setdefault(name, [0, 0])
             there[0], there[1] = there[0] + done, there[1] + 1
@@ -234,8 +233,10 @@ def show_room(folder: Path) -> bool:
 
 def in_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
     """Of a saved notebook: the exercises, each with whether its check said right; and the guesses that were made."""
+    if not path.is_file():  # a pipe would be waited for
+        raise OSError
     checked, guessed = {}, []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for cell in json.loads(path.read_text(encoding="utf-8-sig"))["cells"]:
         source = "".join(cell["source"])
         said = "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
         if found := re.search(r"^ex(\w+)\.(\w+)\.check\(", source, re.M):

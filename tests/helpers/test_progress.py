@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -254,3 +255,43 @@ def test_a_room(tmp_path, capsys):
     assert not progress.show_room(tmp_path / "nobody")
     out = capsys.readouterr().out
     assert f"No notebook in {tmp_path / 'empty'}." in out and f"There is no folder {tmp_path / 'nobody'}." in out
+
+
+CELL = {"cell_type": "code", "source": "ex02.half.check(half)", "outputs": []}
+ODD = {
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": lambda path: os.mkfifo(path),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "no UTF-8": lambda path: path.write_bytes(b"\xff{"),
+    "deep": lambda path: path.write_text("[" * 200_000),
+    "a list": lambda path: path.write_text("[]"),
+    "cells that are none": lambda path: path.write_text(json.dumps({"cells": [5]})),
+    "a cell that is a list": lambda path: path.write_text(json.dumps({"cells": [[]]})),
+    "no source": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "source": None}]})),
+    "output that is text": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "outputs": "right"}]})),
+    "outputs that are null": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "outputs": None}]})),
+    "text that is a number": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "outputs": [{"text": 5}]}]})),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_one_odd_notebook_does_not_end_a_room(tmp_path, capsys, odd):
+    if odd == "a pipe" and not hasattr(os, "mkfifo"):
+        pytest.skip("this system has none")
+    ODD[odd](tmp_path / "anna.ipynb")
+    (tmp_path / "ben.ipynb").write_text(json.dumps({"cells": [CELL]}), encoding="utf-8-sig")
+    assert progress.show_room(tmp_path)
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["anna.ipynb", "cannot", "be", "read", "-"] in said
+    assert ["ben.ipynb", "0", "of", "1", "0", "of", "0"] in said and ["02", "half", "0", "of", "1"] in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such name")
+def test_a_name_that_is_no_utf_8_does_not_end_a_room(tmp_path):
+    for name, content in [(b"ann\xe9.ipynb", "{"), (b"ben\xe9.ipynb", json.dumps({"cells": [CELL]}))]:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text(content)
+    command = [sys.executable, "-m", "exercises.progress", str(tmp_path)]
+    room = subprocess.run(
+        command, cwd=progress.ROOT, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    )
+    assert room.returncode == 0 and "ann\ufffd.ipynb  cannot be read" in room.stdout.decode()
