@@ -116,7 +116,7 @@ def test_devices_of_all_processes_add_up(n, capsys):
     assert run.status == (0,) * n
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its last connections may be remembered
-        free.bind(("localhost", int(run.errors[0])))
+        free.bind(("localhost", int(run.errors[0].split()[-1])))  # Gloo may greet before
     shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
     assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
 
