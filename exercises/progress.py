@@ -49,7 +49,7 @@ def read() -> Kept:
 
 def _load(path: Path) -> Kept:
     """Raises OSError where the file cannot be read, or is damaged and cannot be set aside."""
-    if not path.exists():
+    if not path.is_file():
         return {}
     try:
         kept = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a byte order mark
@@ -91,7 +91,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _locked(file: int) -> bool:
-    """The system unlocks it with the file's end, and so with the process's."""
+    """The system unlocks it with the file's end, and so with the process's. OSError: there are no locks here."""
     try:
         if os.name == "nt":
             import msvcrt
@@ -101,7 +101,7 @@ def _locked(file: int) -> bool:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except (BlockingIOError, PermissionError):  # another has it
         return False
     return True
 

@@ -202,6 +202,18 @@ def test_who_holds_the_lock_for_ever_stops_nobody(kept, monkeypatch):
     assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
 
 
+def test_where_the_system_has_no_locks_nobody_waits(kept, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(progress.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    ex02.holder_of.check(wrong)
+    assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
+
+
 def test_off(monkeypatch, capsys):
     monkeypatch.setenv("COURSE_PROGRESS", "off")
     ex02.holder_of.check(ex02.holder_of.function)
