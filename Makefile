@@ -16,9 +16,11 @@ PASSES ?=
 THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
 THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(OF_TESTS) --passes plain)
 THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled)
+THE_JAX = tests/lessons tests/helpers --passes plain
 ARGS ?=
 FOLDER ?=
 FOR ?=
+JAX ?=
 SYSTEMS ?=
 LESSON ?=
 LESSONS ?=
@@ -27,7 +29,7 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md examples/README.md teach/workshop.md .github/CONTRIBUTING.md
 NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py $(wildcard examples/[0-9]*.py)
 
-.PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-site check format links refresh lesson record stamp bench \
+.PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
 help:  ## list what make can do
@@ -61,6 +63,12 @@ test-newest:  ## the same on the newest JAX and the newest Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
 	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
+
+test-jax:  ## the same on a JAX of your choice, with the newest Flax that it allows: JAX=0.9, or JAX=0.9.1
+	@mkdir -p scratch && echo "jax==$(JAX).*" > scratch/jax-$(JAX).txt
+	@$(ENVIRONMENT) --newest-python .venv-jax-$(JAX) scratch/jax-$(JAX).txt requirements.txt tests/requirements.txt
+	@echo "Running the tests on JAX $(JAX) ..."
+	@.venv-jax-$(JAX)/bin/python $(PYTEST) $(WORKERS) $(THE_JAX) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
 	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt

@@ -12,8 +12,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,28 +27,38 @@ AGAIN = {
     "wrong": {"": "wrong", "seen": "wrong"},
     "right": {"": "right at once", "wrong": "right later", "seen": "right later"},
 }
+PATIENCE = 5  # seconds; a note takes a thousandth of one
 Kept = dict[str, dict[str, dict[str, str]]]  # lesson: "exercises" or "predictions": name: how it went
 
 
 def place() -> Path | None:
     """The file, or None where nothing is kept."""
     said = os.environ.get("COURSE_PROGRESS", str(ROOT / "progress.json"))
-    return None if said == "off" else Path(said)
+    return None if said == "off" else Path(os.path.realpath(said))  # not a symbolic link: so it stays one
 
 
 def read() -> Kept:
-    """What is kept. A file that cannot be read as such is set aside, with one line that says so."""
+    """What is kept. A file that is damaged is set aside, one that cannot be read stays; a line says so."""
     path = place()
-    if not path or not path.is_file():
+    try:
+        return _load(path) if path else {}
+    except OSError as error:
+        print(f"(Your progress cannot be read: {path}: {error.strerror}.)")
+        return {}
+
+
+def _load(path: Path) -> Kept:
+    """Raises OSError where the file cannot be read, or is damaged and cannot be set aside."""
+    if not path.is_file():
         return {}
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a byte order mark
         if not all(
             isinstance(state, str) for lesson in kept.values() for kind in lesson.values() for state in kind.values()
         ):
             raise ValueError
         return kept
-    except (AttributeError, ValueError):
+    except (AttributeError, RecursionError, ValueError):
         names = (path.with_suffix(f".damaged{count}.json") for count in ("", *map("-{}".format, range(2, 10_000))))
         aside = next(name for name in names if not name.exists())
         path.replace(aside)
@@ -55,28 +66,65 @@ def read() -> Kept:
         return {}
 
 
-def _note(lesson: str, kind: str, name: str, state: Callable[[str], str]) -> Kept | None:
-    """Write down how it went, given how it went before; None where nothing is kept."""
-    if not (path := place()):
-        return None
-    kept = read()
-    of_kind = kept.setdefault(lesson, {}).setdefault(kind, {})
-    of_kind[name] = state(of_kind.get(name, ""))
-    written = path.with_suffix(f".{os.getpid()}.tmp")  # so that no reader finds half a file
+def put(path: Path, text: str) -> None:
+    """Write a file whole or, where a disk is full or a process killed, not at all. A symbolic link stays one."""
+    path = Path(os.path.realpath(path))
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        written.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
-        written.replace(path)
-    except OSError:
-        _not_kept(str(path))
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
     finally:
         with suppress(OSError):
-            written.unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Other kernels wait with their notes meanwhile. Where nothing can be locked, nobody waits for ever."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            lock = stack.enter_context(path.with_name(f".{path.name}.lock").open("a"))
+            end = time.monotonic() + PATIENCE
+            while not _locked(lock.fileno()) and time.monotonic() < end:
+                time.sleep(0.005)
+        yield
+
+
+def _locked(file: int) -> bool:
+    """The system unlocks it with the file's end, and so with the process's. OSError: there are no locks here."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # another has it
+        return False
+    return True
+
+
+def _note(lesson: str, kind: str, name: str, state: Callable[[str], str]) -> Kept | None:
+    """Write down how it went, given how it went before; None where nothing is kept, or nothing can be read."""
+    if not (path := place()):
+        return None
+    kept = None
+    try:
+        with _alone(path):
+            kept = _load(path)
+            of_kind = kept.setdefault(lesson, {}).setdefault(kind, {})
+            of_kind[name] = state(of_kind.get(name, ""))
+            put(path, json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+    except OSError as error:
+        _not_kept(str(path), error.strerror or "it cannot be written")
     return kept
 
 
 @cache  # once a session
-def _not_kept(path: str) -> None:
-    print(f"(Your progress is not kept: {path} cannot be written.)")
+def _not_kept(path: str, why: str) -> None:
+    print(f"(Your progress is not kept: {path}: {why}.)")
 
 
 def exercise(function: Callable[..., Any], right: bool) -> str:
@@ -161,15 +209,14 @@ def show_room(folder: Path) -> bool:
         theirs = path.parent.name != "notebooks" or not (path.parent.parent / "work").exists()  # of a clone: its copies
         if {".ipynb_checkpoints", "kept"} & {*path.relative_to(folder).parts} or not theirs:
             continue
+        shown = os.fsencode(path.relative_to(folder)).decode(errors="replace")
         try:
             checked, guessed = in_notebook(path)
-        except (KeyError, OSError, TypeError, ValueError):
-            rows.append((str(path.relative_to(folder)), "cannot be read", "-"))
+        except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError):
+            rows.append((shown, "cannot be read", "-"))
             continue
         right = [name for name, done in checked.items() if done]
-        rows.append(
-            (str(path.relative_to(folder)), f"{len(right)} of {len(checked)}", f"{sum(guessed)} of {len(guessed)}")
-        )
+        rows.append((shown, f"{len(right)} of {len(checked)}", f"{sum(guessed)} of {len(guessed)}"))
         for name, done in checked.items():
             there = solved.setdefault(name, [0, 0])
             there[0], there[1] = there[0] + done, there[1] + 1
@@ -186,8 +233,10 @@ def show_room(folder: Path) -> bool:
 
 def in_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
     """Of a saved notebook: the exercises, each with whether its check said right; and the guesses that were made."""
+    if not path.is_file():  # a pipe would be waited for
+        raise OSError
     checked, guessed = {}, []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    for cell in json.loads(path.read_text(encoding="utf-8-sig"))["cells"]:
         source = "".join(cell["source"])
         said = "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
         if found := re.search(r"^ex(\w+)\.(\w+)\.check\(", source, re.M):

@@ -1,7 +1,7 @@
 """Report a weekly run that failed: one issue for each kind of run, opened the first time and kept up to date after.
 
 Runs on a bare Python with GitHub's `gh` on the PATH, in GitHub Actions, which says in the environment which run it is.
-usage: python3 -m tools.alarm newest|nightly|oldest|links REPORT LOG
+usage: python3 -m tools.alarm newest|nightly|oldest|links|0.9 REPORT LOG
 REPORT is what pytest's --junitxml wrote (missing where no test ran), LOG what the run printed.
 """
 
@@ -30,7 +30,12 @@ WIDEST = 300  # characters of one line, so that one long table does not hide the
 
 def main(kind: str, report: str, log: str) -> None:
     found, versions = read(Path(report))
-    post(TITLES[kind], body(found, versions, Path(log)))
+    post(title(kind), body(found, versions, Path(log)))
+
+
+def title(kind: str) -> str:
+    """Of the issue; a kind that has none of its own is a version of JAX."""
+    return TITLES.get(kind, f"Weekly run: the course fails on JAX {kind}")
 
 
 def read(report: Path) -> tuple[dict[str, list[str]], str]:

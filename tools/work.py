@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -124,35 +124,50 @@ def questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[tuple[int, in
 
 
 def bring(root: Path = notebooks.ROOT) -> Iterator[str]:
-    """Copy each lesson once. Yields a line on each that the course has changed since."""
+    """Copy each lesson once. Yields a line on each that the course has changed since, and on what was set aside."""
     work = root / "work"
     work.mkdir(exist_ok=True)
+    for ours in (work / ".copies.json", work / "START.md"):
+        if ours.is_dir():
+            yield f"work/{ours.name} is a folder. It is {_set_aside(ours, root)} now."
     known, news = _known(work), []
     for path in notebooks.lessons(root):
         mine, text = work / path.name, notebooks.dumps(copy(notebooks.read(path)))
-        if mine.exists() and known.get(path.name, {}).get("copy") != _mark(mine.read_text(encoding="utf-8")):
-            was = known.setdefault(path.name, {"copy": "", "lesson": _mark(text)})
-            if was["lesson"] != _mark(text):
+        new = {"copy": _mark(text), "lesson": _mark(text)}
+        there = _mark_of(mine) if os.path.lexists(mine) else ""
+        if there is None:
+            yield f"work/{mine.name} is no notebook that can be read. It is {_set_aside(mine, root)} now."
+        if there and there not in (known.get(mine.name, new)["copy"], new["copy"]):
+            marks = known.get(mine.name, {**new, "copy": ""})
+            if marks["lesson"] != new["lesson"]:
                 news.append(CHANGED.format(notebooks.number(path)))
-            continue
-        mine.write_text(text, encoding="utf-8")
-        known[path.name] = {"copy": _mark(text), "lesson": _mark(text)}
-    _keep(work, known)
-    (work / "START.md").write_text(start(root, news), encoding="utf-8")
+        else:
+            marks = new
+            if there != new["copy"]:
+                progress.put(mine, text)
+        if known.get(mine.name) != marks:  # lesson by lesson: whoever is killed has those that are whole
+            known[mine.name] = marks
+            progress.put(work / ".copies.json", json.dumps(known, indent=1) + "\n")
+    progress.put(work / "START.md", start(root, news))
     yield from news
+
+
+def _set_aside(mine: Path, root: Path) -> Path:
+    """Where it is then, seen from the course."""
+    kept = root / "work" / "kept"
+    kept.mkdir(exist_ok=True)
+    names = (kept / f"{mine.stem}.{count}{mine.suffix}" for count in range(1, 10_000))
+    aside = next(name for name in names if not os.path.lexists(name))
+    mine.rename(aside)
+    return aside.relative_to(root)
 
 
 def fresh(number: str, root: Path = notebooks.ROOT) -> str:
     """Give a lesson anew and put the reader's copy aside. Raises ValueError where there is no such lesson."""
-    path, work = notebooks.lesson(number, root), root / "work"
-    said = ""
-    if (mine := work / path.name).exists():
-        kept = work / "kept"
-        kept.mkdir(exist_ok=True)
-        names = (kept / f"{path.stem}.{count}.ipynb" for count in range(1, 10_000))
-        aside = next(name for name in names if not name.exists())
-        mine.rename(aside)
-        said = f" Your copy is {aside.relative_to(root)} now."
+    path = notebooks.lesson(number, root)
+    mine, said = root / "work" / path.name, ""
+    if os.path.lexists(mine):
+        said = f" Your copy is {_set_aside(mine, root)} now."
     for line in bring(root):
         print(line)
     return f"work/{path.name} is new.{said}"
@@ -182,20 +197,23 @@ def start(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
 def _known(work: Path) -> dict[str, dict[str, str]]:
     """What each copy was made from and how it looked then; nothing, where the list is missing or damaged."""
     try:
-        return {str(name): dict(marks) for name, marks in json.loads((work / ".copies.json").read_text()).items()}
-    except (OSError, ValueError, AttributeError, TypeError):
+        listed = json.loads((work / ".copies.json").read_text(encoding="utf-8"))
+        return {name: {"copy": marks["copy"], "lesson": marks["lesson"]} for name, marks in listed.items()}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return {}
 
 
-def _keep(work: Path, known: dict[str, dict[str, str]]) -> None:
-    (work / ".copies.json").write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+def _mark_of(mine: Path) -> str | None:
+    """None: it is no notebook that can be read."""
+    try:
+        return _mark(mine.read_text(encoding="utf-8")) if mine.is_file() else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _mark(text: str) -> str:
     """Of a notebook's cells: JupyterLab saves a lesson that is only looked at, with the kernel in its metadata."""
-    with suppress(ValueError, KeyError, TypeError):
-        text = json.dumps(json.loads(text)["cells"], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(json.loads(text)["cells"], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def open_already(work: Path) -> str:
@@ -207,6 +225,13 @@ def open_already(work: Path) -> str:
 
 
 def main(arguments: list[str]) -> None:
+    try:
+        _main(arguments)
+    except OSError as error:
+        raise SystemExit(f"Error: {error}. Your copies in work/ are as they were; the same command goes on.") from error
+
+
+def _main(arguments: list[str]) -> None:
     if not arguments or arguments[0] == "--lab":
         if address := open_already(notebooks.ROOT / "work") if arguments else "":
             print(f"Your lessons are open already: {address}")

@@ -36,13 +36,18 @@ def gather_whole(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) 
     """Inside `shard_map`: an all-gather whose result is typed as one value, the same on every device of the axis.
 
     x of shape (k, ...) becomes (n, k, ...), or `tiled` (n k, ...), along `axis`. Its result may leave under `P()`.
-    It is `all_gather(..., to="invarying")` on 0.10.2, and `all_gather_invariant` on 0.7.2.
+    It is `all_gather(..., to="invarying")` on 0.10.2, and `all_gather_invariant` on 0.7.2; 0.9.2 has no public name.
     """
     import jax
 
     if hasattr(jax.lax, "all_gather_invariant"):
         return jax.lax.all_gather_invariant(x, axis_name, axis=axis, tiled=tiled)
-    return jax.lax.all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
+    try:
+        return jax.lax.all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
+    except ValueError:  # it knows no such `to`
+        from jax._src.lax.parallel import all_gather_invariant
+
+        return all_gather_invariant(x, axis_name, axis=axis, tiled=tiled)
 
 
 def type_text(x: Any) -> str:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ sys.stdout = io.TextIOWrapper(open(os.dup(1), "wb", 0), "utf-8", write_through=T
 os.dup2(2, 1)  # the runtime's own words (Gloo's) would else stand in the midst of the program's
 runpy.run_path(sys.argv[2], run_name="__main__")
 """
+# In what Python writes to stderr: where the report of another error begins (with those that it calls its causes, before
+# it), the line in which it says what was raised, and an error that it ignored.
+BEGINS = re.compile(
+    r"(?<!exception occurred:\n\n)(?<!following exception:\n\n)^(?:Exception in thread .*\n)?Traceback ", re.M
+)
+PYTHON = re.compile(r"^(?:[EWIF]\d{4} .*?\] )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)", re.M)
+IGNORED = re.compile(r"^Exception ignored .*\n(?:Traceback .*\n(?:[ \t].*\n)*)?\S.*\n?", re.M)
 
 
 @dataclass(frozen=True)
@@ -258,8 +266,16 @@ def _without_chatter(text: str) -> str:
 
 
 def _last(error: str, errors_only: bool = False) -> str:
-    """The last error that Python told, else the runtime's; else the last line, without its date and place."""
+    """The last error that Python told, by its first cause, else the runtime's; else the last line, without its date and
+    place. What Python ignored (much is torn down already at a process's end) counts where nothing else was told.
+    """
+    left = IGNORED.sub("", error)
+    error = left if left.strip() else error
+    causes: dict[bool, list[str]] = {True: [], False: []}  # of threads, whose errors end no process, and of the rest
+    for begin, end in pairwise([0, *(found.start() for found in BEGINS.finditer(error)), len(error)]):
+        report = error[begin:end]
+        causes[report.startswith("Exception in thread ")] += PYTHON.findall(report)[:1]
+    python = causes[False][-1:] or causes[True][:1]
     lines = [re.sub(r"^[EWIF]\d{4} .*?\] ", "", line) for line in error.splitlines() if line.strip()]
-    python = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b", line)]
     fatal = [line for line in error.splitlines() if re.match(r"F\d{4} ", line)]
     return (python or [re.sub(r"^F\d{4} .*?\] ", "", line) for line in fatal] or lines * (not errors_only) or [""])[-1]

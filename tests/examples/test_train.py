@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import subprocess
@@ -53,6 +54,14 @@ def test_more_processes_by_hand_compute_the_same(processes):
     assert f"processes: {processes}, cpu devices: 8\n" in first
     np.testing.assert_allclose(losses(first), expected(), rtol=0, atol=1e-12)
     assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # one process speaks
+
+
+def test_the_waits_that_the_page_names_are_jax_s():
+    """Seconds in which JAX gives up, unless it is told others."""
+    [section] = re.findall(r"(?s)^## By hand\n(.+?)(?=^## )", README, re.M)
+    named = dict(re.findall(r"`(\w+)=\d+` \(in place of (\d+)\)", section))
+    known = inspect.signature(jax.distributed.initialize).parameters
+    assert len(named) == 2 and {name: str(known[name].default) for name in named} == named
 
 
 def test_each_process_reads_its_own_rows(monkeypatch):

@@ -116,7 +116,7 @@ def test_devices_of_all_processes_add_up(n, capsys):
     assert run.status == (0,) * n
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its last connections may be remembered
-        free.bind(("localhost", int(run.errors[0])))
+        free.bind(("localhost", int(run.errors[0].split()[-1])))  # Gloo may greet before
     shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
     assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
 
@@ -196,9 +196,54 @@ def test_the_last_error_is_python_s_then_the_runtime_s():
     assert processes._last(python + fatal) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
     assert processes._last("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
     assert processes._last("one\ntwo\n\n") == "two"
+    ignored = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nOSError: [Errno 28] No space left on device\n"
+    assert processes._last(ignored).startswith("OSError: [Errno 28]")  # with status 120 nothing else is told
     assert processes._last("") == ""
     assert processes._last("one\n", errors_only=True) == ""
     assert processes._last(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
+
+
+OF_A_FULL_DISK = """
+import threading
+
+def fails():
+    raise ValueError("of a thread")
+
+class Writer:
+    def __del__(self):
+        raise ImportError("sys.meta_path is None, Python is likely shutting down")
+
+def save():
+    try:
+        raise OSError(28, "No space left on device")
+    except OSError as error:
+        raise RuntimeError("the checkpoint is not whole") from error
+
+{first}
+keep = Writer()
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "told"),
+    [
+        ("", "save()", "OSError: [Errno 28] No space left on device"),
+        ("thread = threading.Thread(target=fails); thread.start(); thread.join()", "save()", "OSError: [Errno 28]"),
+        (
+            "try: raise KeyError('tried again')\nexcept KeyError: __import__('traceback').print_exc()",
+            "save()",
+            "OSError",
+        ),
+        ("Writer()", "save()", "OSError: [Errno 28]"),
+        ("", "Writer(); raise SystemExit('no more')", "no more"),
+        ("thread = threading.Thread(target=fails); thread.start(); thread.join()", "os._exit(1)", "ValueError: of a"),
+    ],
+    ids=["at its end", "a thread before", "handled before", "ignored before", "exit", "a thread alone"],
+)
+def test_the_first_cause_is_told_and_not_what_followed(first, then, told):
+    run = run_processes(OF_A_FULL_DISK.format(first=first, then=then), 1, **WITHOUT_JAX)
+    assert run.ends[0].startswith(f"ended with status 1\n{told}")
 
 
 def test_who_hangs_is_killed_with_what_it_started(capsys):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,7 +90,9 @@ def test_a_guess_may_be_an_array(kept, capsys):
 
 
 @pytest.mark.parametrize(
-    "damage", ["{", "[]", '{"02": 5}', '{"02": {"exercises": []}}', '{"02": {"exercises": {"a": 1}}}']
+    "damage",
+    ["{", "[]", '{"02": 5}', '{"02": {"exercises": []}}', '{"02": {"exercises": {"a": 1}}}', '{"a":' * 100_000],
+    ids=["half", "list", "number", "inner list", "inner number", "deep"],
 )
 def test_a_damaged_file_is_set_aside(kept, capsys, damage):
     kept.write_text(damage)
@@ -104,7 +112,7 @@ def test_a_write_that_fails_leaves_nothing_behind(kept, monkeypatch):
 
     monkeypatch.setattr(type(kept), "replace", full)
     ex02.holder_of.check(wrong)
-    assert list(kept.parent.iterdir()) == []
+    assert [path.name for path in kept.parent.iterdir()] == [".progress.json.lock"]  # empty, for the next note
 
 
 def test_where_nothing_can_be_written_one_line_says_so(tmp_path, monkeypatch, capsys):
@@ -114,6 +122,96 @@ def test_where_nothing_can_be_written_one_line_says_so(tmp_path, monkeypatch, ca
     for _ in range(2):
         ex02.holder_of.check(wrong)
     assert capsys.readouterr().out.count("is not kept") == 1
+
+
+def refuse(monkeypatch, folder, *names):
+    """These methods of paths, in this folder, as it goes for who may not."""
+
+    def refused(real, path, *args, **options):
+        if path.parent == folder:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *args, **options)
+
+    for name in names:
+        monkeypatch.setattr(Path, name, functools.partialmethod(functools.partial(refused, getattr(Path, name))))
+
+
+def test_a_file_that_cannot_be_read_stays_and_so_does_the_verdict(kept, monkeypatch, capsys):
+    before = json.dumps({"02": {"exercises": {"half": "right"}}})
+    kept.write_text(before)
+    with monkeypatch.context() as meanwhile:
+        refuse(meanwhile, kept.parent, "read_text")
+        for _ in range(2):
+            ex02.holder_of.check(ex02.holder_of.function)
+        ex02.first_cut.compare((2, 2, 6), {"rows": 2, "columns": 2, "device of [2, 5]": 6})
+        assert progress.read() == {}
+    said = capsys.readouterr().out
+    assert said.count("holder_of: right.\n") == 2 and said.count("\nrows: your guess, 2: right.\n") == 1
+    assert said.count(f"(Your progress is not kept: {kept}: Permission denied.)\n") == 1
+    assert said.endswith(f"\n(Your progress cannot be read: {kept}: Permission denied.)\n")
+    assert kept.read_text() == before
+
+
+@pytest.mark.parametrize("content", ["{}", "{"])
+def test_in_a_read_only_folder_the_verdict_stands(kept, monkeypatch, capsys, content):
+    """Nothing can be written beside the file, nor the damaged one set aside."""
+    kept.write_text(content)
+    refuse(monkeypatch, kept.parent, "write_text", "replace")
+    for _ in range(2):
+        ex02.holder_of.check(ex02.holder_of.function)
+    progress.show()
+    said = capsys.readouterr().out
+    assert said.count("holder_of: right.\n") == 2 and kept.read_text() == content
+    assert said.count(f"(Your progress is not kept: {kept}: Permission denied.)\n") == 1
+
+
+def test_a_byte_order_mark_is_no_damage(kept, capsys):
+    kept.write_text(json.dumps({"02": {"exercises": {"half": "right"}}}), encoding="utf-8-sig")
+    assert progress.read() == {"02": {"exercises": {"half": "right"}}} and capsys.readouterr().out == ""
+
+
+def test_a_symbolic_link_stays_one(kept):
+    there = kept.parent / "elsewhere" / "mine.json"
+    there.parent.mkdir()
+    kept.symlink_to(there)
+    for damage in ("", "{"):
+        there.write_text(damage) if damage else None
+        ex02.holder_of.check(wrong)
+        assert kept.is_symlink() and json.loads(there.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
+
+
+WRITER = """
+import sys
+from exercises import progress
+for number in range(150):
+    progress._note("02", "exercises", f"{sys.argv[1]} {number}", lambda before: "right")
+"""
+
+
+def test_two_kernels_that_write_at_once_lose_no_note(kept):
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, name], cwd=progress.ROOT) for name in "ab"]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    names = json.loads(kept.read_text())["02"]["exercises"]
+    assert [sum(name[0] == writer for name in names) for writer in "ab"] == [150, 150]
+
+
+def test_who_holds_the_lock_for_ever_stops_nobody(kept, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.1)
+    with progress._alone(kept):
+        ex02.holder_of.check(wrong)
+    assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
+
+
+def test_where_the_system_has_no_locks_nobody_waits(kept, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(progress.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    ex02.holder_of.check(wrong)
+    assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
 
 
 def test_off(monkeypatch, capsys):
@@ -169,3 +267,43 @@ def test_a_room(tmp_path, capsys):
     assert not progress.show_room(tmp_path / "nobody")
     out = capsys.readouterr().out
     assert f"No notebook in {tmp_path / 'empty'}." in out and f"There is no folder {tmp_path / 'nobody'}." in out
+
+
+CELL = {"cell_type": "code", "source": "ex02.half.check(half)", "outputs": []}
+ODD = {
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": lambda path: os.mkfifo(path),
+    "a link to itself": lambda path: path.symlink_to(path),
+    "no UTF-8": lambda path: path.write_bytes(b"\xff{"),
+    "deep": lambda path: path.write_text("[" * 200_000),
+    "a list": lambda path: path.write_text("[]"),
+    "cells that are none": lambda path: path.write_text(json.dumps({"cells": [5]})),
+    "a cell that is a list": lambda path: path.write_text(json.dumps({"cells": [[]]})),
+    "no source": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "source": None}]})),
+    "output that is text": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "outputs": "right"}]})),
+    "outputs that are null": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "outputs": None}]})),
+    "text that is a number": lambda path: path.write_text(json.dumps({"cells": [{**CELL, "outputs": [{"text": 5}]}]})),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_one_odd_notebook_does_not_end_a_room(tmp_path, capsys, odd):
+    if odd == "a pipe" and not hasattr(os, "mkfifo"):
+        pytest.skip("this system has none")
+    ODD[odd](tmp_path / "anna.ipynb")
+    (tmp_path / "ben.ipynb").write_text(json.dumps({"cells": [CELL]}), encoding="utf-8-sig")
+    assert progress.show_room(tmp_path)
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["anna.ipynb", "cannot", "be", "read", "-"] in said
+    assert ["ben.ipynb", "0", "of", "1", "0", "of", "0"] in said and ["02", "half", "0", "of", "1"] in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such name")
+def test_a_name_that_is_no_utf_8_does_not_end_a_room(tmp_path):
+    for name, content in [(b"ann\xe9.ipynb", "{"), (b"ben\xe9.ipynb", json.dumps({"cells": [CELL]}))]:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text(content)
+    command = [sys.executable, "-m", "exercises.progress", str(tmp_path)]
+    room = subprocess.run(
+        command, cwd=progress.ROOT, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    )
+    assert room.returncode == 0 and "ann\ufffd.ipynb  cannot be read" in room.stdout.decode()

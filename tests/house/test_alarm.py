@@ -109,9 +109,9 @@ def test_a_file_that_cannot_be_imported(tmp_path):
     assert message.startswith("ImportError: cannot import name 'no_such_name' from 'json'")
 
 
-@pytest.mark.parametrize("kind", alarm.TITLES)
+@pytest.mark.parametrize("kind", [*alarm.TITLES, "0.9"])
 def test_opens_an_issue_where_none_is_open(github, failed, kind):
-    title = alarm.TITLES[kind]
+    title = alarm.title(kind)
     others = [{"number": 1, "title": other} for other in [f"Re: {title}", *alarm.TITLES.values()] if other != title]
     (github / "open.json").write_text(json.dumps(others))
     alarm.main(kind, str(failed), "no log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tomllib
@@ -75,6 +76,22 @@ def test_the_lists_for_other_versions_name_every_package_of_the_lessons(copy):
         "tests/requirements-oldest.txt lacks what requirements.txt names: add the line einops==the version in Colab",
         "tests/requirements-newest.txt lacks what requirements.txt names: add the line einops",
     ]
+
+
+def minors(versions: list[str]) -> list[str]:
+    return sorted(
+        {".".join(version.split(".")[:2]) for version in versions}, key=lambda minor: int(minor.split(".")[1])
+    )
+
+
+def test_the_weekly_run_takes_each_minor_version_below_the_newest():
+    """By the record of released names, which whoever meets a new release extends (CONTRIBUTING, Rules of the house)."""
+    course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
+    released = minors(json.loads((notebooks.ROOT / "old_jax" / "names.json").read_text(encoding="utf-8"))["versions"])
+    weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    taken = re.findall(r'what: "(.+)", target: test-jax', weekly)
+    assert taken == released[released.index(minors([course["oldest-jax"]])[0]) : -1]
+    assert 'JAX="$WHAT"' in weekly and "jax==$(JAX).*" in (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_every_place_follows():

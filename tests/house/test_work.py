@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -190,6 +193,96 @@ def test_without_its_list_a_copy_stays_too(course, damage):
     mine.write_text(mine.read_text().replace("count", "my answer"))
     assert list(work.bring(course)) == []
     assert "my answer" in mine.read_text()
+
+
+@pytest.mark.parametrize("writes", range(6))  # of two lessons, the list after each, and the page to begin on
+def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    real, left = Path.write_text, [writes]
+
+    def filling(path, text, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            real(path, text[: len(text) // 2], **options)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", filling)
+    with contextlib.suppress(OSError):
+        list(work.bring(course))
+    monkeypatch.setattr(Path, "write_text", real)
+    for mine in (course / "work").iterdir():
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # whole, or not there
+    assert list(work.bring(course)) == []
+    write(course, "Seven, as a new version says.")
+    assert list(work.bring(course)) == []
+    names = {mine.name for mine in (course / "work").iterdir()}
+    assert names == {"02_sharding.ipynb", "03_later.ipynb", "START.md", ".copies.json"}
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # it is nobody's own
+
+
+BAD = {
+    "no UTF-8": lambda mine: mine.write_bytes(b"\xff\xfe{"),
+    "half a lesson": lambda mine: mine.write_text('{"cells": ['),
+    "empty": lambda mine: mine.write_text(""),
+    "no notebook": lambda mine: mine.write_text("[]"),
+    "deep": lambda mine: mine.write_text("[" * 200_000),
+    "a folder": lambda mine: mine.mkdir(),
+    "a link to nothing": lambda mine: mine.symlink_to("nowhere/at/all"),
+    "a link to itself": lambda mine: mine.symlink_to(mine),
+    "a pipe": lambda mine: os.mkfifo(mine),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_bad_name_is_set_aside_and_stops_no_lesson(course, bad, begun):
+    if bad == "a pipe" and not hasattr(os, "mkfifo"):
+        pytest.skip("this system has none")
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    mine, later = course / "work" / "02_sharding.ipynb", course / "work" / "03_later.ipynb"
+    list(work.bring(course)) if begun else mine.parent.mkdir()
+    mine.unlink(missing_ok=True)
+    BAD[bad](mine)
+    said = ["work/02_sharding.ipynb is no notebook that can be read. It is work/kept/02_sharding.1.ipynb now."]
+    assert [line.replace(os.sep, "/") for line in work.bring(course)] == said
+    assert os.path.lexists(course / "work/kept/02_sharding.1.ipynb")
+    assert mine.read_text() == later.read_text() and list(work.bring(course)) == []
+
+
+def test_folders_in_the_place_of_the_lists_are_set_aside(course):
+    for name in ("START.md", ".copies.json"):
+        (course / "work" / name).mkdir(parents=True)
+    assert [line.split(" is a folder")[0] for line in work.bring(course)] == ["work/.copies.json", "work/START.md"]
+    assert list(work.bring(course)) == [] and (course / "work" / "START.md").is_file()
+
+
+@pytest.mark.parametrize("damage", ['{"02_sharding.ipynb": {}}', "[" * 200_000], ids=["part", "deep"])
+def test_a_damaged_list_stops_nothing(course, damage):
+    list(work.bring(course))
+    (course / "work" / ".copies.json").write_text(damage)
+    assert list(work.bring(course)) == [] and list(work.bring(course)) == []
+
+
+def test_a_copy_that_is_a_link_stays_one(course):
+    (course / "work").mkdir()
+    mine, there = course / "work" / "02_sharding.ipynb", course / "elsewhere.ipynb"
+    there.write_text(work.notebooks.dumps(work.copy(notebooks.read(notebooks.lesson("02", course)))))
+    mine.symlink_to(there)
+    write(course, "Seven, as a new version says.")
+    (course / "work" / ".copies.json").write_text(
+        json.dumps({mine.name: {"copy": work._mark(there.read_text()), "lesson": ""}})
+    )
+    assert list(work.bring(course)) == [] and mine.is_symlink() and "new version" in there.read_text()
+
+
+def test_a_full_disk_is_told_in_a_line(course, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "02")
+
+    monkeypatch.setattr(work, "bring", full)
+    with pytest.raises(SystemExit, match=r"^Error: \[Errno \d+\] No space left on device: '02'\. "):
+        work.main([])
 
 
 def test_no_such_lesson(course):
