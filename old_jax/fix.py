@@ -121,6 +121,10 @@ class _Fixer:
         return [Edit(*self.span(node), self._spelled(new, node))]
 
     def _spelled(self, new: str, node: ast.AST) -> str:
+        top = new.split(".")[0]
+        if top != "jax":
+            self.imports.append(f"import {top}")
+            return new
         best = ("", "")
         for name, values in self.program.whole.bound.items():
             one = values[0][1]
@@ -140,8 +144,7 @@ class _Fixer:
             self.imports.append(f"import {module}")
         if best[1]:
             return best[0] + new[len(best[1]) :]
-        top = new.split(".")[0]
-        self.imports.append(f"import {top}")
+        self.imports.append("import jax")
         return new
 
     def _is_plain(self, new: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
 import re
 import subprocess
@@ -12,13 +13,14 @@ import tomllib
 
 import pytest
 
+from old_jax.command import main
 from old_jax.find import examine, find, report
 from old_jax.fix import fix
 from old_jax.forms import PHRASES, ROWS
-from old_jax.mend import fixed, unified
+from old_jax.mend import fixed, unified, write
 from old_jax.message import answer
 from old_jax.moved import MOVED, PLAIN
-from old_jax.read import files
+from old_jax.read import Unreadable, files
 from old_jax.record import Record, numbers
 from tools import jax_names, notebooks
 
@@ -321,6 +323,41 @@ def test_the_command_shows_a_diff_and_writes_on_request(written):
     command("--fix", "--write", path)
     assert path.read_text() == NEW
     assert unified(path, NEW) == ""
+
+
+@pytest.mark.parametrize("old", [old for old, (new, _) in MOVED.items() if PLAIN.match(new)])
+def test_every_rewrite_ends(old):
+    """`jax.partial(max, 1)` of objax never did: what takes its place is no module of JAX's."""
+    module, _, leaf = old.rpartition(".")
+    for code in (f"import jax\n{old}(max, 1)\n", f"from {module} import {leaf}\n{leaf}(max, 1)\n"):
+        assert fix(fix(code)) == fix(code)
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
+    old = {name: f"import jax\n{name} = jax.tree_leaves(1)\n" for name in "abc"}
+    for name, text in old.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "a.py").chmod(0o750)
+    replace = os.replace
+
+    def full(name, place):  # the disk, at the third file
+        if place.name == "c.py":
+            raise OSError(28, "No space left on device")
+        replace(name, place)
+
+    monkeypatch.setattr(os, "replace", full)
+    assert main(["--fix", "--write", str(tmp_path)]) == 2
+    assert "no file was changed" in capsys.readouterr().err
+    broken = {tmp_path / "a.py": old["a"].replace("leaves", "all"), tmp_path / "b.py": "b = ("}
+    with pytest.raises(Unreadable):
+        write(broken)
+    assert {path.stem: path.read_text() for path in tmp_path.iterdir()} == old
+    monkeypatch.setattr(os, "replace", replace)
+    assert main(["--fix", "--write", str(tmp_path)]) == 1
+    assert [path.read_text() for path in sorted(tmp_path.iterdir())] == [
+        text.replace("tree_leaves", "tree.leaves") for text in old.values()
+    ]
+    assert (tmp_path / "a.py").stat().st_mode & 0o777 == 0o750
 
 
 def test_fix_changes_the_cells_of_a_notebook_and_nothing_else(written):
