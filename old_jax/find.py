@@ -175,7 +175,7 @@ def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]
     if record.fate(new).state != "works" or new == fate.name:
         new = ""
     if not new and fate.last and not fate.said and (there := record.elsewhere(name)):
-        return name, there, row
+        return name, f"perhaps {there}", row
     if new or family:
         return fate.name, new or family[0], row
     if fate.first:

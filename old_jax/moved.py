@@ -1,7 +1,7 @@
 """What became of names that are gone or going: by old name, the new form and the row of appendix 90.
 
-A new form that is one dotted name takes the place of the old one as it stands, and `--fix` writes it; any other is
-advice. A name that is not here is looked up in JAX's own words, and else among the names that JAX has today.
+All of it is advice; what `--fix` writes is in same.py. A name that is not here is looked up in JAX's own words, and
+else among the names that JAX has today.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lib.xla_bridge.get_backend": ("jax.extend.backend.get_backend", 9),
     **{f"jax.lib.xla_bridge.{name}": (f"jax.{name}", 9) for name in (
         "default_backend", "devices", "local_devices", "device_count", "local_device_count", "process_index",
-        "process_count", "host_id", "host_count",
+        "process_count",
+    )},
+    **{f"{old}.{name}": (f"jax.process_{new}", 9) for old in ("jax.lib.xla_bridge", "jax") for name, new in (
+        ("host_id", "index"), ("host_count", "count"), ("host_ids", "indices"),
     )},
     "jax.experimental.pjit": ("jax.jit; with_sharding_constraint is in jax.lax", 10),
     "jax.experimental.pjit.pjit": ("jax.jit", 10),
@@ -70,7 +73,7 @@ MOVED: dict[str, tuple[str, int]] = {
     **{f"jax.ops.index_{name}": (UPDATE.format(new), BEYOND) for name, new in (
         ("update", "set"), ("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max"),
     )},
-    "jax.ops.index": ("jax.numpy.index_exp", BEYOND),
+    "jax.ops.index": ("jax.numpy.s_", BEYOND),
     "jax.experimental.optimizers": ("jax.example_libraries.optimizers", BEYOND),
     "jax.experimental.stax": ("jax.example_libraries.stax", BEYOND),
     **{f"{old}.DeviceArray": ("jax.Array", BEYOND) for old in (

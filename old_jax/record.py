@@ -14,6 +14,7 @@ ROOMS = re.compile(  # where people look for a name today
     r"jax(\.(numpy|lax|nn|tree|tree_util|sharding|random|dtypes|errors|stages|export|ad_checkpoint|custom_batching"
     r"|experimental|(example_libraries|extend)(\.\w+)?))?$"
 )
+WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # they warn of themselves when they are called alone
 OLDEST = (0, 7, 2)  # the oldest version that one may ask for
 
 
@@ -103,6 +104,8 @@ class Record:
                 return Fate("unknown")
             if self.at in self._table(module, "warns").get(part, ()):
                 return Fate("warns", full, self._modules[module]["said"].get(part, ""))
+            if full in WHEN_CALLED and self.at in self._table(module, "names")[part]:
+                return Fate("warns", full)
             if self.is_module(full):
                 module = full
             elif self.at in self._table(module, "names").get(part, ()) and not as_module:

@@ -22,6 +22,8 @@ from old_jax.message import answer
 from old_jax.moved import MOVED, PLAIN
 from old_jax.read import Unreadable, files
 from old_jax.record import Record, numbers
+from old_jax.same import ANYWHERE, RENAMED, SAME, Same
+from tests.helpers import old_pairs
 from tools import jax_names, notebooks
 
 NEWEST = Record()
@@ -258,6 +260,8 @@ mesh = Mesh(jax.devices(), ("i",))
 y = jax.tree_map(  # keep me
     lambda \u00e9: \u00e9 + 1, {"\u00fc": jax.tree_leaves(3)})
 z = jax.ops.index_update(y + 1, jax.ops.index[0, :],  3)
+o = jax.numpy.ones(3)
+z = jax.ops.index_add(o, 0, jax.ops.index_update(o, 1, 2))
 with mesh:
     s = shard_map(abs, mesh, P("i"), P("i"), check_rep=False)
 m = jax.make_mesh(axis_shapes=(8,), axis_names=("i",))
@@ -276,8 +280,10 @@ from jax.tree import map as tree_map, leaves as leaves_of
 mesh = Mesh(jax.devices(), ("i",))
 y = jax.tree.map(  # keep me
     lambda \u00e9: \u00e9 + 1, {"\u00fc": jax.tree.leaves(3)})
-z = (y + 1).at[0, :].set(3)
-with jax.set_mesh(mesh):
+z = jax.numpy.asarray(y + 1).at[0, :].set(3)
+o = jax.numpy.ones(3)
+z = o.at[0].add(o.at[1].set(2))
+with mesh:
     s = shard_map(abs, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
 m = jax.make_mesh((8,), ("i",))
 key: jax.Array
@@ -298,21 +304,102 @@ def test_fix_changes_the_old_words_and_nothing_else():
         ("from jax import tree_util\ntree_util.tree_multimap(1)",
          "from jax import tree_util\nimport jax\njax.tree.map(1)"),
         ("import jax.numpy as jnp\njnp.product(1)", "import jax.numpy as jnp\njnp.prod(1)"),
-        ("import jax\nf = jax.jit(f, in_axis_resources=1)", "import jax\nf = jax.jit(f, in_shardings=1)"),
-        ("import jax\nf = jax.jit(f, in_axis_resources=(P(None), None))", "import jax\nf = jax.jit(f, in_axis_resources=(P(None), None))"),
-        ("from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)", "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)"),
-        ("from jax.experimental import maps\nmaps.xmap", "from jax.experimental import maps\nmaps.xmap"),
+        ("from jax.experimental.pjit import pjit\nf = pjit(f, in_axis_resources=P(None))",
+         "from jax.experimental.pjit import pjit\nf = pjit(f, in_shardings=P(None))"),
+        ("from jax import partial\npartial(max, 1)", "from functools import partial\npartial(max, 1)"),
+        ("import jax\njax.partial(max, 1)", "import jax\nimport functools\nfunctools.partial(max, 1)"),
+        ("from jax.random import KeyArray\ndef f(key: KeyArray | None) -> KeyArray: ...",
+         "from jax import Array as KeyArray\ndef f(key: KeyArray | None) -> KeyArray: ..."),
+        ("import numpy as np\nimport jax\nx = jax.ops.index_update(np.ones(3), jax.ops.index[1:], 2)",
+         "import numpy as np\nimport jax\nx = jax.numpy.asarray(np.ones(3)).at[1:].set(2)"),
         ("import jax\njax.linear_util.wrap_init", "import jax\nimport jax.extend.linear_util\njax.extend.linear_util.wrap_init"),
         ("import jax.experimental.optimizers as o", "import jax.example_libraries.optimizers as o"),
-        ("import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map", "import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map"),
         ("def f():\n    from jax import tree_map; return tree_map",
          "def f():\n    from jax.tree import map as tree_map; return tree_map"),
-        ("from jax.experimental.maps import (  # two\n    Mesh,\n    xmap,\n)", "from jax.experimental.maps import (  # two\n    Mesh,\n    xmap,\n)"),
-        ("import jax\ndef f(mesh):\n    with mesh:\n        pass", "import jax\ndef f(mesh):\n    with mesh:\n        pass"),
     ],
 )  # fmt: skip
-def test_fix_leaves_what_is_not_certain(old, new):
+def test_fix_writes_the_new_form(old, new):
     assert fix(old) == new
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "f = jax.jit(f, in_axis_resources=1)",  # what pjit took
+        "from jax.experimental.pjit import pjit\nf = pjit(f, in_axis_resources=(P(None), None))",
+        "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)",  # `with mesh:` is nothing to jit, None not whole
+        "from jax.experimental import maps\nmaps.xmap",
+        "if hasattr(jax, 'tree_map'):\n    jax.tree_map",
+        "from jax.experimental.maps import (  # two\n    Mesh,\n    xmap,\n)",
+        "def f(mesh):\n    with mesh:\n        pass",
+        "m = jax.sharding.Mesh(jax.devices(), 'i')\nwith m:\n    jax.interpreters.pxla.thread_resources.env.physical_mesh",
+        "jax.scipy.special.sph_harm(m, n, theta, phi)",  # the new one takes n, m
+        "jax.random.rbg_key(0)",
+        "isinstance(x, jax.random.KeyArray)",
+        "from jax.random import KeyArray\nisinstance(x, KeyArray)\ndef f(k: KeyArray): ...",
+        "from jax.random import KeyArray",  # for others to import from here
+        "Key = jax.random.KeyArray",
+        "type(x) == jax.numpy.DeviceArray",
+        "from jax.interpreters.pxla import ShardedDeviceArray\nShardedDeviceArray(aval, buffers)",
+        "jax.interpreters.pxla.ShardedDeviceArray(aval, buffers)",
+        "from jax.interpreters import pxla\npxla.Chunked([2])",
+        "from jax.interpreters import xla\nxla.abstractify(x)",
+        "f is jax.tree_map",
+        "from jax import tree_map\nf == tree_map",
+        "jax.numpy.issubsctype(x, float)",  # issubdtype takes no array
+        "from jax.experimental import stax\nstax.nothing_of_this",
+        "from jax.experimental.shard_map import shard_map\nf = shard_map(g, mesh, auto=a)",
+        "from jax.experimental.shard_map import shard_map\nf = wrap(shard_map)(g, mesh)",
+        "from jax.experimental.shard_map import shard_map\nf = shard_map(g, *specs, check_rep=False)",
+        "jax.numpy.clip(x, a_min=1, min=2)",
+        "jax.sharding.use_mesh(mesh)",
+    ],
+)
+def test_fix_leaves_what_is_not_proved(code):
+    code = f"import jax\n{code}\n"
+    assert fix(code) == code
+
+
+def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
+    """By the record: the JAX on which old and new were compared has both, and none before it that can be run."""
+    for old, same in SAME.items():
+        assert MOVED[old][0] == same.new, old
+        assert not same.new.startswith("jax.") or NEWEST.fate(same.new).state == "works"
+        names = (old, same.via or same.new)
+        if same.via:
+            assert SAME[same.via].new == same.new, old
+        spans = [NEWEST.span(name) for name in names if name.startswith("jax.")]
+        assert all(numbers(first) <= numbers(same.on) for first, _ in spans), old
+        if numbers(same.on) > numbers("0.4.13"):  # of what can be installed, the first that has both
+            assert max((first for first, _ in spans), key=numbers) == same.on, old
+        assert same.source == (numbers(same.on) < numbers("0.4.13")), old
+
+
+@pytest.mark.parametrize("old", SAME)
+def test_old_and_new_do_the_same(old):
+    """On the JAX at hand where it has both; on the oldest that has, by old_pairs.py as a program."""
+    assert old_pairs.agrees(old) is not False
+
+
+@pytest.mark.parametrize(("function", "keyword"), RENAMED)
+def test_a_new_keyword_does_what_the_old_one_did(function, keyword):
+    assert old_pairs.renamed(function, keyword) is not False
+
+
+@pytest.mark.skipif("OLD_PYTHONS" not in os.environ, reason="OLD_PYTHONS: Pythons with an old JAX each, as of same.py")
+def test_old_and_new_do_the_same_on_the_oldest_that_has_both():
+    script = notebooks.ROOT / "tests" / "helpers" / "old_pairs.py"
+    for python in os.environ["OLD_PYTHONS"].split(os.pathsep):
+        told = subprocess.run([python, script], capture_output=True, text=True)
+        assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_a_pair_that_differs_is_told(monkeypatch):
+    monkeypatch.setitem(old_pairs.SAME, "jax.numpy.min", Same("jax.numpy.max", ANYWHERE, "0.4.13"))
+    assert old_pairs.agrees("jax.numpy.min") is False
+    monkeypatch.setitem(old_pairs.RENAMED, ("jax.numpy.clip", "min"), ("max", "0.4.13"))
+    monkeypatch.setitem(old_pairs.KEYWORDS, ("jax.numpy.clip", "min"), "(np.arange(9), {}=3)")
+    assert old_pairs.renamed("jax.numpy.clip", "min") is False
 
 
 def test_the_command_shows_a_diff_and_writes_on_request(written):
