@@ -39,6 +39,11 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
 
     Raises NotPython, which names the line; ValueError where nothing is recorded of the target.
     """
+    return look(source, name, target)[0]
+
+
+def look(source: str, name: str = "source", target: str | None = None) -> tuple[list[Finding], list[int]]:
+    """As `find`; and the lines that were not looked at, since a guard is before them or they never run."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -46,8 +51,9 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
         raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
     record = Record(target)
     if "jax" not in source and "flax" not in source and ".sharding" not in source:
-        return []
-    return findings(Program(tree, record), source)
+        return [], []
+    program = Program(tree, record)
+    return findings(program, source), sorted(program.unseen)
 
 
 def findings(program: Program, source: str) -> list[Finding]:
@@ -200,9 +206,12 @@ def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, 
 def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
     """The findings of a file, each with its place and the line's text; and notes on what of it could not be read."""
     texts, notes = read(path)
-    rows = [
-        (text.places[one.line - 1], text.lines[one.line - 1].strip(), one)
-        for text in texts
-        for one in find(text.source, str(path), target)
-    ]
+    rows = []
+    for text in texts:
+        found, unseen = look(text.source, str(path), target)
+        rows += [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one) for one in found]
+        if unseen:
+            several = "s" * (len(unseen) != 1)
+            where = f"{path}: {len(unseen)} line{several} not looked at, the first is {text.places[unseen[0] - 1]}"
+            notes.append(f"{where}: a guard asks first, or JAX {Record(target).version} never comes there")
     return rows, notes

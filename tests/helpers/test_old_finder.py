@@ -77,6 +77,9 @@ def test_it_finds_by_any_way(code, name):
         "if jax.__version_info__ < (0, 4, 26):\n    jax.tree_map(id, 1)",
         "if Version(jax.__version__) < Version('0.4.26'):\n    jax.tree_map(id, 1)",
         "OLD = jax.__version__.split('.') < ['0', '4']\nif OLD:\n    jax.tree_map(id, 1)",
+        "try:\n    f = jax.tree_map\nexcept Exception:\n    f = jax.tree.map",
+        "def f(x):\n    if hasattr(x, 'device_buffers'):\n        return x.device_buffers",
+        "def f(x):\n    if not hasattr(x, 'device_buffers') or x is None:\n        return\n    x.device_buffers",
         "def f(x):\n    import jax\n    if hasattr(jax, 'tree'):\n        return jax.tree.map(id, x)\n    return jax.tree_map(id, x)",
         "def f(x):\n    if module_version('jax') < (0, 4):\n        return jax.tree_map(id, x)\n    return jax.tree.map(id, x)",
         "try:\n    m = jax.make_mesh(axis_sizes=(8,))\nexcept TypeError:\n    m = jax.make_mesh(axis_shapes=(8,))",
@@ -102,6 +105,19 @@ def test_it_respects_guards_and_scopes(code):
         "try:\n    jax.tree_map(id, 1)\nexcept ValueError:\n    pass",
         "if not hasattr(jax, 'tree_map'):\n    jax.tree_map(id, 1)",
         "def f(x):\n    if not hasattr(jax, 'tree'):\n        return x\n    return jax.tree_map(id, x)",
+        "if hasattr(jax, 'Array'):\n    jax.tree_map(id, 1)",
+        "def f(x):\n    if hasattr(x, 'shape'):\n        jax.tree_map(id, x)",
+        "def f(x):\n    if hasattr(x, 'tree_map'):\n        jax.tree_map(id, x)",
+        "def f(x):\n    if not hasattr(x, 'shape'):\n        return x\n    jax.tree_map(id, x)",
+        "if hasattr(jax.lax.psum, 'tree_map'):\n    jax.tree_map(id, 1)",
+        "try:\n    jax.tree_map(id, 1)\nexcept AttributeError:\n    pass",
+        "try:\n    jax.tree_map(id, 1)\nexcept Exception as e:\n    print(e)",
+        "try:\n    jax.tree_map(id, 1)\nexcept Exception:\n    print('no')\n    raise",
+        "try:\n    jax.tree_map(id, 1)\nexcept ImportError:\n    from jax.tree import map",
+        "try:\n    def f():\n        jax.tree_map(id, 1)\nexcept AttributeError:\n    f = None",
+        "import unittest\nif not hasattr(jax, 'pmap'):\n    raise unittest.SkipTest\njax.tree_map(id, 1)",
+        "import unittest\nif jax.version.__version_info__ > (0, 4):\n    raise unittest.SkipTest\njax.tree_map(id, 1)",
+        "import unittest\nif module_version('jax') < (0, 4):\n    raise unittest.SkipTest\njax.tree_map(id, 1)",
         "def f(x):\n    if x:\n        return x\n    return jax.tree_map(id, x)",
         "try:\n    pass\nfinally:\n    jax.tree_map(id, 1)",
         "jax.tree_map(id, 1)  # noqa: E501",
@@ -109,6 +125,18 @@ def test_it_respects_guards_and_scopes(code):
 )
 def test_what_is_no_guard_is_found(code):
     assert names(f"import jax\n{code}") == ["jax.tree_map"]
+
+
+def test_lines_that_are_silenced_are_counted(written):
+    code = "import jax\ntry:\n    from jax.experimental import stax\nexcept ImportError:\n    pass\n"
+    code += (
+        "def f():\n    if jax.__version_info__ < (0, 4):\n        x = 1\n        return jax.tree_map(\n            x)\n"
+    )
+    assert find(code) == []
+    _, [note] = examine(written("a.py", code))
+    assert "a.py: 4 lines not looked at, the first is line 3: " in note
+    types = "import jax\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from jax.random import KeyArray"
+    assert examine(written("b.py", types)) == ([], [])
 
 
 def test_severities_and_targets():
