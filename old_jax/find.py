@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from old_jax.meanings import Meanings
-from old_jax.moved import BEYOND, KEYWORDS, MOVED, moved
+from old_jax.moved import ALONE, BEYOND, KEYWORDS, MOVED, REFUSED, moved
 from old_jax.program import Program
 from old_jax.read import Unreadable, parse, read
 from old_jax.record import Fate, Record
 
-SEVERITIES = ("gone", "warns", "means something else", "could be better")
+SEVERITIES = ("gone", "warns", "means something else", "could be better", "private")
+PRIVATE = re.compile(r"jax\.(?:\w+\.)*?_(?!_)\w*")  # jax._src, jax.core._x; not jax.__version__
+KNOWN = {"jax", "jaxlib", "numpy", "scipy", "matplotlib", *sys.stdlib_module_names}  # they import no more of JAX
 SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
 
 
@@ -72,6 +75,13 @@ class _Names:
 
     def __init__(self, program: Program) -> None:
         self.program, self.record = program, program.record
+        self.imported: set[str] = set()  # modules, and what may be one
+        for node in program.nodes:
+            if isinstance(node, ast.Import):
+                self.imported.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                self.imported.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+        self.lacking: set[str] = set()  # modules whose import was missed already
 
     def findings(self) -> Iterator[Finding]:
         for node in self.program.nodes:
@@ -95,8 +105,12 @@ class _Names:
             above = self.program.parents.get(node)
             if isinstance(above, ast.Attribute) and self.program.dotted(above):
                 return
-            if isinstance(node.ctx, ast.Load) and not self._root_is_gone(node):
-                yield from self._named(node, self.program.dotted(node))
+            name = self.program.dotted(node)
+            if name.startswith("jax.config.config."):  # of `from jax.config import config`
+                yield from self._named(node, name.replace(".config", "", 1))
+            elif isinstance(node.ctx, ast.Load) and not self._root_is_known(node):
+                yield from self._named(node, name)
+                yield from self._lacks(node, name)
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
             if isinstance(node.func, ast.Name) and node.func.id == "getattr":
@@ -105,13 +119,34 @@ class _Names:
                 yield from self._named(node, str(node.args[0].value), as_module=True)
             yield from self._call(node, name)
 
-    def _root_is_gone(self, node: ast.AST) -> bool:
+    def _root_is_known(self, node: ast.AST) -> bool:
+        """Is what a dotted name begins with gone, or private, itself? Its import is reported, and not each use."""
         while isinstance(node, ast.Attribute):
             node = node.value
-        return isinstance(node, ast.Name) and self.program.is_gone(node)
+        private = PRIVATE.match(self.program.dotted(node)) if isinstance(node, ast.Name) else None
+        return isinstance(node, ast.Name) and (bool(private) or self.program.is_gone(node))
+
+    def _lacks(self, node: ast.AST, name: str) -> Iterator[Finding]:
+        """`jax.flatten_util.ravel_pytree` where nothing imports jax.flatten_util."""
+        parts = name.split(".")
+        module = next((m for m in (".".join(parts[:end]) for end in (2, 3)) if m in ALONE), None)
+        if module is None or module in self.lacking or not self.record.is_module(module):
+            return
+        if any(one == module or one.startswith(f"{module}.") for one in self.imported):
+            return
+        self.lacking.add(module)
+        others = {one.split(".")[0] for one in self.imported} - KNOWN or self.imported & ALONE
+        luck = "; perhaps another import does" if others else ""
+        new = f"import {module}, which `import jax` does not bring{luck}"
+        yield Finding(node.lineno, None, "could be better" if others else "gone", module, new, node)
 
     def _named(self, node: ast.AST, name: str, as_module: bool = False) -> Iterator[Finding]:
-        if name.startswith("jax."):
+        if private := PRIVATE.match(name):
+            new = "no promise: it may change in any release"
+            if there := self.record.elsewhere(name):
+                new += f"; perhaps {there}"
+            yield Finding(node.lineno, None, "private", name if private[0] == "jax._src" else private[0], new, node)
+        elif name.startswith("jax."):
             fate = self.record.fate(name, as_module=as_module)
             if fate.state in ("gone", "warns"):
                 yield self._finding(node, fate, name)
@@ -141,7 +176,8 @@ class _Names:
             known = KEYWORDS.get((name, keyword.arg or ""))
             if keyword.arg is None:
                 continue
-            gone = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            strange = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            gone = strange or (name, keyword.arg) in REFUSED
             warned = (call is not None and keyword.arg in call.warned) or (known is not None and known[1] == 15)
             if gone or warned:
                 new, row = known or (_instead(name, keyword.arg, call), None)

@@ -1,7 +1,7 @@
 """Write the new form where it is proved that it means the same: names that moved, imports, arguments that were renamed.
 
-Which names, and where they may stand, says old_jax/same.py. Only the old words are replaced, where Python's parser found
-them: all else, comments and the layout of the lines, stays letter for letter. What is not proved is left, and told.
+Which names, and where they may stand, says old_jax/same.py. Only the old words are replaced, where Python's parser
+found them: all else, comments and the layout of the lines, stays letter for letter. What is not proved is told.
 """
 
 from __future__ import annotations

@@ -70,6 +70,10 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lax.pdot": (AXES, BEYOND),
     "jax.config": ("from jax import config", BEYOND),
     "jax.config.config": ("jax.config", BEYOND),
+    "jax.config.FLAGS": ("jax.config", BEYOND),
+    "jax.config.enable_omnistaging": ("nothing: it is always on", BEYOND),
+    "jax.config.disable_omnistaging": ("nothing: it is always on", BEYOND),
+    "jax.config.omnistaging_enabled": ("nothing: it is always on", BEYOND),
     **{f"jax.ops.index_{name}": (UPDATE.format(new), BEYOND) for name, new in (
         ("update", "set"), ("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max"),
     )},
@@ -161,6 +165,19 @@ KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.jit", "abstracted_axes"): ("nothing", BEYOND),
     ("jax.ShapeDtypeStruct", "named_shape"): ("nothing", BEYOND),
     ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", BEYOND),
+}  # fmt: skip
+
+REFUSED = {("jax.checkpoint", "concrete"), ("jax.remat", "concrete")}  # the record says that it warns, and it raises
+
+ALONE = {  # modules that `import jax` does not bring, on any JAX that one may ask for
+    *(f"jax.{name}" for name in ("ad_checkpoint", "collect_profile", "example_libraries", "extend", "flatten_util")),
+    *(f"jax.{name}" for name in ("test_util", "tools", "scipy.optimize", "scipy.spatial")),
+    *(f"jax.experimental.{name}" for name in (
+        "array_serialization", "buffer_callback", "checkify", "colocated_python", "compute_on", "custom_partitioning",
+        "fused", "jax2tf", "jet", "key_reuse", "layout", "mesh_utils", "multihost_utils", "ode", "pallas", "pjit",
+        "profiler", "rnn", "roofline", "scheduling_groups", "serialize_executable", "shard_map", "source_mapper",
+        "sparse", "topologies", "transfer", "xla_metadata",
+    )),
 }  # fmt: skip
 
 
