@@ -1,6 +1,7 @@
 """Old form against new, on one JAX: what old_jax/same.py says of it. Needs that JAX alone, and Python 3.8.
 
 PYTHON tests/helpers/old_pairs.py                runs both, for the entries that were compared on the JAX at hand
+PYTHON tests/helpers/old_pairs.py here           runs both, for all entries of which the JAX at hand has both
 python tests/helpers/old_pairs.py FOLDER 0.2.28  follows both names through the sources of a JAX (its sdist, unpacked)
 Prints a line for each entry that differs; the last line counts.
 """
@@ -172,15 +173,18 @@ def agrees_in_sources(root: Path, old: str) -> bool:
 
 def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore")
-    if arguments:
+    version, whole = "", arguments == ["here"]
+    if arguments and not whole:
         root, version = Path(arguments[0]), arguments[1]
         told = {old: agrees_in_sources(root, old) for old, one in SAME.items() if one.source and one.on == version}
     else:
         import jax
 
         version = jax.__version__
-        told = {old: agrees(old) for old, one in SAME.items() if not one.source and one.on == version}
-        told.update({f"{f}({k}=)": renamed(f, k) for (f, k), (_, on) in RENAMED.items() if on == version})
+        told = {old: agrees(old) for old, one in SAME.items() if whole or (not one.source and one.on == version)}
+        told.update({f"{f}({k}=)": renamed(f, k) for (f, k), (_, on) in RENAMED.items() if whole or on == version})
+    if whole:
+        told = {name: said for name, said in told.items() if said is not None}
     for name, said in told.items():
         if not said:
             print(f"{name}: {'there is no such pair' if said is None else 'differs'}")

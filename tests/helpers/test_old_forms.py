@@ -107,7 +107,7 @@ def try_old(code: str) -> tuple[str, str]:
     names = {"jax": jax, "jnp": jnp, "np": np, "P": P, "Mesh": Mesh, "NamedSharding": NamedSharding}
     names |= {"AxisType": AxisType, "x": x, "devices": devices}
     exec(MESHES, names)
-    for name in ("shard_map", "host_callback", "pjit"):  # they warn once, when they are imported or asked
+    for name in ("shard_map", "host_callback"):  # they warn when they are imported, once
         sys.modules.pop(f"jax.experimental.{name}", None)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
