@@ -108,7 +108,7 @@ class _Names:
             name = self.program.dotted(node)
             if name.startswith("jax.config.config."):  # of `from jax.config import config`
                 yield from self._named(node, name.replace(".config", "", 1))
-            elif isinstance(node.ctx, ast.Load) and not self._root_is_known(node):
+            elif isinstance(node.ctx, ast.Load) and (name in MOVED or not self._root_is_known(node)):
                 yield from self._named(node, name)
                 yield from self._lacks(node, name)
         elif isinstance(node, ast.Call):
@@ -172,7 +172,7 @@ class _Names:
         if not name.startswith("jax."):
             return
         call = self.record.call(name)
-        for keyword in node.keywords:
+        for keyword in [*node.keywords, *self._in_dictionaries(node)]:
             known = KEYWORDS.get((name, keyword.arg or ""))
             if keyword.arg is None:
                 continue
@@ -186,6 +186,17 @@ class _Names:
         if call is not None and not stars and len(args) > call.places and not self._is_class_or_decorator(name):
             few = f"at most {int(call.places)} by position; the others by name"
             yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
+
+    def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
+        """The keywords of `f(**{"check_rep": False})`, and of a dictionary that has a name."""
+        for keyword in call.keywords:
+            value = self.program.value(keyword.value) if keyword.arg is None else None
+            if isinstance(value, ast.Dict):
+                for key, one in zip(value.keys, value.values, strict=True):
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield ast.keyword(key.value, one)
+            elif isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
+                yield from value.keywords
 
     @staticmethod
     def _is_class_or_decorator(name: str) -> bool:

@@ -191,6 +191,6 @@ WORDS: dict[str, tuple[str, str, int]] = {
     "AbstractMesh.__ ... missing 1 required positional argument: 'axis_names'": (
         "AbstractMesh of pairs",
         "AbstractMesh((8,), ('i',))",
-        13,
+        24,
     ),
 }

@@ -58,6 +58,7 @@ def names(code: str, target: str | None = None, severity: str = "gone") -> list[
         ("import jax\njax.jit(abs).lower(1).compiler_ir(dialect='mhlo')", "compiler_ir('mhlo')"),
         ("import jax\njax.typeof(1).vma", "jax.typeof(x).vma"),
         ("from flax import optim", "flax.optim"),
+        ("from jax.experimental import maps\nmaps.Mesh(d, 'i')", "jax.experimental.maps.Mesh"),
         ("import jax\njax.config.enable_omnistaging()", "jax.config.enable_omnistaging"),
         ("from jax import config\nconfig.FLAGS.jax_enable_x64", "jax.config.FLAGS"),
         ("from jax.config import config\nconfig.enable_omnistaging()", "jax.config.enable_omnistaging"),
@@ -551,7 +552,7 @@ MESSAGES = (  # the site's page is held against them, too
     ("AttributeError: Unrecognized config option: jax_array", "jax.config.update", 24),
     ("ShardingTypeError: dot_general requires contracting dimensions to have consistent sharding, got ('i',) and ('j',).", "make_mesh without axis_types", 16),
     ("ShardingTypeError: add got incompatible shardings for broadcasting: ('i', 'j'), ('j', 'i').", "make_mesh without axis_types", 16),
-    ("TypeError: AbstractMesh.__new__() missing 1 required positional argument: 'axis_names'", "AbstractMesh of pairs", 13),
+    ("TypeError: AbstractMesh.__new__() missing 1 required positional argument: 'axis_names'", "AbstractMesh of pairs", 24),
 )  # fmt: skip
 OTHER_MESSAGES = (
     "KeyError: 'x'",
