@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from old_jax.find import SEVERITIES, Finding, examine
-from old_jax.mend import fixed, unified
+from old_jax.mend import fixed, unified, write
 from old_jax.message import answer
 from old_jax.read import Unreadable, files
 from old_jax.record import Record
@@ -52,8 +52,9 @@ def _explain(message: str, target: str | None) -> int:
     return 0 if said else 1
 
 
-def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
+def _search(paths: list[str], target: str, fix: bool, put: bool) -> int:
     counts, seen, unread = dict.fromkeys(SEVERITIES, 0), 0, 0
+    changed: dict[Path, str] = {}
     for path in paths:
         for file in files(Path(path)):
             try:
@@ -68,23 +69,31 @@ def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
             for *_, finding in rows:
                 counts[finding.severity] += 1
             if fix:
-                _mend(file, target, write)
+                new = _mended(file, target)
+                if new is not None:
+                    changed[file] = new
             elif rows:
                 print(table(str(file), rows))
+    if put:
+        try:
+            write(changed)
+        except (OSError, Unreadable) as error:
+            print(f"error: {error}; no file was changed", file=sys.stderr)
+            return 2
     if not fix:
         said = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "0 old forms"
         print(f"{seen} file{'s' * (seen != 1)} for JAX {target}: {said}")
     return 2 if unread else int(counts["gone"] + counts["warns"] > 0)
 
 
-def _mend(file: Path, target: str, write: bool) -> None:
+def _mended(file: Path, target: str) -> str | None:
+    """The new text of a file, and its change shown; None where nothing changes."""
     new, left = fixed(file, target)
     diff = unified(file, new)
     print(diff, end="")
-    if write and diff:
-        file.write_text(new, encoding="utf-8", newline="")
     for line in left:
         print(f"left: {file}, {line}", file=sys.stderr)
+    return new if diff else None
 
 
 def table(path: str, rows: list[tuple[str, str, Finding]]) -> str:

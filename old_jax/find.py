@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from old_jax.meanings import Meanings
-from old_jax.moved import BEYOND, KEYWORDS, MOVED, moved
+from old_jax.moved import ALONE, BEYOND, KEYWORDS, MOVED, REFUSED, moved
 from old_jax.program import Program
 from old_jax.read import Unreadable, parse, read
 from old_jax.record import Fate, Record
 
-SEVERITIES = ("gone", "warns", "means something else", "could be better")
+SEVERITIES = ("gone", "warns", "means something else", "could be better", "private")
+PRIVATE = re.compile(r"jax\.(?:\w+\.)*?_(?!_)\w*")  # jax._src, jax.core._x; not jax.__version__
+KNOWN = {"jax", "jaxlib", "numpy", "scipy", "matplotlib", *sys.stdlib_module_names}  # they import no more of JAX
 SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
 
 
@@ -39,6 +42,11 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
 
     Raises NotPython, which names the line; ValueError where nothing is recorded of the target.
     """
+    return look(source, name, target)[0]
+
+
+def look(source: str, name: str = "source", target: str | None = None) -> tuple[list[Finding], list[int]]:
+    """As `find`; and the lines that were not looked at, since a guard is before them or they never run."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -46,8 +54,9 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
         raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
     record = Record(target)
     if "jax" not in source and "flax" not in source and ".sharding" not in source:
-        return []
-    return findings(Program(tree, record), source)
+        return [], []
+    program = Program(tree, record)
+    return findings(program, source), sorted(program.unseen)
 
 
 def findings(program: Program, source: str) -> list[Finding]:
@@ -66,6 +75,13 @@ class _Names:
 
     def __init__(self, program: Program) -> None:
         self.program, self.record = program, program.record
+        self.imported: set[str] = set()  # modules, and what may be one
+        for node in program.nodes:
+            if isinstance(node, ast.Import):
+                self.imported.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                self.imported.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+        self.lacking: set[str] = set()  # modules whose import was missed already
 
     def findings(self) -> Iterator[Finding]:
         for node in self.program.nodes:
@@ -89,8 +105,12 @@ class _Names:
             above = self.program.parents.get(node)
             if isinstance(above, ast.Attribute) and self.program.dotted(above):
                 return
-            if isinstance(node.ctx, ast.Load) and not self._root_is_gone(node):
-                yield from self._named(node, self.program.dotted(node))
+            name = self.program.dotted(node)
+            if name.startswith("jax.config.config."):  # of `from jax.config import config`
+                yield from self._named(node, name.replace(".config", "", 1))
+            elif isinstance(node.ctx, ast.Load) and (name in MOVED or not self._root_is_known(node)):
+                yield from self._named(node, name)
+                yield from self._lacks(node, name)
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
             if isinstance(node.func, ast.Name) and node.func.id == "getattr":
@@ -99,13 +119,34 @@ class _Names:
                 yield from self._named(node, str(node.args[0].value), as_module=True)
             yield from self._call(node, name)
 
-    def _root_is_gone(self, node: ast.AST) -> bool:
+    def _root_is_known(self, node: ast.AST) -> bool:
+        """Is what a dotted name begins with gone, or private, itself? Its import is reported, and not each use."""
         while isinstance(node, ast.Attribute):
             node = node.value
-        return isinstance(node, ast.Name) and self.program.is_gone(node)
+        private = PRIVATE.match(self.program.dotted(node)) if isinstance(node, ast.Name) else None
+        return isinstance(node, ast.Name) and (bool(private) or self.program.is_gone(node))
+
+    def _lacks(self, node: ast.AST, name: str) -> Iterator[Finding]:
+        """`jax.flatten_util.ravel_pytree` where nothing imports jax.flatten_util."""
+        parts = name.split(".")
+        module = next((m for m in (".".join(parts[:end]) for end in (2, 3)) if m in ALONE), None)
+        if module is None or module in self.lacking or not self.record.is_module(module):
+            return
+        if any(one == module or one.startswith(f"{module}.") for one in self.imported):
+            return
+        self.lacking.add(module)
+        others = {one.split(".")[0] for one in self.imported} - KNOWN or self.imported & ALONE
+        luck = "; perhaps another import does" if others else ""
+        new = f"import {module}, which `import jax` does not bring{luck}"
+        yield Finding(node.lineno, None, "could be better" if others else "gone", module, new, node)
 
     def _named(self, node: ast.AST, name: str, as_module: bool = False) -> Iterator[Finding]:
-        if name.startswith("jax."):
+        if private := PRIVATE.match(name):
+            new = "no promise: it may change in any release"
+            if there := self.record.elsewhere(name):
+                new += f"; perhaps {there}"
+            yield Finding(node.lineno, None, "private", name if private[0] == "jax._src" else private[0], new, node)
+        elif name.startswith("jax."):
             fate = self.record.fate(name, as_module=as_module)
             if fate.state in ("gone", "warns"):
                 yield self._finding(node, fate, name)
@@ -131,11 +172,12 @@ class _Names:
         if not name.startswith("jax."):
             return
         call = self.record.call(name)
-        for keyword in node.keywords:
+        for keyword in [*node.keywords, *self._in_dictionaries(node)]:
             known = KEYWORDS.get((name, keyword.arg or ""))
             if keyword.arg is None:
                 continue
-            gone = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            strange = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            gone = strange or (name, keyword.arg) in REFUSED
             warned = (call is not None and keyword.arg in call.warned) or (known is not None and known[1] == 15)
             if gone or warned:
                 new, row = known or (_instead(name, keyword.arg, call), None)
@@ -144,6 +186,17 @@ class _Names:
         if call is not None and not stars and len(args) > call.places and not self._is_class_or_decorator(name):
             few = f"at most {int(call.places)} by position; the others by name"
             yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
+
+    def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
+        """The keywords of `f(**{"check_rep": False})`, and of a dictionary that has a name."""
+        for keyword in call.keywords:
+            value = self.program.value(keyword.value) if keyword.arg is None else None
+            if isinstance(value, ast.Dict):
+                for key, one in zip(value.keys, value.values, strict=True):
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield ast.keyword(key.value, one)
+            elif isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
+                yield from value.keywords
 
     @staticmethod
     def _is_class_or_decorator(name: str) -> bool:
@@ -175,7 +228,7 @@ def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]
     if record.fate(new).state != "works" or new == fate.name:
         new = ""
     if not new and fate.last and not fate.said and (there := record.elsewhere(name)):
-        return name, there, row
+        return name, f"perhaps {there}", row
     if new or family:
         return fate.name, new or family[0], row
     if fate.first:
@@ -200,9 +253,12 @@ def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, 
 def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
     """The findings of a file, each with its place and the line's text; and notes on what of it could not be read."""
     texts, notes = read(path)
-    rows = [
-        (text.places[one.line - 1], text.lines[one.line - 1].strip(), one)
-        for text in texts
-        for one in find(text.source, str(path), target)
-    ]
+    rows = []
+    for text in texts:
+        found, unseen = look(text.source, str(path), target)
+        rows += [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one) for one in found]
+        if unseen:
+            several = "s" * (len(unseen) != 1)
+            where = f"{path}: {len(unseen)} line{several} not looked at, the first is {text.places[unseen[0] - 1]}"
+            notes.append(f"{where}: a guard asks first, or JAX {Record(target).version} never comes there")
     return rows, notes

@@ -1,7 +1,7 @@
-"""Write the new form where it is certain: names that moved, imports, arguments that were renamed.
+"""Write the new form where it is proved that it means the same: names that moved, imports, arguments that were renamed.
 
-Only the old words are replaced, at the place where Python's own parser found them: all else, comments and the layout of
-the lines, stays letter for letter. What is not certain is left, and said.
+Which names, and where they may stand, says old_jax/same.py. Only the old words are replaced, where Python's parser
+found them: all else, comments and the layout of the lines, stays letter for letter. What is not proved is told.
 """
 
 from __future__ import annotations
@@ -10,16 +10,21 @@ import ast
 import re
 from dataclasses import dataclass
 
-from old_jax.find import Finding, advice, findings
-from old_jax.moved import KEYWORDS, MOVED, PLAIN
+from old_jax.find import Finding, findings
+from old_jax.moved import MOVED
 from old_jax.program import Program
 from old_jax.read import parse, parses
-from old_jax.record import Fate, Record
+from old_jax.record import Record
+from old_jax.same import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED, SAME
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
+PJIT = "jax.experimental.pjit.pjit"
 SHARD_MAP_PLACES = ("", "mesh=", "in_specs=", "out_specs=", "check_vma=")
 NOT_WITH_JAX = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax.export", "jax.scipy")  # own imports
-OTHER = {"functools.partial": "functools"}
+ARRAYS = re.compile(  # what these give has .at
+    r"jax\.(numpy\.(array|asarray|zeros|ones|full|empty|arange|linspace|eye|(zeros|ones|full|empty)_like)"
+    r"|random\.(normal|uniform|bernoulli|randint))$"
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,6 @@ class _Fixer:
                 made += self._attribute(node, one)
             elif isinstance(node, ast.Call):
                 made += self._keyword(node, one)
-            elif isinstance(node, ast.With) and one.row == 12:
-                made += self._with(node)
         made += self._calls_of_shard_map()
         if self.imports:
             made.append(
@@ -106,11 +109,75 @@ class _Fixer:
 
     def _attribute(self, node: ast.Attribute, one: Finding) -> list[Edit]:
         call = self.program.parents.get(node)
-        if one.name.startswith("jax.ops.index_"):
+        if re.match(r"jax\.ops\.index_\w+$", one.name):
             return self._index_update(call, node) if isinstance(call, ast.Call) and call.func is node else []
-        if not self._is_plain(one.new) or one.name == SHARD_MAP or ("xla_bridge" in one.name and "extend" in one.new):
-            return [] if one.name != SHARD_MAP else self._swap(node, one.name, "jax.shard_map")
-        return self._swap(node, one.name, one.new)
+        if one.name == SHARD_MAP and not self._every(SHARD_MAP):
+            return []
+        new = self._new_name(one.name, self.program.dotted(node))
+        return self._swap(node, one.name, new) if new and self._stands(node, one.name) else []
+
+    # what is proved
+
+    def _new_name(self, old: str, full: str) -> str:
+        """The name to write for `old`, the part of `full` that is old; '' where it is not proved to be the same."""
+        same = SAME.get(old)
+        if same is None or (old != full and same.where not in (MODULE, ANYWHERE)):
+            return ""
+        whole = same.new + full[len(old) :]
+        return same.new if not whole.startswith("jax.") or self.record.fate(whole).state == "works" else ""
+
+    def _stands(self, node: ast.AST, old: str) -> bool:
+        """Does the name stand where its new form means the same?"""
+        where, above = SAME[old].where, self.program.parents.get(node)
+        if where in (ANYWHERE, MODULE):
+            return True
+        if where == ANNOTATED:
+            return self._is_annotation(node)
+        asked = isinstance(above, ast.Compare) or (
+            isinstance(above, ast.Call) and getattr(above.func, "id", "") in ("isinstance", "issubclass", "type", "id")
+        )
+        return self._fits_shard_map(node) if where == CALLED else not asked
+
+    def _is_annotation(self, node: ast.AST) -> bool:
+        for above in self.program.around(node):
+            if getattr(above, "annotation", None) is node or getattr(above, "returns", None) is node:
+                return True
+            if isinstance(above, ast.stmt):
+                return False
+            node = above
+        return False
+
+    def _fits_shard_map(self, node: ast.AST) -> bool:
+        """Is it called, here or through `partial`, with arguments that are all in sight?"""
+        call = self.program.parents.get(node)
+        if not isinstance(call, ast.Call):
+            return False
+        partial = self.program.dotted(call.func) == "functools.partial" and call.args[:1] == [node]
+        args = call.args[1:] if partial else call.args
+        return (
+            (partial or call.func is node)
+            and len(args) <= len(SHARD_MAP_PLACES)
+            and not any(isinstance(arg, ast.Starred) for arg in args)
+            and not {keyword.arg for keyword in call.keywords} & {None, "auto"}
+        )
+
+    def _every(self, full: str) -> bool:
+        """Does each use of a name that an import binds stand where its new form means the same?"""
+        uses = [
+            node
+            for node in self.program.nodes
+            if isinstance(node, (ast.Name, ast.Attribute))
+            and isinstance(node.ctx, ast.Load)
+            and self.program.dotted(node) == full
+        ]
+        handed_on = SAME[full].where in (ANYWHERE, MODULE)  # to who imports it from here
+        below = [
+            self.program.dotted(node)
+            for node in self.program.nodes
+            if isinstance(node, ast.Attribute) and self.program.dotted(node.value) == full
+        ]
+        there = all(self._new_name(full, name) for name in below)
+        return there and (bool(uses) or handed_on) and all(self._stands(node, full) for node in uses)
 
     def _swap(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
         """Put a new dotted name where the old one stands, spelled from the names that the program has."""
@@ -121,6 +188,10 @@ class _Fixer:
         return [Edit(*self.span(node), self._spelled(new, node))]
 
     def _spelled(self, new: str, node: ast.AST) -> str:
+        top = new.split(".")[0]
+        if top != "jax":
+            self.imports.append(f"import {top}")
+            return new
         best = ("", "")
         for name, values in self.program.whole.bound.items():
             one = values[0][1]
@@ -140,21 +211,18 @@ class _Fixer:
             self.imports.append(f"import {module}")
         if best[1]:
             return best[0] + new[len(best[1]) :]
-        top = new.split(".")[0]
-        self.imports.append(f"import {top}")
+        self.imports.append("import jax")
         return new
 
-    def _is_plain(self, new: str) -> bool:
-        return bool(PLAIN.match(new)) and (new in OTHER or self.record.fate(new) == Fate("works", new))
-
     def _index_update(self, call: ast.Call, node: ast.Attribute) -> list[Edit]:
-        """`jax.ops.index_update(x, jax.ops.index[i], y)` becomes `x.at[i].set(y)`."""
+        """`jax.ops.index_update(x, jax.ops.index[i], y)` becomes `x.at[i].set(y)`; and what may be no array of JAX's is
+        made one, as index_update did."""
         if len(call.args) != 3 or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
             return []
         method = MOVED[self.program.dotted(node)][0].split("].")[1].split("(")[0]
         x, index, y = call.args
-        simple = isinstance(x, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-        before = "" if simple else "("
+        value = self.program.value(x)
+        known = isinstance(value, ast.Call) and ARRAYS.match(self.program.dotted(value.func))
         inner = self.text(index)
         if isinstance(index, ast.Subscript) and self.program.dotted(index.value) in (
             "jax.ops.index",
@@ -164,41 +232,20 @@ class _Fixer:
             inner = self.text(index.slice)
         if "#" in self.text(call) or "jax.ops" in inner:
             return []
-        return [
-            Edit(
-                *self.span(call), f"{before}{self.text(x)}{')' if before else ''}.at[{inner}].{method}({self.text(y)})"
-            )
-        ]
+        array = self.text(x) if known else f"{self._spelled('jax.numpy.asarray', node)}({self.text(x)})"
+        return [Edit(*self.span(call), f"{array}.at[{inner}].{method}({self.text(y)})")]
 
     # imports
 
     def _new_home(self, full: str) -> str:
-        """The dotted name that takes the place of an imported one; '' where that is not certain."""
+        """The dotted name that takes the place of an imported one; '' where that is not proved."""
         fate = self.record.fate(full)
         module = self.record.fate(full.rpartition(".")[0], as_module=True)
-        fate = module if module.state == "gone" else fate
-        if fate.state not in ("gone", "warns"):
+        if "gone" not in (fate.state, module.state) and fate.state != "warns":
             return full
-        if full.startswith("jax.api.") and self.record.fate(short := full.replace(".api.", ".")) == Fate(
-            "works", short
-        ):
-            return short
-        if full == "jax.experimental.pjit.pjit" and self._pjit_by_position():
-            return ""
-        if full.startswith("jax.lib.xla_bridge.get_") or full.startswith("jax.ops."):
-            return ""
-        old, new, _ = advice(self.record, fate, full)
-        if old not in MOVED or not self._is_plain(new):
-            return ""
-        new = new + full[len(old) :]
-        return new if new in OTHER or self.record.fate(new) == Fate("works", new) else ""
-
-    def _pjit_by_position(self) -> bool:
-        """Does a call hand `pjit` its specs by position? `jit` takes them by name only."""
-        calls = [node for node in self.program.nodes if isinstance(node, ast.Call)]
-        return any(
-            len(call.args) > 1 and self.program.dotted(call.func) == "jax.experimental.pjit.pjit" for call in calls
-        )
+        old = full if full in SAME else full.rpartition(".")[0]
+        new = self._new_name(old, full)
+        return new + full[len(old) :] if new and (old != full or self._every(full)) else ""
 
     def _from(self, node: ast.ImportFrom) -> list[Edit]:
         homes = [self._new_home(f"{node.module}.{alias.name}") for alias in node.names]
@@ -242,13 +289,12 @@ class _Fixer:
         made = []
         name = one.name.partition("(")[0]
         for keyword in call.keywords:
-            known = KEYWORDS.get((name, keyword.arg or ""))
-            means_other = (
-                known and known[1] == 10 and self._bare_none(keyword.value)
-            )  # it meant whole, and is unsaid now
-            if known and f"{name}({keyword.arg}=)" == one.name and re.fullmatch(r"\w+=", known[0]) and not means_other:
+            new = RENAMED.get((name, keyword.arg or ""))
+            if name == PJIT and self._bare_none(keyword.value):
+                continue  # it meant whole, and means unsaid now
+            if new and f"{name}({keyword.arg}=)" == one.name and new[0] not in {k.arg for k in call.keywords}:
                 start = self.place(keyword.lineno, keyword.col_offset)
-                made.append(Edit(start, start + len(keyword.arg), known[0][:-1]))
+                made.append(Edit(start, start + len(keyword.arg), new[0]))
             elif one.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
                 made += self._by_position(call)
         return made
@@ -275,9 +321,9 @@ class _Fixer:
             name, args = self.program.dotted(node.func), node.args
             if name == "functools.partial" and args:
                 name, args = self.program.dotted(args[0]), args[1:]
-            if name not in (SHARD_MAP, "jax.shard_map") or len(args) > 5:
+            if name not in (SHARD_MAP, "jax.shard_map") or len(args) > len(SHARD_MAP_PLACES):
                 continue
-            if name == SHARD_MAP and self._new_home(SHARD_MAP) != "jax.shard_map":
+            if name == SHARD_MAP and (self._new_home(SHARD_MAP) != "jax.shard_map" or node in self.program.quiet):
                 continue
             for word, arg in zip(SHARD_MAP_PLACES, args, strict=False):
                 if word:
@@ -287,18 +333,4 @@ class _Fixer:
                 if keyword.arg == "check_rep":
                     start = self.place(keyword.lineno, keyword.col_offset)
                     made.append(Edit(start, start + len("check_rep"), "check_vma"))
-        return made
-
-    def _with(self, node: ast.With) -> list[Edit]:
-        """`with mesh:` where the program itself shows that it is a mesh."""
-        made = []
-        for item in node.items:
-            value = self.program.value(item.context_expr)
-            known = isinstance(value, ast.Call) and self.program.dotted(value.func) in (
-                "jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh",
-            )  # fmt: skip
-            if known and item.optional_vars is None and self._is_plain("jax.set_mesh"):
-                start, end = self.span(item.context_expr)
-                set_mesh = self._spelled("jax.set_mesh", item.context_expr)
-                made.append(Edit(start, end, f"{set_mesh}({self.source[start:end]})"))
         return made

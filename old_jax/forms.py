@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from old_jax.moved import MOVED
 from old_jax.record import numbers
 
-__all__ = ["EARLIER", "MOVED", "PHRASES", "ROWS", "Form", "Row"]
+__all__ = ["EARLIER", "MOVED", "PHRASES", "ROWS", "WORDS", "Form", "Row"]
 
 EARLIER = "earlier"  # before 0.7, the oldest supported release; the change log was not read further
 
@@ -155,9 +155,42 @@ PHRASES: dict[int, tuple[str, ...]] = {
         "does not match the sharding on the respective arg",
         "inputs passed to vmap should be sharded the same",
         "is not equal to the size of the mesh",
+        "requires contracting dimensions to have consistent sharding",
+        "got incompatible shardings for broadcasting",
     ),
     17: ("in_specs passed to shard_map ... does not match the specs of the input",),
     18: ("should match the mesh passed to shard_map",),
     19: ("Unknown backend",),
     20: ("Found an unbound axis name", "unbound axis name:"),
+}
+
+# As PHRASES, of what a row says nothing of by itself: what is old, what to write, and the row.
+WORDS: dict[str, tuple[str, str, int]] = {
+    "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),
+    "'Compiled' object has no attribute 'compiler_ir'": (
+        "compiled.compiler_ir()",
+        "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)",
+        24,
+    ),
+    "Unrecognized config option": (
+        "jax.config.update",
+        "nothing, if the option is gone: jax.config.values has all",
+        24,
+    ),
+    "'Config' object has no attribute 'enable_omnistaging'": (
+        "jax.config.enable_omnistaging",
+        "nothing: it is always on",
+        24,
+    ),
+    "was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its place please use `static_argnums`": (
+        "jax.remat(concrete=)",
+        "nothing",
+        24,
+    ),
+    "The 'concrete' option to jax.checkpoint / jax.remat is deprecated": ("jax.remat(concrete=)", "nothing", 24),
+    "AbstractMesh.__ ... missing 1 required positional argument: 'axis_names'": (
+        "AbstractMesh of pairs",
+        "AbstractMesh((8,), ('i',))",
+        24,
+    ),
 }

@@ -12,27 +12,70 @@ from old_jax.record import numbers
 if TYPE_CHECKING:
     from old_jax.program import Program
 
-CATCH = {"ImportError", "ModuleNotFoundError", "AttributeError"}
-CATCH_ALL = {
-    "Exception",
-    "BaseException",
-    "TypeError",
-    "",
-}  # a guard only around little
-LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+NEVER = "never"  # not run on this JAX; or run on some, and which cannot be told
+TYPES = "types"  # for who checks types: nothing is lost there
+IMPORT, NAME, CALL, OTHER = TRIED = ("import", "name", "call", "other")  # what a handler takes up
+CAUGHT = {
+    "ImportError": {IMPORT}, "ModuleNotFoundError": {IMPORT}, "AttributeError": {NAME}, "TypeError": {CALL},
+    "Exception": {*TRIED}, "BaseException": {*TRIED}, "": {*TRIED},
+}  # fmt: skip
+LITTLE = 3  # statements: `except Exception` is a guard only around so few
+LEAVES = (ast.Return, ast.Continue, ast.Break)  # not Raise: that is no other way to do the same
+SAYS = {"print", "log", "logger", "logging", "warn", "warnings"}
+Guard = frozenset  # of NEVER, TYPES, of TRIED, and of names that were asked for: ('x', 'device_buffers')
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 
 
-def handlers_that_catch(node: ast.Try) -> bool:
-    """Do the handlers of a `try` take a name that is missing?"""
-    caught = set()
+def taken(node: ast.Try) -> set[str]:
+    """What of a `try`'s body its handlers take up: not what they raise again, nor what they only pass over or print,
+    but for an import, which may be of something that is done without."""
+    found: set[str] = set()
     for handler in node.handlers:
+        if isinstance(handler.body[-1], ast.Raise):
+            continue
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        caught |= {kind.id if isinstance(kind, ast.Name) else "" if kind is None else "?" for kind in kinds}
-    return bool(caught & CATCH) or bool(caught & CATCH_ALL and len(node.body) <= 3)
+        names = [kind.id if isinstance(kind, ast.Name) else "" if kind is None else "?" for kind in kinds]
+        caught = {kind for name in names for kind in CAUGHT.get(name, ())}
+        if OTHER in caught and len(node.body) > LITTLE:
+            caught = set().union(*(CAUGHT.get(name, ()) for name in names if OTHER not in CAUGHT.get(name, ())))
+        found |= caught & {IMPORT} if all(map(_does_nothing, handler.body)) else caught
+    return found
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = node.value.func
+        while isinstance(called, ast.Attribute):
+            called = called.value
+        return getattr(called, "id", "") in SAYS
+    return isinstance(node, (ast.Pass, ast.Continue)) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+
+
+def hushes(guard: Guard, node: ast.AST) -> bool:
+    """Does a guard silence a node in it?"""
+    if NEVER in guard:
+        return True
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
+        return IMPORT in guard
+    if isinstance(node, (ast.Attribute, ast.Name)):
+        return NAME in guard or (isinstance(node, ast.Attribute) and (ast.unparse(node.value), node.attr) in guard)
+    return (CALL if isinstance(node, ast.Call) else OTHER) in guard
+
+
+def _asked(test: ast.expr, denied: bool = False) -> Guard:
+    """The names that a test has asked for, by `hasattr(x, 'name')`, where it holds; `denied`: where it does not."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asked(test.operand, not denied)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
+        return Guard().union(*(_asked(value, denied) for value in test.values))
+    if not denied and isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
+        return Guard({(ast.unparse(test.args[0]), getattr(test.args[1], "value", None))})
+    return Guard()
 
 
 class Guards:
@@ -41,18 +84,19 @@ class Guards:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, bool]:
-        """By field of the node ('body', 'orelse', 'handlers'): True where it is guarded, or never run."""
+    def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
+        """By field of the node ('body', 'orelse', 'handlers'), what is guarded there."""
+        never = Guard({NEVER})
         if isinstance(node, ast.Try):
-            catches = handlers_that_catch(node)
-            return {"body": catches, "handlers": catches and self._all_there(node)}
-        if self._asks_types(node.test):
-            return {"body": True}
+            kinds = taken(node)
+            return {"body": Guard(kinds), "handlers": never if kinds and self._all_there(node) else Guard()}
+        if self.asks_types(node.test):
+            return {"body": Guard({NEVER, TYPES})}
         said = self.truth(node.test)
         if said is None:
-            asks = self._asks_version(node.test)
-            return {"body": asks, "orelse": asks}
-        return {"body": not said, "orelse": said}
+            asks = never if self._asks_version(node.test) else Guard()
+            return {"body": asks | _asked(node.test), "orelse": asks | _asked(node.test, denied=True)}
+        return {"orelse" if said else "body": never}
 
     def _all_there(self, node: ast.Try) -> bool:
         """Does the body of a `try` use JAX, and only what the version has? Then its handlers do not run."""
@@ -71,19 +115,17 @@ class Guards:
                 found.append("gone" if strange and not call.any_keyword else "works")
         return "gone" not in found and ("works" in found or "warns" in found)
 
-    def ends(self, node: ast.AST) -> bool:
-        """Is what follows an `if` in its block never run, or guarded by it: `if hasattr(...): return ...`?"""
-        if not isinstance(node, ast.If):
-            return False
+    def ends(self, node: ast.AST) -> Guard:
+        """What is guarded after an `if` in its block: `if hasattr(...): return ...`."""
+        if not isinstance(node, ast.If) or self.asks_types(node.test):
+            return Guard()
         silent = self.silenced(node)
+        body, orelse = silent.get("body", Guard()), silent.get("orelse", Guard())
         leaves = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
-        asks = silent.get("body", False) and silent.get("orelse", False)
-        return (leaves[0] and (asks or bool(silent.get("orelse")))) or (
-            leaves[1] and (asks or bool(silent.get("body")))
-        )
+        return (orelse if leaves[0] else Guard()) | (body if leaves[1] else Guard())
 
     @staticmethod
-    def _asks_types(test: ast.expr) -> bool:
+    def asks_types(test: ast.expr) -> bool:
         return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
     def _asks_version(self, test: ast.expr, depth: int = 3) -> bool:
@@ -98,7 +140,7 @@ class Guards:
             if isinstance(node, ast.Call):
                 called = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
-                if called == "hasattr" or ("version" in called and "jax" in texts):
+                if "version" in called and "jax" in texts:
                     return True
         return False
 
@@ -126,8 +168,10 @@ class Guards:
         if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
             name, text = self.program.dotted(test.args[0]), getattr(test.args[1], "value", None)
             if isinstance(text, str):
-                state = self.program.record.fate(f"{name}.{text}").state
-                return {"works": True, "warns": True, "gone": False}.get(state)
+                fate = self.program.record.fate(f"{name}.{text}")
+                if fate.state == "gone":
+                    return False
+                return True if fate.state in ("works", "warns") and fate.name == f"{name}.{text}" else None
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             return self._compare(test)
         return None

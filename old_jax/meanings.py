@@ -91,6 +91,10 @@ class Meanings:
             yield 6, "x.device()", ""
         if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
             yield 24, "compiler_ir('mhlo')", "gone", "compiler_ir('stablehlo')"
+        if method == "compiler_ir" and self._is_method(node.func.value, "compile"):
+            yield 24, "compiler_ir('mhlo')", "gone", "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)"
+        if name == "jax.sharding.AbstractMesh" and len(args) == 1 and self._is_pairs(args[0]):
+            yield 24, "AbstractMesh of pairs", "gone", "AbstractMesh((8,), ('i',)): sizes, then names"
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
         unsaid = not keywords.keys() & {"axis_types", None} and len(args) < 3
@@ -153,8 +157,26 @@ class Meanings:
         node = self.value(node) if node is not None else None
         return isinstance(node, ast.Call) and self.dotted(node.func) in names
 
+    def _is_method(self, node: ast.AST, name: str) -> bool:
+        """Is it what `jax.jit(f).lower(x).compile()` gives?"""
+        value = self.value(node)
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr == name:
+                inner = self.value(value.func.value)
+                return isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "lower"
+            value = self.value(value.func.value)
+        return False
+
+    def _is_pairs(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        if not isinstance(value, (ast.Tuple, ast.List)):
+            return False
+        return bool(value.elts) and all(isinstance(one, ast.Tuple) and len(one.elts) == 2 for one in value.elts)
+
     def _is_from_jax(self, node: ast.AST) -> bool:
         value = self.value(node)
+        if isinstance(value, ast.BinOp):  # (x + 1).device(): an array, as soon as one side is
+            return self._is_from_jax(value.left) or self._is_from_jax(value.right)
         return isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax.")
 
     def _is_mesh(self, node: ast.AST) -> bool:

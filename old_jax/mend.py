@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
+import shutil
+import tempfile
 from pathlib import Path
 
 from old_jax.find import find
@@ -45,6 +48,35 @@ def unified(path: Path, new: str) -> str:
         return ""
     lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(path), str(path))
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def write(changed: dict[Path, str]) -> None:
+    """Put new texts in the place of files, all or none: each is read again and lies beside its file before any is
+    replaced. Raises Unreadable where one holds no Python any more, and OSError where one cannot be written."""
+    beside: list[tuple[str, Path]] = []
+    try:
+        for path, text in changed.items():
+            place = path.resolve()  # a link stays a link
+            handle, name = tempfile.mkstemp(dir=place.parent, suffix=place.suffix)
+            beside.append((name, place))
+            with open(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            shutil.copymode(place, name)
+            try:
+                read(Path(name))
+            except Unreadable as error:
+                raise Unreadable(str(error).replace(name, str(path))) from error
+        kept = [(place, place.read_bytes()) for _, place in beside]
+        try:
+            for name, place in beside:
+                os.replace(name, place)
+        except OSError:
+            for place, old in kept:
+                place.write_bytes(old)
+            raise
+    finally:
+        for name, _ in beside:
+            Path(name).unlink(missing_ok=True)
 
 
 def _cells(text: str, path: Path, target: str | None) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from old_jax.find import advice
-from old_jax.forms import PHRASES, ROWS
+from old_jax.forms import PHRASES, ROWS, WORDS
 from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
 
@@ -21,7 +21,7 @@ NAMED = (
     ),
     re.compile(r"[Aa]ccessing (jax(?:\.\w+)+)"),
 )  # fmt: skip
-KEYWORD = re.compile(r"(?:(\w+)\(\)|(\w+)) got an unexpected keyword argument '(\w+)'")
+KEYWORD = re.compile(r"(?:(?:(\w+)\(\)|(\w+)) got an )?unexpected keyword argument '(\w+)'")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def answer(message: str, target: str | None = None) -> Answer | None:
     if found := KEYWORD.search(message):
         function, keyword = found[1] or found[2], found[3]
         for (name, old), (new, row) in KEYWORDS.items():
-            if old == keyword and (name.endswith(f".{function}") or function == "__init__"):
+            if old == keyword and (function in (None, "__init__") or name.endswith(f".{function}")):
                 return Answer(f"{name}({keyword}=)", new, row)
     for pattern in NAMED:
         for found in pattern.finditer(message):
@@ -61,8 +61,10 @@ def answer(message: str, target: str | None = None) -> Answer | None:
 
 
 def by_phrase(message: str) -> Answer | None:
-    for row, phrases in PHRASES.items():
-        for phrase in phrases:
-            if all(part in message for part in phrase.split(" ... ")):
-                return Answer(ROWS[row].forms[0].text, ROWS[row].new, row)
+    of_rows = {
+        phrase: (ROWS[row].forms[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
+    }
+    for phrase, known in {**of_rows, **WORDS}.items():
+        if all(part in message for part in phrase.split(" ... ")):
+            return Answer(*known)
     return None

@@ -1,7 +1,7 @@
 """What became of names that are gone or going: by old name, the new form and the row of appendix 90.
 
-A new form that is one dotted name takes the place of the old one as it stands, and `--fix` writes it; any other is
-advice. A name that is not here is looked up in JAX's own words, and else among the names that JAX has today.
+All of it is advice; what `--fix` writes is in same.py. A name that is not here is looked up in JAX's own words, and
+else among the names that JAX has today.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lib.xla_bridge.get_backend": ("jax.extend.backend.get_backend", 9),
     **{f"jax.lib.xla_bridge.{name}": (f"jax.{name}", 9) for name in (
         "default_backend", "devices", "local_devices", "device_count", "local_device_count", "process_index",
-        "process_count", "host_id", "host_count",
+        "process_count",
+    )},
+    **{f"{old}.{name}": (f"jax.process_{new}", 9) for old in ("jax.lib.xla_bridge", "jax") for name, new in (
+        ("host_id", "index"), ("host_count", "count"), ("host_ids", "indices"),
     )},
     "jax.experimental.pjit": ("jax.jit; with_sharding_constraint is in jax.lax", 10),
     "jax.experimental.pjit.pjit": ("jax.jit", 10),
@@ -67,10 +70,14 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lax.pdot": (AXES, BEYOND),
     "jax.config": ("from jax import config", BEYOND),
     "jax.config.config": ("jax.config", BEYOND),
+    "jax.config.FLAGS": ("jax.config", BEYOND),
+    "jax.config.enable_omnistaging": ("nothing: it is always on", BEYOND),
+    "jax.config.disable_omnistaging": ("nothing: it is always on", BEYOND),
+    "jax.config.omnistaging_enabled": ("nothing: it is always on", BEYOND),
     **{f"jax.ops.index_{name}": (UPDATE.format(new), BEYOND) for name, new in (
         ("update", "set"), ("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max"),
     )},
-    "jax.ops.index": ("jax.numpy.index_exp", BEYOND),
+    "jax.ops.index": ("jax.numpy.s_", BEYOND),
     "jax.experimental.optimizers": ("jax.example_libraries.optimizers", BEYOND),
     "jax.experimental.stax": ("jax.example_libraries.stax", BEYOND),
     **{f"{old}.DeviceArray": ("jax.Array", BEYOND) for old in (
@@ -158,6 +165,19 @@ KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.jit", "abstracted_axes"): ("nothing", BEYOND),
     ("jax.ShapeDtypeStruct", "named_shape"): ("nothing", BEYOND),
     ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", BEYOND),
+}  # fmt: skip
+
+REFUSED = {("jax.checkpoint", "concrete"), ("jax.remat", "concrete")}  # the record says that it warns, and it raises
+
+ALONE = {  # modules that `import jax` does not bring, on any JAX that one may ask for
+    *(f"jax.{name}" for name in ("ad_checkpoint", "collect_profile", "example_libraries", "extend", "flatten_util")),
+    *(f"jax.{name}" for name in ("test_util", "tools", "scipy.optimize", "scipy.spatial")),
+    *(f"jax.experimental.{name}" for name in (
+        "array_serialization", "buffer_callback", "checkify", "colocated_python", "compute_on", "custom_partitioning",
+        "fused", "jax2tf", "jet", "key_reuse", "layout", "mesh_utils", "multihost_utils", "ode", "pallas", "pjit",
+        "profiler", "rnn", "roofline", "scheduling_groups", "serialize_executable", "shard_map", "source_mapper",
+        "sparse", "topologies", "transfer", "xla_metadata",
+    )),
 }  # fmt: skip
 
 

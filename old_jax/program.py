@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from old_jax.guards import Guards
+from old_jax.guards import NEVER, TRIED, TYPES, Guard, Guards, hushes
 from old_jax.record import Record
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -54,6 +54,7 @@ class Program:
         self.scopes: dict[ast.AST, Scope] = {}
         self.nodes: list[ast.AST] = []  # in the order of the text
         self.quiet: set[ast.AST] = set()  # guarded: tried, asked for, or never run
+        self.unseen: set[int] = set()  # lines that a guard silences
         self.annotations: set[ast.AST] = set()  # never evaluated
         self.stars: list[str] = []  # modules whose names were all imported
         self.whole = Scope(tree, None)
@@ -63,38 +64,40 @@ class Program:
         )
         self._known: dict[ast.AST, str] | None = None  # what `dotted` found, once all is read
         self.guards = Guards(self)
-        self._walk(tree, self.whole, quiet=False)
+        self._walk(tree, self.whole)
         self._known = {}
 
-    def _walk(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
-        stack = [(node, scope, quiet, False, [False])]
+    def _walk(self, node: ast.AST, scope: Scope) -> None:
+        stack = [(node, scope, Guard(), False, [Guard()])]
         while stack:
-            node, scope, quiet, note, block = stack.pop()
-            quiet = quiet or block[0]  # after `if hasattr(...): return`, what follows in the block is silent
+            node, scope, guard, note, block = stack.pop()
+            guard = guard | block[0]  # after `if hasattr(...): return`, what follows in the block is guarded, too
             self.scopes[node] = scope
             self.nodes.append(node)
-            if quiet:
+            if hushes(guard, node):
                 self.quiet.add(node)
+            if isinstance(node, ast.stmt) and guard & {NEVER, *TRIED} and TYPES not in guard:
+                self.unseen.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
             if note:
                 self.annotations.add(node)
             if isinstance(node, BINDING):
-                self._bind(node, scope, quiet)
+                self._bind(node, scope, bool(guard & {NEVER, *TRIED}))
             inner = scope
             if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS, ast.ClassDef)):
                 inner = Scope(node, scope)
             silent = self.guards.silenced(node) if isinstance(node, (ast.Try, ast.If, ast.IfExp)) else {}
-            block[0] = block[0] or self.guards.ends(node)
+            block[0] |= self.guards.ends(node)
             children = []
             for field, value in ast.iter_fields(node):
                 outside = field in ("decorator_list", "returns", "bases", "keywords") and inner is not scope
                 lazy = note or (self._lazy and field in ("annotation", "returns"))
-                hushed, below = quiet or silent.get(field, False), [False]
+                hushed, below = guard | silent.get(field, Guard()), [Guard()]
+                if isinstance(node, FUNCTIONS) and field == "body":
+                    hushed -= {*TRIED}  # it runs later, when nobody tries
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):
                         self.parents[child] = node
                         children.append((child, scope if outside else inner, hushed, lazy, below))
-            if isinstance(node, ast.Try) and silent.get("handlers"):
-                children = [(c, s, q or isinstance(c, ast.ExceptHandler), n, b) for c, s, q, n, b in children]
             stack += reversed(children)
 
     def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:

@@ -14,6 +14,11 @@ ROOMS = re.compile(  # where people look for a name today
     r"jax(\.(numpy|lax|nn|tree|tree_util|sharding|random|dtypes|errors|stages|export|ad_checkpoint|custom_batching"
     r"|experimental|(example_libraries|extend)(\.\w+)?))?$"
 )
+WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # they warn of themselves when they are called alone
+CONFIG = {  # what jax.config has besides its options, from 0.7.2 to 0.12
+    "add_option", "complete_absl_config", "config_with_absl", "meta", "parse_flags_with_absl", "read", "update",
+    "use_absl", "values", "x64_enabled",
+}  # fmt: skip
 OLDEST = (0, 7, 2)  # the oldest version that one may ask for
 
 
@@ -103,6 +108,15 @@ class Record:
                 return Fate("unknown")
             if self.at in self._table(module, "warns").get(part, ()):
                 return Fate("warns", full, self._modules[module]["said"].get(part, ""))
+            if full in WHEN_CALLED and self.at in self._table(module, "names")[part]:
+                return Fate("warns", full)
+            if (
+                full == "jax.config"
+                and dotted != full
+                and not as_module
+                and self.at in self._table("jax", "names")[part]
+            ):
+                return self._of_config(dotted.split(".")[2])
             if self.is_module(full):
                 module = full
             elif self.at in self._table(module, "names").get(part, ()) and not as_module:
@@ -110,6 +124,12 @@ class Record:
             else:
                 return self._gone(module, part, as_module)
         return Fate("works", dotted)
+
+    def _of_config(self, name: str) -> Fate:
+        option, full = self.option(name), f"jax.config.{name}"
+        if name in CONFIG or option.state == "works":
+            return Fate("works", full)
+        return Fate("unknown") if name.startswith("_") else Fate("gone", full, last=option.last)
 
     def _gone(self, module: str, part: str, as_module: bool) -> Fate:
         full = f"{module}.{part}"

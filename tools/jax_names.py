@@ -23,7 +23,7 @@ from pathlib import Path
 RECORD = Path(__file__).parent.parent / "old_jax" / "names.json"
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 LEFT = re.compile(r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b")  # generated, or not for users
-UNSIGNED = re.compile(r"jax\.(core|interpreters|lib|extend|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
+UNSIGNED = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
 SIGNED_FROM = (0, 7, 2)  # the oldest version that one may ask for; keywords of older ones are of no use
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from old_jax.find import advice
-from old_jax.forms import PHRASES, ROWS
+from old_jax.forms import PHRASES, ROWS, WORDS
 from old_jax.message import KEYWORD, NAMED
 from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
@@ -29,7 +29,10 @@ def data() -> dict[str, Any]:
         "newest": record.version,
         "appendix": f"notebooks/{notebooks.lesson('90').stem}.html",
         "rows": {number: [row.forms[0].text, row.new] for number, row in ROWS.items()},
-        "phrases": [[row, phrase.split(" ... ")] for row, phrases in PHRASES.items() for phrase in phrases],
+        "phrases": [
+            *([row, phrase.split(" ... ")] for row, phrases in PHRASES.items() for phrase in phrases),
+            *([row, phrase.split(" ... "), old, new] for phrase, (old, new, row) in WORDS.items()),
+        ],
         "named": [pattern.pattern.replace("(?P<", "(?<") for pattern in NAMED],
         "keyword": KEYWORD.pattern,
         "keywords": [

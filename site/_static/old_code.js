@@ -19,7 +19,7 @@ window.oldCode = (data) => {
   const byPhrase = (message) => {
     const found = data.phrases.find(([, parts]) => parts.every((part) => message.includes(part)));
     if (!found) return null;
-    const [name, instead] = data.rows[found[0]];
+    const [name, instead] = found.length > 2 ? found.slice(2) : data.rows[found[0]];
     return { name, instead, row: found[0] };
   };
 
@@ -28,7 +28,7 @@ window.oldCode = (data) => {
     if (!found) return null;
     const called = found[1] ?? found[2];
     const known = data.keywords.find(
-      ([name, keyword]) => keyword === found[3] && (name.endsWith(`.${called}`) || called === "__init__"),
+      ([name, keyword]) => keyword === found[3] && (name.endsWith(`.${called}`) || (called ?? "__init__") === "__init__"),
     );
     return known && { name: `${known[0]}(${known[1]}=)`, instead: known[2], row: known[3] };
   };

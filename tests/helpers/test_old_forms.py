@@ -256,6 +256,13 @@ def test_the_finder_leaves_new_code_alone():
         ("from jax.experimental.pjit import pjit\npjit(abs, in_axis_resources=None)", 10),
         ("import jax.numpy as jnp\nprint(jnp.ones(3).device())", 6),
         ("def f(a):\n    return a.sharding.spec == ('i',)", 22),
+        ("import jax.numpy as jnp\nprint((2 * jnp.ones(3)).device())", 6),
+        ("import jax\njax.shard_map(abs, **{'check_rep': False})", 11),
+        ("import jax\nkw = dict(check_rep=False)\njax.shard_map(abs, **kw)", 11),
+        ("import jax\nc = jax.jit(abs).lower(1.0).compile()\nc.compiler_ir()", 24),
+        ("import jax\njax.jit(abs).lower(1.0).compile().compiler_ir('hlo')", 24),
+        ("from jax.sharding import AbstractMesh\nAbstractMesh((('i', 8),))", 24),
+        ("from jax.sharding import AbstractMesh\npairs = [('i', 8), ('j', 2)]\nAbstractMesh(pairs)", 24),
     ],
 )
 def test_the_finder_follows_names(code, row):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from old_jax.find import advice, find
-from old_jax.forms import PHRASES
+from old_jax.forms import PHRASES, WORDS
 from old_jax.message import answer
 from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
@@ -68,6 +68,8 @@ def messages():
     yield from OTHER_MESSAGES
     for phrases in PHRASES.values():
         yield from ("ValueError: It says " + phrase.replace(" ... ", " of\n  this ") for phrase in phrases)
+    yield from (f"TypeError: {phrase}".replace(" ... ", " this ") for phrase in WORDS)
+    yield "TypeError: unexpected keyword argument 'out_axis_resources'"
     for name, keyword in KEYWORDS:
         yield f"TypeError: {name.split('.')[-1]}() got an unexpected keyword argument '{keyword}'"
     yield "TypeError: ShapeDtypeStruct.__init__() got an unexpected keyword argument 'named_shape'"

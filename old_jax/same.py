@@ -1,0 +1,91 @@
+"""Names that `--fix` may write another for: the new one takes the same arguments and means the same, where it stands.
+
+Each was held against its new form on the oldest JAX that has both. `source`: an older one than PyPI has a jaxlib for
+(0.4.13), of which the sources say that both names are bound to one object; else both were run. Python that does either
+is tests/helpers/old_pairs.py; a name that is not here is told, and left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ANYWHERE = "anywhere"  # one object with two names
+USED = "used"  # called, or handed to what calls it; not compared with `is`, `==` or isinstance
+CALLED = "called"  # and its arguments are in sight
+ANNOTATED = "annotated"  # in an annotation alone: isinstance would say something else
+MODULE = "module"  # as far as the names that are used of it are there
+
+
+class Same(NamedTuple):
+    new: str
+    where: str
+    on: str  # the JAX on which both were compared
+    source: bool = False
+    via: str = ""  # where no JAX has both: a name between, that is here itself
+
+
+TREE = ("map", "leaves", "flatten", "unflatten", "structure", "transpose")
+
+SAME: dict[str, Same] = {
+    **{f"jax.experimental.{old}": Same(f"jax.sharding.{old.split('.')[-1]}", ANYWHERE, "0.4.1", True) for old in (
+        "PartitionSpec", "pjit.PartitionSpec", "global_device_array.PartitionSpec", "maps.Mesh",
+    )},
+    **{f"jax.experimental.{old}": Same(f"jax.sharding.{old.split('.')[-1]}", ANYWHERE, "0.3.25", True) for old in (
+        "maps.NamedSharding", "pjit.NamedSharding", "pjit.Sharding",
+    )},
+    "jax.interpreters.pxla.Mesh": Same("jax.sharding.Mesh", ANYWHERE, "0.4.1", True),
+    "jax.interpreters.pxla.PartitionSpec": Same("jax.sharding.PartitionSpec", ANYWHERE, "0.4.1", True),
+    "jax.interpreters.sharded_jit.PartitionSpec": Same(
+        "jax.sharding.PartitionSpec", ANYWHERE, "0.2.28", True, "jax.experimental.PartitionSpec"),
+    "jax.sharding.MeshPspecSharding": Same("jax.sharding.NamedSharding", ANYWHERE, "0.3.25", True),
+    **{f"jax.tree_{name}": Same(f"jax.tree.{name}", USED, "0.4.25") for name in TREE},
+    "jax.tree_multimap": Same("jax.tree.map", USED, "0.2.28", True, "jax.tree_map"),
+    "jax.tree_util.tree_multimap": Same("jax.tree.map", USED, "0.2.28", True, "jax.tree_map"),
+    "jax.treedef_is_leaf": Same("jax.tree_util.treedef_is_leaf", USED, "0.4.13"),
+    "jax.lib.xla_bridge.get_backend": Same("jax.extend.backend.get_backend", ANYWHERE, "0.4.35"),
+    **{f"jax.lib.xla_bridge.{name}": Same(f"jax.{name}", ANYWHERE, on, True) for name, on in (
+        ("default_backend", "0.2.28"), ("devices", "0.2.9"), ("local_devices", "0.2.9"), ("device_count", "0.2.9"),
+        ("local_device_count", "0.2.9"), ("process_index", "0.2.28"),
+    )},
+    "jax.lib.xla_bridge.host_id": Same("jax.process_index", USED, "0.2.9", True, "jax.host_id"),
+    "jax.lib.xla_bridge.host_count": Same("jax.process_count", USED, "0.2.9", True, "jax.host_count"),
+    "jax.host_id": Same("jax.process_index", USED, "0.4.13"),
+    "jax.host_count": Same("jax.process_count", USED, "0.4.13"),
+    "jax.experimental.pjit.with_sharding_constraint": Same(
+        "jax.lax.with_sharding_constraint", ANYWHERE, "0.4.1", True),
+    "jax.experimental.shard_map.shard_map": Same("jax.shard_map", CALLED, "0.6.2"),
+    "jax.config.config": Same("jax.config", ANYWHERE, "0.4.13"),
+    "jax.ops.index": Same("jax.numpy.s_", USED, "0.2.28", True),
+    "jax.experimental.optimizers": Same("jax.example_libraries.optimizers", MODULE, "0.2.28", True),
+    "jax.experimental.stax": Same("jax.example_libraries.stax", MODULE, "0.2.28", True),
+    "jax.linear_util": Same("jax.extend.linear_util", MODULE, "0.4.20"),
+    **{old: Same("jax.Array", ANNOTATED, on, source) for old, on, source in (
+        ("jax.interpreters.xla.DeviceArray", "0.3.25", True), ("jax.numpy.DeviceArray", "0.4.13", False),
+        ("jax.interpreters.pxla.ShardedDeviceArray", "0.4.13", False), ("jax.random.KeyArray", "0.4.13", False),
+        ("jax.random.PRNGKeyArray", "0.4.13", False),
+    )},
+    "jax.abstract_arrays.ShapedArray": Same("jax.core.ShapedArray", ANYWHERE, "0.4.13"),
+    "jax.ShapedArray": Same("jax.core.ShapedArray", ANYWHERE, "0.4.13"),
+    "jax.partial": Same("functools.partial", ANYWHERE, "0.2.9", True),
+    "jax.util.partial": Same("functools.partial", ANYWHERE, "0.2.9", True),
+    "jax.clear_backends": Same("jax.extend.backend.clear_backends", ANYWHERE, "0.4.30"),
+    "jax.nn.normalize": Same("jax.nn.standardize", USED, "0.4.13"),
+    **{f"jax.numpy.{old}": Same(f"jax.numpy.{new}", ANYWHERE, "0.4.13") for old, new in (
+        ("product", "prod"), ("cumproduct", "cumprod"), ("row_stack", "vstack"),
+        ("alltrue", "all"), ("sometrue", "any"), ("round_", "round"),
+    )},
+    "jax.experimental.pallas.tpu.TPUCompilerParams": Same(
+        "jax.experimental.pallas.tpu.CompilerParams", ANYWHERE, "0.6.2"),
+}  # fmt: skip
+
+# (function, keyword): the new keyword, and the JAX on which both were handed the same
+RENAMED: dict[tuple[str, str], tuple[str, str]] = {
+    **{("jax.experimental.pjit.pjit", f"{way}_axis_resources"): (f"{way}_shardings", "0.4.13")
+       for way in ("in", "out")},
+    ("jax.shard_map", "check_rep"): ("check_vma", "0.6.2"),
+    ("jax.numpy.clip", "a_min"): ("min", "0.4.30"),
+    ("jax.numpy.clip", "a_max"): ("max", "0.4.30"),
+    ("jax.numpy.reshape", "newshape"): ("shape", "0.4.30"),
+    **{(f"jax.numpy.{name}", "interpolation"): ("method", "0.4.13")
+       for name in ("percentile", "quantile", "nanpercentile", "nanquantile")},
+}  # fmt: skip
