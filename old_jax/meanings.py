@@ -104,7 +104,8 @@ class Meanings:
         called = self.value(node.func)
         if isinstance(called, ast.Call) and self.dotted(called.func) == "jax.shard_map" and args:
             yield from self._cuts_anew(called, args)
-        if name == "jax.pmap" and args and self._is_call(self.value(args[0]), {"jax.pmap"}):
+        inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
+        if name == "jax.pmap" and (inner or self._under(node, {"jax.pmap"})):
             yield 18, "pmap in pmap", ""
         if name == "jax.devices" and self._asks_twice(node, args[:1] or [keywords.get("backend")]):
             yield 19, "jax.devices('gpu') without one", "could be better"
@@ -173,11 +174,18 @@ class Meanings:
             return False
         return bool(value.elts) and all(isinstance(one, ast.Tuple) and len(one.elts) == 2 for one in value.elts)
 
-    def _is_from_jax(self, node: ast.AST) -> bool:
+    def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
+        """Is it what a function of JAX gives, or made of that: `(x + 1)`, `-x`, `x[0]`, `x.sum()`?"""
         value = self.value(node)
-        if isinstance(value, ast.BinOp):  # (x + 1).device(): an array, as soon as one side is
-            return self._is_from_jax(value.left) or self._is_from_jax(value.right)
-        return isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax.")
+        if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
+            return True
+        if isinstance(value, ast.BinOp):
+            parts = [value.left, value.right]
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            parts = [value.func.value]
+        else:
+            parts = [getattr(value, {ast.UnaryOp: "operand", ast.Subscript: "value"}.get(type(value), ""), None)]
+        return depth > 0 and any(part is not None and self._is_from_jax(part, depth - 1) for part in parts)
 
     def _is_mesh(self, node: ast.AST) -> bool:
         """A mesh by its value; or, where that is not in sight, as a parameter or an attribute is not, by its name."""
