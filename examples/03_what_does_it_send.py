@@ -67,17 +67,17 @@ def step(w, x):  # YOURS: any function of arrays, or of trees of arrays
     return jax.tree.map(lambda w, g: w - 0.1 * g, w, jax.grad(loss)(w))
 
 
-def of(spec, *shape):  # YOURS: shapes and shardings of the arguments
+def of(spec, *shape):
     return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
 
 
 n, D, F = jax.device_count(), 4096, 16384
 mesh = jax.make_mesh((n,), ("X",), axis_types=(AxisType.Auto,))
-x = of(P("X"), 1024 * n, D)
+x = of(P("X"), 2048 * n, D)  # YOURS: the arguments of your step
 
 print(f"{n} devices. Weights whole, batch split (DDP):")
 sent = what_it_sends(step, {"up": of(P(), D, F), "down": of(P(), F, D)}, x)
-by_hand = 2 * (n - 1) / n * 4 * 2 * D * F  # an all-reduce of both gradients
+by_hand = 2 * (n - 1) / n * 4 * 2 * D * F  # of this step: both gradients, all-reduced
 assert abs(sent - by_hand) <= 0.01 * by_hand, f"{by_hand / 1e6:,.1f} MB by hand"
 print("  right: the all-reduce of both gradients, by hand")
 
