@@ -20,7 +20,7 @@ V = int(sys.argv[1])  # entries of the vocabulary
 RULES = [  # YOURS: the first pattern that is found in a name decides
     ("embed", P("model", "data")),
     ("head", P("data", "model")),
-    ("qkv|up", P(None, "data", "model")),
+    ("qkv|up", P(None, "data", None, "model")),
     ("out|down", P(None, "model", "data")),
     ("norm", P()),
 ]
@@ -32,8 +32,8 @@ def init(key, D, F, L):  # YOURS
     def normal(*shape):
         return 0.02 * jax.random.normal(next(keys), shape, jnp.bfloat16)
 
-    layers = {"qkv": normal(L, D, 3 * D), "out": normal(L, D, D)}
-    layers |= {"up": normal(L, D, 2 * F), "down": normal(L, F, D)}
+    layers = {"qkv": normal(L, D, 3, D), "out": normal(L, D, D)}
+    layers |= {"up": normal(L, D, 2, F), "down": normal(L, F, D)}
     layers["norm"] = jnp.ones((L, 2, D), jnp.bfloat16)
     return {"embed": normal(V, D), "layers": layers, "head": normal(D, V)}
 
@@ -46,7 +46,7 @@ def sharding_of(path, x):
         piece, note = NamedSharding(mesh, spec).shard_shape(x.shape), ""
     except ValueError:  # the mesh axes do not divide a dimension
         spec, piece, note = P(), x.shape, "WHOLE: does not divide"
-    print(f"{name:13} {str(x.shape):17} {str(piece):17} {note}".rstrip())
+    print(f"{name:13} {str(x.shape):20} {str(piece):20} {note}".rstrip())
     return NamedSharding(mesh, spec)
 
 
@@ -67,7 +67,7 @@ whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
 print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on each of {n} devices")
 
 small = partial(init, D=256, F=688, L=2)
-weights = jax.jit(small, out_shardings=shardings)(key)  # nowhere whole
+weights = jax.jit(small, out_shardings=shardings)(key)  # each device makes its pieces
 planned = sum(jax.tree.leaves(jax.tree.map(held, weights, shardings)))
 shards = [shard for x in jax.tree.leaves(weights) for shard in x.addressable_shards]
 for device in jax.local_devices():
