@@ -9,14 +9,15 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from exercises import ex02
-from utils.layout import holders
 from utils.mesh import make_mesh
 
 
 def _asked(row, column):
     """Of JAX itself."""
     sharding = NamedSharding(make_mesh((2, 4), ("x", "y")), P("y", "x"))
-    return holders(jax.ShapeDtypeStruct((8, 12), np.float32, sharding=sharding), (row, column))[0]
+    held = sharding.devices_indices_map((8, 12))
+    one = [i for i, index in held.items() if row in range(8)[index[0]] and column in range(12)[index[1]]]
+    return one[0].id
 
 
 def _moments(rows, sharding):
