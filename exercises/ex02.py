@@ -195,8 +195,8 @@ def variance_of_rows(rows, sharding):
     slips={
         "pieces *= sizes[name] -> pieces = max(pieces, sizes[name])": "several names in one entry split one after the other: "
         "multiply their sizes",
-        "None if shape[i] % pieces else entry -> entry if shape[i] >= pieces else None": "a dimension of 6 is larger than 4, "
-        "and 4 does not divide it",
+        "None if shape[i] % pieces else entry -> entry if shape[i] >= pieces else None": "a dimension can be larger than "
+        "the number of pieces, and still no multiple of it",
         "fitting.append(None if shape[i] % pieces else entry) -> fitting += [] if shape[i] % pieces else [entry]": "an entry that goes "
         "leaves a None behind; without it, the next entry moves to another dimension",
         "return P(*fitting) -> return spec if fitting == [*spec] else P()": "one entry does not fit, and you drop the others, too",
