@@ -43,19 +43,6 @@ def piece_shape(piece: Piece) -> tuple[int, ...]:
     return tuple(stop - start for start, stop in piece)
 
 
-def bytes_per_device(arrays: dict[str, Any]) -> list[tuple[str, tuple[int, ...], int, int]]:
-    """Of each layout by title, a row: title, the shape that a device holds, its bytes, and the copies of each piece.
-
-    bytes = product of the shape that a device holds x bytes of one element. Errors as `pieces`.
-    """
-    rows = []
-    for title, array in arrays.items():
-        piece, devices = next(iter(pieces(array).items()))
-        shape = piece_shape(piece)
-        rows.append((title, shape, math.prod(shape) * array.dtype.itemsize, len(devices)))
-    return rows
-
-
 def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
     """By device, the bytes of its piece of `after` that it does not hold in `before`: the fewest that can travel.
 
@@ -79,16 +66,6 @@ def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
 def piece_of(array: Any) -> dict[int, Piece]:
     """By device, the piece that it holds. Errors as `pieces`."""
     return {device: piece for piece, devices in pieces(array).items() for device in devices}
-
-
-def holders(array: Any, index: tuple[int, ...]) -> list[int]:
-    """The ids of the devices that hold one element; `index` has a number for each axis. Errors as `pieces`."""
-    return [
-        device
-        for piece, devices in pieces(array).items()
-        if all(start <= i < stop for i, (start, stop) in zip(index, piece, strict=True))
-        for device in devices
-    ]
 
 
 def overlap(one: Piece, other: Piece) -> Piece:

@@ -25,7 +25,7 @@ class Prediction:
     truth: Any  # by hand; the cell's must agree. A number, True or False for yes and no, or a word
     why: str = ""  # told with a wrong guess that has no words of its own
     slips: dict[Any, str] = field(default_factory=dict)  # {a wrong guess: its words}; of words: the other answers
-    unit: str = ""  # in the plural
+    unit: str = ""  # in the plural; a number without one names something, such as a device
     within: float = 1e-3  # how far off a number may be, relatively
     varies: bool = False  # what is right depends on the run
 
@@ -53,7 +53,8 @@ class Prediction:
             if said == right:
                 return f"Your guess, {said}: right."
         why = next((w for slip, w in words.items() if _near(slip, said, self.within)), "") or self.why
-        line = f"Your guess, {self._amount(said)}, should be {self._amount(right)}{_times(said, right)}"
+        times = _times(said, right) if self.unit else ""
+        line = f"Your guess, {self._amount(said)}, should be {self._amount(right)}{times}"
         line += f": {why}" * bool(why)
         return line if line.endswith("?") else f"{line}."
 

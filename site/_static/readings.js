@@ -73,7 +73,7 @@ const readPlain = ({ truth: [truth], why, slips, unit, within, words: choices },
   if (number ? close(said, right, within, 1e-9) : said === right) return { right: true, said: `, ${shown(said)}: right.` };
   const near = ([slip]) => (number ? close(Number(slip), said, Math.max(within, 1e-2)) : one(slip) === said);
   const words = slips.find(near)?.[1] || why;
-  const twice = number && Math.min(said, right) > 0 && Math.max(said, right) >= 2 * Math.min(said, right);
+  const twice = number && unit && Math.min(said, right) > 0 && Math.max(said, right) >= 2 * Math.min(said, right);
   const line = `, ${shown(said)}, should be ${shown(right)}${twice ? ` (${offBy(said, right)})` : ""}`;
   return { right: false, said: ended(`${line}${words && ": "}${words}`) };
 };

@@ -213,6 +213,8 @@ def test_readings_of_a_guess(capsys):
     ]:
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line
+    device = Prediction(6, "the second mesh row begins with 4")  # a name: 3 is not half of it
+    assert device.reading(3, 6) == "Your guess, 3, should be 6: the second mesh row begins with 4."
     word = Prediction("all-reduce", slips={"all-gather": "nothing is missing on a device"})
     assert word.reading(" All-Reduce ", "all-reduce") == "Your guess, all-reduce: right."
     assert word.reading("sum", "all-reduce") == "Your guess is 'sum'; expected all-gather or all-reduce."

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
 from utils.compat import device_text, spec_text, type_text, varying
-from utils.layout import bytes_arriving, bytes_per_device, describe, holders, pieces
+from utils.layout import bytes_arriving, describe, pieces
 from utils.mesh import make_mesh
 from utils.show import draw
 from utils.show.change import draw_change
@@ -60,18 +60,6 @@ def test_shards_elsewhere_say_what_is_possible():
     )
     with pytest.raises(ValueError, match=r"only 4 of the array's 8 shards.*ShapeDtypeStruct"):
         draw.shardings({"far away": array})
-
-
-def test_bytes_per_device():
-    rows = bytes_per_device({"P('x')": put((4, 8), P("x")), "P()": put((4, 8), P())})
-    assert rows == [("P('x')", (2, 8), 64, 4), ("P()", (4, 8), 128, 8)]
-
-
-def test_who_holds_an_element():
-    """By hand: row 2 of 4 in the second half, column 5 of 8 in the third pair; along 'y', rows are held by a column."""
-    assert holders(put((4, 8), P("x", "y")), (2, 5)) == [6]
-    assert holders(put((4, 8), P("y")), (2, 5)) == [2, 6]
-    assert holders(put((4, 8), P()), (0, 0)) == list(range(8))
 
 
 def test_bytes_that_arrive():

@@ -323,7 +323,7 @@ if importlib.util.find_spec("nbconvert"):  # it comes with JupyterLab, in the de
 def test_the_guide_s_words_stand_behind_their_questions(path):
     told = slides.of_the_room(notebooks.number(path))
     if path.stem == "02_sharding":
-        assert len(told) == 3 and told["Leave an axis of the mesh out"].startswith("*`P('x')` on a 2 by 4 mesh")
+        assert len(told) == 3 and told["What a spec leaves out is copied"].startswith('*`P("x")` on a 2 by 4 mesh')
     cells = slides.arrange(notebooks.read(path), None, told).cells
     for heading, words in told.items():
         [at] = [i for i, cell in enumerate(cells) if words in cell.source]

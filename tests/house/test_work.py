@@ -307,7 +307,7 @@ def test_the_page_to_begin_on(course):
     )
     page = work.start(course)
     assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in page
-    assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 6 | 1 of 2 |" in page
+    assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 4 | 1 of 2 |" in page
 
 
 def test_where_to_go_on_is_where_one_was_last(course):

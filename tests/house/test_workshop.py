@@ -166,8 +166,8 @@ def test_two_days_are_two_equal_days():
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        ("| 20 | 02 | Compare four layouts | |", "the minutes add up to 20, not to 10"),
-        ("| 10 | 77 | Compare four layouts | |", "there is no lesson 77"),
+        ("| 20 | 02 | Count bytes before you place anything | |", "the minutes add up to 20, not to 10"),
+        ("| 10 | 77 | Count bytes before you place anything | |", "there is no lesson 77"),
         ("| 10 | 02 | Compare five layouts | |", "lesson 02 has no section 'Compare five layouts'"),
         ("| 10 | 02 | Exercise 2.9 | |", "Exercise 2.9 is not in lesson 02, or asks for more than 10 minutes"),
         (
@@ -179,7 +179,7 @@ def test_two_days_are_two_equal_days():
             "Exercise 2.1 is not in lesson 02, or asks for more than 4",
         ),
         (
-            "| 5 | 03 | The table to keep | |\n| 5 | 02 | Compare four layouts | |",
+            "| 5 | 03 | The table to keep | |\n| 5 | 02 | Count bytes before you place anything | |",
             "the lessons are out of order",
         ),
     ],

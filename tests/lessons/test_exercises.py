@@ -25,7 +25,7 @@ from utils.exercises import (
     Choice,
     Prediction,
     Wrong,
-    ex02,
+    ex12,
     explained,
     flag,
     number,
@@ -146,21 +146,21 @@ def test_whatever_comes_back_gets_an_answer(exercise):
 
 
 def test_the_three_outcomes(capsys):
-    exercise = ex02.holder_of
+    exercise = ex12.enough
 
-    def holder_of(row, column):
+    def enough(p, share):
         """A docstring."""
         ...  # your code here
 
-    def forgot_return(row, column):
-        4 * (column // 6) + row // 2
+    def forgot_return(p, share):
+        (p - 1) * (1 - share) / share
 
-    exercise.check(holder_of)
-    assert capsys.readouterr().out.startswith("holder_of: not attempted yet.")
+    exercise.check(enough)
+    assert capsys.readouterr().out.startswith("enough: not attempted yet.")
     exercise.check(forgot_return)
     assert "you return None" in capsys.readouterr().out
     exercise.check(exercise.function)
-    assert capsys.readouterr().out == "holder_of: right.\n"
+    assert capsys.readouterr().out == "enough: right.\n"
     exercise.check(6)
     assert "Hand over the function itself" in capsys.readouterr().out
 

@@ -1,0 +1,78 @@
+"""python shard_params.py 50257: how much of a model's weights does each device hold?
+
+Rules on names say which mesh axis splits what. Plans 6.9 billion parameters without
+making them, then makes a small model by the same plan and looks at the devices.
+"""
+
+import re
+import sys
+from functools import partial
+from math import prod
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+V = int(sys.argv[1])  # entries of the vocabulary
+RULES = [  # YOURS: the first pattern that is found in a name decides
+    ("embed", P("model", "data")),
+    ("head", P("data", "model")),
+    ("qkv|up", P(None, "data", None, "model")),
+    ("out|down", P(None, "model", "data")),
+    ("norm", P()),
+]
+
+
+def init(key, D, F, L):  # YOURS
+    keys = iter(jax.random.split(key, 6))
+
+    def normal(*shape):
+        return 0.02 * jax.random.normal(next(keys), shape, jnp.bfloat16)
+
+    layers = {"qkv": normal(L, D, 3, D), "out": normal(L, D, D)}
+    layers |= {"up": normal(L, D, 2, F), "down": normal(L, F, D)}
+    layers["norm"] = jnp.ones((L, 2, D), jnp.bfloat16)
+    return {"embed": normal(V, D), "layers": layers, "head": normal(D, V)}
+
+
+def sharding_of(path, x):
+    name = jax.tree_util.keystr(path, simple=True, separator="/")
+    spec = next((spec for pattern, spec in RULES if re.search(pattern, name)), None)
+    assert spec is not None, f"no rule for {name}"
+    try:
+        piece, note = NamedSharding(mesh, spec).shard_shape(x.shape), ""
+    except ValueError:  # the mesh axes do not divide a dimension
+        spec, piece, note = P(), x.shape, "WHOLE: does not divide"
+    print(f"{name:13} {str(x.shape):20} {str(piece):20} {note}".rstrip())
+    return NamedSharding(mesh, spec)
+
+
+def held(x, sharding):  # bytes on each device
+    return prod(sharding.shard_shape(x.shape)) * x.dtype.itemsize
+
+
+n = jax.device_count()
+sizes = (n // 2, 2) if n % 2 == 0 else (n, 1)
+auto = (AxisType.Auto, AxisType.Auto)
+mesh = jax.make_mesh(sizes, ("data", "model"), axis_types=auto)
+
+key = jax.random.key(0)
+shapes = jax.eval_shape(partial(init, D=4096, F=11_008, L=32), key)  # makes nothing
+shardings = jax.tree.map_with_path(sharding_of, shapes)
+gigabytes = sum(jax.tree.leaves(jax.tree.map(held, shapes, shardings))) / 1e9
+whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
+print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on each of {n} devices")
+
+small = partial(init, D=256, F=688, L=2)
+weights = jax.jit(small, out_shardings=shardings)(key)  # each device makes its pieces
+planned = sum(jax.tree.leaves(jax.tree.map(held, weights, shardings)))
+shards = [shard for x in jax.tree.leaves(weights) for shard in x.addressable_shards]
+for device in jax.local_devices():
+    found = sum(shard.data.nbytes for shard in shards if shard.device == device)
+    assert found == planned, f"{device} holds {found:,} bytes, planned {planned:,}"
+close = partial(np.testing.assert_allclose, rtol=0.02)
+jax.tree.map(close, weights, small(key))  # made on one device
+print(f"a small model: {planned:,} bytes on each, as planned; values as on one device")
