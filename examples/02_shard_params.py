@@ -41,13 +41,18 @@ def init(key, D, F, L):  # YOURS
 def sharding_of(path, x):
     name = jax.tree_util.keystr(path, simple=True, separator="/")
     spec = next((spec for pattern, spec in RULES if re.search(pattern, name)), None)
-    assert spec is not None, f"no rule for {name}"
+    assert spec is not None and len(spec) <= x.ndim, f"no rule for {name} {x.shape}"
+    sharding, note = NamedSharding(mesh, spec), ""
     try:
-        piece, note = NamedSharding(mesh, spec).shard_shape(x.shape), ""
+        piece = sharding.shard_shape(x.shape)
     except ValueError:  # the mesh axes do not divide a dimension
-        spec, piece, note = P(), x.shape, "WHOLE: does not divide"
+        sharding, piece, note = (
+            NamedSharding(mesh, P()),
+            x.shape,
+            "WHOLE: does not divide",
+        )
     print(f"{name:13} {str(x.shape):20} {str(piece):20} {note}".rstrip())
-    return NamedSharding(mesh, spec)
+    return sharding
 
 
 def held(x, sharding):  # bytes on each device
