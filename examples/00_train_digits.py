@@ -1,4 +1,4 @@
-"""python train_digits.py 18: train a reader of digits for 18 epochs on all devices, then read batches of any size."""
+"""python train_digits.py 18: train on all devices for 18 epochs, then read digits in batches of any size."""
 
 import math
 import sys
@@ -11,24 +11,18 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
-EPOCHS, BATCH = int(sys.argv[1]), 128
+EPOCHS, BATCH, TRAIN = int(sys.argv[1]), 128, 1400
 digits = load_digits()  # YOURS: the data
 order = np.random.default_rng(0).permutation(len(digits.target))
 images, labels = np.float32(digits.data[order] / 16), np.int32(digits.target[order])
-train_x, train_y, test_x, test_y = (
-    images[:1400],
-    labels[:1400],
-    images[1400:],
-    labels[1400:],
-)
 
 
 def init(key, sizes=(64, 256, 128, 64, 10)):  # YOURS: the network
-    keys, pairs = jax.random.split(key, len(sizes) - 1), zip(sizes, sizes[1:])
-    drawn = [
-        jax.random.normal(k, (n, m)) * (2 / n) ** 0.5 for k, (n, m) in zip(keys, pairs)
-    ]
-    return [{"w": w, "b": jnp.zeros(w.shape[1])} for w in drawn]
+    params, keys = [], jax.random.split(key, len(sizes) - 1)
+    for k, n, m in zip(keys, sizes, sizes[1:]):
+        w = jax.random.normal(k, (n, m)) * (2 / n) ** 0.5
+        params.append({"w": w, "b": jnp.zeros(m)})
+    return params
 
 
 def predict(params, x, relu=jax.nn.relu):
@@ -38,10 +32,8 @@ def predict(params, x, relu=jax.nn.relu):
 
 
 def loss(params, x, y):
-    return optax.softmax_cross_entropy_with_integer_labels(predict(params, x), y).mean()
-
-
-rule = optax.sgd(0.1, momentum=0.9)  # YOURS: optax.adamw(1e-3)
+    each = optax.softmax_cross_entropy_with_integer_labels(predict(params, x), y)
+    return each.mean()
 
 
 @jax.jit
@@ -63,27 +55,21 @@ def read(params, x):  # any number of images, few programs
 
 
 n = math.gcd(BATCH, len(jax.devices()))
-mesh = jax.make_mesh(
-    (n,), ("data",), axis_types=(AxisType.Auto,), devices=jax.devices()[:n]
-)
-rows_split, whole = (
-    NamedSharding(mesh, P("data")),
-    NamedSharding(mesh, P()),
-)  # lesson 02
-params = jax.device_put(init(jax.random.key(1)), whole)
+axes = {"axis_types": (AxisType.Auto,), "devices": jax.devices()[:n]}
+mesh = jax.make_mesh((n,), ("data",), **axes)
+rule = optax.sgd(0.1, momentum=0.9)  # YOURS: optax.adamw(1e-3)
+params = jax.device_put(init(jax.random.key(1)), NamedSharding(mesh, P()))
 state, shuffle = rule.init(params), np.random.default_rng(1)
 for _ in range(EPOCHS):
-    order = shuffle.permutation(len(train_y))
-    for i in range(0, len(order) - BATCH + 1, BATCH):
-        rows = order[i : i + BATCH]
-        x, y = jax.device_put((train_x[rows], train_y[rows]), rows_split)
+    rows = shuffle.permutation(TRAIN)[: TRAIN // BATCH * BATCH]
+    for batch in rows.reshape(-1, BATCH):
+        data = images[batch], labels[batch]
+        x, y = jax.device_put(data, NamedSharding(mesh, P("data")))  # a part each
         params, state = jax.block_until_ready(step(params, state, x, y))
-in_numpy = jax.tree.map(np.asarray, params)
-want = predict(in_numpy, test_x, relu=lambda x: np.maximum(x, 0)).argmax(axis=1)
-assert all((read(params, test_x[:k]) == want[:k]).all() for k in range(1, 65)), (
-    "not NumPy's"
-)
-right = (read(params, test_x) == test_y).sum()
-print(
-    f"{n} devices: {right} of {len(test_y)} right; 64 batch sizes read as NumPy reads them"
-)
+
+params, unseen = jax.device_get(params), images[TRAIN:]
+in_numpy = predict(params, unseen, relu=lambda x: np.maximum(x, 0)).argmax(axis=1)
+for k in range(1, 65):
+    assert (read(params, unseen[:k]) == in_numpy[:k]).all(), "not what NumPy reads"
+right = (read(params, unseen) == labels[TRAIN:]).sum()
+print(f"{n} devices: {right} of {len(unseen)} right; 64 batch sizes read like NumPy")

@@ -71,7 +71,6 @@ def in_jit(f, *args):
     slips={
         "/ n -> / len(losses)": "the padded rows count in the denominator; the mean is over the n real ones",
         "jnp.where(real, losses, 0) -> losses": "the padded rows are added up as well",
-        "jnp.where(real, losses, 0) -> (real * losses)": "0 times nan is nan: choose, do not multiply",
         "< n -> <= n": "row n is the first of the padding: rows are counted from 0",
         lambda losses, n: losses[:n].mean(): "a slice by n has a shape that depends on a value",
     },
