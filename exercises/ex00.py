@@ -83,7 +83,7 @@ def mean_of_real(losses, n):
 
 def value_and_slope(f, v):
     value, gradient = jax.jit(jax.value_and_grad(f))(v)
-    return {"length": value, "gradient": gradient}
+    return {"length": value, "gradient": gradient, "length is 0": bool(value == 0)}
 
 
 @exercise(
