@@ -129,13 +129,14 @@ def _arrays(got: Any, want: Any, within: float, at: str, no: Any) -> Difference 
     if not want.size:
         return None
     whole = np.asarray(want, np.float64)
+    largest = np.abs(whole[np.isfinite(whole)]).max(initial=0)
     pieces = [((slice(None),) * want.ndim, got, "")]
     if len(getattr(got, "addressable_shards", ())) > 1:  # copies can differ
         shards = sorted(got.addressable_shards, key=lambda shard: shard.replica_id)
         pieces = [(s.index, s.data, f", in the copy on device {s.device.id}," * (s.replica_id > 0)) for s in shards]
     for index, data, where in pieces:
         values, right = np.asarray(data, np.float64), whole[index]
-        off = ~np.isclose(values, right, rtol=within, atol=within * np.abs(whole).max() + 1e-12)
+        off = ~np.isclose(values, right, rtol=within, atol=within * largest + 1e-12, equal_nan=True)
         if off.any():
             first = tuple(np.argwhere(off)[0])
             place = [int(i) + (part.start or 0) for i, part in zip(first, index, strict=True)]

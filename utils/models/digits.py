@@ -1,6 +1,6 @@
 """The digits, the network and its loss of lesson 00, for the lessons that train the same model on eight devices.
 
-A test asserts that the functions are, line by line, those of lesson 00's cells.
+A test asserts that `init`, `predict` and `loss` are, line by line, those of lesson 00's cells.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // Lesson 00: a tangent along tanh or a derivative of it; its slope is the next derivative. The formulas by hand of the
-// cell `derivatives`, on which jax.grad's values lie at all points.
+// cell `derivatives`, with which jax.grad's values agree.
 (() => {
   const { range, choice, COLORS } = moving;
   const CURVES = ["tanh", "first derivative", "second", "third"];

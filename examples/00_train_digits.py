@@ -1,0 +1,75 @@
+"""python train_digits.py 18: train on all devices for 18 epochs, then read digits in batches of any size."""
+
+import math
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from sklearn.datasets import load_digits
+
+EPOCHS, BATCH, TRAIN = int(sys.argv[1]), 128, 1400
+digits = load_digits()  # YOURS: the data
+order = np.random.default_rng(0).permutation(len(digits.target))
+images, labels = np.float32(digits.data[order] / 16), np.int32(digits.target[order])
+
+
+def init(key, sizes=(64, 256, 128, 64, 10)):  # YOURS: the network
+    params, keys = [], jax.random.split(key, len(sizes) - 1)
+    for k, n, m in zip(keys, sizes, sizes[1:]):
+        w = jax.random.normal(k, (n, m)) * (2 / n) ** 0.5
+        params.append({"w": w, "b": jnp.zeros(m)})
+    return params
+
+
+def predict(params, x, relu=jax.nn.relu):
+    for layer in params[:-1]:
+        x = relu(x @ layer["w"] + layer["b"])
+    return x @ params[-1]["w"] + params[-1]["b"]
+
+
+def loss(params, x, y):
+    each = optax.softmax_cross_entropy_with_integer_labels(predict(params, x), y)
+    return each.mean()
+
+
+@jax.jit
+def step(params, state, x, y):
+    updates, state = rule.update(jax.grad(loss)(params, x, y), state, params)
+    return optax.apply_updates(params, updates), state
+
+
+@jax.jit
+def compiled_predict(params, x):
+    print(f"compiling for {len(x)} images")  # Python runs only while JAX traces
+    return predict(params, x)
+
+
+def read(params, x):  # any number of images, few programs
+    size = 2 ** (len(x) - 1).bit_length()
+    padded = np.pad(x, ((0, size - len(x)), (0, 0)))
+    return np.asarray(compiled_predict(params, padded))[: len(x)].argmax(axis=1)
+
+
+n = math.gcd(BATCH, len(jax.devices()))
+axes = {"axis_types": (AxisType.Auto,), "devices": jax.devices()[:n]}
+mesh = jax.make_mesh((n,), ("data",), **axes)
+rule = optax.sgd(0.1, momentum=0.9)  # YOURS: optax.adamw(1e-3)
+params = jax.device_put(init(jax.random.key(1)), NamedSharding(mesh, P()))
+state, shuffle = rule.init(params), np.random.default_rng(1)
+for _ in range(EPOCHS):
+    rows = shuffle.permutation(TRAIN)[: TRAIN // BATCH * BATCH]
+    for batch in rows.reshape(-1, BATCH):
+        data = images[batch], labels[batch]
+        x, y = jax.device_put(data, NamedSharding(mesh, P("data")))  # a part each
+        params, state = jax.block_until_ready(step(params, state, x, y))
+
+params, unseen = jax.device_get(params), images[TRAIN:]
+in_numpy = predict(params, unseen, relu=lambda x: np.maximum(x, 0)).argmax(axis=1)
+for k in range(1, 65):
+    assert (read(params, unseen[:k]) == in_numpy[:k]).all(), "not what NumPy reads"
+right = (read(params, unseen) == labels[TRAIN:]).sum()
+print(f"{n} devices: {right} of {len(unseen)} right; 64 batch sizes read like NumPy")
