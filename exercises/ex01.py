@@ -123,8 +123,8 @@ def _by_its_clock(f: Any, x: float, compiled: float, runs: list[float]) -> Any:
     "Call once and wait, before any clock. Then, for each repeat: clock, call, jax.block_until_ready, clock. "
     "statistics.median.",
     cases={
-        "f, x, 3, clock), where the runs take 6, 27 and 3 s, and the call that compiles 80 s (": (2.5, 20, [6, 27, 3]),
-        "f, x, 2, clock), where the runs take 2 and 8 s, and the call that compiles 90 s (": (1.5, 30, [2, 8]),
+        "f, x, 3, clock; the first call takes 80 s, the runs 6, 27 and 3 s": (2.5, 20, [6, 27, 3]),
+        "f, x, 2, clock; the first call takes 90 s, the runs 2 and 8 s": (1.5, 30, [2, 8]),
     },
     slips={
         "jax.block_until_ready(f(x)) -> f(x)": "you time how fast a call returns; wait for its result before you read "
@@ -165,7 +165,7 @@ def steady_seconds(f, x, repeats, clock):
     ],
     slips={
         "if committed} -> }": "an uncommitted array has no say: JAX copies it to where it is needed",
-        " else default -> else operands[0][0]": "without a committed array the default device decides, wherever the "
+        "homes else default -> homes else operands[0][0] if operands else default": "without a committed array the default device decides, wherever the "
         "others were made",
         "len(homes) > 1 -> len(homes) > 2": "two committed arrays on two devices: JAX moves neither",
         "len(homes) > 1 -> sum(c for _, c in operands) > 1": "two committed arrays on one device get along",
@@ -220,8 +220,8 @@ def _tuned(make: Any, arrays: list) -> Seen:
 def _arrays() -> dict[str, tuple]:
     x = jnp.arange(6.0).reshape(2, 3)
     return {
-        "candidates, seconds), called with one x, then another of its shape and dtype (": ([x, x + 1],),
-        "candidates, seconds), called with x as float32, as int32, flat, and as float32 (": (
+        "candidates, seconds; then run(x), run(x + 1)": ([x, x + 1],),
+        "candidates, seconds; then run(x), run(x.astype(int)), run(x.reshape(6)), run(2 * x)": (
             [x, x.astype(int), x.reshape(6), x * 2],
         ),
     }
@@ -235,7 +235,6 @@ def _arrays() -> dict[str, tuple]:
         "key = x.shape, x.dtype -> key = x.dtype": "an array of another shape may have another winner",
         "key = x.shape, x.dtype -> key = 0": "the winner of the first array need not be the next one's",
         "if key not in fastest -> if True": "measure once for each shape and dtype, and remember",
-        "return fastest[key](x) -> return fastest[key]": "run(x) returns what the fastest candidate returns",
         "min(candidates -> max(candidates": "that is the slowest",
     },
     run=_tuned,

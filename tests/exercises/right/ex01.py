@@ -111,3 +111,7 @@ RIGHT = {
     ],
     ex01.tuner: [Tuner, by_cache],
 }
+
+SAME = {
+    ex01.tuner: [("key = (x.shape, x.dtype) -> key = (x.dtype, x.shape)", "a key in another order")],
+}
