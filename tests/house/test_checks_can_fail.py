@@ -80,7 +80,7 @@ def test_a_fault_names_the_first_line_that_differs():
 
 def test_faults_are_refused_one_a_line():
     checks.refuse([])
-    with pytest.raises(pytest.fail.Exception, match=r"^sums: wrong\nplan: too long$"):
+    with pytest.raises(pytest.fail.Exception, match=r"^disk-table: wrong\nplan: too long$"):
         checks.refuse(["disk-table: wrong", "plan: too long"])
 
 
@@ -296,7 +296,7 @@ FAULTS = {
     "no plan": (replace("plan", "**You will learn to**", "You learn"), "the plan is not"),
     "no minutes": (replace("plan", "95 minutes", "an hour"), "lacks a line of the form: **You need**"),
     "nothing built": (replace("plan", "**You build**", "You build"), "lacks a line of the form: **You build**"),
-    "another number": (replace("title", "# 17 · ", "# 1 · "), "lacks a line of the form: # 01 · Title"),
+    "another number": (replace("title", "# 17 · ", "# 1 · "), "lacks a line of the form: # 17 · Title"),
     "two bullets": (
         lambda n: setattr(cell(n, "plan"), "source", "**You will learn to**\n\n- a\n- b\n\n**You need**"),
         "the plan is not",
