@@ -12,10 +12,10 @@ from exercises.kit import Bound, Prediction, Seen, exercise
 
 chain = Prediction(
     0,
-    "three calls return within 1 ms, and the first product alone takes 30",
+    "three calls return within 1 ms, and the first product alone takes more than 20",
     {
         3: "a call returns before its result is there",
-        1: "the first product takes 30 ms, and three calls return within 1",
+        1: "the first product takes more than 20 ms, and three calls return within 1",
         2: "no call waits for the one before",
     },
     "results",
