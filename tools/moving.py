@@ -122,7 +122,7 @@ def _cuts(cell: Cell) -> dict[str, dict[str, Any]]:
 # what it takes from that cell, if anything.
 PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "00": [("derivatives-draw", "tangent", None)],
-    "01": [("overlap-draw", "queue", None)],
+    "01": [("wait-run", "queue", None)],
     "02": [("uneven-error", "layout", None)],
     "03": [("nine", "product", _products)],
     "04": [("mlp-count", "middle", _cuts)],

@@ -14,11 +14,11 @@ import pytest
 from tests import checks
 from tests.conftest import execute
 from tools import notebooks
-from utils.exercises import Choice, Prediction, ex01
+from utils.exercises import Choice, Prediction, ex17
 
 pytestmark = pytest.mark.elsewhere
 
-LESSON = notebooks.ROOT / "notebooks" / "01_devices.ipynb"
+LESSON = notebooks.lesson("17")  # it has the old form
 
 
 def lesson() -> Any:
@@ -80,8 +80,8 @@ def test_a_fault_names_the_first_line_that_differs():
 
 def test_faults_are_refused_one_a_line():
     checks.refuse([])
-    with pytest.raises(pytest.fail.Exception, match=r"^sums: wrong\nplan: too long$"):
-        checks.refuse(["sums: wrong", "plan: too long"])
+    with pytest.raises(pytest.fail.Exception, match=r"^disk-table: wrong\nplan: too long$"):
+        checks.refuse(["disk-table: wrong", "plan: too long"])
 
 
 def test_a_figure_that_shows_something_else_is_caught(clone):
@@ -148,7 +148,7 @@ def test_a_warning_on_stderr_is_caught(clone):
 # 5. Exercises.
 
 
-def exercise_faults(change: Callable[[Any], None], module: ModuleType = ex01) -> list[str]:
+def exercise_faults(change: Callable[[Any], None], module: ModuleType = ex17) -> list[str]:
     notebook = lesson()
     change(notebook)
     return checks.exercise_faults(notebook, module)
@@ -173,19 +173,22 @@ def rename(old: str, new: str) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (replace("ex-steady-stub", "...  # your code here", "return 4"), "steady_seconds: ships solved"),
+        (replace("ex-minutes-stub", "...  # your code here", "return 4"), "minutes_between_saves: ships solved"),
         (
-            replace("ex-train-stub", "...  # your code here", "return 0"),
-            "train: ships solved, or at least not as an empty stub",
+            replace("ex-fingerprint-stub", "...  # your code here", "return 0"),
+            "fingerprint: ships solved, or at least not as an empty stub",
         ),
         (
-            replace("ex-steady-stub", "(f, x, repeats)", "(f, x, n)"),
-            "steady_seconds: stub and solution have different signatures",
+            replace("ex-newest-whole-stub", "(files)", "(names)"),
+            "newest_whole: stub and solution have different signatures",
         ),
-        (replace("ex-steady-stub", "Return", "Give"), "steady_seconds: stub and solution have different docstrings"),
-        (replace("ex-find-check", "# ex01.find_devices.hint()\n", ""), "find_devices: hint and solution do not stand"),
-        (replace("ex-find-check", "ex01.find_devices.check(find_devices)", "pass"), "the notebook has stubs ["),
-        (rename("ex-find-stub", "ex-find"), "the notebook has stubs ["),
+        (
+            replace("ex-newest-whole-stub", "Return", "Give"),
+            "newest_whole: stub and solution have different docstrings",
+        ),
+        (replace("ex-template-check", "# ex17.template.hint()\n", ""), "template: hint and solution do not stand"),
+        (replace("ex-template-check", "ex17.template.check(template)", "pass"), "the notebook has stubs ["),
+        (rename("ex-template-stub", "ex-template"), "the notebook has stubs ["),
     ],
 )
 def test_an_exercise_with_a_fault_is_caught(change, fault):
@@ -195,14 +198,14 @@ def test_an_exercise_with_a_fault_is_caught(change, fault):
 
 
 def test_a_solution_that_fails_and_an_empty_hint_are_caught(monkeypatch):
-    broken = ModuleType("utils.exercises.ex01")
-    vars(broken).update(checks.exercises_of(ex01))
+    broken = ModuleType("utils.exercises.ex17")
+    vars(broken).update(checks.exercises_of(ex17))
 
-    def find_devices(platform):
+    def template(saved, mesh):
         return None
 
-    find_devices.__doc__ = ex01.find_devices.function.__doc__
-    broken.find_devices = type(ex01.find_devices)(find_devices, ex01.find_devices.judge, " ")
+    template.__doc__ = ex17.template.function.__doc__
+    broken.template = type(ex17.template)(template, ex17.template.judge, " ")
     faults = exercise_faults(lambda notebook: None, broken)
     assert any("its hint is empty" in fault for fault in faults)
     assert any("its solution is rejected" in fault for fault in faults)
@@ -211,14 +214,14 @@ def test_a_solution_that_fails_and_an_empty_hint_are_caught(monkeypatch):
 def test_a_prediction_with_a_fault_is_caught(clone):
     """By hand: the cell counts 4."""
     four = Prediction("steps", {2: "both ways"})
-    module = ModuleType("utils.exercises.ex01")
+    module = ModuleType("utils.exercises.ex17")
     module.four = four
 
     def notebook(guess="guess = None  # steps", name="four", counted=4):
-        made = small("", f"{guess}\nex01.{name}.compare(guess, {counted})")
+        made = small("", f"{guess}\nex17.{name}.compare(guess, {counted})")
         made.cells[
             1
-        ].source = f"from utils.exercises import Prediction, ex01\nex01.four = Prediction({four.unit!r}, {four.slips})"
+        ].source = f"from utils.exercises import Prediction, ex17\nex17.four = Prediction({four.unit!r}, {four.slips})"
         return made
 
     assert checks.prediction_faults(notebook(), module) == []
@@ -248,9 +251,9 @@ def test_a_prediction_with_a_fault_is_caught(clone):
 def test_a_guess_about_the_moment_must_be_read_and_need_not_be_right(moment, guess, faults):
     """What is right depends on the run: here it was "yes". A guess that is not read at all is a fault all the same."""
     last = Choice({"yes": "", "no": "look again"}, moment=moment)
-    module = ModuleType("utils.exercises.ex01")
+    module = ModuleType("utils.exercises.ex17")
     module.last = last
-    done = small("ex01.last.compare(guess, counted)")
+    done = small("ex17.last.compare(guess, counted)")
     said = "\n".join(last.readings(guess, "yes"))
     cell(done, "cell-0").outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
     assert checks.reading_faults(done, module, {last: (guess, [])}) == faults
@@ -260,7 +263,7 @@ def test_a_guess_about_the_moment_must_be_read_and_need_not_be_right(moment, gue
 
 
 def drop_alt(notebook: Any) -> None:
-    cell(notebook, "plot").outputs[0].metadata["image/png"].pop("alt")
+    cell(notebook, "simulate").outputs[-1].metadata["image/png"].pop("alt")
 
 
 def output(where: str, **fields: Any) -> Callable[[Any], None]:
@@ -286,14 +289,14 @@ FAULTS = {
     "setup changed": (append("setup", "\nprint('mine')"), "the setup cell is not the common one"),
     "id in capitals": (rename("recap", "Recap"), "id 'Recap' is not kebab-case"),
     "id by JupyterLab": (
-        rename("sums", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
+        rename("disk-table", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
         "an editor made up the id 'd1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a': run make stamp",
     ),
-    "second title": (append("see", "\n\n# Another title"), "not exactly one H1"),
+    "second title": (append("save", "\n\n# Another title"), "not exactly one H1"),
     "no plan": (replace("plan", "**You will learn to**", "You learn"), "the plan is not"),
-    "no minutes": (replace("plan", "80 minutes", "an hour"), "lacks a line of the form: **You need**"),
+    "no minutes": (replace("plan", "95 minutes", "an hour"), "lacks a line of the form: **You need**"),
     "nothing built": (replace("plan", "**You build**", "You build"), "lacks a line of the form: **You build**"),
-    "another number": (replace("title", "# 01 · ", "# 1 · "), "lacks a line of the form: # 01 · Title"),
+    "another number": (replace("title", "# 17 · ", "# 1 · "), "lacks a line of the form: # 17 · Title"),
     "two bullets": (
         lambda n: setattr(cell(n, "plan"), "source", "**You will learn to**\n\n- a\n- b\n\n**You need**"),
         "the plan is not",
@@ -304,45 +307,57 @@ FAULTS = {
         "the recap answers fewer bullets",
     ),
     "dead link": (
-        replace("recap", "(02_sharding.ipynb)", "(02_shading.ipynb)"),
-        "the link to 02_shading.ipynb leads nowhere",
+        replace("recap", "(18_kernels_that_send.ipynb)", "(18_shading.ipynb)"),
+        "the link to 18_shading.ipynb leads nowhere",
     ),
     "next but one": (
-        replace("recap", "(02_sharding.ipynb)", "(03_auto_parallel_jit.ipynb)"),
-        "**Next:** leads to 03_auto_parallel_jit.ipynb, and the next one is 02_sharding.ipynb",
+        replace("recap", "(18_kernels_that_send.ipynb)", "(19_plan_a_training_run.ipynb)"),
+        "**Next:** leads to 19_plan_a_training_run.ipynb, and the next one is 18_kernels_that_send.ipynb",
     ),
     "another lesson's exercise": (
-        everywhere("### Exercise 1.3", "### Exercise 2.3"),
-        "is not of the form: ### Exercise 1.3 — Title (●●○ · 5 min)",
+        everywhere("### Exercise 17.3", "### Exercise 2.3"),
+        "is not of the form: ### Exercise 17.3 — Title (●●○ · 5 min)",
     ),
-    "an exercise without its minutes": (everywhere(" · 4 min)", ")"), "is not of the form: ### Exercise 1.1 — Title"),
-    "picture without words": (append("see", "\n\n![](../README.md)"), "see: a picture without alt text"),
-    "figure without words": (drop_alt, "plot: a figure without alt text"),
-    "stderr": (output("sums", output_type="stream", name="stderr", text="careful"), "sums: writes to stderr"),
+    "an exercise without its minutes": (everywhere(" · 15 min)", ")"), "is not of the form: ### Exercise 17.2 — Title"),
+    "picture without words": (append("save", "\n\n![](../README.md)"), "save: a picture without alt text"),
+    "figure without words": (drop_alt, "simulate: a figure without alt text"),
+    "stderr": (
+        output("disk-table", output_type="stream", name="stderr", text="careful"),
+        "disk-table: writes to stderr",
+    ),
     "error": (
-        output("sums", output_type="error", ename="KeyError", evalue="", traceback=[]),
-        "sums: ends in an error: KeyError",
+        output("disk-table", output_type="error", ename="KeyError", evalue="", traceback=[]),
+        "disk-table: ends in an error: KeyError",
     ),
-    "stray axes": (output("sums", output_type="display_data", data={"text/plain": "<Axes: >"}), "sums: a stray line"),
-    "magic": (append("sums", "\n!pip install x"), "sums: a shell or magic command"),
-    "no reason": (lambda n: cell(n, "cores").metadata.update(varies=" "), "cores: varies, and does not say why"),
-    "missing output": (lambda n: setattr(cell(n, "cores"), "outputs", []), "cores: its last line is there to show"),
-    "too long": (append("sums", "\nx = 1" * 20), "sums: more than 20 lines"),
+    "stray axes": (
+        output("disk-table", output_type="display_data", data={"text/plain": "<Axes: >"}),
+        "disk-table: a stray line",
+    ),
+    "magic": (append("disk-table", "\n!pip install x"), "disk-table: a shell or magic command"),
+    "no reason": (
+        lambda n: cell(n, "between-kill").metadata.update(varies=" "),
+        "between-kill: varies, and does not say why",
+    ),
+    "missing output": (
+        lambda n: setattr(cell(n, "disk-table"), "outputs", []),
+        "disk-table: its last line is there to show",
+    ),
+    "too long": (append("disk-table", "\nx = 1" * 20), "disk-table: more than 20 lines"),
     "no mistake": (everywhere("### The mistake", "### A thing"), "no mistake is shown"),
     "no predictions": (everywhere("**Predict.**", "Guess."), "0 predictions; a lesson has four or more"),
-    "too many sections": (append("see", "\n\n## A\n\n## B\n\n## C"), "9 sections; a lesson has four to seven"),
+    "too many sections": (append("save", "\n\n## A\n\n## B\n\n## C"), "10 sections; a lesson has four to seven"),
     "no exercises": (everywhere("### Exercise ", "### Task "), "0 exercises; a lesson has three to six"),
     "seven exercises": (
-        append("inside", "\n\n### Exercise 1.7 — One more (●○○ · 3 min)"),
+        append("tidy-say", "".join(f"\n\n### Exercise 17.{i} — One more (●○○ · 3 min)" for i in (6, 7))),
         "7 exercises; a lesson has three to six: leave one out, or move it to another lesson",
     ),
-    "to do": (append("see", "\n\nTODO: more."), "see: says TODO"),
+    "to do": (append("save", "\n\nTODO: more."), "save: says TODO"),
     "no figure": (
-        lambda n: [cell(n, name).outputs[0].data.pop("image/png") for name in ("plot", "overlap-draw")],
+        lambda n: [cell(n, name).outputs[-1].data.pop("image/png") for name in ("restore", "third", "simulate")],
         "no figure",
     ),
-    "just": (append("see", "\n\nJust run it."), "see: says 'Just'"),
-    "too large": (append("see", " " + "x" * 600_000), "larger than 600 kB"),
+    "just": (append("save", "\n\nJust run it."), "save: says 'Just'"),
+    "too large": (append("save", " " + "x" * 600_000), "larger than 600 kB"),
 }
 
 
@@ -393,7 +408,7 @@ def test_a_name_taken_twice_is_caught():
 def test_one_id_twice_is_caught(tmp_path):
     shutil.copytree(LESSON.parent, tmp_path / "notebooks")
     copy = tmp_path / "notebooks" / LESSON.name
-    copy.write_text(copy.read_text(encoding="utf-8").replace('"id": "sums"', '"id": "meet"'), encoding="utf-8")
+    copy.write_text(copy.read_text(encoding="utf-8").replace('"id": "disk-table"', '"id": "cast"'), encoding="utf-8")
     with pytest.warns(Warning, match="Non-unique cell id"):
         assert "two cells have one id" in checks.structure_faults(copy)
 
@@ -401,9 +416,9 @@ def test_one_id_twice_is_caught(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda n: cell(n, "cores").update(execution_count=3),
+        lambda n: cell(n, "between-kill").update(execution_count=3),
         lambda n: n.metadata.update(kaggle={"accelerator": "tpu"}),
-        lambda n: cell(n, "cores").metadata.update(collapsed=True),
+        lambda n: cell(n, "between-kill").metadata.update(collapsed=True),
         lambda n: cell(n, "setup").metadata.update(slideshow={"slide_type": "skip"}),
     ],
     ids=["execution count", "metadata of a platform", "metadata of a cell", "slide type by the rule"],
@@ -423,8 +438,8 @@ def test_what_is_not_canonical_is_caught(change, tmp_path):
 
 def test_a_badge_of_another_place_is_caught():
     notebook = lesson()
-    assert checks.badge_faults(notebook, "notebooks/01_devices.ipynb") == []
+    assert checks.badge_faults(notebook, f"notebooks/{LESSON.name}") == []
     assert checks.badge_faults(notebook, "notebooks/02_sharding.ipynb")
     name, _ = notebooks.repository()
     cell(notebook, "title").source = cell(notebook, "title").source.replace(name, "somebody/else")
-    assert checks.badge_faults(notebook, "notebooks/01_devices.ipynb")
+    assert checks.badge_faults(notebook, f"notebooks/{LESSON.name}")

@@ -10,11 +10,11 @@ from tools import moving
 
 def test_it_begins_as_the_lesson_prints_and_says(hand):
     said = hand("queue").said()
-    # The lesson: "twelve stretches in a row, where the second loop takes seven: 1.7 times as long"
+    # By hand, a load and a step of one tick: twelve in a row, or six and the last step
     assert "Waiting in every step takes 12 ticks: of 6 ticks of loading the device works during 0 and waits" in said
     assert "Waiting at the end takes 7 ticks: it works during 5 and waits during 1" in said
     assert said.endswith("The first loop takes 1.7 times as long.")
-    printed = re.findall(r"during (\d) of 6 loads", moving.printed(cell_of("01", "overlap")))
+    printed = re.findall(r"during (\d) of 6 loads", moving.printed(cell_of("01", "wait-run")))
     assert re.findall(r"works during (\d)", said) == printed == ["0", "5"]
 
 
