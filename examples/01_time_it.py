@@ -11,11 +11,8 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-N, ROUNDS, FLOPS = (
-    int(sys.argv[1]),
-    15,
-    2 * int(sys.argv[1]) ** 3,
-)  # N: a multiple of devices
+N = int(sys.argv[1])  # a multiple of the number of devices
+ROUNDS, CLOSE = 15, 0.05  # YOURS: differences below 5 % count as none
 devices = jax.devices()
 mesh = jax.make_mesh((len(devices),), ("i",), devices=devices)
 rows, copied = NamedSharding(mesh, P("i")), NamedSharding(mesh, P())  # cut; all on each
@@ -39,36 +36,36 @@ def clock(f, *args):
     result = f(*args)
     returned = time.perf_counter() - start
     jax.block_until_ready(result)
-    return returned, time.perf_counter() - start, result
+    return result, returned, time.perf_counter() - start
 
 
-first, runs = {}, {name: [] for name in candidates}
+first, calls, runs = {}, [], {name: [] for name in candidates}
 for name, call in candidates.items():
-    *_, first[name], result = clock(*call)
+    result, _, first[name] = clock(*call)
     error = abs(np.asarray(result) - expected).max()
     assert error < 0.02 * abs(expected).max(), f"{name} computes something else"
 for turn in range(ROUNDS):
-    for name in sorted(candidates, reverse=turn % 2):
-        runs[name].append(clock(*candidates[name])[:2])
+    for name in sorted(candidates, reverse=turn % 2):  # they take turns
+        _, returned, seconds = clock(*candidates[name])
+        runs[name].append(seconds)
+        if name == "one device":
+            calls.append(returned)
 
 print(len(devices), devices[0].device_kind, "devices; both results agree with NumPy")
+print(f"on one device the call returns after {1e3 * np.median(calls):.2f} ms")
 for name, seconds in runs.items():
-    (returned, ready), (low, high) = (
-        np.median(seconds, 0),
-        np.quantile(seconds, [0.25, 0.75], 0)[:, 1],
-    )
-    print(f"{name}: first call {1e3 * first[name]:.1f} ms")
-    for what, t in ("returned after", returned), ("result after", ready):
-        print(f"  {what} {1e3 * t:.2f} ms: {FLOPS / t / 1e9:,.0f} GFLOP/s")
-    print(f"  half of the results: {1e3 * low:.1f} to {1e3 * high:.1f} ms")
-one, other = (np.array(seconds)[:, 1] for seconds in runs.values())
-low, high = np.quantile(one / other, [0.25, 0.75])
-print(f"one / all, round by round: half of them {low:.2f} to {high:.2f}:", end=" ")
-print(
-    "no winner" if low < 1.05 and high > 0.95 else "all" if low > 1 else "one", end=""
-)
-print(
-    ""
-    if devices[0].platform != "cpu"
-    else " (emulated devices share the cores: no forecast)"
-)
+    low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75])
+    print(f"{name}: first call {1e3 * first[name]:.1f} ms, then {1e3 * middle:.1f} ms")
+    print(f"  half of the runs: {1e3 * low:.1f} to {1e3 * high:.1f} ms", end="; ")
+    print(f"{2 * N**3 / middle / 1e9:,.0f} GFLOP/s")
+ratio = np.array(runs["one device"]) / runs["all devices"]  # of the same round
+low, high = np.quantile(ratio, [0.25, 0.75])
+print(f"one device takes {low:.2f} to {high:.2f} times as long as all:", end=" ")
+if low > 1 + CLOSE:
+    print("all devices are faster")
+elif high < 1 - CLOSE:
+    print("one device is faster")
+else:
+    print("no winner")
+if devices[0].platform == "cpu":
+    print("emulated devices share the cores, so this is no forecast")

@@ -54,10 +54,10 @@ stream = Prediction(
     "the second stage does one product in the time of ten of the first",
     {
         1: "so it would be if device 0 waited for device 1",
-        2: "device 0 does not wait for device 1; it goes on with the next signal",
-        3: "device 0 does not wait for device 1; it goes on with the next signal",
+        2: "device 0 does not wait for device 1; it goes on with the next batch",
+        3: "device 0 does not wait for device 1; it goes on with the next batch",
     },
-    "signals",
+    "batches",
     varies=True,
 )
 moved = Prediction(
