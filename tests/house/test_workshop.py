@@ -190,7 +190,7 @@ def test_a_plan_that_is_wrong_is_found(row, fault):
 
 
 def test_a_lesson_gets_no_more_than_it_takes():
-    assert plan_faults(90, "| 90 | 01 | Wait inside loops | |") == ["lesson 01 gets 90 minutes, and takes 80"]
+    assert plan_faults(90, "| 90 | 01 | Wait in a loop, or not? | |") == ["lesson 01 gets 90 minutes, and takes 70"]
 
 
 def test_what_to_ask_the_room_stands_in_the_lessons():
