@@ -12,10 +12,10 @@ from exercises.kit import Bound, Prediction, Seen, exercise
 
 chain = Prediction(
     0,
-    "three calls return within 1 ms, and the first product alone takes more than 20",
+    "three calls return within 1 ms, and the first product alone takes about 20",
     {
         3: "a call returns before its result is there",
-        1: "the first product takes more than 20 ms, and three calls return within 1",
+        1: "the first product takes about 20 ms, and three calls return within 1",
         2: "no call waits for the one before",
     },
     "results",
@@ -134,7 +134,7 @@ def _by_its_clock(f: Any, x: float, compiled: float, runs: list[float]) -> Any:
         "statistics.median -> statistics.mean": "that is the mean, which one slow run pulls up",
         "statistics.median(seconds) -> sum(seconds)": "that is all runs together; one call's time is asked",
         "statistics.median -> min": "that is the shortest run, not the middle one",
-        None: "Do you read the `clock` that you are handed?",
+        None: "Where does your clock start, and which calls count?",
     },
     run=_by_its_clock,
     within=0.01,
@@ -190,7 +190,7 @@ def lands_on(operands, default):
     slips={
         "batch * d + batch * k -> batch * d": "the result has to come back, too",
         "batch * d + batch * k -> batch * d + batch * k + d * k": "the weights are there already",
-        "batch * d + batch * k -> 2 * batch * d": "x does not come back; the result does, and has another shape",
+        "batch * d + batch * k -> 2 * batch * d": "what comes back is the result, which has another shape than x",
         " + flops / flops_there -> ": "the product takes its time there, too",
         "2 * batch -> batch": "a product of (batch, d) by (d, k) has 2 batch d k FLOPs: a multiply and an add each",
         "4 * (batch -> (batch": "you count numbers; a float32 takes 4 bytes",

@@ -105,7 +105,7 @@ def _gated(f, n):
     },
 )
 def gated_loss(params, x, y):
-    """On each device: a dict of pieces a, b, c; own rows x, y -> the loss of all, ()."""
+    """Per device: a dict of pieces a, b, c; own rows x, y -> the loss of all, ()."""
 
     @jax.checkpoint
     def layer(x, pieces):
