@@ -1,4 +1,4 @@
-"""python train_digits.py 18: train on all devices for 18 epochs, then read digits in batches of any size."""
+"""python train_digits.py 18: train on all devices, then read batches of any size."""
 
 import math
 import sys
@@ -19,7 +19,7 @@ images, labels = np.float32(digits.data[order] / 16), np.int32(digits.target[ord
 
 def init(key, sizes=(64, 256, 128, 64, 10)):  # YOURS: the network
     params, keys = [], jax.random.split(key, len(sizes) - 1)
-    for k, n, m in zip(keys, sizes, sizes[1:]):
+    for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
         w = jax.random.normal(k, (n, m)) * (2 / n) ** 0.5
         params.append({"w": w, "b": jnp.zeros(m)})
     return params

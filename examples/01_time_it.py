@@ -1,6 +1,7 @@
-"""python time_it.py 1200: is a product over all devices faster than on one? Says so only where the spread allows it.
+"""python time_it.py 1200: is a product over all devices faster than on one?
 
-Waits for each result, keeps the first call apart, lets the candidates take turns, and checks them against NumPy.
+Names a winner only where the spread allows it. Waits for each result, keeps the first
+call apart, lets the two take turns, and checks both against NumPy.
 """
 
 import sys

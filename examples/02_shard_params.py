@@ -46,12 +46,9 @@ def sharding_of(path, x):
     try:
         piece = sharding.shard_shape(x.shape)
     except ValueError:  # the mesh axes do not divide a dimension
-        sharding, piece, note = (
-            NamedSharding(mesh, P()),
-            x.shape,
-            "WHOLE: does not divide",
-        )
-    print(f"{name:13} {str(x.shape):20} {str(piece):20} {note}".rstrip())
+        sharding, piece = NamedSharding(mesh, P()), x.shape
+        note = "WHOLE: does not divide"
+    print(f"{name:13} {x.shape!s:20} {piece!s:20} {note}".rstrip())
     return sharding
 
 

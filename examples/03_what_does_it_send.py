@@ -1,4 +1,4 @@
-"""python what_does_it_send.py: the collectives of a jitted function, and the bytes that each device sends.
+"""python what_does_it_send.py: collectives of a jitted function, and what they send.
 
 Compiles for all devices that JAX finds, reads the compiled text, and runs nothing.
 """

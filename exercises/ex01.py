@@ -172,7 +172,7 @@ def steady_seconds(f, x, repeats, clock):
     },
 )
 def lands_on(operands, default):
-    """Return the number of the device where an operation on them runs, or "an error"."""
+    """Return the number of the device where the operation runs, or "an error"."""
     homes = {device for device, committed in operands if committed}
     if len(homes) > 1:
         return "an error"
@@ -240,7 +240,7 @@ def _arrays() -> dict[str, tuple]:
     run=_tuned,
 )
 def tuner(candidates, seconds):
-    """Return run(x): what the fastest candidate for arrays like x returns, timed once."""
+    """Return run(x): what the fastest candidate gives for x, timed once a kind."""
     fastest = {}
 
     def run(x):

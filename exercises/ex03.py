@@ -160,5 +160,5 @@ def _attention(answer):
     secret=True,
 )
 def silent_spec():
-    """Return one spec for queries and keys: an eighth of the work each, nothing sent."""
+    """Return one spec for queries and keys: an eighth of the work each, no sends."""
     return P("model", "data")
