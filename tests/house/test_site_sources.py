@@ -257,9 +257,11 @@ def test_what_the_page_on_old_code_knows():
     assert ["jax.shard_map", "check_rep", "check_vma=", 11, "gone"] in told["keywords"]
     assert "map" not in told["names"].get("jax.tree", {}) and "jit" not in told["names"]["jax"]
     assert {int(row) for row in told["rows"]} == set(ROWS)
-    assert [(row, " ... ".join(parts)) for row, parts in told["phrases"]] == [
+    assert [(row, " ... ".join(parts)) for row, parts, *named in told["phrases"] if not named] == [
         (row, phrase) for row, phrases in PHRASES.items() for phrase in phrases
     ]
+    compiled = ["compiled.compiler_ir()", "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)"]
+    assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in told["phrases"]
     assert len(gzip.compress(old_code.text().encode())) < 40_000  # as a server sends it; the whole record has 290 kB
 
 
