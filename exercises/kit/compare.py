@@ -116,6 +116,8 @@ def _arrays(got: Any, want: Any, within: float, at: str, no: Any) -> Difference 
         except (TypeError, ValueError):
             return no()
     elif not isinstance(got, jax.Array):
+        if want.shape == () and _number(got) is not None:  # one number is a number
+            return _differs(got, want.item(), within, True, at)
         return no(why="A jax.Array lives on devices.")
     elif got.is_deleted():
         return no(why="It is deleted: its memory was given away (donated).")

@@ -99,7 +99,8 @@ def test_where_results_differ_first(devices):
 
 def test_what_is_the_same():
     for got, wanted in [
-        (np.float32(4), 4), (4.0, 4), (jnp.array(4), 4), ((1, 2), [1, 2]), (np.array([1, 2]), [1.0, 2.0]),
+        (np.float32(4), 4), (4.0, 4), (jnp.array(4), 4), (np.float64(4), jnp.float32(4)), ((1, 2), [1, 2]),
+        (np.array([1, 2]), [1.0, 2.0]),
         ({0: "a", 1: "b"}, ["a", "b"]), (P(("a",), None), P("a")), ("All Gather", "all-gather"), (np.True_, True),
         (2.0001, 2.0), (range(3), [0, 1, 2]), (jnp.ones(3), np.ones(3)), (None, None), (float("inf"), float("inf")),
         (np.array([1, np.nan]), np.array([1, np.nan])), (np.array([2, np.inf]), np.array([2, np.inf])),
