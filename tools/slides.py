@@ -104,11 +104,13 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     if kind == "skip":
         return
     if cell.cell_type == "code":
-        if "slide-output" not in tags:
+        if not {"slide-output", "opening"} & set(tags):
             yield _code(cell, kind, source=cell.source)
             kind = "subslide" if "slide-turn" in tags else "fragment"
         if cell.outputs:
-            alone = [tag for tag in tags if tag.startswith("slide-")]  # by which slides.css gives it more room
+            alone = [tag for tag in tags if tag.startswith("slide-")] + ["slide-output"] * (
+                "opening" in tags
+            )  # by which slides.css gives it more room
             yield _code(cell, kind, outputs=cell.outputs, tags=alone)
     elif kind == "notes":
         yield _text(cell, "notes", [cell.source])

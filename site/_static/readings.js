@@ -11,7 +11,7 @@ const once = (all) => [...new Set(all)];
 const typed = (text) => {
   const grouped = /^\s*-?\d{1,3}(,\d{3})+(?!\d)/;
   const one = (part) => (part.trim() ? Number(grouped.test(part) ? part.replaceAll(",", "") : part.replace(",", ".")) : NaN);
-  const parts = text.split("/").map(one);
+  const parts = String(text).split("/").map(one);
   const value = parts.length > 2 ? NaN : parts.reduce((a, b) => a / b);
   return Number.isFinite(value) ? value : NaN;
 };

@@ -96,8 +96,8 @@ def test_back_to_the_first(opened):
 
 
 def test_an_answer_comes_with_the_next_key(opened):
-    """On lesson 01's first slide with a question and its code: the question alone, the code, then what it prints."""
-    page, *_ = opened("01_devices")
+    """On lesson 06's first slide with a question and its code: the question alone, the code, then what it prints."""
+    page, *_ = opened("06_pmap_data_parallel")
     counted = []
     while not ((state := page.evaluate(STATE))["question"] and state["left"] == 2):
         assert not state["last"]
@@ -111,7 +111,7 @@ def test_an_answer_comes_with_the_next_key(opened):
 
 def test_the_speaker_reads_what_the_wall_does_not_show(opened):
     """The text behind an answer stands in the notes of that answer, which the speaker's window shows with it."""
-    page, *_ = opened("01_devices")
+    page, *_ = opened("06_pmap_data_parallel")
     while not page.evaluate(STATE)["question"]:
         page.keyboard.press("ArrowRight")
     page.evaluate("addEventListener('message', said => window.met ||= /connected/.test(said.data))")
@@ -121,6 +121,6 @@ def test_the_speaker_reads_what_the_wall_does_not_show(opened):
     for _ in range(2):  # the code, then what it prints; a second key is taken back while the preview still follows
         page.keyboard.press("ArrowRight")
         opening.value.wait_for_function(FOLLOWS, arg=page.evaluate("JSON.stringify(Reveal.getIndices())"))
-    opening.value.locator(".speaker-controls-notes .value", has_text="emulated").wait_for()
-    assert "emulated" not in page.locator("section.present section.present").inner_text()
+    opening.value.locator(".speaker-controls-notes .value", has_text="two vectors of three").wait_for()
+    assert "two vectors of three" not in page.locator("section.present section.present").inner_text()
     opening.value.close()
