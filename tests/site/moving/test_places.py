@@ -12,6 +12,11 @@ from tools import moving
 
 RINGS = moving._places(cell_of("08", "rings"))
 ROWS, COLUMNS = "rows, back and forth", "columns, back and forth"
+BOXES = """() => {
+    const svg = document.querySelector('.moving svg');
+    const boxes = [svg, ...svg.children].map((shape) => shape.getBoundingClientRect());
+    return boxes.map((box) => [box.left, box.top, box.right, box.bottom]);
+}"""
 
 
 def test_the_orders_are_those_of_the_figures():
@@ -92,7 +97,9 @@ def test_the_sixteen_of_the_second_figure(hand, bare):
         at.page.set_viewport_size({"width": width, "height": 700})
         for way in ("data = 16", "data = 4"):
             at.set(axis=way)
-            frame = at.page.locator(".moving svg").bounding_box()
-            for box in (shape.bounding_box() for shape in at.page.locator(".moving svg > *").all()):
-                assert frame["x"] - 1 <= box["x"] and box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
-                assert frame["y"] - 1 <= box["y"] and box["y"] + box["height"] <= frame["y"] + frame["height"] + 1
+            # At one moment: the picture is drawn anew whenever the window's new size arrives
+            frame, *boxes = at.page.evaluate(BOXES)
+            assert len(boxes) > 16
+            for left, top, right, bottom in boxes:
+                assert frame[0] - 1 <= left and right <= frame[2] + 1
+                assert frame[1] - 1 <= top and bottom <= frame[3] + 1
