@@ -101,9 +101,9 @@ class Meanings:
         meant = self.knows_explicit or (self.cuts_by_hand and not self.cuts_by_itself)
         if name == "jax.make_mesh" and unsaid and not meant and ast.Starred not in map(type, args):
             yield 16, "make_mesh without axis_types", ""
-        called = self.value(node.func)
-        if isinstance(called, ast.Call) and self.dotted(called.func) == "jax.shard_map" and args:
-            yield from self._cuts_anew(called, args)
+        made = self._made_by_shard_map(node.func)
+        if made and args:
+            yield from self._cuts_anew(made, args)
         inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
         if name == "jax.pmap" and (inner or self._under(node, {"jax.pmap"})):
             yield 18, "pmap in pmap", ""
@@ -124,6 +124,25 @@ class Meanings:
             if self._is_explicit(mesh) and isinstance(spec, ast.Call):
                 names = [arg for arg in spec.args if getattr(arg, "value", arg) is not None]
                 yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
+
+    def _made_by_shard_map(self, called: ast.AST) -> ast.Call | None:
+        """The call that holds the mesh and the specs of what is called: a `shard_map`, in a `jit`, or above a `def`."""
+        called = self.value(called)
+        if isinstance(called, FUNCTIONS):
+            above = [self.value(one) for one in getattr(called, "decorator_list", [])]
+            calls = [one for one in above if isinstance(one, ast.Call)]
+            return next((one for one in calls if self._means(one, "jax.shard_map")), None)
+        if not isinstance(called, ast.Call):
+            return None
+        if self.dotted(called.func) in JITS and len(called.args) == 1 and not called.keywords:
+            return self._made_by_shard_map(called.args[0])
+        calls = [called, self.value(called.func)]  # the second in partial(jax.shard_map, ...)(f)
+        return next((one for one in calls if isinstance(one, ast.Call) and self._means(one, "jax.shard_map")), None)
+
+    def _means(self, call: ast.Call, name: str) -> bool:
+        """Is it a call of `name`, at once or by `functools.partial`?"""
+        partial = self.dotted(call.func) == "functools.partial" and call.args
+        return self.dotted(call.args[0] if partial else call.func) == name
 
     def _cuts_anew(self, made: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
         """A shard_map on an explicit mesh, called on an array that lies otherwise in plain sight."""

@@ -272,6 +272,25 @@ def test_the_finder_follows_names(code, row):
     assert {finding.row for finding in find(code)} == {row}
 
 
+MAPPED = "jax.shard_map, mesh=typed, in_specs=P('i'), out_specs=P('i')"
+WAYS = {
+    "direct": f"jax.shard_map(abs{MAPPED[13:]})(whole)",
+    "jit": f"step = jax.jit(jax.shard_map(abs{MAPPED[13:]}))\nstep(whole)",
+    "decorator": f"@partial({MAPPED})\ndef f(v): return v\nf(whole)",
+    "decorator in jit": f"@jax.jit\n@partial({MAPPED})\ndef f(v): return v\nf(whole)",
+    "named": f"@jax.shard_map({MAPPED[15:]})\ndef f(v): return v\njax.jit(f)(whole)",
+    "partial": f"mapped = partial({MAPPED})\nmapped(abs)(whole)",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("spec", "row"), [("P()", {17}), ("P('i')", set())])
+def test_in_specs_that_reshard_are_found_by_any_way(way, spec, row):
+    """On JAX 0.10.2 and 0.12.0.1 each of these raises where the array lies as P(), and runs where it lies as P('i')."""
+    placed = f"from functools import partial\nwhole = jax.device_put(jnp.ones((8, 3)), NamedSharding(typed, {spec}))\n"
+    assert {finding.row for finding in find(f"{HEAD}{MESHES}{placed}{WAYS[way]}\n")} == row
+
+
 def notebook(tmp_path, *sources):
     path = tmp_path / "mine.ipynb"
     cells = [{"cell_type": "markdown", "source": "jax.tree_map"}]
