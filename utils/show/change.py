@@ -1,4 +1,4 @@
-"""A change of layout, drawn: of its new piece, what a device holds already and what has to arrive."""
+"""A change of sharding, drawn: of its new piece, what a device holds already and what has to arrive."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ def draw_change(before: Any, after: Any) -> Picture:
         f"and {bytes_of[device]:,} bytes arrive"
         for device in sorted(new)
     )
-    return Picture(figure, f"A change of layout, device by device: {'; '.join(told)}.")
+    return Picture(figure, f"A change of sharding, device by device: {'; '.join(told)}.")
