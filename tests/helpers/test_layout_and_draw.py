@@ -150,21 +150,6 @@ def test_eight_copies_stand_as_two_rows_of_four():
     assert [len({round(place[i], 6) for place in places}) for i in (1, 0)] == [2, 4]
 
 
-def test_a_marked_axis_has_an_arrow_and_a_word():
-    arrays = {"a": put((8, 8), P("x")), "b": put((8, 8), P("y")), "c": put((8, 8), P())}
-    drawn = draw.shardings(arrays, marked={"a": (1, "contraction"), "b": (0, "rows")})
-    arrows = [[t.arrow_patch for t in axes.texts if getattr(t, "arrow_patch", None)] for axes in drawn.figure.axes]
-    assert [len(of_one) for of_one in arrows] == [1, 1, 0]
-    words = [text.get_text() for axes in drawn.figure.axes for text in axes.texts]
-    assert "contraction" in words and "rows" in words
-    assert "Axis 1 is marked: contraction." in drawn.alt and "Axis 0 is marked: rows." in drawn.alt
-    (x0, y0), (x1, y1) = (drawn.figure.axes[0].texts[-2].xy, drawn.figure.axes[0].texts[-2].xyann)
-    assert y0 == y1 and x0 != x1  # along the columns
-    for marks in ({"d": (0, "rows")}, {"a": (2, "rows")}):
-        with pytest.raises(ValueError, match="cannot mark axis"):
-            draw.shardings(arrays, marked=marks)
-
-
 def test_a_mesh_of_each_rank():
     for sizes in ((8,), (2, 4), (2, 2, 2)):
         shown = draw.mesh(make_mesh(sizes, "xyz"[: len(sizes)]))

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from utils import timing
-from utils.timing import Comparison, Timing, compare, format_seconds, measure
+from utils.timing import Timing, format_seconds, measure
 
 
 class Later:
@@ -49,45 +49,6 @@ def test_says_when_the_spread_is_too_large():
     assert "worth little" not in str(Timing(0.1, (1.0, 1.01, 1.02, 1.03)))
 
 
-def test_comparison_takes_turns():
-    order = []
-    found = compare({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, repeats=3, warmup=1)
-    assert order == ["a", "b"] + ["a", "b", "b", "a"] * 2  # first calls, then four rounds, each begun by another
-    assert [len(found.timings[name].runs) for name in "ab"] == [3, 3]
-
-
-def test_comparison_is_immune_to_drift():
-    # Both slow down fivefold while they run; round by round, b takes twice as long as a.
-    drift = (1.0, 2.0, 3.0, 4.0, 5.0)
-    found = Comparison({"a": Timing(0, drift), "b": Timing(0, tuple(2 * t for t in drift))})
-    assert found.fastest == "a"
-    assert found.ratio("b").median == 2.0
-    assert "b takes 2.0 times as long as a (half of the rounds: 2.00 to 2.00 times as long)." in str(found)
-
-
-@pytest.mark.parametrize(
-    ("b", "says"),  # a takes one second in each round
-    [
-        # 1.03 in every round: there is no spread at all.
-        ([1.03] * 9, "b and a: too close to name a winner (half of the rounds: 1.03 to 1.03 times as long)."),
-        # In three of eight rounds b is the faster one.
-        ([2.0, 0.5] * 3 + [2.0] * 2, "b and a: the spread is too large to conclude (half of the rounds: 0.50 to 2.00"),
-        # The spread of 1, 2, ... 9 is nearly their median, yet all but one are far above 1.
-        (list(map(float, range(1, 10))), "b takes 5.0 times as long as a (half of the rounds: 3.00 to 7.00 times as"),
-        ([2.0] * 4, "b and a: 4 rounds are too few to conclude; take 5."),
-        ([1.06] * 5, "b takes 1.1 times as long as a (half of the rounds: 1.06 to 1.06 times as long)."),
-    ],
-    ids=["close without a spread", "each wins some rounds", "far above, widely spread", "few rounds", "a winner"],
-)
-def test_the_rule_for_a_winner(b, says):
-    assert says in str(Comparison({"a": Timing(0, (1.0,) * len(b)), "b": Timing(0, tuple(b))}))
-
-
-def test_a_large_quotient_in_words():
-    found = Comparison({"a": Timing(0, (1.0,) * 5), "b": Timing(0, (1500.0,) * 5)})
-    assert "b takes 1,500.0 times as long as a (half of the rounds: 1,500.00 to" in str(found)
-
-
 def test_errors_come_through_unchanged():
     class Mine(Exception):
         pass
@@ -97,8 +58,6 @@ def test_errors_come_through_unchanged():
 
     with pytest.raises(Mine, match="as it is"):
         measure(broken)
-    with pytest.raises(Mine, match="as it is"):
-        compare({"a": broken, "b": broken})
 
 
 def test_bad_numbers():
@@ -106,8 +65,6 @@ def test_bad_numbers():
         measure(lambda: None, repeats=0)
     with pytest.raises(ValueError, match="warmup=-1"):
         measure(lambda: None, warmup=-1)
-    with pytest.raises(ValueError, match="at least two"):
-        compare({"a": lambda: None})
 
 
 @pytest.mark.parametrize(

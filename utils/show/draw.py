@@ -16,8 +16,6 @@ from utils.compat import spec_text
 from utils.layout import Piece, describe, piece_shape, pieces
 from utils.show.picture import COLORS, Picture
 
-MARK = "#b3003c"  # of an axis: none of the pieces' colours
-
 
 def sharding(array: Any, title: str | None = None) -> Picture:
     """Draw who holds what of one array of rank 0 to 3. Errors as `shardings`."""
@@ -25,16 +23,12 @@ def sharding(array: Any, title: str | None = None) -> Picture:
     return shardings({title or ("one device" if spec is None else spec_text(spec)): array})
 
 
-def shardings(
-    arrays: dict[str, Any], columns: int | None = None, marked: dict[str, tuple[int, str]] | None = None
-) -> Picture:
+def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
     """Draw several arrays side by side, by title: before and after, or several layouts of one array.
 
-    `columns`, 1 to 3, is how many stand in a row: all of up to three, else two, unless given. `marked`: by title, an
-    axis (0 or 1) of an array of rank 2 and a word, such as `{"a": (1, "contraction")}`: an arrow along that axis.
+    `columns`, 1 to 3, is how many stand in a row: all of up to three, else two, unless given.
 
-    Raises ValueError for rank above 3, for no array at all, for a mark of something else, and whatever
-    `layout.pieces` raises.
+    Raises ValueError for rank above 3, for no array at all, and whatever `layout.pieces` raises.
     """
     if not arrays:
         raise ValueError("nothing to draw: give a title and an array, as in {'before': x}")
@@ -44,10 +38,6 @@ def shardings(
             raise ValueError(
                 f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
             )
-    marked = marked or {}
-    for title, (axis, _) in marked.items():
-        if title not in arrays or len(arrays[title].shape) != 2 or axis not in (0, 1):
-            raise ValueError(f"cannot mark axis {axis} of {title!r}: it must be axis 0 or 1 of a drawn array of rank 2")
     if columns is None:
         columns = len(arrays) if len(arrays) < 4 else 2
     if columns not in (1, 2, 3):
@@ -69,10 +59,7 @@ def shardings(
         )
         part.suptitle(f"{title}\n{summary}", fontsize=10)
         _draw_pieces(part, size, tuple(array.shape), found[title])
-        if title in marked:
-            _mark_axis(part.axes[0], *marked[title])
-    told = {title: f" Axis {axis} is marked: {word}." for title, (axis, word) in marked.items()}
-    return Picture(figure, " ".join(f"{t}: {describe(array)}{told.get(t, '')}" for t, array in arrays.items()))
+    return Picture(figure, " ".join(f"{title}: {describe(array)}" for title, array in arrays.items()))
 
 
 def mesh(mesh: Any) -> Picture:
@@ -200,25 +187,6 @@ def _draw_pieces(part: Any, inches: tuple[float, float], shape: tuple[int, ...],
             axes.set_title(f"[{plane[0]}:{plane[1]}, :, :]", fontsize=9, family="monospace")
     for axes in panels:  # what the grid has left over
         axes.set_axis_off()
-
-
-def _mark_axis(axes: Axes, axis: int, word: str) -> None:
-    """An arrow with a word, below the array along its columns or left of it along its rows."""
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()  # the limits of `_frame`: bottom is below
-    room = 0.24 * (bottom - top)
-    line = {"arrowstyle": "<->", "color": MARK, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
-    if axis == 1:
-        at = bottom + 0.25 * room
-        axes.annotate("", (left, at), (right, at), arrowprops=line)
-        axes.text((left + right) / 2, at + 0.1 * room, word, color=MARK, ha="center", va="top", fontsize=8)
-        axes.set_ylim(bottom + room, top)
-    else:
-        at = left - 0.25 * room
-        axes.annotate("", (at, bottom), (at, top), arrowprops=line)
-        axes.text(
-            at - 0.1 * room, (top + bottom) / 2, word, color=MARK, ha="right", va="center", rotation=90, fontsize=8
-        )
-        axes.set_xlim(left - room, right)
 
 
 def _circles(axes: Axes, box: tuple[float, float, float, float], devices: list[int], color: str, scale: float) -> None:
