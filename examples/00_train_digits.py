@@ -33,6 +33,9 @@ def loss(params, x, y):
     return each.mean()
 
 
+rule = optax.sgd(0.1, momentum=0.9)  # YOURS: optax.adamw(1e-3)
+
+
 @jax.jit
 def step(params, state, x, y):
     updates, state = rule.update(jax.grad(loss)(params, x, y), state, params)
@@ -51,7 +54,6 @@ def read(params, x):  # any number of images, few programs
     return np.asarray(compiled_predict(params, padded))[: len(x)].argmax(axis=1)
 
 
-rule = optax.sgd(0.1, momentum=0.9)  # YOURS: optax.adamw(1e-3)
 params = init(jax.random.key(1))
 state, shuffle = rule.init(params), np.random.default_rng(1)
 for _ in range(EPOCHS):
