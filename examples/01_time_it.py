@@ -59,7 +59,7 @@ print(f"the call for {one} returns after {1e3 * np.median(calls):.2f} ms")
 for name, seconds in runs.items():
     low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75])
     print(f"{name}: first call {1e3 * first[name]:.1f} ms, then {1e3 * middle:.1f} ms")
-    print(f"  half of the runs: {1e3 * low:.1f} to {1e3 * high:.1f} ms", end="; ")
+    print(f"  middle half: {1e3 * low:.1f} to {1e3 * high:.1f} ms", end="; ")
     print(f"{FLOPS / middle / 1e9:,.0f} GFLOP/s")
 ratio = np.array(runs[one]) / runs[other]  # of the same round
 low, high = np.quantile(ratio, [0.25, 0.75])
