@@ -18,11 +18,11 @@ from jax.sharding import PartitionSpec as P
 jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
 V = int(sys.argv[1])  # entries of the vocabulary
 RULES = [  # YOURS: the first pattern that is found in a name decides
-    ("embed", P("model", "data")),
-    ("head", P("data", "model")),
-    ("qkv|up", P(None, "data", None, "model")),
-    ("out|down", P(None, "model", "data")),
-    ("norm", P()),
+    ("embed$", P("model", "data")),
+    ("head$", P("data", "model")),
+    ("/(qkv|up)$", P(None, "data", None, "model")),
+    ("/(out|down)$", P(None, "model", "data")),
+    ("norm$", P()),
 ]
 
 
