@@ -46,11 +46,12 @@ def what_it_sends(f, *args):
     for line in jax.jit(f).lower(*args).compile().as_text().splitlines():
         if line.endswith("{"):
             inside = (
-                "" if line.startswith("ENTRY") else " (count it once for each round)"
+                "" if line.startswith("ENTRY") else " (in a loop: once for each round)"
             )
         if found := LINE.search(line):
             name, result, kind, phase, operand = found.groups()
-            groups[name] = group_size(line)  # a -done is told by its -start
+            groups[name] = group_size(line)
+            # An asynchronous collective has two lines. The group stands in its -start.
             if phase != "-start":
                 n = groups[operand.split("%")[-1] if phase else name]
                 sent = PRICE[kind](n) * size(result)
@@ -73,7 +74,7 @@ def of(spec, *shape):
 
 n, D, F = jax.device_count(), 4096, 16384
 mesh = jax.make_mesh((n,), ("X",), axis_types=(AxisType.Auto,))
-x = of(P("X"), 2048 * n, D)  # YOURS: the arguments of your step
+x = of(P("X"), 4096 * n, D)  # YOURS: the arguments of your step
 
 print(f"{n} devices. Weights whole, batch split (DDP):")
 sent = what_it_sends(step, {"up": of(P(), D, F), "down": of(P(), F, D)}, x)
@@ -81,5 +82,5 @@ by_hand = 2 * (n - 1) / n * 4 * 2 * D * F  # of this step: both gradients, all-r
 assert abs(sent - by_hand) <= 0.01 * by_hand, f"{by_hand / 1e6:,.1f} MB by hand"
 print("  right: the all-reduce of both gradients, by hand")
 
-print("Weights and batch split by rows, nothing said of the new weights:")
+print("Weights and batch split by rows (FSDP, without its reduce-scatter):")
 what_it_sends(step, {"up": of(P("X"), D, F), "down": of(P("X"), F, D)}, x)
