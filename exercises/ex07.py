@@ -65,7 +65,7 @@ torus = Prediction(
 
 @exercise(
     "Which part of the weights does a device have, in bytes? How many devices add it up? Then 2 (n - 1)/n of it.",
-    cases=[(48_000, 2, 4), (7_000_000_000, 16, 8), (120_000_000, 5, 3)],
+    cases=[(48_000, 2, 4), (7_000_000, 16, 8), (120_000_000, 5, 3)],
     slips={
         "(data - 1) / data -> (model - 1) / model": "the gradient is added up along data; along model every device has "
         "another piece",

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from exercises import ex00
@@ -42,6 +43,10 @@ def clipped_in_a_loop(loss, params, x, y, most):
     return jax.tree.map(lambda t: t / len(x), total)
 
 
+def clipped_in_numpy(*args):
+    return jax.tree.map(np.asarray, clipped_in_a_loop(*args))
+
+
 RIGHT = {
     ex00.mean_of_real: [
         mean_in_a_loop,
@@ -50,7 +55,7 @@ RIGHT = {
         lambda losses, n: jnp.mean(losses, where=jnp.arange(losses.size) < n),
     ],
     ex00.length: [length_by_cond, length_scaled],
-    ex00.clipped: [clipped_by_optax, clipped_in_a_loop],
+    ex00.clipped: [clipped_by_optax, clipped_in_a_loop, clipped_in_numpy],
 }
 
 SAME = {
