@@ -112,6 +112,8 @@ def _in_mesh(f, *args):
     slips={
         '("data", "model"), None -> "data", None': "the rows of the batch are split along data alone, so activations are "
         "added up along model",
+        '("data", "model"), None -> ("model", "data"), None': "a device has tokens of its place along data already; with "
+        "model first it needs others",
         'params["table"][tokens] -> params["table"][tokens] * 1.5': "these are other numbers: a constraint changes no value",
     },
     run=_in_mesh,
@@ -129,8 +131,8 @@ def _caches():
     for axes, names, n, length, width in (({"X": 8}, "X", 24, 40, 12), ({"a": 2, "b": 3}, ("a", "b"), 18, 25, 7)):
         rows = NamedSharding(mesh_of(axes), P(names))
         cache = rng.normal(size=(n, length, width)).astype(np.float32)
-        cache[1, 2, 3] = -np.inf
         positions = rng.integers(length, size=n, dtype=np.int32)
+        cache[1, positions[1], 3] = -np.inf  # masked: 0 * -inf is no number
         new = rng.normal(size=(n, width)).astype(np.float32)
         cases[f"cache of {n} sequences"] = tuple(jax.device_put((cache, positions, new), rows))
     return cases
