@@ -114,7 +114,7 @@ def _corner(cell: Cell) -> dict[str, Any]:
 
 def _cuts(cell: Cell) -> dict[str, dict[str, Any]]:
     """What lesson 04's network sends, by how its two weights are cut."""
-    lines = re.findall(r"w1 by (\w+), w2 by (\w+) +(.*?) +([\d,]+)$", printed(cell), re.M)
+    lines = re.findall(r"w1 by (\w+), w2 by (\w+): (.*?) · sends ([\d,]+) bytes", printed(cell))
     return {f"{w1}, {w2}": {"said": said, "sent": int(sent.replace(",", ""))} for w1, w2, said, sent in lines}
 
 

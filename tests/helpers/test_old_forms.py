@@ -183,13 +183,9 @@ def test_the_page_has_every_row_in_order_and_links_to_it():
         assert any(cell.id == f"row-{number}" and cell.cell_type == "code" for cell in PAGE.cells)
 
 
-SHOWN = {("04", 16)}  # by lesson and row: not used but shown, as what changed its meaning
-
-
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 def test_no_lesson_uses_an_old_form(path):
-    number = notebooks.number(path)
-    found = [(place, code, row) for place, code, row, _ in report(path) if (number, row) not in SHOWN]
+    found = [(place, code, row) for place, code, row, _ in report(path)]
     if notebooks.number(path) == "90":
         assert len({row for *_, row in found}) > 15
     else:

@@ -15,12 +15,14 @@ from tools import moving
 def test_what_is_sent_is_what_the_lesson_counted(hand, w1, w2):
     at = hand("middle")
     said = at.set(w1=w1, w2=w2)
-    line = re.search(rf"w1 by {w1}, w2 by {w2} +(.*?) +([\d,]+)$", moving.printed(cell_of("04", "mlp-count")), re.M)
+    line = re.search(
+        rf"w1 by {w1}, w2 by {w2}: (.*?) · sends ([\d,]+) bytes", moving.printed(cell_of("04", "mlp-count"))
+    )
     assert f"w1 by {w1}, w2 by {w2}: {line[1]}, {line[2]} bytes sent by each device." in said
     # in the picture stand the same collectives, with bytes that add up to the same
     steps = [re.fullmatch(r"([a-z-]+): ([\d,]+) bytes", words) for words in texts(at)]
     steps = [step for step in steps if step]
-    assert [step[1] for step in steps] == re.findall(r"1 ([a-z-]+)", line[1])
+    assert [step[1] for step in steps] == re.findall(r"([a-z-]+) over y", line[1])
     assert sum(int(step[2].replace(",", "")) for step in steps) == int(line[2].replace(",", ""))
     # by hand: partial sums come of a contraction that is cut, and the contraction is cut where a weight's rows are
     assert texts(at).count("partial sums") == [w1, w2].count("rows")
