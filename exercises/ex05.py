@@ -137,7 +137,7 @@ def _texts():
     small, large = (4 * rng.normal(size=size).astype(np.float32) for size in (40, 250))
     return {
         "40 scores, word 3": (small, np.int32(3), 8),
-        "40 scores, word 33": (small, np.int32(33), 8),
+        "40 scores, word 35": (small, np.int32(35), 8),
         "250 scores about 200, word 120": (large + 200, np.int32(120), 5),
         "250 scores about -200, word 49": (large - 200, np.int32(49), 5),
     }
