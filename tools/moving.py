@@ -126,7 +126,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "02": [("uneven-error", "layout", None)],
     "03": [("nine", "product", _products)],
     "04": [("mlp-count", "middle", _cuts)],
-    "05": [("price", "collective", _parts)],
+    "05": [("eight", "collective", _parts)],
     "05b": [("overlap-draw", "travelling", None)],
     "06": [("hybrid-formula", "cut_batch", None)],
     "07": [("ring-draw", "ring", None)],

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
-from utils.compat import device_text, spec_text, type_text, varying
+from utils.compat import device_text, pcast, spec_text, type_text, varying
 from utils.layout import bytes_arriving, describe, pieces
 from utils.mesh import make_mesh
 from utils.show import draw
@@ -261,10 +261,14 @@ def test_types_are_spelled_the_same_on_every_version():
 
     def look(x):
         whole = varying(jnp.zeros(3), ("y", "x"))
-        seen.extend(map(type_text, (x, jax.lax.psum(x, "x"), jax.lax.psum(x, ("x", "y")), whole)))
+        part = pcast(jnp.zeros(3), "y", to="varying")
+        seen.extend(map(type_text, (x, jax.lax.psum(x, "x"), jax.lax.psum(x, ("x", "y")), whole, part)))
         return x
 
     mesh = make_mesh((2, 4), ("x", "y"))
     jax.shard_map(look, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(jnp.zeros((4, 8)))
-    assert seen[:4] == ["float32[2,2]{V:(x,y)}", "float32[2,2]{V:y}", "float32[2,2]", "float32[3]{V:(x,y)}"]
+    assert seen[:3] == ["float32[2,2]{V:(x,y)}", "float32[2,2]{V:y}", "float32[2,2]"]
+    assert seen[3:5] == ["float32[3]{V:(x,y)}", "float32[3]{V:y}"]
+    with pytest.raises(ValueError, match="no way from varying to 'invarying'"):
+        pcast(jnp.zeros(3), "y", to="invarying")
     assert type_text(jnp.zeros((4, 8))) == "float32[4,8]"
