@@ -32,6 +32,13 @@ def varying(x: Any, axes: Any) -> Any:
     return jax.lax.pvary(x, axes)
 
 
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """`jax.lax.pcast` of JAX 0.8.2 and later, for `to="varying"`, on every JAX."""
+    if to != "varying":
+        raise ValueError(f"before JAX 0.8.2 there was no way from varying to {to!r}")
+    return varying(x, axis_name)
+
+
 def gather_whole(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) -> Any:
     """Inside `shard_map`: an all-gather whose result is typed as one value, the same on every device of the axis.
 
