@@ -31,8 +31,9 @@ def on_devices(
     lies = jax.tree.map(
         lambda spec: NamedSharding(made, spec), in_specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
     )
-    args = jax.tree.map(jax.device_put, args, jax.tree.broadcast(lies, args))
-    return compiled(jax.shard_map(f, mesh=made, in_specs=in_specs, out_specs=out_specs), *args, demand=demand)
+    with jax.set_mesh(made):  # a lesson may have set another, and JAX refuses two
+        args = jax.tree.map(jax.device_put, args, jax.tree.broadcast(lies, args))
+        return compiled(jax.shard_map(f, mesh=made, in_specs=in_specs, out_specs=out_specs), *args, demand=demand)
 
 
 def compiled(f: Callable, *args: Any, demand: str = "sends", **options: Any) -> Seen:

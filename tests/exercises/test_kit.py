@@ -133,6 +133,13 @@ def test_a_program_of_each_device_is_run_and_its_bytes_are_counted():
     assert np.asarray(seen[""])[:2].tolist() == [0 + 112, 1 + 120]  # 0 + 4 + ... + 28 is 112
 
 
+def test_it_runs_on_its_own_mesh_where_a_lesson_has_set_another():
+    specs = {"mesh": {"X": 4}, "in_specs": P("X"), "out_specs": P()}
+    with jax.set_mesh(mesh_of({"X": 8})):
+        seen = on_devices(lambda x: jax.lax.psum(x, "X"), np.arange(8, dtype=np.float32), **specs)
+        assert np.asarray(seen[""]).tolist() == [0 + 2 + 4 + 6, 1 + 3 + 5 + 7]
+
+
 def forever(*args):
     while True:
         with contextlib.suppress(Exception):

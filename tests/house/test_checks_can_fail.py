@@ -384,6 +384,7 @@ def test_a_structural_fault_is_caught(change, fault, tmp_path):
 def test_a_second_part_counts_on_and_the_last_lesson_leads_somewhere(tmp_path, number, old, new, fault):
     folder = tmp_path / "notebooks"
     shutil.copytree(LESSON.parent, folder)
+    shutil.copytree(LESSON.parents[1] / "examples", tmp_path / "examples")
     path = folder / notebooks.lesson(number).name
     assert checks.structure_faults(path) == []
     text = path.read_text(encoding="utf-8")

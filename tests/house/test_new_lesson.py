@@ -63,10 +63,10 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
 
 
 def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
-    """By hand: 05 and 05b have four exercises each."""
+    """By hand: 05 has four exercises and 05b three."""
     path = lesson.begin("05c", "more_rings", "More rings", copy)
     assert [row.number for row in readme.rows(copy)][5:9] == ["05", "05b", "05c", "06"]
-    assert "### Exercise 5.9 — " in path.read_text(encoding="utf-8")
+    assert "### Exercise 5.8 — " in path.read_text(encoding="utf-8")
     assert (
         "(05c_more_rings.ipynb)"
         in notebooks.read(copy / "notebooks" / "05b_gradients_and_rings.ipynb").cells[-1].source

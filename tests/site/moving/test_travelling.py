@@ -27,9 +27,8 @@ def lines(at):
 
 
 def test_a_step_is_a_row_of_the_lessons_figure(hand):
-    assert "device k begins with piece k, and in each step takes that of its left neighbour" in moving.alt(
-        cell_of("05b", "overlap-draw")
-    )
+    drawn = moving.alt(cell_of("05b", "overlap-draw"))
+    assert "in use, step 0 to 7: device 0 holds 0 7 6 5 4 3 2 1; device 1 holds 1 0 7 6 5 4 3 2; " in drawn
     at = hand("travelling")
     in_use = {0: "01234567", 1: "70123456", 3: "56701234", 7: "12345670"}  # rows of that figure
     for step, row in in_use.items():
