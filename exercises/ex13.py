@@ -156,10 +156,12 @@ def _contrast(f, n, own, features, size):
     slips={
         "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
         "length=n - 1 -> length=n": "the own y came home and counts twice",
-        "length=n - 1 -> length=n - 2": "one device's y is never met",
+        "length=n - 1 -> length=0": "each row has met the y of its own device alone",
         "jax.nn.logsumexp(x @ y.T, axis=1) -> jnp.log(jnp.exp(x @ y.T).sum(1))": "the exp of a product above 88 is "
         "infinite in float32",
         "(x * y).sum(1) -> 0": "the product of each row with its own y is not taken off",
+        "(level, _), _ -> (level, y), _": "the y that is taken off has travelled; it is another device's",
+        "require replication": "each device has a mean of its own. What averages them, and types the result as shared?",
         "largest array": "Meet one piece of y at a time, and keep one number for each row",
         None: "A level for each own row, over the y of all devices; less x · y of the row itself; the mean of all rows.",
     },

@@ -61,3 +61,19 @@ RIGHT = {
         lambda tokens, n, window: float(sum(d * (tokens // n) - tokens // n + 1 < window for d in range(1, n))),
     ],
 }
+
+SAME = {
+    ex13.merge: [
+        (
+            "(mean, level), (other, other_level) = (first, second) -> (mean, level), (other, other_level) = (second, first)",
+            "to merge is symmetric",
+        ),
+        ("both = np.logaddexp(level, other_level) -> both = np.logaddexp(other_level, level)", "a sum is symmetric"),
+    ],
+    ex13.sends_for_window: [
+        (
+            "return min(n - 1, math.ceil((window - 1) / piece)) -> return min(math.ceil((window - 1) / piece), n - 1)",
+            "a minimum is symmetric",
+        ),
+    ],
+}
