@@ -1,6 +1,6 @@
 """python ring_attention.py 1000000: attend to a million tokens, and say what it holds.
 
-Checks ring attention against one device, then plans it for that many, without running it.
+Checks ring attention against one device; then plans it for that many, and runs nothing.
 """
 
 import sys

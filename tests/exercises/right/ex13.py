@@ -65,7 +65,8 @@ RIGHT = {
 SAME = {
     ex13.merge: [
         (
-            "(mean, level), (other, other_level) = (first, second) -> (mean, level), (other, other_level) = (second, first)",
+            "(mean, level), (other, other_level) = (first, second) -> "
+            "(mean, level), (other, other_level) = (second, first)",
             "to merge is symmetric",
         ),
         ("both = np.logaddexp(level, other_level) -> both = np.logaddexp(other_level, level)", "a sum is symmetric"),
