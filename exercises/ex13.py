@@ -57,7 +57,7 @@ own_sent = Prediction(
     "forward two pieces, seven times: 14. Back four pieces, eight times: 32",
     {
         32: "that is the way back; the way forward sends 14 more",
-        28: "the gradients by keys and values travel with them",
+        28: "the gradients for keys and values travel with them",
         42: _HOME,
         44: _HOME,
         48: "forward the last piece is not sent on: 14",
