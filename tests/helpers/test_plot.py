@@ -7,6 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from utils.show import plot
+from utils.show.masks import masks
 from utils.show.picture import COLORS
 from utils.show.rings import rings
 from utils.show.words import number
@@ -288,3 +289,19 @@ def test_bars_that_begin_elsewhere():
     for wrong in ({"stacked": True}, {"told": "words"}):
         with pytest.raises(ValueError, match="told in your own words"):
             plot.bars({"a": [1]}, ["x"], xlabel="", begin=[1], **wrong)
+
+
+def test_a_mask_counts_the_pairs_that_each_device_sees():
+    """Two devices of two tokens. In order: tokens 0 and 1 see 1 + 2 keys, 2 and 3 see 3 + 4; token 0 with 3: 1 + 4."""
+    drawn = masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
+    assert "in order: devices 0 to 1 see 3, 7 pairs; zig-zag: devices 0 to 1 see 5, 5 pairs." in drawn.alt
+    rounds = [text.get_text() for text in drawn.figure.axes[0].texts]
+    assert rounds == ["0", "1", "1", "0"]  # device 1 meets the keys of device 0 in round 1, and the other way round
+    alpha = drawn.figure.axes[0].images[0].get_alpha()
+    assert (np.asarray(alpha) > 0.5).tolist() == np.tril(np.ones((4, 4), bool)).tolist()
+
+
+@pytest.mark.parametrize("wrong", [{}, {"a": [0, 1]}, {"a": [[0, 0], [1, 2]]}])
+def test_a_mask_needs_every_token_once(wrong):
+    with pytest.raises(ValueError, match=r"nothing to draw|each once"):
+        masks(wrong)
