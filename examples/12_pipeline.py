@@ -7,6 +7,7 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -18,14 +19,16 @@ used = jax.devices()[: copies * p]
 mesh = jax.make_mesh((copies, p), ("data", "stage"), axis_types=kinds, devices=used)
 L, D, WORDS = 4 * p, 32, 101  # YOURS: all stages are alike, so p divides the layers
 CUT = {"embed": P(), "layers": P("stage"), "out": P()}
-text = jnp.arange(m * copies * 4 * 13).reshape(m, copies * 4, 13) ** 2 % WORDS  # YOURS
+text = np.arange(m * copies * 4 * 13).reshape(m, copies * 4, 13) ** 2 % WORDS  # YOURS
 
 
-def init(key):  # YOURS: an input layer, L layers of one shape, an output layer
-    a, b, c, d = (jax.random.normal(k, (L, D, 4 * D)) for k in jax.random.split(key, 4))
-    down = b.swapaxes(1, 2) / (4 * D * L) ** 0.5
-    layers = {"up": a / D**0.5, "down": down, "bias": jnp.zeros((L, D))}
-    embed, out = c.reshape(-1, D)[:WORDS], d[0, :, :WORDS] / D**0.5
+def init(rng):  # YOURS: an input layer, L layers of one shape, an output layer
+    layers = {
+        "up": rng.normal(size=(L, D, 4 * D)) / D**0.5,
+        "down": rng.normal(size=(L, 4 * D, D)) / (4 * D * L) ** 0.5,
+        "bias": np.zeros((L, D)),
+    }
+    embed, out = rng.normal(size=(WORDS, D)), rng.normal(size=(D, WORDS)) / D**0.5
     return {"embed": embed, "layers": layers, "out": out}
 
 
@@ -47,9 +50,7 @@ def one_device(params, text):
     return surprise(h, params["out"], text[..., 1:])
 
 
-def own(
-    w, *axes
-):  # typed as own copies, whose gradients are summed once, after the loop
+def own(w, *axes):  # copies, so that gradients are summed after the loop, not in it
     if hasattr(jax.lax, "pcast"):
         return jax.tree.map(lambda a: jax.lax.pcast(a, axes, to="varying"), w)
     return jax.tree.map(lambda a: jax.lax.pvary(a, axes), w)  # before JAX 0.8.2
@@ -74,10 +75,13 @@ def pipeline(params, text):  # per device: its layers, its rows of each microbat
 
 
 def train(loss, params, steps=5):
-    program = jax.jit(loss)
+    @jax.jit
+    def step(params):
+        value, grads = jax.value_and_grad(loss)(params, text)
+        return jax.tree.map(lambda w, g: w - 0.03 * g, params, grads), value  # YOURS
+
     for _ in range(steps):
-        value, grads = program(params, text)
-        params = jax.tree.map(lambda w, g: w - 0.03 * g, params, grads)  # YOURS
+        params, value = step(params)
         print(f"{value:.3f}", end=" ", flush=True)  # waits for the devices
     print("is the loss")
     return jax.tree.leaves(jax.device_get(params))
@@ -85,12 +89,11 @@ def train(loss, params, steps=5):
 
 bubble = (p - 1) / (m + p - 1)
 print(f"{copies} x {p} stages: a bubble of {bubble:.0%}, not {1 - 1 / p:.0%}")
-step, specs = jax.value_and_grad(pipeline), {"in_specs": (CUT, P(None, "data"))}
-step = jax.shard_map(step, mesh=mesh, out_specs=(P(), CUT), **specs)
-params = init(jax.random.key(0))
-lies = {name: NamedSharding(mesh, spec) for name, spec in CUT.items()}
-mine = train(step, jax.device_put(params, lies))
-true = train(jax.value_and_grad(one_device), params)
+specs = {"in_specs": (CUT, P(None, "data")), "out_specs": P()}
+cut = {name: NamedSharding(mesh, spec) for name, spec in CUT.items()}
+params = init(np.random.default_rng(0))
+mine = train(jax.shard_map(pipeline, mesh=mesh, **specs), jax.device_put(params, cut))
+true = train(one_device, params)
 gap = max(abs(a - b).max() / abs(b).max() for a, b in zip(mine, true, strict=True))
 assert gap < 1e-9, f"this learns something else: weights off by {gap:.0e}"
 print("right: the weights are those of one device, to 1e-9")

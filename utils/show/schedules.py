@@ -71,7 +71,7 @@ def _told(played: Any) -> str:
         for job in jobs:
             if job.start > at:
                 runs.append(["idle", [job.start - at]])
-            if not runs or runs[-1][0] != job.kind:
+            if not runs or runs[-1][0] != job.kind or abs(job.microbatch - runs[-1][1][-1]) != 1:
                 runs.append([job.kind, []])
             runs[-1][1].append(job.microbatch)
             at = job.end
