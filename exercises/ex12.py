@@ -144,7 +144,8 @@ def _again(f, p, rounds):
         "computed; the results are in the last one",
         "jnp.where(stage == p - 1, results, 0) -> results": "that adds up what all stages computed; the results are in the last",
         "[(s, (s + 1) % p) -> [((s + 1) % p, s)": "the sends go to the left: a microbatch meets the stages in the wrong order",
-        "FLOPs of a device's products": "Does a round begin only when all microbatches have ended the one before?",
+        "FLOPs of a device's products": "Each stage multiplies with its own w alone, and no microbatch waits until all others have "
+        "ended their round",
         None: "Which microbatch is in which stage in tick t, and in which round?",
     },
 )
