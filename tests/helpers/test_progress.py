@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from exercises import ex02, progress
-from utils.exercises import ex12
+from utils.exercises import ex19
 from utils.exercises.exercise import Verdict
 
 
@@ -56,8 +56,8 @@ def test_a_stub_and_a_judge_s_fault_are_not_kept(kept, monkeypatch):
         ...
 
     ex02.holder_of.check(holder_of)
-    monkeypatch.setattr(type(ex12.enough), "verdict", lambda *_: Verdict("wrong", "The check failed.", RuntimeError()))
-    ex12.enough.check(wrong)  # of a lesson that has not moved
+    monkeypatch.setattr(type(ex19.days), "verdict", lambda *_: Verdict("wrong", "The check failed.", RuntimeError()))
+    ex19.days.check(wrong)  # of a lesson that has not moved
     assert not kept.exists()
 
 

@@ -25,7 +25,7 @@ from utils.exercises import (
     Choice,
     Prediction,
     Wrong,
-    ex12,
+    ex19,
     explained,
     flag,
     number,
@@ -146,21 +146,21 @@ def test_whatever_comes_back_gets_an_answer(exercise):
 
 
 def test_the_three_outcomes(capsys):
-    exercise = ex12.enough
+    exercise = ex19.days
 
-    def enough(p, share):
+    def days(tokens, batch, compute, network, hidden):
         """A docstring."""
         ...  # your code here
 
-    def forgot_return(p, share):
-        (p - 1) * (1 - share) / share
+    def forgot_return(tokens, batch, compute, network, hidden):
+        tokens / batch * compute
 
-    exercise.check(enough)
-    assert capsys.readouterr().out.startswith("enough: not attempted yet.")
+    exercise.check(days)
+    assert capsys.readouterr().out.startswith("days: not attempted yet.")
     exercise.check(forgot_return)
     assert "you return None" in capsys.readouterr().out
     exercise.check(exercise.function)
-    assert capsys.readouterr().out == "enough: right.\n"
+    assert capsys.readouterr().out == "days: right.\n"
     exercise.check(6)
     assert "Hand over the function itself" in capsys.readouterr().out
 

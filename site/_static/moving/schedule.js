@@ -9,7 +9,7 @@
     for (let i = 0; i < begin; i++) jobs.push(["F", i]);
     for (let i = 0; i < m; i++) {
       if (begin + i < m) jobs.push(["F", begin + i]);
-      jobs.push(["B", i]);
+      jobs.push(["B", name === "GPipe" ? m - 1 - i : i]);
     }
     return jobs;
   };
