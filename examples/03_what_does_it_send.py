@@ -34,6 +34,7 @@ def group_size(line):  # how many devices exchange: three spellings of XLA
 
 
 def size(text):  # bytes of f32[64,512], or of a tuple of such
+    text = text.replace("pred[", "u8[")  # a bool takes a byte
     found = re.findall(r"\b[a-z]+(\d+)\w*\[([\d,]*)\]", text)
     return sum(
         int(b) / 8 * prod(map(int, filter(None, s.split(",")))) for b, s in found
