@@ -145,7 +145,8 @@ def _gated(f, n):
         'varying(x, "model") -> x': "x meets two split weights, and each brings a sum in the backward pass. What makes x varying "
         "once, before both?",
         "jax.lax.psum -> jax.lax.pmean": "a product is a sum over the hidden features, not a mean",
-        'jax.lax.psum(h @ w["down"], "model") -> h @ w["down"]': "each device has a partial sum of its own. What adds them up?",
+        'jax.lax.psum(h @ w["down"], "model") -> h @ w["down"]': "by its type, your result differs from device to "
+        "device. What in it varies and is not added up?",
         'silu(x @ w["gate"]) * (x @ w["up"]) -> silu(x @ w["up"]) * (x @ w["gate"])': "silu stands around `gate`",
         None: "The layer is (silu(x @ gate) * (x @ up)) @ down + bias. Which of these products is a partial sum?",
     },
