@@ -61,9 +61,9 @@ def _rates(cell: Cell) -> dict[str, float]:
 
 
 def _held_and_sent(cell: Cell) -> dict[str, dict[str, float]]:
-    """Units sent and A held in between, by program, of lesson 11's figure; FLOPs, of the table before it."""
+    """Units sent and A held in between, by program, of lesson 11's figure; FLOPs, of what is printed before it."""
     [table] = [cell for cell in notebooks.read(notebooks.lesson("11")).cells if cell.id == "again-run"]
-    rows = re.findall(r"^(\w.*?) {2,}[\d.]+ +([\d.]+)$", printed(table), re.M)
+    rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed(table), re.M)
     found = {"flops": {name: float(size) for name, size in rows}}
     for part in ("sent", "held in between"):
         bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt(cell))[1]

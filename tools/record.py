@@ -40,9 +40,9 @@ def compiled(lesson: str, labels: Collection[str] | None = None) -> dict[str, di
 
     said = io.StringIO()
     with contextlib.redirect_stdout(said), mock.patch.object(pods, "plan", plan):
-        start_devices(8)
+        space["devices"] = start_devices(8)
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
-            if cell.cell_type == "code" and cell.id != "setup":
+            if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
                 exec(cell.source, space)
     found = pods.compiled_here()
     if not found["plans"]:

@@ -28,7 +28,7 @@ FOUND = {
 def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program):
     steps, times, kept = FOUND[program]
     units, flops = re.search(
-        rf"^{program} {{2,}}([\d.]+) +([\d.]+)$", moving.printed(cell_of("11", "again-run")), re.M
+        rf"^{program} {{2,}}([\d.]+) units +([\d.]+) FLOPs", moving.printed(cell_of("11", "again-run")), re.M
     ).groups()
     sent, held = re.findall(rf"[ ;] {program}: ([\d.]+)[;.]", moving.alt(cell_of("11", "again-draw")))
     at = hand("held_and_sent")

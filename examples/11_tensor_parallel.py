@@ -1,0 +1,81 @@
+"""python tensor_parallel.py 8 8192 4096: is a block, split over all devices, right?
+
+Then: how much of the time would 8 chips compute, 8,192 wide, with 4,096 tokens?
+"""
+
+import sys
+from functools import partial
+from math import prod
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+CHIPS, WIDTH, *BATCHES = map(int, sys.argv[1:])
+C, W = 197e12, 100e9  # TPU v5e: FLOP/s, bytes/s in a ring. H100: 989.5e12, 450e9
+jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+jax.config.update("jax_default_matmul_precision", "highest")
+n, E = jax.device_count(), 16  # devices; numbers in a head
+mesh = jax.make_mesh((n,), ("model",), axis_types=(AxisType.Auto,))
+
+
+def shapes(D):  # YOURS: every array of a block, with its cut
+    return {
+        "gain": ((2, D), P()),  # before f: whole, like the activations
+        "qkv": ((D, 3, D // E, E), P(None, None, "model")),  # columns: by heads
+        "out": ((D // E, E, D), P("model")),  # rows
+        "up": ((D, 4 * D), P(None, "model")),  # columns
+        "up_bias": ((4 * D,), P("model")),  # as the columns of up
+        "down": ((4 * D, D), P("model")),  # rows
+        "bias": ((2, D), P()),  # after g: whole, added once
+    }
+
+
+def block(x, w, g):  # YOURS: on one device, and per device. g adds up the partial sums
+    def norm(x, gain):
+        return gain * x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+    q, k, v = jnp.einsum("bld,dche->cblhe", norm(x, w["gain"][0]), w["qkv"])
+    heads = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+    x = x + g(jnp.einsum("blhe,hed->bld", heads, w["out"])) + w["bias"][0]
+    h = jax.nn.relu(norm(x, w["gain"][1]) @ w["up"] + w["up_bias"])
+    return x + g(h @ w["down"]) + w["bias"][1]
+
+
+def step(w, x, y, g=lambda partial_sum: partial_sum):
+    def loss(w, x):
+        return ((block(x, w, g) - y) ** 2).mean()
+
+    return jax.value_and_grad(loss, argnums=(0, 1))(w, x)
+
+
+rng = np.random.default_rng(0)
+cut = {name: spec for name, (_, spec) in shapes(E * n).items()}
+w = {
+    name: np.float32(rng.normal(size=shape) / (E * n) ** 0.5)
+    for name, (shape, _) in shapes(E * n).items()
+}
+x, y = np.float32(rng.normal(size=(2, 3, 40, E * n)))
+typed = jax.shard_map(  # the types write f: the sums of the way back
+    partial(step, g=lambda a: jax.lax.psum(a, "model")),
+    mesh=mesh,
+    in_specs=(cut, P(), P()),
+    out_specs=(P(), (cut, P())),
+)
+pairs = zip(*(jax.tree.leaves(jax.jit(f)(w, x, y)) for f in (typed, step)), strict=True)
+gap = max(float(abs(a - np.asarray(b)).max() / abs(b).max()) for a, b in pairs)
+assert gap < 1e-4, f"this learns something else: loss or a gradient off by {gap:.0e}"
+sums = str(jax.make_jaxpr(typed)(w, x, y)).count("psum_invariant[")
+print(f"right: loss and gradients of {n} devices are those of one, with {sums} sums")
+
+weights = sum(prod(shape) for shape, _ in shapes(WIDTH).values())
+part = (CHIPS - 1) / CHIPS
+for tokens in BATCHES:
+    computing = 6 * weights * tokens / CHIPS / C  # seconds, of either
+    tensor = sums * 2 * part * 2 * WIDTH * tokens / W  # all-reduces; none is hidden
+    fsdp = 3 * part * 2 * weights / W  # three rounds, hidden as far as possible
+    print(f"{CHIPS} chips, layers {WIDTH:,} wide, {tokens // CHIPS:,} tokens a chip:")
+    print(f"  tensor parallelism: they compute {computing / (computing + tensor):.0%}")
+    print(f"  FSDP:               they compute {computing / max(computing, fsdp):.0%}")
