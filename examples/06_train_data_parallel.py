@@ -1,0 +1,100 @@
+"""python train_data_parallel.py 18: train on all devices; started again, it goes on.
+
+Delete train_data_parallel.npz to begin anew.
+"""
+
+import os
+import sys
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from sklearn.datasets import load_digits
+from tqdm import tqdm
+
+EPOCHS, SAVED, TRAIN = int(sys.argv[1]), "train_data_parallel.npz", 1400
+jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
+split, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
+rule, BATCH = optax.sgd(0.1, momentum=0.9), 128 // mesh.size * mesh.size
+digits = load_digits()  # YOURS: data, network, loss, rule
+order = np.random.default_rng(0).permutation(len(digits.target))
+images, labels = np.float32(digits.data[order] / 16), np.int32(digits.target[order])
+
+
+def init(key, sizes=(64, 256, 128, 64, 10)):
+    params, keys = [], jax.random.split(key, len(sizes) - 1)
+    for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
+        w = jax.random.normal(k, (n, m)) * (2 / n) ** 0.5
+        params.append({"w": w, "b": jnp.zeros(m)})
+    return params, rule.init(params)
+
+
+def predict(params, x):
+    for layer in params[:-1]:
+        x = jax.nn.relu(x @ layer["w"] + layer["b"])
+    return x @ params[-1]["w"] + params[-1]["b"]
+
+
+def loss(params, x, y):
+    each = optax.softmax_cross_entropy_with_integer_labels(predict(params, x), y)
+    return each.mean()
+
+
+@partial(jax.jit, donate_argnums=0, out_shardings=whole)
+def step(state, x, y):  # no word about devices
+    params, moments = state
+    value, grads = jax.value_and_grad(loss)(params, x, y)
+    updates, moments = rule.update(grads, moments, params)
+    return (optax.apply_updates(params, updates), moments), value
+
+
+def flat(tree):
+    return np.concatenate([np.ravel(a) for a in jax.tree.leaves(jax.device_get(tree))])
+
+
+def batches(epoch):  # the same on every host
+    rows = np.random.default_rng(epoch).permutation(TRAIN)
+    return rows[: TRAIN // BATCH * BATCH].reshape(-1, BATCH)
+
+
+def place(rows):  # a host reads the rows of its own devices: the sharding says which
+    for a in (images, labels, np.arange(len(images))):
+        shape = (len(rows), *a.shape[1:])
+        yield jax.make_array_from_callback(shape, split, lambda i, a=a: a[rows[i[0]]])
+
+
+key, first = jax.random.key(1), 0
+if os.path.exists(SAVED):
+    first, *leaves = np.load(SAVED).values()
+    state = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(init, key)), leaves)
+else:
+    state, rows = jax.device_get(jax.jit(init)(key)), batches(0)[0]
+    x, y, _ = place(rows)
+    with jax.default_matmul_precision("highest"):
+        grad = jax.jit(jax.grad(loss))
+        mine = flat(grad(jax.device_put(state[0], whole), x, y))
+        true = flat(grad(state[0], images[rows], labels[rows]))  # on one device
+    assert abs(mine - true).max() < 1e-4 * abs(true).max(), "not one device's gradient"
+
+state = jax.device_put(state, whole)
+for epoch in tqdm(range(int(first), EPOCHS), unit="epoch", disable=None):
+    for rows in batches(epoch):
+        x, y, read = place(rows)
+        state, value = step(state, x, y)
+        value.block_until_ready()
+    assert jnp.bincount(read, length=TRAIN).max() == 1, "a row is read twice"
+    if jax.process_index() == 0:
+        leaves = jax.tree.leaves(jax.device_get(state))
+        np.savez("part.npz", epoch + 1, *leaves)
+        os.replace("part.npz", SAVED)  # never half a file
+
+unseen = np.arange(TRAIN, len(images))
+x, y, _ = place(np.pad(unseen, (0, -len(unseen) % mesh.size)))  # until it can be split
+hits = jax.jit(lambda p: (predict(p, x).argmax(1) == y)[: len(unseen)].sum())
+print(f"epochs {first + 1} to {EPOCHS}: {hits(state[0])} of {len(unseen)} right")
+print("checked: one device's gradient, and no row read twice in a batch")
