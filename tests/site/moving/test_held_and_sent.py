@@ -30,7 +30,7 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program)
     units, flops = re.search(
         rf"^{program} {{2,}}([\d.]+) units +([\d.]+) FLOPs", moving.printed(cell_of("11", "again-run")), re.M
     ).groups()
-    sent, held = re.findall(rf"[ ;] {program}: ([\d.]+)[;.]", moving.alt(cell_of("11", "again-draw")))
+    sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", moving.alt(cell_of("11", "again-draw")))
     at = hand("held_and_sent")
     said = at.by_label({"program": program, "step": steps})
     total = f"{float(units):g}"
