@@ -1,6 +1,6 @@
 """python check_gradient.py 8 1: is a sharded gradient the one that one device computes?
 
-Holds what each device of a mesh data x model has against the whole, in float64.
+Compares what each device of a mesh data x model holds with the whole, in float64.
 """
 
 import sys
@@ -60,8 +60,11 @@ def verdict(gradient, **options):
         square = sum(np.vdot(a, a) for a, _ in pieces)
         times = sum(np.vdot(a, b) for a, b in pieces) / square
         gap = max(abs(b - times * a).max() for a, b in pieces) / abs(right).max()
-        word = f"{times:.2f} times the right one" if gap < 1e-9 else "wrong somewhere"
-        word = "right" if gap < 1e-9 > abs(times - 1) else word
+        if not gap < 1e-9:  # no multiple of the right one, or not a number
+            word = "wrong somewhere"
+        else:
+            word = f"{times:.2f} times the right one"
+            word = "right" if abs(times - 1) < 1e-9 else word
         said[jax.tree_util.keystr(path)] = word
     alike = len(set(said.values())) == 1  # then no leaf is named
     return word if alike else ", ".join(f"{name} {say}" for name, say in said.items())
@@ -81,4 +84,6 @@ print("average the loss:    ", verdict(mine), "·", train(mine))
 print("average the gradient:", verdict(recipe), "·", train(recipe))
 print("check_vma=False:     ", verdict(mine, check_vma=False))
 assert verdict(mine) == "right", "your sharded loss is not the loss of one device"
-assert DATA == 1 or verdict(recipe) == f"{DATA:.2f} times the right one", "no teeth"
+assert DATA == 1 or verdict(recipe) == f"{DATA:.2f} times the right one", (
+    "does not tell a wrong one"
+)
