@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -37,35 +36,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to != "varying":
         raise ValueError(f"before JAX 0.8.2 there was no way from varying to {to!r}")
     return varying(x, axis_name)
-
-
-def gather_whole(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) -> Any:
-    """Inside `shard_map`: an all-gather whose result is typed as one value, the same on every device of the axis.
-
-    x of shape (k, ...) becomes (n, k, ...), or `tiled` (n k, ...), along `axis`. Its result may leave under `P()`.
-    It is `all_gather(..., to="invarying")` on 0.10.2, and `all_gather_invariant` on 0.7.2; 0.9.2 has no public name.
-    """
-    import jax
-
-    if hasattr(jax.lax, "all_gather_invariant"):
-        return jax.lax.all_gather_invariant(x, axis_name, axis=axis, tiled=tiled)
-    try:
-        return jax.lax.all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
-    except ValueError:  # it knows no such `to`
-        from jax._src.lax.parallel import all_gather_invariant
-
-        return all_gather_invariant(x, axis_name, axis=axis, tiled=tiled)
-
-
-def type_text(x: Any) -> str:
-    """Spell an array's type as ``float32[4]{V:i}``: it varies along the mesh axis i. 0.7.2 leaves ``V:`` out."""
-    import jax
-
-    found = re.fullmatch(r"(.*)\{([\w,]+)\}", text := str(jax.typeof(x)))
-    if not found:
-        return text
-    axes = sorted(found[2].split(","))
-    return f"{found[1]}{{V:{axes[0] if len(axes) == 1 else '(' + ','.join(axes) + ')'}}}"
 
 
 def double_precision() -> AbstractContextManager:

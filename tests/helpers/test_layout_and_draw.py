@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
-from utils.compat import device_text, pcast, spec_text, type_text, varying
+from utils.compat import device_text, pcast, spec_text, varying
 from utils.layout import bytes_arriving, describe, pieces
 from utils.mesh import make_mesh
 from utils.show import draw
@@ -256,19 +256,16 @@ def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large
             draw.held(arrays)
 
 
-def test_types_are_spelled_the_same_on_every_version():
+def test_what_is_cast_varies_on_every_version():
     seen = []
 
     def look(x):
-        whole = varying(jnp.zeros(3), ("y", "x"))
-        part = pcast(jnp.zeros(3), "y", to="varying")
-        seen.extend(map(type_text, (x, jax.lax.psum(x, "x"), jax.lax.psum(x, ("x", "y")), whole, part)))
+        for value in (varying(jnp.zeros(3), ("y", "x")), pcast(jnp.zeros(3), "y", to="varying"), jnp.zeros(3)):
+            seen.append(sorted(set("xy") & set(str(jax.typeof(value)))))
         return x
 
     mesh = make_mesh((2, 4), ("x", "y"))
     jax.shard_map(look, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(jnp.zeros((4, 8)))
-    assert seen[:3] == ["float32[2,2]{V:(x,y)}", "float32[2,2]{V:y}", "float32[2,2]"]
-    assert seen[3:5] == ["float32[3]{V:(x,y)}", "float32[3]{V:y}"]
+    assert seen == [["x", "y"], ["y"], []]
     with pytest.raises(ValueError, match="no way from varying to 'invarying'"):
         pcast(jnp.zeros(3), "y", to="invarying")
-    assert type_text(jnp.zeros((4, 8))) == "float32[4,8]"

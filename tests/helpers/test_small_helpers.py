@@ -1,21 +1,11 @@
 from __future__ import annotations
 
-import functools
-import logging
-import os
-import warnings
-
-import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from jax.sharding import PartitionSpec as P
 from nbformat.v4 import new_output
 
 from tools import notebooks
-from utils.compat import double_precision, gather_whole
-from utils.mesh import make_mesh
-from utils.show.logged import logged
+from utils.compat import double_precision
 from utils.show.mistake import mistake
 from utils.show.table import show_table
 
@@ -47,48 +37,10 @@ def test_mistake_needs_one():
         raise KeyError("another")
 
 
-def test_what_is_said_beside_the_output_is_collected_and_not_printed(capfd):
-    """The three ways: a logger of JAX, a warning of Python, the compiler's own lines on stderr."""
-    with logged() as lines:
-        logging.getLogger("jax._src.any").warning("from JAX")
-        warnings.warn("from Python", stacklevel=1)
-        warnings.warn("from Python", stacklevel=1)  # each time, not once
-        assert lines == ["from JAX", "from Python", "from Python"]
-        os.write(2, b"W1122 01:38:46.192399   24348 spmd_partitioner.cc:656] [SPMD] from XLA\nand more\n")
-    assert lines[3:] == ["[SPMD] from XLA", "and more"]
-    assert capfd.readouterr() == ("", "")
-    os.write(2, b"heard again")
-    assert capfd.readouterr().err == "heard again"
-
-
-def test_options_are_on_inside_the_block_alone():
-    before = logging.getLogger("jax").handlers, logging.getLogger("jax").propagate
-    with pytest.raises(RuntimeError), logged("jax_log_compiles") as lines:
-        assert jax.config.jax_log_compiles
-        jax.jit(lambda x: x + 1)(jnp.ones(3))
-        raise RuntimeError
-    assert sum(line.startswith("Compiling jit(<lambda>)") for line in lines) == 1
-    assert not jax.config.jax_log_compiles
-    assert (logging.getLogger("jax").handlers, logging.getLogger("jax").propagate) == before
-    with pytest.raises(AttributeError, match="jax_no_such"), logged("jax_no_such"):
-        pass
-
-
 def test_double_precision_inside_the_block_alone():
     with double_precision():
         assert jnp.ones(2).dtype == "float64"
     assert jnp.ones(2).dtype == "float32"
-
-
-def test_a_gather_typed_as_one_value_may_leave_whole():
-    x = np.arange(48).reshape(2, 24)
-    for options, shape, spec in (({"axis": 1, "tiled": True}, (2, 24), P(None, "i")), ({}, (8, 2, 3), P(None, "i"))):
-        gather = functools.partial(gather_whole, axis_name="i", **options)
-        mapped = jax.shard_map(gather, mesh=make_mesh((8,), ("i",)), in_specs=spec, out_specs=P())
-        got = jax.jit(mapped)(x)
-        want = x if options else np.stack(np.split(x, 8, axis=1))
-        assert (got.shape, got.is_fully_replicated) == (shape, True)
-        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize(
