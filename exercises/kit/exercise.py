@@ -81,6 +81,10 @@ class Exercise:
         calls = self._calls()
         got = [self._seen(answer, args) for _, args in calls]
         want = [self._known_of("solution", self.function, i, args) for i, (_, args) in enumerate(calls)]
+        for seen, _ in want:  # then any answer would be as right as the solution
+            if isinstance(seen, Raised):
+                why = f"the check could not run: {seen.error}. Run the setup cell, then this one."
+                return Verdict("not attempted", f"{self.function.__name__}: {why}")
         found = [differs(a[0], b[0], self.within) for a, b in zip(got, want, strict=True)]
         if not any(found):
             return Verdict("right", f"{self.function.__name__}: right.")

@@ -180,6 +180,19 @@ def test_a_huge_array_is_refused_and_the_process_lives_on(huge):
     assert said(lambda n, k: jnp.ones(n * k).sum() / 2) == "area: right."
 
 
+def test_where_the_solution_itself_raises_no_answer_is_right():
+    def without_devices(f, n):
+        raise RuntimeError("no mesh is set")
+
+    @exercise("Halve it.", cases=[(2,)], run=without_devices)
+    def half(n):
+        return n / 2
+
+    verdict = half.verdict(lambda n: "anything")
+    assert verdict.outcome == "not attempted"
+    assert "the check could not run: RuntimeError: no mesh is set. Run the setup cell" in verdict.message
+
+
 def test_errors_in_a_line():
     def of_three_lines(n, k):
         raise ValueError("The types differ:\n\n  one has 3, the other 4\n  and more")
