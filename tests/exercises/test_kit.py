@@ -181,8 +181,12 @@ def test_a_huge_array_is_refused_and_the_process_lives_on(huge):
 
 
 def test_where_the_solution_itself_raises_no_answer_is_right():
+    ready = False
+
     def without_devices(f, n):
-        raise RuntimeError("no mesh is set")
+        if not ready:
+            raise RuntimeError("no mesh is set")
+        return f(n)
 
     @exercise("Halve it.", cases=[(2,)], run=without_devices)
     def half(n):
@@ -191,6 +195,9 @@ def test_where_the_solution_itself_raises_no_answer_is_right():
     verdict = half.verdict(lambda n: "anything")
     assert verdict.outcome == "not attempted"
     assert "the check could not run: RuntimeError: no mesh is set. Run the setup cell" in verdict.message
+    ready = True
+    assert half.verdict(lambda n: 0.5 * n).message == "half: right."
+    assert half.verdict(lambda n: "anything").outcome == "wrong"
 
 
 def test_errors_in_a_line():
