@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise, on_devices
+from exercises.kit import Bound, Prediction, Seen, exercise, on_devices
 from exercises.kit.watch import mesh_of
 
 joined = Prediction(
@@ -138,9 +138,12 @@ def _scored(f, scores, word, n):
 def _texts():
     rng = np.random.default_rng(0)
     small, large = (4 * rng.normal(size=size).astype(np.float32) for size in (40, 250))
+    alone = np.float32([200] + [0] * 39)  # the others' probabilities are too small for float32
     return {
         "40 scores, word 3": (small, np.int32(3), 8),
         "40 scores, word 35": (small, np.int32(35), 8),
+        "200 and 39 zeros, word 0": (alone, np.int32(0), 8),
+        "200 and 39 zeros, word 7": (alone, np.int32(7), 8),
         "250 scores about 200, word 120": (large + 200, np.int32(120), 5),
         "250 scores about -200, word 49": (large - 200, np.int32(49), 5),
     }
@@ -153,6 +156,8 @@ def _texts():
     slips={
         'jax.lax.pmax(scores.max(), "X") -> 0.0': "subtract the largest score of all: in float32 exp(200) is infinite, and "
         "exp(-200) is 0",
+        'jax.lax.pmax(scores.max(), "X") -> jax.lax.pmean(scores.max(), "X")': "a mean of the devices' largest scores can "
+        "lie far below the largest, and exp of the difference is infinite",
         "jnp.where(mine, scores[place], 0) -> scores[place]": "every device adds a score; one alone has the word",
         "log(total) + m - score -> log(total) - score": "what you subtract inside exp has to be added behind the log",
         'word - scores.size * jax.lax.axis_index("X") -> word': "`word` counts in the whole vocabulary; a device's part "
@@ -180,7 +185,9 @@ def _on_a_grid(f, t, data, model):
     for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process where it compiles such a sum
         if re.search(r"('\w+').*\1", axes):
             raise ValueError(f"a collective names an axis twice: ({axes})")
-    return on_devices(f, t, mesh=mesh, **specs)
+    seen = on_devices(f, t, mesh=mesh, **specs)
+    sent = "bytes that a device sends"  # less than its block takes
+    return Seen({**seen, sent: Bound(seen[sent].value, few=t.nbytes / data / model - seen[sent].value * 1.02 - 1)})
 
 
 def _tables():

@@ -75,19 +75,22 @@ best_mesh = Prediction(
 
 
 def _epochs(answer, length, n):
-    """What n devices read in two epochs; which rows they are is the answer's own choice."""
+    """What n devices read in some epochs; which rows they are is the answer's own choice."""
 
     def epoch(number):
         return [np.asarray(answer(rank, n, length, number), int).ravel() for rank in range(n)]
 
     parts, rows = epoch(4), np.concatenate(epoch(4))
-    lengths, read = [len(part) for part in parts], np.bincount(rows, minlength=length)
+    lengths, there = [len(part) for part in parts], (rows >= 0) & (rows < length)
+    read = np.bincount(rows[there], minlength=length)
+    orders = {np.concatenate(epoch(number)).tobytes() for number in (0, 1, *range(4, 18))}
     return Seen(
         {
             "rows that no device reads": int((read == 0).sum()),
             "rows that are read twice": int((read > 1).sum()),
+            "row numbers that do not exist": int((~there).sum()),
             "most rows of a device, less the fewest": max(max(lengths) - min(lengths), 1),
-            "rows that stay in their place in the next epoch": length * np.array_equal(rows, np.concatenate(epoch(5))),
+            "different orders in 16 epochs": len(orders),
         }
     )
 
@@ -100,6 +103,7 @@ def _epochs(answer, length, n):
         "default_rng(epoch) -> default_rng([epoch, rank])": "each device shuffles by itself, so their shares overlap. "
         "Shuffle alike, then split",
         "default_rng(epoch) -> default_rng(0)": "every epoch has the same order: PyTorch's forgotten `set_epoch`",
+        "default_rng(epoch) -> default_rng(epoch % 7)": "after some epochs the orders begin anew. Every epoch has another",
         "order[rank::n] -> order[rank * (length // n) : (rank + 1) * (length // n)]": "the rows do not divide by n, "
         "and what remains is read by nobody",
         "order[rank::n] -> order[rank * -(-length // n) : (rank + 1) * -(-length // n)]": "the last device gets fewer "

@@ -93,7 +93,7 @@ twice_round = Prediction(
 )
 def enough(p, share):
     """Return the least m with which the bubble of p stages is at most this share."""
-    return math.ceil((p - 1) * (1 - share) / share)
+    return math.ceil(round((p - 1) * (1 - share) / share, 9))  # 3 * 0.8 / 0.2 is a bit more than 12
 
 
 @exercise(

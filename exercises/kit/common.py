@@ -28,9 +28,9 @@ def in_common(got: list, want: list, names: list[str], cases: list[tuple]) -> st
             n = np.repeat(np.array(values, float), sizes)
             for words, factor in {name: n, f"({name} - 1) / {name}": (n - 1) / n, f"({name} - 1)": n - 1}.items():
                 for way, times in (("large", factor), ("small", 1 / factor)):
-                    if np.allclose(ratio, times, 1e-6):
+                    if np.allclose(ratio, times, 1e-6, 0):
                         return f"{many} {words} times too {way}"
-    if not np.allclose(ratio, ratio[0], 1e-6) or not 1e-12 < abs(ratio[0]) < 1e12:
+    if not np.allclose(ratio, ratio[0], 1e-6, 0) or not 1e-12 < abs(ratio[0]) < 1e12:
         return ""
     if ratio[0] == -1:
         return f"{many} of the other sign"

@@ -248,3 +248,23 @@ def test_readings_of_a_guess(capsys):
     assert word.reading(" All-Reduce ", "all-reduce") == "Your guess, all-reduce: right."
     assert word.reading("sum", "all-reduce") == "Your guess is 'sum'; expected all-gather or all-reduce."
     assert Prediction(True, "does it?").reading("no", np.True_) == "Your guess, no, should be yes: does it?"
+
+
+def test_what_keeps_float32_is_right_where_the_lesson_has_float64():
+    """Lesson 11 sets float64. The logits are float32, and so may the answer be."""
+    from exercises import ex11
+    from tests.exercises.right.ex11 import RIGHT
+    from utils.compat import double_precision
+
+    with double_precision():
+        for answer in RIGHT[ex11.vocabulary_loss]:
+            assert ex11.vocabulary_loss.verdict(answer).message == "vocabulary_loss: right."
+
+
+def test_a_tiny_ratio_is_not_taken_for_a_factor_that_has_a_name():
+    @exercise("Bytes.", cases=[(7, 3), (11, 5), (13, 4)])
+    def bytes_of(numbers, n):
+        return 16e9 * numbers / n
+
+    said = " ".join(bytes_of.verdict(lambda numbers, n: 16 * numbers / n).message.split())
+    assert "In all 3 cases it is 1e+09 times too small." in said

@@ -61,3 +61,15 @@ RIGHT = {
     ex12.waste: [by_table, lambda times, m: np.float32(1 - np.mean(times) / max(times) * m / (m + len(times) - 1))],
     ex12.again: [by_fori_loop, gathered],
 }
+
+_ROUNDED = "return math.ceil(round((p - 1) * (1 - share) / share, 9))"
+_WHY = (
+    "it differs for a few shares in a hundred, such as 0.2 of 4 stages, which no case asks: rounding is not the lesson"
+)
+SAME = {
+    ex12.enough: [
+        (f"{_ROUNDED} -> return math.ceil((p - 1) * (1 - share) / share)", _WHY),
+        (f"{_ROUNDED} -> return math.ceil(round((p - 1) * (1 - share) / share, 10))", "8 to 10 places do"),
+        (f"{_ROUNDED} -> return math.ceil(round((p - 1) * (1 - share) / share, 8))", "8 to 10 places do"),
+    ]
+}
