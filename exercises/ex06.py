@@ -155,7 +155,7 @@ def _counts_the_padding(w, x, y, real):
         'jax.lax.psum((total, real.sum()), "data") -> (total, real.sum())': "each device has its own gradient; nothing "
         "was added up over 'data'",
         _counts_the_padding: "you divide by all rows; only the real ones count",
-        "bytes that a device sends": "The sum over the devices stands in the loop. Add up on the device, and send once",
+        "bytes that a device sends": "Add up on the device, and send one gradient and one count: is a sum in the loop, or are rows sent?",
     },
     run=_tokens,
     within=1e-3,
