@@ -142,7 +142,7 @@ def test_the_message_leads_to_the_row(number, row, form):
     [index] = [cell for cell in PAGE.cells if cell.id == "index"]
     for line in index.source.splitlines():
         if re.search(r"\[(\d+)\]\(#Row-\1\)", line):
-            words, target = line.strip("| ").rsplit("|", 1)
+            words, target, _ = line.strip("| ").split(" | ")
             if any(part in said for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
                 found.append(int(re.search(r"\d+", target)[0]))
     assert number in found, said
@@ -174,9 +174,9 @@ def test_the_finder_names_the_row_and_the_line(number, row, form):
     assert {finding.row for finding in found} <= {number} | allowed
 
 
-def test_the_page_has_every_row_in_order_and_links_to_it():
+def test_the_page_has_every_row_once_and_links_to_it():
     headings = re.findall(r"^### Row (\d+)$", "\n".join(cell.source for cell in PAGE.cells), re.M)
-    assert [int(number) for number in headings] == list(ROWS) == list(range(1, 25))
+    assert sorted(int(number) for number in headings) == list(ROWS) == list(range(1, 25))
     [index] = [cell for cell in PAGE.cells if cell.id == "index"]
     assert sorted({int(n) for n in re.findall(r"\[(\d+)\]\(#Row-\1\)", index.source)}) == list(ROWS)
     for number in ROWS:
