@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tools import readme, scripts
+from tools.clock import minutes
 
 BEGINS = ["title", "setup", "opening", "plan", "imports"]
-FURTHER = "## Going further"
-WORDS, LINES = 150, 10  # that a reader reads in a minute
 
 
 def is_page(cells: list) -> bool:
@@ -45,23 +43,3 @@ def faults(path: Path, cells: list) -> Iterator[str]:
     if said < needed - 2:
         yield f"plan: {said} minutes, and by the clock it takes {needed}"
     yield from scripts.faults(path, cells)
-
-
-def minutes(cells: list) -> int:
-    """Of the core without its exercises, by an honest clock: words, visible lines, a minute for each prediction."""
-    spent = 0.0
-    for cell in cells:
-        if cell.cell_type == "markdown":
-            if cell.source.startswith(FURTHER):
-                break
-            if "### Exercise " not in cell.source:
-                spent += len(words(cell.source)) / WORDS + cell.source.count("> **Predict.** ")
-        elif cell.id not in ("setup", "opening") and not cell.id.startswith("ex-"):
-            spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / LINES
-    return math.ceil(spent)
-
-
-def words(text: str) -> list[str]:
-    """Of prose, without badges and the addresses of links."""
-    text = re.sub(r"^\[!\[.*$", "", text, flags=re.M)
-    return re.findall(r"[\w·]+(?:['’.,/-]\w+)*", re.sub(r"\]\([^)]*\)", "]", text))

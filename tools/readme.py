@@ -17,7 +17,7 @@ PARTS = {  # by the number of its first lesson
 }
 DRAFT = "This lesson is a draft: 0 of its sections are done."  # the price of one that need not have all its parts yet
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
-HEAD = "| No. | Title | What it is about | Minutes | Open in |\n|---|---|---|---|---|"
+HEAD = "| No. | Title | What it is about | Minutes | Open |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,20 @@ def hours(found: list[Row]) -> int:
 
 
 def listed(text: str, found: list[Row], setup: str | None = None) -> str:
-    """README's text with these lessons: a table for each part, with the badges of the repository that `setup` names
-    (the text of the setup cell; None: this one's), and the sentences that count them.
+    """README's text with these lessons: a table for each part, with a badge of the repository that `setup` names
+    (the text of the setup cell; None: this one's); the other badges once, above; the sentences that count them.
 
     Raises ValueError where the text has no place for one of them.
     """
-    tables = [BEGIN]
+    _, *others = notebooks.badges(found[0].path, setup).split("\n")
+    tables = [BEGIN, f"Colab opens the lesson beside its badge, and these the whole course: {' '.join(others)}\n"]
     for part, lessons in groupby(found, lambda row: row.part):
         tables += [f"### {part}\n", HEAD]
         for row in lessons:
-            colab, kaggle, binder, codespaces = notebooks.badges(row.path, setup).split("\n")
+            colab = notebooks.badges(row.path, setup).split("\n")[0]
             time = f"{row.minutes} + {row.practice}" if row.practice else row.minutes
             about = f"| {row.number} | [{row.title}]({row.path}) | {row.builds} | {time} |"
-            tables.append(f"{about} {colab} {kaggle}<br>{binder} {codespaces} |")
+            tables.append(f"{about} {colab} |")
         tables[-1] += "\n"
     minutes = [row.minutes + row.practice for row in found]
     for place, written in (

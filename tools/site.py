@@ -19,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import icons, moving, notebooks, readme
+from tools import icons, moving, notebooks, readme, routes
 from tools.notebooks import ROOT
 
 SITE = ROOT / "site"
@@ -89,6 +89,7 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
         if cell.cell_type == "markdown":
             where = f"notebooks/{path.name}"
             buttons = " ".join(f"[{name}]({address}){{.launch}}" for name, address in launchers(where))
+            buttons += "".join(f"\n\n{place}" for place in routes.places(notebooks.number(path)))
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
             # Jupyter's anchors keep a heading's capitals, Sphinx's do not.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
@@ -160,6 +161,7 @@ def front_page(text: str, printed: bool = False) -> str:
     for part, lessons in groupby(found, lambda row: row.part):
         parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_item, lessons), "</ol>"]
     marks = {
+        "routes": routes.cards(),
         "lessons": "\n".join(parts),
         "count": str(len(found)),
         "hours": str(readme.hours(found)),

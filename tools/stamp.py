@@ -1,7 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
 Without arguments it writes anew what follows from other places: the setup cell and the badges of each lesson, from the
-constant in tools/setup_cell.py; names for new cells, and the canonical form; and README's tables of the lessons.
+constant in tools/setup_cell.py; names for new cells, and the canonical form; and README's tables of lessons and routes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from tools import names, notebooks, readme, scripts
+from tools import names, notebooks, readme, routes, scripts
 
 PAGES = (  # besides the notebooks, what holds the repository's address
     "README.md",
@@ -69,7 +69,8 @@ def stamp(root: Path, name: str, revision: str) -> None:
     if page.exists():
         page.write_text(scripts.listed(page.read_text(encoding="utf-8"), root), encoding="utf-8")
     page = root / "README.md"
-    page.write_text(readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text), encoding="utf-8")
+    told = readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text)
+    page.write_text(routes.listed(told), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 
 from exercises import progress
-from tools import notebooks
+from tools import notebooks, routes
 from tools.predictions import QUESTION
 from tools.slides import blocks
 
@@ -31,6 +31,8 @@ START = """# One Program, Many Devices
 These are your copies of the lessons. Guess, run, change what you like; the course's own files stay as they are.
 
 {where}{news}
+
+{routes}
 
 | Lesson | Exercises right | Guesses right at once |
 |---|---|---|
@@ -191,7 +193,12 @@ def start(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
     where = (
         f"**Go on with** {going[2]}." if going[2] else f"**Begin with** {untouched}." if untouched else "All is solved."
     )
-    return START.format(where=where, rows="\n".join(rows), news="".join(f"\n\n> {line}" for line in news))
+    return START.format(
+        where=where,
+        routes=routes.table(copies=True),
+        rows="\n".join(rows),
+        news="".join(f"\n\n> {line}" for line in news),
+    )
 
 
 def _known(work: Path) -> dict[str, dict[str, str]]:

@@ -36,3 +36,9 @@ document.addEventListener("DOMContentLoaded", () => {
 document.addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");
 });
+
+// The route that was chosen on the front page goes along: each of its lessons says where it stands, and what is next.
+document.addEventListener("DOMContentLoaded", () => {
+  const chosen = new URLSearchParams(location.search).get("route");
+  for (const place of document.querySelectorAll("p.route")) place.hidden = place.dataset.route !== chosen;
+});

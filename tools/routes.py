@@ -1,0 +1,142 @@
+"""Routes through the course, by need: README's table, the cards of the site's front page, START.md's list.
+
+A step is a lesson, whole or some of its sections. Minutes are those that the lesson promises, or the sections' by
+tools/clock.py.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools import clock, notebooks, readme
+
+BEGIN, END = "<!-- Written by make stamp, from tools/routes.py -->\n", "<!-- These are the routes -->"
+
+
+@dataclass(frozen=True)
+class Route:
+    key: str  # in addresses: 02_sharding.html?route=fsdp
+    need: str
+    steps: dict[str, tuple[str, ...]]  # by lesson, the sections to read; none of them: all
+    besides: str = ""  # Markdown, with links as README has them
+
+
+ROUTES = (
+    Route("sharding", "In two hours: what sharding is", {"02": (), "03": ()}),
+    Route(
+        "fsdp",
+        "FSDP on Monday",
+        {
+            "02": (
+                "A mesh gives devices names",
+                "A spec splits an array",
+                "What a spec leaves out is copied",
+                "Shard a whole model by name",
+            ),
+            "03": (
+                "Place the data, and jit splits the work",
+                "Split the dimension that is summed over",
+                "Train: the gradient sends, too",
+            ),
+            "05": ("Write the program of one device", "Let the devices add up"),
+            "07": ("Four cases name the collective", "The table to keep"),
+            "10": (),
+        },
+        "and its [script](examples/10_fsdp.py)",
+    ),
+    Route("old", "My code of 2022 no longer runs", {"90": ()}, "or [paste it](site/old_code.md)"),
+    Route("machines", "Several machines", {"16": (), "17": ()}, "and [one script to copy](examples/README.md)"),
+    Route("plan", "Choose hardware, plan a run", {"07": (), "08": (), "19": ()}),
+)
+
+
+def minutes(route: Route) -> int:
+    """Of reading and guessing; exercises come on top."""
+    total = 0
+    for number, sections in route.steps.items():
+        path = notebooks.lesson(number)
+        total += clock.minutes_of(notebooks.read(path).cells, sections) if sections else readme.row(path).minutes
+    return total
+
+
+def table(copies: bool = False) -> str:
+    """As README has it: what one needs, the lessons, the minutes, and which sections where not all are needed. In
+    `copies`, beside START.md, a lesson lies in the same folder."""
+    rows, parts = ["| You want | Lessons | Minutes |", "|---|---|---|"], []
+    for route in ROUTES:
+        links = [_link(number, copies) for number in route.steps]
+        besides = "" if copies else route.besides
+        rows.append(f"| **{route.need}** | {', '.join(filter(None, (*links, besides)))} | {minutes(route)} |")
+        named = "; ".join(
+            f"of {number} {_and([f'*{title}*' for title in sections])}"
+            for number, sections in route.steps.items()
+            if sections
+        )
+        parts += [f"**{route.need}** needs {named}; the rest whole."] if named else []
+    found = readme.rows()
+    rows.append(
+        f"| **The whole course** | {_link(found[0].number, copies)} to the last | {readme.hours(found)} hours |"
+    )
+    rows += (
+        [] if copies else ["| **I teach** | the [guide for workshops](teach/workshop.md) | half a day to two days |"]
+    )
+    return "\n".join([*rows, "", *parts])
+
+
+def _link(number: str, copies: bool) -> str:
+    name = notebooks.lesson(number).name
+    return f"[{number}]({name if copies else f'notebooks/{name}'})"
+
+
+def listed(text: str) -> str:
+    """README's text with the table of routes. Raises ValueError where it has no place for it."""
+    text, places = re.subn(rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table()}\n\n{END}", text)
+    if places != 1:
+        raise ValueError(f"README.md has {places} places, and not one, for the routes")
+    return text
+
+
+def cards() -> str:
+    """The routes as the site's front page shows them; a link carries the route along."""
+    items = []
+    for route in ROUTES:
+        steps = " ".join(
+            f"<a href='notebooks/{notebooks.lesson(number).stem}.html?route={route.key}'>{number}</a>"
+            for number in route.steps
+        )
+        besides = " or <a href='old_code.html'>paste it</a>" if route.key == "old" else ""
+        items.append(_card(route.need, steps + besides, f"{minutes(route)} min"))
+    found = readme.rows()
+    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{found[0].number}</a> to the last"
+    items.append(_card("The whole course", first, f"{readme.hours(found)} hours"))
+    items.append(
+        _card("I teach", "<a href='teach/workshop.html'>the guide for workshops</a>", "half a day to two days")
+    )
+    return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
+
+
+def _card(need: str, steps: str, time: str) -> str:
+    need = html.escape(need)
+    return f"<li><strong>{need}</strong><span class='steps'>{steps}</span><span class='minutes'>{time}</span></li>"
+
+
+def places(number: str) -> Iterator[str]:
+    """Where a lesson stands on each of its routes, hidden until site/_static/course.js knows which one was chosen."""
+    for route in ROUTES:
+        if number not in route.steps:
+            continue
+        order = list(route.steps)
+        at, sections = order.index(number), route.steps[number]
+        said = f"Your route, {html.escape(route.need)}: lesson {at + 1} of {len(order)}."
+        said += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
+        if at + 1 < len(order):
+            then = notebooks.lesson(order[at + 1]).stem
+            said += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
+        yield f"<p class='route' data-route='{route.key}' hidden>{said}</p>"
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
