@@ -20,6 +20,7 @@ from exercises import progress
 from tools import notebooks, routes
 from tools.predictions import QUESTION
 from tools.slides import blocks
+from utils.asked import OR_SKIP
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
 FIRST = "# Guess first; then run this cell, and open it to read.\n"  # all that is seen of a cell that tells
@@ -40,6 +41,8 @@ These are your copies of the lessons. Guess, run, change what you like; the cour
 
 - **Stop**: save, close the browser's tab, and press Ctrl-C in the terminal. **Come back**: `make lab` again. Run a
   lesson from its first cell, since the variables are gone; your text and code are there.
+- **A question waits**: until you put your guess in place of `None`, its cell runs and shows nothing. `guess = skip`
+  shows the answer without one. In the menu *Run*, *Run All Above Selected Cell* brings you back to where you were.
 - **A lesson anew**: `make fresh LESSON=02` in the terminal. The old copy stays, in `work/kept`.
 - **A new version of the course**: `git pull`, then `make lab`. It says which of your lessons have changed.
 - What you solved and guessed stands in `progress.json`, on this machine alone. The table is from when `make lab` began;
@@ -56,6 +59,7 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
             cell.outputs = cell.outputs if cell.id == "opening" else []  # the first screen's picture tells no answer
+            cell.source = re.sub(r"^guess = None(  #.*)?", _or_skip, cell.source)
             if notebooks.TELLS in cell.metadata.get("tags", ()):
                 cell.metadata.update(notebooks.HIDDEN)
                 cell.source = cell.source if cell.source.startswith(FIRST) else FIRST + cell.source
@@ -64,6 +68,13 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             fold = LATER
         fold = FOLD if asks else fold
     return copied
+
+
+def _or_skip(line: re.Match) -> str:
+    """The line that waits for a guess, as utils/asked.py knows it in a copy."""
+    if line[0].endswith(OR_SKIP):
+        return line[0]
+    return f"{line[0]}, {OR_SKIP}" if line[1] else f"{line[0]}  # {OR_SKIP}"
 
 
 def _folds(found: list[str], folded: set[int], fold: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from exercises import progress
 from exercises.kit.spelled import shown
+from utils import asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +31,9 @@ class Prediction:
     varies: bool = False  # what is right depends on the run
 
     def compare(self, guess: Any, truth: Any) -> None:
-        """Print what is to be said about the guess, given what the cell counted; nothing where it is None."""
-        if guess is None:
-            return progress.prediction(self, None)
+        """Print what is to be said about the guess, given what the cell counted; nothing where it is None or `skip`."""
+        if guess is None or guess is asked.SKIP:
+            return None if asked.waiting else progress.prediction(self, None)
         line = self.reading(guess, truth)
         print(textwrap.fill(line, 110, break_on_hyphens=False))
         progress.prediction(self, None if "; expected " in line else line.endswith(": right."))
