@@ -100,9 +100,13 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
-        if (check := CHECK.search(cell.source)) and not printed:
-            answer = given[check[2]]
-            text = "\n".join([fold("Hint", escaped(answer.hint)), "", fold("Solution", code(answer.solution))])
+        check = CHECK.search(cell.source)
+        if check:
+            cell.outputs = []  # that nothing was attempted yet; here nothing can be run
+        if check and not printed:
+            answer, (_, colab) = given[check[2]], launchers(f"notebooks/{path.name}")[0]
+            folds = fold("Hint", escaped(answer.hint)), fold("Solution", code(answer.solution))
+            text = "\n\n".join([f"[Solve it in Colab]({colab}){{.launch}}", *folds])
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
         if not printed and (text := moving.behind(notebooks.number(path), cell)):
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-moving"))

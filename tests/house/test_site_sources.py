@@ -141,7 +141,8 @@ def test_a_page_keeps_what_the_notebook_says(path):
     assert moving == [f"{name}-moving" for name, *_ in PLACES.get(notebooks.number(path), ())]
     for before, after in zip(notebook.cells, left, strict=True):
         if before.cell_type == "code":
-            assert (after.source, after.outputs) == (before.source, before.outputs)
+            outputs = [] if site.CHECK.search(before.source) else before.outputs
+            assert (after.source, after.outputs) == (before.source, outputs)
     printed = site.lesson(path, printed=True)
     assert [cell.id for cell in printed.cells] == [cell.id for cell in notebook.cells]
     assert not any("badge" in cell.source for cell in [*page.cells, *printed.cells] if cell.cell_type == "markdown")
