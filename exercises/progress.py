@@ -182,9 +182,13 @@ def counts(kept: Kept, lesson: str) -> tuple[int, int, int, int]:
 def show() -> None:
     """Print what is solved and guessed, lesson by lesson, and what to repeat."""
     kept = read()
-    rows, again = [], []
+    rows, again, total, following = [], [], [0, 0, 0, 0], ""
     for lesson, path in lessons().items():
-        right, of, at_once, guessed = counts(kept, lesson)
+        right, of, at_once, guessed = found = counts(kept, lesson)
+        total = [a + b for a, b in zip(total, found, strict=True)]
+        if right < of and not following and lesson in kept:
+            left = [name for name in exercises(lesson) if kept[lesson].get("exercises", {}).get(name) != "right"]
+            following = f"\nNext: {left[0]}, in lesson {lesson}."
         rows.append((path.stem.replace("_", " "), f"{right} of {of}", f"{at_once} of {guessed}" if guessed else "-"))
         for kind, states in kept.get(lesson, {}).items():
             again += [
@@ -192,7 +196,10 @@ def show() -> None:
                 for name, state in states.items()
                 if state in ("tried", "wrong")
             ]
+    right, of, at_once, guessed = total
+    rows.append(("all", f"{right} of {of}", f"{at_once} of {guessed}" if guessed else "-"))
     _print([("Lesson", "Exercises right", "Guesses right at once"), *rows])
+    print(following or "\nNext: a lesson that you have not begun." * (right < of))
     if again:
         print("\nWorth another try:", *(f"  {lesson}  {name}" for lesson, name in again), sep="\n")
     where = place()

@@ -227,6 +227,8 @@ def test_the_table(kept, capsys):
     progress.show()
     said = capsys.readouterr().out
     assert "\n02 sharding " in said and " 1 of 4 " in said and " 0 of 1\n" in said
+    of = sum(len(progress.exercises(lesson)) for lesson in progress.lessons())
+    assert f" 1 of {of} " in said and "\nNext: spec_from_pieces, in lesson 02.\n" in said
     assert "  02  half (exercise)\n  02  first_cut (prediction)\n" in said and "holder_of" not in said
     assert str(kept) in said
 
