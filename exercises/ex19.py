@@ -63,6 +63,7 @@ reduced = Prediction(
 @exercise(
     "The useful FLOPs of the whole run, over what all chips do in a second. A chip-hour is one chip for one hour.",
     cases=[(7e9, 2e12, 48, 300e12, 0.5), (70e9, 15e12, 8960, 459e12, 0.4), (1.3e9, 26e9, 12, 197e12, 0.35)],
+    within=1e-6,
     slips={
         "6 * -> 8 *": "a repeated forward pass is no useful work: utilization counts 6 FLOPs a parameter and token",
         "6 * -> 2 *": "that is the forward pass alone; the backward pass takes twice as much again",
@@ -84,6 +85,7 @@ def run_bill(parameters, tokens, chips, flops_per_second, utilization):
         (1.5e9, 60, 0.2e9, 4, 3_000_000, 48),
         (9e9, 5, 1e9, 3, 700_000, 7),
     ],
+    within=1e-6,
     slips={
         "12 * (shared + experts * each) -> 12 * (shared + active * each)": "every expert must be stored, also those that a "
         "token does not choose",
