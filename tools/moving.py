@@ -82,11 +82,10 @@ def _seats(_: Cell) -> dict[str, Any]:
     return {"wanted": wanted, "bytes": int(row[1].replace(",", "")) / 10}
 
 
-def _plan(cell: Cell) -> dict[str, float]:
-    """Rates of the chip of lesson 19's level 3, and the GB that its figure marks."""
-    chip = CHIPS["TPU v5e"]
-    marked = re.search(r"a chip's memory: an upright line at ([\d.]+\d)", alt(cell))[1]
-    return {"flops": chip.flops, "ring": chip.ring_rate, "hbm": chip.hbm_rate, "gb": float(marked)}
+def _plan(_: Cell) -> dict[str, float]:
+    """Rates of the chip of lesson 19, and its GB."""
+    chip = CHIPS["TPU v6e"]
+    return {"flops": chip.flops, "ring": chip.ring_rate, "gb": chip.hbm / 1e9}
 
 
 def _products(cell: Cell) -> list[dict[str, str]]:
@@ -141,7 +140,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "16": [("fetch-run", "owners", None)],
     "17": [("simulate", "saves", None)],
     "18": [("ring-mend", "waits", None)],
-    "19": [("rank-three-draw", "plan", _plan)],
+    "19": [("choose-run", "plan", _plan)],
 }
 
 

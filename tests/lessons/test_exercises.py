@@ -25,7 +25,6 @@ from utils.exercises import (
     Choice,
     Prediction,
     Wrong,
-    ex19,
     explained,
     flag,
     number,
@@ -141,26 +140,6 @@ def test_whatever_comes_back_gets_an_answer(exercise):
         assert verdict.outcome == "wrong", odd
         assert verdict.bug is None, odd
         assert "Not yet. " in verdict.message
-
-
-def test_the_three_outcomes(capsys):
-    exercise = ex19.days
-
-    def days(tokens, batch, compute, network, hidden):
-        """A docstring."""
-        ...  # your code here
-
-    def forgot_return(tokens, batch, compute, network, hidden):
-        tokens / batch * compute
-
-    exercise.check(days)
-    assert capsys.readouterr().out.startswith("days: not attempted yet.")
-    exercise.check(forgot_return)
-    assert "you return None" in capsys.readouterr().out
-    exercise.check(exercise.function)
-    assert capsys.readouterr().out == "days: right.\n"
-    exercise.check(6)
-    assert "Hand over the function itself" in capsys.readouterr().out
 
 
 def test_same_names_what_differs(devices):

@@ -1,59 +1,42 @@
-// Lesson 19: a plan for level 3, what a chip holds and the three clocks. The prices are the page's own functions
-// memory, sent, flops and clocks, in JavaScript, for plans in bfloat16 without copies. `numbers` are the rates of a
-// chip, and its GB as in the figure above.
+// Lesson 19: a plan for the run of the page, what a chip holds and the two clocks. The prices are those of the page's
+// `price`, in JavaScript. `numbers` are the rates of a chip, and its GB.
 (() => {
-  const { range, COLORS, LETTERS } = moving;
-  const TASK = { chips: 128, layers: 96, width: 8192, hidden: 32768, heads: 64, words: 32768, batch: 32, length: 6144 };
-  const LAYERS = TASK.layers * (4 * TASK.width ** 2 + 2 * TASK.width * TASK.hidden); // parameters of all layers
-  const WORDS = TASK.words * TASK.width; // of the table of words
+  const { choice, range, COLORS, LETTERS } = moving;
+  const TASK = { chips: 64, layers: 40, width: 4096, hidden: 16384, heads: 32, words: 32768, batch: 256, length: 2048 };
+  const LAYER = 4 * TASK.width ** 2 + 2 * TASK.width * TASK.hidden; // parameters of a layer
+  const ALL = TASK.layers * LAYER + TASK.words * TASK.width;
   const PARTS = ["state", "gradients", "kept", "at work"];
-  const CLOCKS = ["compute", "network", "memory"];
+  const CLOCKS = ["computing", "sending"];
   const part = (n) => (n - 1) / n;
   const three = (x) => (x >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
 
-  const priced = ({ fsdp, model, pipe, micro }, rates) => {
-    const { chips, layers, width, hidden, heads, words, batch, length } = TASK;
-    const [turns, uses] = pipe === 1 ? [micro, micro] : [micro + pipe - 1, 1];
-    const remat = pipe > 1 ? "stage" : "layer";
-    const all = (2 * batch * length * width) / fsdp; // bytes of the activations of all rows of a chip
-    const x = all / micro;
-    const deep = layers / pipe;
-
-    const own = (LAYERS / pipe + WORDS) / (fsdp * model);
-    const scores = (4 * batch * heads * length ** 2) / (fsdp * micro * model);
-    const logits = (4 * batch * length * words) / (fsdp * micro * model * pipe);
+  const priced = ({ data, fsdp, model, micro, again }, rates) => {
+    const { layers, width, heads, words, batch, length } = TASK;
+    const tokens = (batch * length) / (data * fsdp);
+    const own = ALL / (fsdp * model);
+    const x = 2 * tokens * width;
+    const scores = (4 * tokens * length * heads) / model;
+    const logits = (4 * tokens * words) / model;
     const held = {
-      state: 10 * own,
-      gradients: 2 * own * (uses > 1 ? 2 : 1),
-      kept: (remat === "stage" ? 2 * turns + 2 * micro + deep : deep) * x,
-      "at work": (4 * LAYERS) / (layers * model) + scores + logits,
+      state: 12 * own,
+      gradients: 4 * own * (micro > 1 ? 2 : 1),
+      kept: (layers * (again ? x : (3 + 8 / model) * x + scores)) / micro,
+      "at work": (scores + logits) / micro + (4 * LAYER) / model,
     };
-
-    const [gathers, passes] = remat === "stage" ? [3, 7] : [2, 5];
-    const sums = (passes * layers * turns) / (pipe * micro);
-    const [own_layers, table] = [LAYERS / (model * pipe), WORDS / model];
-    const way = 2 * part(fsdp);
     const sent =
-      way * (gathers * turns * own_layers + uses * table) + part(pipe) * all + // all-gather
-      way * (turns * own_layers + uses * table) + part(pipe) * all + // reduce-scatter
-      2 * part(model) * all * (sums + 2) + (4 * part(pipe) * table) / fsdp + // all-reduce
-      (pipe > 1 ? (2 * all * turns) / micro : 0); // collective-permute
-
-    const again = remat === "stage" ? 2 : 1;
-    const mixing = 4 * length * width * layers;
-    const token = (6 + 2 * again) * LAYERS + (3 + again) * mixing - 2 * layers * width * hidden;
-    const flops = ((batch * length) / chips) * ((token * turns) / micro + 8 * WORDS);
-    const clocks = { compute: flops / rates.flops, network: sent / rates.ring, memory: (2 * held.state) / rates.hbm };
-    return { held, clocks, turns };
+      (3 * micro * part(fsdp) * 2 * ALL) / model + // FSDP
+      2 * part(data) * 4 * own + // DDP
+      (again ? 5 : 4) * layers * 2 * part(model) * x; // Megatron
+    const flops = ((again ? 8 : 6) * ALL * tokens) / model;
+    return { held, clocks: { computing: flops / rates.flops, sending: sent / rates.ring } };
   };
 
   // Why these sizes are no plan, or nothing.
-  const refused = ({ fsdp, pipe, model, micro }) => {
-    if (model < 1) return `fsdp ${fsdp} and pipe ${pipe} ask for ${three(fsdp * pipe)} chips, and there are 128.`;
-    if (model > TASK.heads) return `All 128 chips are left for model, and there are ${TASK.heads} heads to cut.`;
-    const rows = TASK.batch / fsdp;
+  const refused = ({ data, fsdp, model, micro }) => {
+    if (data < 1) return `fsdp ${fsdp} and model ${model} ask for ${three(fsdp * model)} chips, and there are 64.`;
+    const rows = TASK.batch / (data * fsdp);
     if (micro <= rows) return "";
-    return `With fsdp ${fsdp} a chip has ${rows} of the 32 sequences, too few for ${micro} microbatches.`;
+    return `With data ${data} and fsdp ${fsdp} a chip has ${rows} of the 256 sequences, too few for ${micro} rounds.`;
   };
 
   // A bar's end may lie beyond the frame: then it is an arrow.
@@ -63,16 +46,17 @@
   };
 
   moving.picture("plan", {
-    title: "Try it: a plan for level 3",
+    title: "Try it: a plan for 64 TPU v6e",
     controls: () => {
       const shown = (k) => String(2 ** k);
-      const size = (label, value) => range(label, 0, 5, value, { shown });
-      return { f: size("fsdp", 2), p: size("pipe", 2), m: size("microbatches", 3) };
+      const size = (label, most, value) => range(label, 0, most, value, { shown });
+      const again = choice("layers", ["again", "kept"]);
+      return { f: size("fsdp", 6, 6), m: size("model", 5, 0), r: size("rounds", 4, 0), again };
     },
-    draw({ f, p, m }, canvas, rates) {
-      const plan = { fsdp: 2 ** f, pipe: 2 ** p, model: 2 ** (7 - f - p), micro: 2 ** m };
+    draw({ f, m, r, again }, canvas, rates) {
+      const plan = { data: 2 ** (6 - f - m), fsdp: 2 ** f, model: 2 ** m, micro: 2 ** r, again: again === "again" };
       const why = refused(plan);
-      const { held, clocks, turns } = why ? {} : priced(plan, rates);
+      const { held, clocks } = why ? {} : priced(plan, rates);
       const gb = PARTS.map((name) => (why ? 0 : held[name] / 1e9));
       const total = gb.reduce((sum, one) => sum + one, 0);
       const start = { textAnchor: "start", fontSize: 12 };
@@ -80,13 +64,13 @@
       const axis = (ticks, left, wide, y) => {
         for (const tick of ticks) canvas.text(left + tick * wide, y, tick, tick ? { fontSize: 12 } : start);
       };
-      const [given, asked] = plan.model < 1 ? ["", plan.fsdp * plan.pipe] : [` · model ${plan.model}`, TASK.chips];
-      const mesh = `fsdp ${plan.fsdp} · pipe ${plan.pipe}${given} = ${three(asked)} chips`;
+      const [given, asked] = plan.data < 1 ? ["", plan.fsdp * plan.model] : [`data ${plan.data} · `, TASK.chips];
+      const mesh = `${given}fsdp ${plan.fsdp} · model ${plan.model} = ${three(asked)} chips`;
       canvas.text(0, 9, mesh, { ...start, fontSize: 13, fontWeight: 600 });
       const names = PARTS.map((name, k) => [COLORS[k], name]);
       let y = canvas.key(28, [...names, ["dashes", `a chip's memory, ${rates.gb}`]]) + 6;
 
-      const most = 34; // GB
+      const most = 64; // GB
       const wide = canvas.width / most;
       canvas.rect(0, y, canvas.width, 26, "ground");
       let x = 0;
@@ -101,14 +85,14 @@
       if (total > most) beyond(canvas, y, 26);
       if (why) canvas.text(canvas.width / 4, y + 14, "no plan");
       canvas.line([[rates.gb * wide, y - 4], [rates.gb * wide, y + 30]], "ink", dashes);
-      axis([0, 10, 20, 30], 0, wide, y + 40);
-      canvas.text(0, y + 58, `GB that a chip holds, predicted${why ? "" : `: ${three(total)}`}`, start);
+      axis([0, 20, 40, 60], 0, wide, y + 40);
+      canvas.text(0, y + 58, `GB that a chip holds, by the napkin${why ? "" : `: ${three(total)}`}`, start);
 
       y += 84;
       const seconds = CLOCKS.map((name) => (why ? 0 : clocks[name]));
       const slowest = seconds.indexOf(Math.max(...seconds));
-      const left = 62;
-      const second = (canvas.width - left) / 24;
+      const left = 76;
+      const second = (canvas.width - left) / 1.4;
       CLOCKS.forEach((name, k) => {
         const [top, long] = [y + k * 26, Math.min(seconds[k] * second, canvas.width - left)];
         canvas.text(0, top + 10, name, start);
@@ -121,22 +105,19 @@
         const at = inside ? left + 8 : left + long + 6;
         canvas.text(at, top + 10, words, { ...start, fill: inside ? "#000" : "ink" });
       });
-      const bottom = y + 3 * 26;
-      axis([0, 10, 20], left, second, bottom + 6);
-      canvas.text(0, bottom + 24, "seconds of each clock alone, an estimate", start);
+      const bottom = y + 2 * 26;
+      axis([0, 0.5, 1], left, second, bottom + 6);
+      canvas.text(0, bottom + 24, "seconds of a step, by the napkin", start);
       canvas.height(bottom + 36);
       if (why) return `${why} That is no plan.`;
 
       const each = PARTS.map((name, k) => `${name} ${three(gb[k])}`).join(", ");
-      const others = CLOCKS.filter((_, k) => k !== slowest).map((name) => `${name} ${three(clocks[name])}`).join(", ");
-      const batches = `${plan.micro} microbatch${plan.micro > 1 ? "es" : ""}`;
-      const ticks = plan.pipe > 1 ? ` The pipe takes ${turns} ticks for ${batches}.` : "";
-      const near = total * 1.2 > rates.gb && total * 0.8 < rates.gb;
+      const other = CLOCKS[1 - slowest];
+      const fits = total > rates.gb ? "more" : "less";
       return (
-        `fsdp ${plan.fsdp} model ${plan.model} pipe ${plan.pipe} micro ${plan.micro} bfloat16: ${three(total)} GB ` +
-        `(${each}), ${total > rates.gb ? "more" : "less"} than a chip's ${rates.gb}; slowest is ${CLOCKS[slowest]}, ` +
-        `${three(seconds[slowest])} s (${others}).${ticks} Estimates: where a plan was compiled, ` +
-        `the memory was right within a fifth${near ? "; so only the compiler tells whether this one fits" : ""}.`
+        `data ${plan.data} fsdp ${plan.fsdp} model ${plan.model} micro ${plan.micro} ${again}: ${three(total)} GB ` +
+        `(${each}), ${fits} than a chip's ${rates.gb}; the longer clock is ${CLOCKS[slowest]}, ` +
+        `${three(seconds[slowest])} s (${other} ${three(clocks[other])}).`
       );
     },
   });
