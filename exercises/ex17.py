@@ -132,13 +132,17 @@ def template_of(saved, mesh):
     return wanted
 
 
+class Store(dict):  # a dictionary itself would be handed over as a copy
+    pass
+
+
 class Killed(BaseException):
     """No Exception: an answer that catches those does not survive it."""
 
 
 def _lives(answer, last, every, lives):
     """A run that is killed after so many steps of each life: the losses of each, and what is saved after it."""
-    store, seen, taken = {}, {}, []
+    store, seen, taken = Store(), {}, []
 
     def fresh():
         return {"weights": np.array([1.1, -2.3, 0.7]), "moments": np.zeros(3)}
@@ -204,15 +208,6 @@ def train_on(last, every, store, fresh, step, batch):
             store[done] = deepcopy((state, position))
 
 
-def _counts_all(files):
-    steps = {}
-    for name in files:
-        step, part = name.split("/")
-        if not part.endswith(".tmp"):
-            steps.setdefault(int(step), []).append(int(part.split("_of_")[1]))
-    return max((step for step, of in steps.items() if len(of) >= of[0]), default=None)
-
-
 @exercise(
     "Collect, for each step and each number of processes, the set of parts. A save is whole if its set is as large as its "
     "number of processes. Compare steps as numbers.",
@@ -230,12 +225,11 @@ def _counts_all(files):
         ([],),
     ],
     slips={
-        r"part_(\d+)_of_(\d+)\" -> part_(\d+)_of_(\d+).*\"": "a name that ends in .tmp is a part that was still being written",
+        "re.fullmatch -> re.match": "a name that ends in .tmp is a part that was still being written",
         "(step, of), set() -> (step, 0), set()": "parts of two saves do not add up: one save has all of its own",
         "max(whole, default=None) -> max(whole, key=str, default=None)": "as a text, 90 comes after 100: compare numbers",
         "max(whole, default=None) -> max(whole, default=None) or None": "step 0 may be whole, and 0 counts as False",
         "len(found) == of -> found": "a step is whole when all of its parts are there",
-        _counts_all: "parts of two saves do not add up: one save has all of its own",
     },
 )
 def newest_whole(files):
