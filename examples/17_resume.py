@@ -90,7 +90,7 @@ with ocp.CheckpointManager(FOLDER, options=options) as manager:
         state = manager.restore(done, args=ocp.args.StandardRestore(template))
     else:
         state = jax.jit(init, out_shardings=layout)()
-    print(f"{mesh.size} devices go on after step {done}")
+    print(f"{mesh.size} devices go on after step {done}", flush=True)  # before a kill
     while done < LAST:
         state, loss = step(state, *batch(int(state["position"])))
         done, loss = done + 1, float(loss)  # this waits for the devices
