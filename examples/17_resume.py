@@ -95,7 +95,7 @@ with ocp.CheckpointManager(FOLDER, options=options) as manager:
         state, loss = step(state, *batch(int(state["position"])))
         done, loss = done + 1, float(loss)  # this waits for the devices
         if done in told:  # it was computed before the crash, too
-            assert np.isclose(loss, told[done], rtol=1e-5), f"step {done}: another run"
+            assert np.isclose(loss, told[done], rtol=1e-4), f"step {done}: another run"
             again.append(done)
         elif jax.process_index() == 0:
             with log.open("a") as file:
