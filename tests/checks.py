@@ -131,7 +131,7 @@ def structure_faults(path: Path) -> list[str]:
     try:
         draft = readme.row(path).draft
     except ValueError as error:
-        draft, faults = False, [*faults, str(error)]
+        draft, faults = pages.is_page(cells), [*faults, str(error)]  # a page's clock needs that line
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":

@@ -138,7 +138,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "14": [("bytes-deep", "seats", _seats)],
     "15": [("serve-rows", "cache", _corner)],
     "16": [("fetch-run", "owners", None)],
-    "17": [("simulate", "saves", None)],
+    "17": [("young", "saves", None)],
     "18": [("ring-mend", "waits", None)],
     "19": [("choose-run", "plan", _plan)],
 }

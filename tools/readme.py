@@ -63,7 +63,7 @@ def row(path: Path) -> Row:
             raise ValueError(f"{path.name} lacks a line of the form: {form}")
         said.append(" ".join(found[1].split()))
     practice = [cell.source for cell in cells if re.match(r"### Exercise ", cell.source)] if price else []
-    minutes = [int(re.search(r"· (\d+) min\)", text)[1]) for text in practice]
+    minutes = [int(n) for text in practice for n in re.findall(r"· (\d+) min\)", text)[:1]]
     return Row(number, said[0], f"notebooks/{path.name}", said[1], int(said[2]), sum(minutes))
 
 

@@ -11,14 +11,15 @@ from typing import Any
 import nbformat
 import pytest
 
+from exercises import ex17
+from exercises.kit import Prediction
 from tests import checks
 from tests.conftest import execute
 from tools import notebooks
-from utils.exercises import Choice, Prediction, ex17
 
 pytestmark = pytest.mark.elsewhere
 
-LESSON = notebooks.lesson("17")  # it has the old form
+LESSON = notebooks.lesson("17")
 
 
 def lesson() -> Any:
@@ -173,10 +174,10 @@ def rename(old: str, new: str) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (replace("ex-minutes-stub", "...  # your code here", "return 4"), "minutes_between_saves: ships solved"),
+        (replace("ex-newest-whole-stub", "...  # your code here", "return 4"), "newest_whole: ships solved"),
         (
-            replace("ex-fingerprint-stub", "...  # your code here", "return 0"),
-            "fingerprint: ships solved, or at least not as an empty stub",
+            replace("ex-train-on-stub", "...  # your code here", "return 0"),
+            "train_on: ships solved, or at least not as an empty stub",
         ),
         (
             replace("ex-newest-whole-stub", "(files)", "(names)"),
@@ -186,9 +187,12 @@ def rename(old: str, new: str) -> Callable[[Any], None]:
             replace("ex-newest-whole-stub", "Return", "Give"),
             "newest_whole: stub and solution have different docstrings",
         ),
-        (replace("ex-template-check", "# ex17.template.hint()\n", ""), "template: hint and solution do not stand"),
-        (replace("ex-template-check", "ex17.template.check(template)", "pass"), "the notebook has stubs ["),
-        (rename("ex-template-stub", "ex-template"), "the notebook has stubs ["),
+        (
+            replace("ex-template-of-check", "# ex17.template_of.hint()\n", ""),
+            "template_of: hint and solution do not stand",
+        ),
+        (replace("ex-template-of-check", "ex17.template_of.check(template_of)", "pass"), "the notebook has stubs ["),
+        (rename("ex-template-of-stub", "ex-template-of"), "the notebook has stubs ["),
     ],
 )
 def test_an_exercise_with_a_fault_is_caught(change, fault):
@@ -198,14 +202,14 @@ def test_an_exercise_with_a_fault_is_caught(change, fault):
 
 
 def test_a_solution_that_fails_and_an_empty_hint_are_caught(monkeypatch):
-    broken = ModuleType("utils.exercises.ex17")
+    broken = ModuleType("exercises.ex17")
     vars(broken).update(checks.exercises_of(ex17))
 
-    def template(saved, mesh):
-        return None
+    def newest_whole(files):
+        raise KeyError
 
-    template.__doc__ = ex17.template.function.__doc__
-    broken.template = type(ex17.template)(template, ex17.template.judge, " ")
+    newest_whole.__doc__ = ex17.newest_whole.function.__doc__
+    broken.newest_whole = type(ex17.newest_whole)(newest_whole, " ", ex17.newest_whole.cases)
     faults = exercise_faults(lambda notebook: None, broken)
     assert any("its hint is empty" in fault for fault in faults)
     assert any("its solution is rejected" in fault for fault in faults)
@@ -213,15 +217,16 @@ def test_a_solution_that_fails_and_an_empty_hint_are_caught(monkeypatch):
 
 def test_a_prediction_with_a_fault_is_caught(clone):
     """By hand: the cell counts 4."""
-    four = Prediction("steps", {2: "both ways"})
-    module = ModuleType("utils.exercises.ex17")
+    four = Prediction(4, "", {4: "both ways"}, "steps")
+    module = ModuleType("exercises.ex17")
     module.four = four
 
     def notebook(guess="guess = None  # steps", name="four", counted=4):
         made = small("", f"{guess}\nex17.{name}.compare(guess, {counted})")
-        made.cells[
-            1
-        ].source = f"from utils.exercises import Prediction, ex17\nex17.four = Prediction({four.unit!r}, {four.slips})"
+        made.cells[1].source = (
+            "from exercises import ex17\nfrom exercises.kit import Prediction\n"
+            f"ex17.four = Prediction({four.truth}, {four.why!r}, {four.slips}, {four.unit!r})"
+        )
         return made
 
     assert checks.prediction_faults(notebook(), module) == []
@@ -233,8 +238,11 @@ def test_a_prediction_with_a_fault_is_caught(clone):
         (small("1"), "compared [], the module has ['four']"),
     ]:
         assert said in " ".join(checks.prediction_faults(fault, module))
-    guesses = {four: (4, [(8, "both ways")])}
-    for counted, faults in [(4, []), (2, ["cell-1: Your guess, 4 steps, is 2 times too large: both ways."])]:
+    guesses = {four: (4, [])}
+    for counted, faults in [
+        (4, []),
+        (2, ["cell-1: Your guess, 4 steps, should be 2 steps (2 times too large): both ways."]),
+    ]:
         done = run(checks.guessed(notebook(counted=counted), module, guesses), clone)
         assert checks.reading_faults(done, module, guesses) == faults
 
@@ -244,17 +252,17 @@ def test_a_prediction_with_a_fault_is_caught(clone):
     [
         (True, "no", []),
         (True, "yes", []),
-        (False, "no", ["cell-0: Your guess, no, is not so: it is yes: look again."]),
-        (True, "maybe", ["cell-0: Your guess is 'maybe'; expected 'yes' or 'no'."]),
+        (False, "no", ["cell-0: Your guess, no, should be yes: look again."]),
+        (True, "maybe", ["cell-0: Your guess is 'maybe'; expected yes or no."]),
     ],
 )
 def test_a_guess_about_the_moment_must_be_read_and_need_not_be_right(moment, guess, faults):
     """What is right depends on the run: here it was "yes". A guess that is not read at all is a fault all the same."""
-    last = Choice({"yes": "", "no": "look again"}, moment=moment)
-    module = ModuleType("utils.exercises.ex17")
+    last = Prediction("yes", slips={"no": "look again"}, varies=moment)
+    module = ModuleType("exercises.ex17")
     module.last = last
     done = small("ex17.last.compare(guess, counted)")
-    said = "\n".join(last.readings(guess, "yes"))
+    said = last.reading(guess, "yes")
     cell(done, "cell-0").outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
     assert checks.reading_faults(done, module, {last: (guess, [])}) == faults
 
@@ -263,7 +271,7 @@ def test_a_guess_about_the_moment_must_be_read_and_need_not_be_right(moment, gue
 
 
 def drop_alt(notebook: Any) -> None:
-    cell(notebook, "simulate").outputs[-1].metadata["image/png"].pop("alt")
+    cell(notebook, "opening").outputs[-1].metadata["image/png"].pop("alt")
 
 
 def output(where: str, **fields: Any) -> Callable[[Any], None]:
@@ -287,74 +295,71 @@ def everywhere(old: str, new: str) -> Callable[[Any], None]:
 
 FAULTS = {
     "setup changed": (append("setup", "\nprint('mine')"), "the setup cell is not the common one"),
-    "id in capitals": (rename("recap", "Recap"), "id 'Recap' is not kebab-case"),
+    "id in capitals": (rename("work-read", "Work"), "id 'Work' is not kebab-case"),
     "id by JupyterLab": (
-        rename("disk-table", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
+        rename("disk", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
         "an editor made up the id 'd1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a': run make stamp",
     ),
-    "second title": (append("save", "\n\n# Another title"), "not exactly one H1"),
-    "no plan": (replace("plan", "**You will learn to**", "You learn"), "the plan is not"),
-    "no minutes": (replace("plan", "95 minutes", "an hour"), "lacks a line of the form: **You need**"),
-    "nothing built": (replace("plan", "**You build**", "You build"), "lacks a line of the form: **You build**"),
-    "another number": (replace("title", "# 17 · ", "# 1 · "), "lacks a line of the form: # 17 · Title"),
+    "no price": (replace("title", "**`kill -9` hits", "`kill -9` hits"), "lacks a line of the form: **You build**"),
+    "no opening": (rename("imports", "imported"), "does not begin with the cells"),
+    "no aims": (replace("plan", "After this lesson you can", "You learn"), "plan: not three to five bullets"),
     "two bullets": (
-        lambda n: setattr(cell(n, "plan"), "source", "**You will learn to**\n\n- a\n- b\n\n**You need**"),
-        "the plan is not",
+        lambda n: setattr(cell(n, "plan"), "source", cell(n, "plan").source.replace("\n- ", "\n* ", 3)),
+        "plan: not three to five bullets",
     ),
-    "no recap": (replace("recap", "## Recap", "## The end"), "does not end with Recap"),
-    "recap too short": (
-        replace("recap", "- **", "**"),
-        "the recap answers fewer bullets",
-    ),
+    "no minutes": (replace("plan", "45 minutes", "an hour"), "lacks a line of the form: **You need**"),
+    "too few minutes": (replace("plan", "45 minutes", "20 minutes"), "plan: 20 minutes, and by the clock it takes"),
+    "another number": (replace("title", "# 17 · ", "# 1 · "), "lacks a line of the form: # 17 · Title"),
+    "nothing to take to work": (replace("work", "Take it to work", "The end"), "no section Take it to work"),
+    "another script": (append("script", "\nprint(1)"), "script: is not examples/17_resume.py: run make stamp"),
+    "a script that nobody runs": (replace("work-run", "resume.py", "r.py"), "script: no cell runs resume.py"),
     "dead link": (
-        replace("recap", "(18_kernels_that_send.ipynb)", "(18_shading.ipynb)"),
+        replace("reading", "(18_kernels_that_send.ipynb)", "(18_shading.ipynb)"),
         "the link to 18_shading.ipynb leads nowhere",
     ),
     "next but one": (
-        replace("recap", "(18_kernels_that_send.ipynb)", "(19_plan_a_training_run.ipynb)"),
+        replace("reading", "(18_kernels_that_send.ipynb)", "(19_plan_a_training_run.ipynb)"),
         "**Next:** leads to 19_plan_a_training_run.ipynb, and the next one is 18_kernels_that_send.ipynb",
     ),
     "another lesson's exercise": (
         everywhere("### Exercise 17.3", "### Exercise 2.3"),
         "is not of the form: ### Exercise 17.3 — Title (●●○ · 5 min)",
     ),
-    "an exercise without its minutes": (everywhere(" · 15 min)", ")"), "is not of the form: ### Exercise 17.2 — Title"),
+    "an exercise without its minutes": (everywhere(" · 12 min)", ")"), "is not of the form: ### Exercise 17.2 — Title"),
     "picture without words": (append("save", "\n\n![](../README.md)"), "save: a picture without alt text"),
-    "figure without words": (drop_alt, "simulate: a figure without alt text"),
+    "figure without words": (drop_alt, "opening: a figure without alt text"),
     "stderr": (
-        output("disk-table", output_type="stream", name="stderr", text="careful"),
-        "disk-table: writes to stderr",
+        output("three", output_type="stream", name="stderr", text="careful"),
+        "three: writes to stderr",
     ),
     "error": (
-        output("disk-table", output_type="error", ename="KeyError", evalue="", traceback=[]),
-        "disk-table: ends in an error: KeyError",
+        output("three", output_type="error", ename="KeyError", evalue="", traceback=[]),
+        "three: ends in an error: KeyError",
     ),
     "stray axes": (
-        output("disk-table", output_type="display_data", data={"text/plain": "<Axes: >"}),
-        "disk-table: a stray line",
+        output("three", output_type="display_data", data={"text/plain": "<Axes: >"}),
+        "three: a stray line",
     ),
-    "magic": (append("disk-table", "\n!pip install x"), "disk-table: a shell or magic command"),
+    "magic": (append("three", "\n!pip install x"), "three: a shell or magic command"),
     "no reason": (
-        lambda n: cell(n, "between-kill").metadata.update(varies=" "),
-        "between-kill: varies, and does not say why",
+        lambda n: cell(n, "kill-run").metadata.update(varies=" "),
+        "kill-run: varies, and does not say why",
     ),
     "missing output": (
-        lambda n: setattr(cell(n, "disk-table"), "outputs", []),
-        "disk-table: its last line is there to show",
+        lambda n: setattr(cell(n, "opening"), "outputs", []),
+        "opening: its last line is there to show",
     ),
-    "too long": (append("disk-table", "\nx = 1" * 20), "disk-table: more than 20 lines"),
-    "no mistake": (everywhere("### The mistake", "### A thing"), "no mistake is shown"),
-    "no predictions": (everywhere("**Predict.**", "Guess."), "0 predictions; a lesson has four or more"),
-    "too many sections": (append("save", "\n\n## A\n\n## B\n\n## C"), "10 sections; a lesson has four to seven"),
-    "no exercises": (everywhere("### Exercise ", "### Task "), "0 exercises; a lesson has three to six"),
-    "seven exercises": (
-        append("tidy-say", "".join(f"\n\n### Exercise 17.{i} — One more (●○○ · 3 min)" for i in (6, 7))),
-        "7 exercises; a lesson has three to six: leave one out, or move it to another lesson",
+    "too long": (append("three", "\nx = 1" * 20), "three: more than 20 lines"),
+    "no predictions": (everywhere("> **Predict.**", "> Guess."), "0 predictions; a page has five to seven"),
+    "no exercises": (everywhere("### Exercise ", "### Task "), "0 exercises; a page has three or four"),
+    "five exercises": (
+        append("half-batch", "".join(f"\n\n### Exercise 17.{i} — One more (●○○ · 3 min)" for i in (4, 5))),
+        "5 exercises; a page has three or four",
     ),
-    "to do": (append("save", "\n\nTODO: more."), "save: says TODO"),
+    "to do": (append("save", "\n\nTODO: more."), "says TODO"),
     "no figure": (
-        lambda n: [cell(n, name).outputs[-1].data.pop("image/png") for name in ("restore", "third", "simulate")],
-        "no figure",
+        lambda n: cell(n, "opening").outputs[-1].data.pop("image/png"),
+        "opening: draws no picture",
     ),
     "just": (append("save", "\n\nJust run it."), "save: says 'Just'"),
     "too large": (append("save", " " + "x" * 600_000), "larger than 600 kB"),
@@ -365,6 +370,7 @@ FAULTS = {
 def test_a_structural_fault_is_caught(change, fault, tmp_path):
     folder = tmp_path / "notebooks"
     shutil.copytree(LESSON.parent, folder)
+    shutil.copytree(LESSON.parents[1] / "examples", tmp_path / "examples")
     notebook = lesson()
     change(notebook)
     notebooks.write(notebook, folder / LESSON.name)
@@ -409,7 +415,7 @@ def test_a_name_taken_twice_is_caught():
 def test_one_id_twice_is_caught(tmp_path):
     shutil.copytree(LESSON.parent, tmp_path / "notebooks")
     copy = tmp_path / "notebooks" / LESSON.name
-    copy.write_text(copy.read_text(encoding="utf-8").replace('"id": "disk-table"', '"id": "cast"'), encoding="utf-8")
+    copy.write_text(copy.read_text(encoding="utf-8").replace('"id": "three"', '"id": "cast"'), encoding="utf-8")
     with pytest.warns(Warning, match="Non-unique cell id"):
         assert "two cells have one id" in checks.structure_faults(copy)
 
@@ -417,9 +423,9 @@ def test_one_id_twice_is_caught(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda n: cell(n, "between-kill").update(execution_count=3),
+        lambda n: cell(n, "kill-run").update(execution_count=3),
         lambda n: n.metadata.update(kaggle={"accelerator": "tpu"}),
-        lambda n: cell(n, "between-kill").metadata.update(collapsed=True),
+        lambda n: cell(n, "kill-run").metadata.update(collapsed=True),
         lambda n: cell(n, "setup").metadata.update(slideshow={"slide_type": "skip"}),
     ],
     ids=["execution count", "metadata of a platform", "metadata of a cell", "slide type by the rule"],
@@ -427,6 +433,7 @@ def test_one_id_twice_is_caught(tmp_path):
 def test_what_is_not_canonical_is_caught(change, tmp_path):
     folder = tmp_path / "notebooks"
     shutil.copytree(LESSON.parent, folder)
+    shutil.copytree(LESSON.parents[1] / "examples", tmp_path / "examples")
     notebook = lesson()
     change(notebook)
     (folder / LESSON.name).write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")

@@ -1,0 +1,244 @@
+"""Exercises and predictions of lesson 17, When a process dies."""
+
+import copy
+import re
+from contextlib import suppress
+
+import jax
+import numpy as np
+from jax import ShapeDtypeStruct
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from exercises.kit import Prediction, exercise
+from exercises.kit.compare import Seen
+from exercises.kit.watch import mesh_of
+
+on_disk = Prediction(
+    3,
+    "the weights, and Adam's two moments, which are as large; each number is written once",
+    {
+        1: "Adam's two moments are a part of the run, and each is as large as the weights",
+        2: "Adam keeps two moments for each weight, not one",
+        8: "eight devices hold it in pieces, and each piece is written once",
+        24: "eight devices hold it in pieces, and each piece is written once",
+    },
+    "times",
+    within=0.05,
+)
+cast = Prediction(
+    "bfloat16",
+    slips={
+        "float32": "the template says what comes back, and it says another type",
+        "error": "shapes must agree; the type is converted without a word",
+    },
+)
+first_differs = Prediction(
+    5,
+    "the loss of step 4 is computed before the moments move a weight",
+    {4: "this loss is computed with the restored weights, before the moments move them", 6: "the weights that step 5 "
+     "reads were moved by step 4, and that used the moments"},
+)  # fmt: skip
+trusted = Prediction(
+    6,
+    "process 1 died before it wrote its parts, so the folder of step 9 is not whole",
+    {
+        9: "process 1 died before it wrote its parts",
+        3: "the save of step 6 was waited for",
+        8: "only each third step is saved",
+    },
+)
+goodbye = Prediction(
+    False,
+    "what ends the process stands below Python: no `except` and no `finally` gets the ten seconds",
+)
+fewer = Prediction(
+    "nearly",
+    slips={
+        "the same": "the mean over the batch is added up in another order, and each addition rounds",
+        "other": "the batch, the key and the weights are the same; only the order of the sums differs",
+    },
+)
+slower = Prediction(
+    10,
+    "both terms grow with the root of C: one saves ten times less often",
+    {100: "one also saves less often: take the root", 1: "a save takes 100 times as long"},
+    "times",
+    within=0.02,
+)
+
+
+def _template(answer, axes, saved):
+    """What the answer asks for on this mesh: each array's shape, dtype and layout, and whether it is an array."""
+    asked = answer(dict(saved), mesh_of(axes))
+    if not isinstance(asked, dict):
+        return asked
+    return {name: _asked(one) for name, one in asked.items()}
+
+
+def _asked(one):
+    if not hasattr(one, "sharding") or not hasattr(one, "dtype"):
+        return one
+    shape, sharding = tuple(one.shape), one.sharding
+    if isinstance(one, jax.Array):
+        return "an array of numbers; a template has none"
+    if sharding is None:
+        return shape, np.dtype(one.dtype).name, "no sharding"
+    pieces = {device.id: index for device, index in sharding.devices_indices_map(shape).items()}
+    rows = {i: [list(s.indices(n))[:2] for s, n in zip(piece, shape, strict=True)] for i, piece in pieces.items()}
+    return shape, np.dtype(one.dtype).name, rows
+
+
+_SAVED = {
+    "embed": ((64, 10), "float32"),
+    "up": ((30, 16), "bfloat16"),
+    "down": ((24, 48), "float32"),
+    "norm": ((5,), "float32"),
+    "table": ((3, 20, 96), "float32"),
+    "key": ((2,), "uint32"),
+    "step": ((), "int32"),
+    "heads": ((8, 30), "bfloat16"),
+}
+
+
+@exercise(
+    "`mesh.size` is the number of devices, and `P(None, mesh.axis_names)` splits the second axis over all axes of the "
+    "mesh. Take the first axis of the shape whose size % mesh.size is 0.",
+    cases=[
+        ({"data": 8}, {name: _SAVED[name] for name in ("norm", "embed")}),
+        ({"data": 8}, _SAVED),
+        ({"x": 2, "y": 4}, _SAVED),
+        ({"a": 3, "b": 2}, _SAVED),
+    ],
+    slips={
+        "size % mesh.size == 0 -> axis == 0": "the devices must divide the axis: take the first that they do",
+        "mesh.axis_names -> mesh.axis_names[0]": "split over all axes of the mesh together, not over its first axis",
+        "ShapeDtypeStruct(shape, dtype, -> ShapeDtypeStruct(shape, 'float32',": "the type is that of the disk, or the "
+        "numbers are converted without a word",
+        "                break -> ": "take the first axis that the devices divide, not the last",
+    },
+    run=_template,
+)
+def template_of(saved, mesh):
+    """Return {name: ShapeDtypeStruct with a sharding} of {name: (shape, dtype)}."""
+    wanted = {}
+    for name, (shape, dtype) in saved.items():
+        spec = P()
+        for axis, size in enumerate(shape):
+            if size % mesh.size == 0:
+                spec = P(*[None] * axis, mesh.axis_names)
+                break
+        wanted[name] = ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
+    return wanted
+
+
+class Store(dict):  # a dictionary itself would be handed over as a copy
+    pass
+
+
+class Killed(BaseException):
+    """No Exception: an answer that catches those does not survive it."""
+
+
+def _lives(answer, last, every, lives):
+    """A run that is killed after so many steps of each life: the losses of each, and what is saved after it."""
+    store, seen, taken = Store(), {}, []
+
+    def fresh():
+        return {"weights": np.array([1.1, -2.3, 0.7]), "moments": np.zeros(3)}
+
+    def batch(position):
+        return np.array([position + 1.0, 0.25 * position, 3.0]), position + 3 + position % 4
+
+    def step(state, examples):
+        if len(taken) >= lives[life]:
+            raise Killed
+        if len(taken) >= 100:
+            raise RuntimeError("the loop does not end: it has taken 100 steps")
+        state["moments"] *= 0.5
+        state["moments"] += examples
+        state["weights"] -= 0.125 * state["moments"]
+        taken.append(round(float(state["weights"] @ [1, 2, 4]), 6))
+
+    for life in range(len(lives)):
+        taken.clear()
+        with suppress(Killed):
+            answer(last, every, store, fresh, step, batch)
+        seen[f"weights · (1, 2, 4) after each step of life {life + 1}"] = list(taken)
+        seen[f"steps in the store after life {life + 1}"] = sorted(store, key=lambda key: (str(type(key)), key))
+        kept = list(store.items())[::-1]  # a folder lists its files in any order
+        store.clear()
+        store.update(kept)
+    return Seen(seen)
+
+
+@exercise(
+    "The number of steps done is the key. Save a deep copy of the state together with the position of the next batch. "
+    "`max(store)` is the newest; an empty store means `fresh()` and position 0.",
+    cases=[(10, 3, (4, 2, 99)), (9, 4, (2, 6, 1, 99)), (8, 2, (99, 99)), (14, 3, (13, 99))],
+    slips={
+        "deepcopy((state, position)) -> (state, position)": "`step` changes the arrays in place: save a copy",
+        "deepcopy(store[done]) if done -> store[done] if done": "`step` changes the arrays in place: go on with a copy "
+        "of what was saved",
+        "state, position = deepcopy(store[done]) -> state, position = deepcopy(store[done])[0], 0": "the place in the "
+        "data is a part of the run: save the position with the state",
+        "max(store, default=0) -> max(store, key=str, default=0)": "as a text, 9 comes after 12: compare numbers",
+        "done % every == 0 -> done % every == 1": "save when `every` steps are done, under that number",
+        "state, position = deepcopy(store[done]) if done else -> state, position =": "the store is not read: each life "
+        "begins anew",
+    },
+    run=_lives,
+    within=1e-6,
+)
+def train_on(last, every, store, fresh, step, batch):
+    """Go on from the newest checkpoint, or from the start, to `last` steps done.
+
+    store: a dictionary, {steps done: whatever you save}; it survives a kill
+    fresh() -> state, a dictionary of NumPy arrays; step(state, examples) changes them
+    batch(position) -> (examples, position of the next batch); the first position is 0
+    """
+    deepcopy = copy.deepcopy
+    done = max(store, default=0)
+    state, position = deepcopy(store[done]) if done else (fresh(), 0)
+    while done < last:
+        examples, position = batch(position)
+        step(state, examples)
+        done += 1
+        if done % every == 0:
+            store[done] = deepcopy((state, position))
+
+
+@exercise(
+    "Collect, for each step and each number of processes, the set of parts. A save is whole if its set is as large as its "
+    "number of processes. Compare steps as numbers.",
+    cases=[
+        (["3/part_0_of_2", "3/part_1_of_2", "9/part_1_of_2", "9/part_0_of_2", "12/part_0_of_2"],),
+        ([f"{step}/part_{i}_of_2" for step in (90, 100, 8) for i in range(2)],),
+        (["5/part_0_of_2", "5/part_1_of_2", "7/part_0_of_2", "7/part_1_of_2.tmp"],),
+        (["4/part_0_of_1", "8/part_0_of_4", "8/part_1_of_4", "8/part_3_of_4"],),
+        (["2/part_0_of_1", "6/part_0_of_2", "6/part_1_of_4"],),
+        (["6/part_0_of_4", "6/part_1_of_2", "2/part_0_of_1"],),
+        (["3/part_0_of_1", "5/part_0_of_2", "5/part_0_of_4.tmp", "5/part_1_of_4", "5/part_1_of_2"],),
+        ([f"{step}/part_{i}_of_12" for step in (20, 30) for i in range(12) if (step, i) != (30, 11)],),
+        (["0/part_0_of_1", "3/part_1_of_2"],),
+        (["10/part_0_of_3", "10/part_2_of_3"],),
+        ([],),
+    ],
+    slips={
+        "re.fullmatch -> re.match": "a name that ends in .tmp is a part that was still being written",
+        "(step, of), set() -> (step, 0), set()": "parts of two saves do not add up: one save has all of its own",
+        "max(whole, default=None) -> max(whole, key=str, default=None)": "as a text, 90 comes after 100: compare numbers",
+        "max(whole, default=None) -> max(whole, default=None) or None": "step 0 may be whole, and 0 counts as False",
+        "len(found) == of -> found": "a step is whole when all of its parts are there",
+    },
+)
+def newest_whole(files):
+    """Return the newest step with all its parts, or None. "12/part_0_of_2": a file."""
+    parts = {}
+    for name in files:
+        match = re.fullmatch(r"(\d+)/part_(\d+)_of_(\d+)", name)
+        if match:
+            step, part, of = map(int, match.groups())
+            parts.setdefault((step, of), set()).add(part)
+    whole = {step for (step, of), found in parts.items() if len(found) == of}
+    return max(whole, default=None)
