@@ -6,6 +6,7 @@ train_lm.npz to begin anew.
 
 import difflib
 import inspect
+import math
 import optparse
 import os
 import sys
@@ -18,29 +19,28 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 *SIZES, STEPS = map(int, sys.argv[1:])
-SAVED, ROWS, LENGTH = "train_lm.npz", 8, 64  # YOURS: text, network, rows
-TEXT = inspect.getsource(difflib) + inspect.getsource(optparse)
+SAVED, ROWS, LENGTH = "train_lm.npz", 8, 64
+TEXT = inspect.getsource(difflib) + inspect.getsource(optparse)  # YOURS
+L, D, H, E, F = 2, 64, 4, 16, 256  # layers, width, heads, their size, hidden features
 jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
 jax.config.update("jax_default_matmul_precision", "highest")
-L, D, H, E, F = 2, 64, 4, 16, 256  # layers, width, heads, their size, hidden features
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
 numbers = np.array([max(CHARACTERS.find(c), 0) for c in TEXT], np.int32)
-NAMES = {  # of every array, what each of its dimensions is
+optimizer = optax.adam(3e-3, b2=0.99)
+NAMES = {  # YOURS: of every array, what each of its dimensions is
     "text": "batch length",
     "embed": "vocab width",
     "qkv": "layer width qkv head size",
     "out": "layer head size width",
     "up": "layer width hidden",
     "down": "layer hidden width",
-    "keys": "layer batch length head size",
-    "values": "layer batch length head size",
 }
 RULES = {"batch": ("data", "fsdp"), "width": "fsdp", "head": "model", "hidden": "model"}
 COMPUTING = RULES | {"width": None}  # a layer's weights are gathered along fsdp
 
 
-def specs(tree, rules=RULES):  # scan has taken the first name away, pin sees the rest
-    def of(path, a):
+def specs(tree, rules=RULES):
+    def of(path, a):  # Adam's means have their weight's name; scan takes "layer" away
         names = NAMES.get(getattr(path[-1], "key", None), "").split()
         return P(*map(rules.get, names[len(names) - a.ndim :]))
 
@@ -55,121 +55,95 @@ def norm(x):
     return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
 
 
-def turn(x, at):  # rotary positions
-    angles = at[:, None, None] * 100.0 ** -np.linspace(0, 1, E // 2)
-    cos, sin = jnp.cos(angles).astype(x.dtype), jnp.sin(angles).astype(x.dtype)
+def turn(x):  # rotary positions; x: (batch, length, head, size)
+    angles = np.arange(x.shape[1])[:, None, None] * 100.0 ** -np.linspace(0, 1, E // 2)
+    cos, sin = jnp.float32(np.cos(angles)), jnp.float32(np.sin(angles))
     a, b = jnp.split(x, 2, -1)
     return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
 
 
-def network(w, text, at, cache=None):  # -> scores of what comes next, and the cache
-    def layer(x, own):
-        w, cache = pin(own)
+@jax.jit
+def network(w, text):  # YOURS -> (batch, length, vocab), scores of what comes next
+    @jax.checkpoint
+    def layer(x, w):
+        w = pin(w)
         q, k, v = jnp.einsum("bld,dche->cblhe", norm(x), w["qkv"])
-        q, k = turn(q, at), turn(k, at)
-        if cache is not None:  # to write: k and v of the earlier characters
-            for name, new in {"keys": k, "values": v}.items():
-                old = cache[name]
-                cache[name] = jax.lax.dynamic_update_slice_in_dim(old, new, at[0], 1)
-            k, v = pin(cache).values()
-        scores = jnp.einsum("blhe,bmhe->bhlm", q, k) / E**0.5
-        seen = at[:, None] >= jnp.arange(k.shape[1])
-        share = jax.nn.softmax(jnp.where(seen, scores, -jnp.inf))
-        x = x + jnp.einsum("bhlm,bmhe,hed->bld", share, v, w["out"])
-        return x + jax.nn.gelu(norm(x) @ w["up"]) @ w["down"], cache
+        heads = jax.nn.dot_product_attention(turn(q), turn(k), v, is_causal=True)
+        x = x + jnp.einsum("blhe,hed->bld", heads, w["out"])
+        return x + jax.nn.gelu(norm(x) @ w["up"]) @ w["down"], None
 
     embed = pin({"embed": w["embed"]})["embed"]
-    x, cache = jax.lax.scan(jax.checkpoint(layer), embed[text], (w["layers"], cache))
-    return norm(x) @ embed.T, cache
-
-
-def loss(w, text):  # YOURS
-    scores, _ = network(w, text[:, :-1], jnp.arange(text.shape[1] - 1))
-    losses = optax.softmax_cross_entropy_with_integer_labels
-    return losses(scores, text[:, 1:]).mean()
+    x, _ = jax.lax.scan(layer, embed[text], w["layers"])
+    return norm(x) @ embed.T
 
 
 def start(rng):
-    def draw(scale, *shape):
-        return np.float32(scale * rng.normal(size=shape))
-
-    layers = {
-        "qkv": draw(0.125, L, D, 3, H, E),
-        "out": draw(0.02, L, H, E, D),
-        "up": draw(0.125, L, D, F),
-        "down": draw(0.02, L, F, D),
-    }
-    w = {"embed": draw(0.125, len(CHARACTERS), D), "layers": layers}
+    shapes = {"out": (L, H, E, D), "down": (L, F, D)}  # what is added to x begins small
+    w = {k: 0.02 * rng.normal(size=shape) for k, shape in shapes.items()}
+    shapes = {"qkv": (L, D, 3, H, E), "up": (L, D, F)}
+    w |= {k: 0.125 * rng.normal(size=shape) for k, shape in shapes.items()}
+    w = {"embed": 0.125 * rng.normal(size=(len(CHARACTERS), D)), "layers": w}
+    w = jax.tree.map(np.float32, w)
     return w, jax.tree.map(np.asarray, optimizer.init(w)), np.int32(0)
 
 
-optimizer = optax.adam(3e-3, b2=0.99)
-
-
 def step(state, text):
+    def loss(w):
+        scores, losses = network(w, text[:, :-1]), optax.losses
+        each = losses.softmax_cross_entropy_with_integer_labels(scores, text[:, 1:])
+        return each.mean()
+
     w, means, done = state
-    value, grads = jax.value_and_grad(loss)(w, text)
+    value, grads = jax.value_and_grad(loss)(w)
     updates, means = optimizer.update(grads, means, w)
     return (optax.apply_updates(w, updates), means, done + 1), value
 
 
-def mesh_of(*sizes):
-    some = jax.devices()[: int(np.prod(sizes))]
-    names, auto = ("data", "fsdp", "model"), (AxisType.Auto,) * 3
-    return jax.make_mesh(sizes, names, axis_types=auto, devices=some)
-
-
-def put(mesh, tree):
+def put(mesh, tree):  # every array where its names say
     where = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs(tree))
     return jax.device_put(tree, where)
 
 
+def mesh_of(*sizes):
+    some, axes = jax.devices()[: math.prod(sizes)], ("data", "fsdp", "model")
+    return jax.make_mesh(sizes, axes, axis_types=(AxisType.Auto,) * 3, devices=some)
+
+
 def train(mesh, state, steps):
-    state = put(mesh, state)
-    same = jax.tree.map(lambda a: a.sharding, state)
+    state, values = put(mesh, state), []
+    same = jax.tree.map(lambda a: a.sharding, state)  # the new state lies as the old
     program = jax.jit(step, donate_argnums=0, out_shardings=(same, None))
     with jax.set_mesh(mesh):  # pin's specs are of this mesh
-        for _ in range(steps):
-            rng = np.random.default_rng(int(state[2]))  # the data follow the step
-            first = rng.integers(0, len(numbers) - LENGTH, ROWS)
+        for number in range(int(state[2]), int(state[2]) + steps):
+            first = np.random.default_rng(number).integers(0, len(TEXT) - LENGTH, ROWS)
             text = numbers[first[:, None] + np.arange(LENGTH + 1)]
             state, value = program(state, put(mesh, {"text": text})["text"])
-            value.block_until_ready()
-    return jax.device_get(state), float(value)
-
-
-@jax.jit
-def extend(w, cache, text, at):
-    scores, cache = network(w, text, at + jnp.arange(text.shape[1]), cache)
-    return scores[:, -1], cache
-
-
-def write(mesh, w, prompt, rng):
-    text = new = np.tile([CHARACTERS.index(c) for c in prompt], (ROWS, 1))
-    pages = np.zeros((L, ROWS, LENGTH, H, E), np.float32)
-    w, cache = put(mesh, (w, {"keys": pages, "values": pages}))
-    with jax.set_mesh(mesh):
-        while text.shape[1] < LENGTH:
-            at = text.shape[1] - new.shape[1]
-            scores, cache = extend(w, cache, put(mesh, {"text": new})["text"], at)
-            chance = np.asarray(scores) / 0.6 + rng.gumbel(size=scores.shape)
-            new = chance.argmax(1)[:, None]  # likely characters more often
-            text = np.concatenate([text, new], 1)
-    return ["".join(CHARACTERS[n] for n in row) for row in text]
+            values.append(float(value))  # waits for the devices
+    return jax.device_get(state), np.mean(values)
 
 
 mesh, state = mesh_of(*SIZES), start(np.random.default_rng(0))
-if os.path.exists(SAVED):
+if os.path.exists(SAVED):  # it holds whole arrays, and no mesh
     saved, (leaves, tree) = np.load(SAVED), jax.tree.flatten(state)
     pairs = zip(saved.values(), leaves, strict=True)
     state = jax.tree.unflatten(tree, [old.astype(new.dtype) for old, new in pairs])
-trained, first = train(mesh, state, 1)
+trained, _ = train(mesh, state, 1)
 true, _ = train(mesh_of(1, 1, 1), state, 1)  # the same step on one device
 pairs = zip(jax.tree.leaves(trained[1]), jax.tree.leaves(true[1]), strict=True)
 gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
 assert gap < 1e-3, f"this mesh learns something else: Adam's means off by {gap:.0e}"
 print(f"right: after a step on {SIZES} Adam's means are those of one device")
-trained, last = train(mesh, trained, STEPS - 1)
-np.savez(SAVED, *jax.tree.leaves(trained))
-print(f"step {trained[2]}: loss {first:.2f} to {last:.2f}; saved in {SAVED}")
-print(write(mesh, trained[0], "    def ", np.random.default_rng(0))[0])
+trained, value = train(mesh, trained, STEPS - 1)
+np.savez(SAVED, *jax.tree.leaves(trained))  # at scale: Orbax, lesson 17
+print(f"step {trained[2]}: mean loss {value:.2f}, saved in {SAVED}")
+
+prompt, rng = "    def ", np.random.default_rng(0)
+text = np.zeros((ROWS, LENGTH), np.int32)
+text[:, : len(prompt)] = [CHARACTERS.index(c) for c in prompt]
+with jax.set_mesh(mesh):
+    w = put(mesh, trained[0])
+    for at in range(len(prompt), LENGTH):  # without a cache: reads all again
+        scores = np.asarray(network(w, put(mesh, {"text": text})["text"])[:, at - 1])
+        chance = scores / 0.6 + rng.gumbel(size=scores.shape)
+        text[:, at] = chance.argmax(1)  # likely characters more often
+print(*("".join(CHARACTERS[n] for n in row) for row in text[:3]), sep="\n---\n")

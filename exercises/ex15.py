@@ -64,12 +64,8 @@ cache_share = Prediction(
     within=0.02,
 )
 rows_needed = Prediction(
-    "never",
-    slips={
-        "30": "with 30 rows each weight that is read serves 30 characters, 30 FLOPs a byte at most",
-        "240": "so it would be without a cache: weights are read once for all rows, the cache for one row alone",
-        "2000": "more rows bring more cache to read, each for its own row alone",
-    },
+    "no",
+    slips={"yes": "without a cache 241 rows would do; but each row brings a cache of its own, read for that row alone"},
 )
 
 SIZES = {"data": 2, "fsdp": 4, "model": 3}
