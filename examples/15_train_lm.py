@@ -19,14 +19,16 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 *SIZES, STEPS = map(int, sys.argv[1:])
-SAVED, ROWS, LENGTH = "train_lm.npz", 8, 64
+SAVED = "train_lm.npz"
 TEXT = inspect.getsource(difflib) + inspect.getsource(optparse)  # YOURS
-L, D, H, E, F = 2, 64, 4, 16, 256  # layers, width, heads, their size, hidden features
 jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
 jax.config.update("jax_default_matmul_precision", "highest")
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
 numbers = np.array([max(CHARACTERS.find(c), 0) for c in TEXT], np.int32)
 optimizer = optax.adam(3e-3, b2=0.99)
+DIMS = {"batch": 8, "length": 64, "vocab": 96, "layer": 2, "width": 64}
+DIMS |= {"qkv": 3, "head": 4, "size": 16, "hidden": 256}
+ROWS, LENGTH = DIMS["batch"], DIMS["length"]
 NAMES = {  # YOURS: of every array, what each of its dimensions is
     "text": "batch length",
     "embed": "vocab width",
@@ -56,7 +58,9 @@ def norm(x):
 
 
 def turn(x):  # rotary positions; x: (batch, length, head, size)
-    angles = np.arange(x.shape[1])[:, None, None] * 100.0 ** -np.linspace(0, 1, E // 2)
+    angles = np.arange(x.shape[1])[:, None, None] * 100.0 ** -np.linspace(
+        0, 1, DIMS["size"] // 2
+    )
     cos, sin = jnp.float32(np.cos(angles)), jnp.float32(np.sin(angles))
     a, b = jnp.split(x, 2, -1)
     return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
@@ -78,20 +82,21 @@ def network(w, text):  # YOURS -> (batch, length, vocab), scores of what comes n
 
 
 def start(rng):
-    shapes = {"out": (L, H, E, D), "down": (L, F, D)}  # what is added to x begins small
-    w = {k: 0.02 * rng.normal(size=shape) for k, shape in shapes.items()}
-    shapes = {"qkv": (L, D, 3, H, E), "up": (L, D, F)}
-    w |= {k: 0.125 * rng.normal(size=shape) for k, shape in shapes.items()}
-    w = {"embed": 0.125 * rng.normal(size=(len(CHARACTERS), D)), "layers": w}
-    w = jax.tree.map(np.float32, w)
+    def draw(scale, *names):
+        sizes = {name: [DIMS[n] for n in NAMES[name].split()] for name in names}
+        return {
+            name: np.float32(scale * rng.normal(size=sizes[name])) for name in names
+        }
+
+    layers = draw(0.125, "qkv", "up") | draw(0.02, "out", "down")
+    w = draw(0.125, "embed") | {"layers": layers}
     return w, jax.tree.map(np.asarray, optimizer.init(w)), np.int32(0)
 
 
 def step(state, text):
     def loss(w):
-        scores, losses = network(w, text[:, :-1]), optax.losses
-        each = losses.softmax_cross_entropy_with_integer_labels(scores, text[:, 1:])
-        return each.mean()
+        logs = jax.nn.log_softmax(network(w, text[:, :-1]))
+        return -jnp.take_along_axis(logs, text[:, 1:, None], -1).mean()
 
     w, means, done = state
     value, grads = jax.value_and_grad(loss)(w)
@@ -146,4 +151,5 @@ with jax.set_mesh(mesh):
         scores = np.asarray(network(w, put(mesh, {"text": text})["text"])[:, at - 1])
         chance = scores / 0.6 + rng.gumbel(size=scores.shape)
         text[:, at] = chance.argmax(1)  # likely characters more often
-print(*("".join(CHARACTERS[n] for n in row) for row in text[:3]), sep="\n---\n")
+for row in text[:3]:
+    print("│", "".join(CHARACTERS[n] for n in row).replace("\n", "\n│ "))
