@@ -65,3 +65,23 @@ RIGHT = {
     ],
     ex15.longest: [by_halving, exact],
 }
+
+SAME = {
+    ex15.spec_of: [
+        (
+            "for name, size in zip(names, shape, strict=True): -> for name, size in zip(names, shape):",
+            "an array has as many names as dimensions",
+        ),
+        ("return tuple(spec) -> return spec", "a list serves as well"),
+        (
+            "for name, size in zip(names, shape, strict=True): -> for name, size in zip(names, shape, strict=False):",
+            "an array has as many names as dimensions",
+        ),
+    ],
+    ex15.cache_bytes: [
+        ("heads = max(key_heads / model, 1) -> heads = max(1, key_heads / model)", "the larger of two has no order")
+    ],
+    ex15.longest: [
+        ("if rows < corner: -> if rows <= corner:", "with as many rows as the corner the formula gives 0 as well")
+    ],
+}
