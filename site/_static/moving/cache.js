@@ -2,7 +2,7 @@
 (() => {
   const { range, COLORS } = moving;
   const LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024];
-  const DRAWN = { 0: "none", 16: "7 4", 128: "9 3 2 3", 1024: "2 4" }; // the lesson's four curves, and their dashes
+  const DRAWN = { 0: "none", 16: "7 4", 64: "9 3 2 3", 1024: "2 4" }; // the lesson's four curves, and their dashes
 
   // The lesson's sizes: an embedding of 96 characters; for each of 2 layers qkv, out, up and down.
   const [LAYERS, WIDTH, HIDDEN] = [2, 64, 256];
@@ -68,7 +68,7 @@
     title: "Try it: more rows, longer texts",
     controls: () => ({
       doubled: range("rows at once", 1, 13, 3, { shown: (value) => bytes(2 ** value) }),
-      which: range("characters in the cache", 0, LENGTHS.length - 1, 4, { shown: (value) => LENGTHS[value] }),
+      which: range("characters in the cache", 0, LENGTHS.length - 1, 3, { shown: (value) => LENGTHS[value] }),
     }),
     draw({ doubled, which }, canvas, numbers) {
       const [rows, length] = [2 ** doubled, LENGTHS[which]];

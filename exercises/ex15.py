@@ -1,0 +1,155 @@
+"""Exercises and predictions of lesson 15, A language model, cut every way."""
+
+import math
+
+from exercises.kit import Prediction, exercise
+
+even = Prediction(
+    math.log(96),
+    "the model gives each character p = 1/96, so its loss is ln 96",
+    {
+        1 / 96: "that is p; the loss is -ln p",
+        96: "among so many characters it hesitates; the loss is the logarithm of that",
+        math.log2(96): "that is in bits: the loss takes the natural logarithm",
+        -math.log(96): "the loss is -ln p, and the logarithm of p is negative",
+    },
+    within=0.01,
+)
+parts = Prediction(
+    4,
+    "its names are layer, width, hidden: width is cut over fsdp, hidden over model",
+    {
+        8: "no rule sends one of its names to data, so two devices hold each piece",
+        2: "two of its names have a rule: width and hidden",
+        1: "two of its names have a rule: width and hidden",
+    },
+    "pieces",
+)
+holds = Prediction(
+    0.375,
+    "every weight has a width, which fsdp cuts in eight, and Adam's means have the weights' names: 3/8",
+    {
+        3: "so it would be on 8 x 1 x 1; here fsdp cuts the width of each weight",
+        1: "every weight has a width, and fsdp cuts it in eight",
+        0.125: "that is the weights alone; Adam's two means lie as they do",
+        0.25: "that is Adam's two means alone",
+        24: "that is what eight devices with everything whole hold together",
+    },
+    "times all weights",
+    within=0.02,
+)
+grown = Prediction(
+    "8 x 1 x 1",
+    slips={
+        "4 x 1 x 2": "so it is with 8 rows; what it sends over model grows with the rows",
+        "1 x 8 x 1": "what it sends does not grow with the rows, but it is more than the gradients to begin with",
+        "1 x 4 x 2": "what it sends over model grows with the rows",
+        "2 x 2 x 2": "what it sends over model grows with the rows",
+    },
+)
+same = Prediction(
+    "yes",
+    slips={"no": "a layout says where numbers lie; it changes who computes them, not what they are"},
+)
+cache_share = Prediction(
+    8 * 16_384 / 104_448,
+    "2 x 2 x 64 x 4 x 16 = 16,384 numbers in a row's cache, in 8 rows, for 104,448 weights",
+    {
+        16_384 / 104_448: "that is the cache of one row; there are 8",
+        4 * 16_384 / 104_448: "keys and values are kept, in each of the two layers",
+        2 * 16_384 / 104_448: "keys and values are kept, in each of the two layers",
+        8 * 256 / 104_448: "that is one place of each row; a row keeps 64",
+    },
+    "bytes",
+    within=0.02,
+)
+rows_needed = Prediction(
+    "no",
+    slips={"yes": "without a cache 241 rows would do; but each row brings a cache of its own, read for that row alone"},
+)
+
+SIZES = {"data": 2, "fsdp": 4, "model": 3}
+RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "expert": "pipe"}
+
+
+@exercise(
+    "Go through names and shape side by side. Keep a set of the axes that are taken; `rules.get(name)` is None where there is "
+    "no rule.",
+    cases={
+        "up (5, 12, 21)": (("layer", "width", "hidden"), (5, 12, 21), RULES, SIZES),
+        "width of 10, over 4 devices": (("layer", "width", "hidden"), (5, 10, 21), RULES, SIZES),
+        "head and hidden in one array": (("head", "width", "hidden"), (9, 20, 15), RULES, SIZES),
+        "11 heads, 15 hidden features": (("head", "width", "hidden"), (11, 20, 15), RULES, SIZES),
+        "experts, and no axis pipe": (("expert", "width"), (6, 28), RULES, SIZES),
+        "a name that stands twice": (("width", "width"), (8, 16), RULES, SIZES),
+        "one number": ((), (), RULES, SIZES),
+        "an axis of 1": (("batch", "hidden"), (7, 33), RULES, {"data": 1, "fsdp": 4, "model": 11}),
+    },
+    slips={
+        " and size % sizes[axis] == 0 -> ": "an axis that does not divide a dimension cannot cut it",
+        " and axis not in taken -> ": "an array may use each axis of the mesh once; the first dimension takes it",
+        "axis in sizes and -> axis and": "a rule may name an axis that this mesh does not have",
+        "spec.append(axis if fits else None) -> spec += [axis] * fits": "a dimension that stays whole has its place: None",
+    },
+)
+def spec_of(names, shape, rules, sizes):
+    """Return a tuple: for each dimension the axis that cuts it, or None."""
+    spec, taken = [], set()
+    for name, size in zip(names, shape, strict=True):
+        axis = rules.get(name)
+        fits = axis in sizes and size % sizes[axis] == 0 and axis not in taken
+        spec.append(axis if fits else None)
+        if fits:
+            taken.add(axis)
+    return tuple(spec)
+
+
+@exercise(
+    "A device has rows / data rows, and key_heads / model key heads, but never less than one. For each of them it keeps two "
+    "arrays of length x size numbers in each layer.",
+    cases=[
+        (3, 20, 24, 77, 100, 7, 4, 2),
+        (5, 2, 24, 30, 70, 3, 8, 2),
+        (7, 9, 10, 44, 50, 11, 3, 1),
+        (6, 1, 12, 26, 40, 13, 5, 4),
+    ],
+    slips={
+        "return 2 * layers -> return layers": "keys and values are both kept",
+        "max(key_heads / model, 1) -> key_heads / model": "where there are fewer key heads than `model`, each device keeps one whole",
+        "max(key_heads / model, 1) -> key_heads": "a device keeps its own key heads: they are cut over `model`",
+        "(rows / data) -> rows": "a device keeps its own rows: they are cut over `data`",
+        " * each -> ": "these are numbers; each takes `each` bytes",
+        "2 * layers -> 2": "that is the cache of one layer; each layer has its own",
+    },
+)
+def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
+    """Return the bytes of keys and values that one device of the mesh holds."""
+    heads = max(key_heads / model, 1)
+    return 2 * layers * heads * size * (rows / data) * length * each
+
+
+@exercise(
+    "FLOPs: rows * (2 * parameters + 2 * group * C), bytes: 2 * (parameters + rows * C), where C is length * per_character. Set "
+    "the quotient equal to corner, and solve for length. Which sign has what stands beside C?",
+    cases=[
+        (7e9, 65_536, 300, 4, 241),
+        (104_448, 256, 1000, 1, 241),
+        (7e9, 65_536, 100, 4, 241),
+        (3e9, 8192, 500, 300, 241),
+        (70e9, 40_960, 700, 8, 295.4),
+        (5e9, 3000, 20, 260, 241),
+        (2e9, 4096, 150, 241, 241),
+        (2e9, 4096, 260, 241, 241),
+    ],
+    slips={
+        "corner - group -> corner - 1": "`group` query heads use each number of cache that is read",
+        "rows * per_character * -> per_character *": "each row has a cache of its own",
+    },
+)
+def longest(parameters, per_character, rows, group, corner):
+    """Return the length up to which decoding does at least `corner` FLOPs a byte."""
+    if rows < corner:  # not even the weights are used often enough
+        return 0
+    if group >= corner:  # each number of cache is used often enough
+        return math.inf
+    return parameters * (rows - corner) / (rows * per_character * (corner - group))
