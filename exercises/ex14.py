@@ -61,17 +61,6 @@ raises = Prediction(
     "einsum broadcasts: the device's one expert works on all eight stacks of slots",
     {True: "under the letter x stand 8 and 1. What does NumPy do with an axis of 1?"},
 )
-balance = Prediction(
-    4,
-    "8 · (1 · 0.5): the other experts have a share of 0",
-    {
-        8: "that is for a router that is sure: p is 0.5 here",
-        0.5: "times the number of experts",
-        1: "that is the balance of an even router",
-        4.5: "the other experts have a share of 0, whatever their p",
-    },
-    within=0.01,
-)
 
 
 @exercise(

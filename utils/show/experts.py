@@ -50,7 +50,8 @@ def draw_shares(runs: dict[str, Any]) -> Picture:
         axes.stackplot(range(len(shares)), shares.T, colors=COLORS, edgecolor="white", linewidth=0.5)
         for e in np.flatnonzero(last > 0.03):
             middle = last[: e + 1].sum() - last[e] / 2
-            axes.text(len(shares) - 4, middle, f"{e}", ha="right", va="center", fontsize=9)
+            ink = "white" if e == 0 else "black"
+            axes.text(len(shares) - 4, middle, f"{e}", ha="right", va="center", fontsize=9, color=ink)
         axes.set(title=title, xlabel="step", xlim=(0, len(shares) - 1), ylim=(0, 1))
         ends = ", ".join(f"{share:.0%}" for share in last)
         said.append(f"{title}: experts 0 to {len(last) - 1} end with {ends}")
