@@ -69,27 +69,20 @@ def everyone(w, x, y):  # on one device: every expert works on every token
     return nll(w, x + jnp.einsum("tx,xtd->td", p * chosen, results), y)
 
 
-def put(tree, specs):
-    where = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
-    return jax.device_put(tree, where)
-
-
 digits, draw = load_digits(), np.random.default_rng(0)  # YOURS: the data
 order = draw.permutation(len(digits.target))
 x, y = digits.data[order] / 16, digits.target[order]
-test, draw = (
-    put((x[1400:][:TEST], y[1400:][:TEST]), (cut, cut)),
-    np.random.default_rng(1),
-)
+test, draw = (x[1400:][:TEST], y[1400:][:TEST]), np.random.default_rng(1)
 start = {
     "router": draw.normal(size=(D, X)) / D**0.5,
     "up": draw.normal(size=(X, D, F)) * (2 / D) ** 0.5,
     "down": draw.normal(size=(X, F, D)) * (2 / F) ** 0.5 * 0.3,
     "out": draw.normal(size=(D, 10)) / D**0.5,
 }
-args = put((start, x[:BATCH], y[:BATCH]), (specs, cut, cut))
-mine, seen = jax.jit(jax.grad(partial(loss, seats=BATCH // n), has_aux=True))(*args)
-true = jax.jit(jax.grad(everyone))(start, x[:BATCH], y[:BATCH])
+where = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+begin, batch = jax.device_put(start, where), (x[:BATCH], y[:BATCH])
+roomy = jax.jit(jax.grad(partial(loss, seats=BATCH // n), has_aux=True))
+(mine, seen), true = roomy(begin, *batch), jax.jit(jax.grad(everyone))(start, *batch)
 mine, true = jax.device_get((mine, true))
 gap = max(abs(mine[name] - true[name]).max() / abs(true[name]).max() for name in true)
 assert gap < 1e-9 and seen["dropped"] == 0, f"the gradients are off by {gap:.0e}"
@@ -105,11 +98,10 @@ def step(w, state, x, y, alpha):
 
 
 for alpha in ALPHAS:
-    w, draw = put(start, specs), np.random.default_rng(1)
-    state = rule.init(w)
+    w, state, draw = begin, rule.init(begin), np.random.default_rng(1)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)
-        w, state, seen = step(w, state, *put((x[rows], y[rows]), (cut, cut)), alpha)
+        w, state, seen = step(w, state, x[rows], y[rows], alpha)
         seen = jax.device_get(seen)  # this waits for the devices
     dropped, idle = seen["dropped"], (seen["share"] < 0.005).sum()
     right = TEST * jax.jit(loss)(w, *test)[1]["right"]
