@@ -55,12 +55,12 @@ def loss(w, x, y, alpha=0.0, seats=None):  # over all devices; and the counters
     def of_one(w, x, y, alpha):
         h, seen = layer(w, x, seats or math.ceil(FACTOR * K * len(x) / X))
         seen["right"] = ((h @ w["out"]).argmax(axis=1) == y).mean()
-        return jax.lax.pmean((nll(w, h, y) + alpha * seen["balance"], seen), "expert")
+        value = nll(w, h, y) + alpha * seen["balance"]
+        return jax.lax.pmean(value, "expert"), jax.lax.pmean(seen, "expert")
 
     rows = specs, cut, cut, P()
-    return jax.shard_map(of_one, mesh=mesh, in_specs=rows, out_specs=P())(
-        w, x, y, alpha
-    )
+    of_all = jax.shard_map(of_one, mesh=mesh, in_specs=rows, out_specs=P())
+    return of_all(w, x, y, alpha)
 
 
 def everyone(w, x, y):  # on one device: every expert works on every token

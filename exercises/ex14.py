@@ -112,17 +112,17 @@ def _looked_up(f, ids, table, n):
 
 
 @exercise(
-    "Row r of the whole table is row r % rows of device r // rows. Ask: an array (n, tokens) with, for each device, the "
-    "rows that you want of it, and 0 elsewhere; all_to_all it. Answer with `table[asked]`, and send that back.",
+    "Row r of the whole table is row r % rows of device r // rows. Ask each device, by all_to_all, for an array "
+    "(n, tokens) of rows. Answer with `table[asked]`, send that back, and pick the owners' answers.",
     cases=_tables,
     run=_looked_up,
     slips={
-        "ids % rows, 0 -> ids, 0": "an id counts through the whole table; the owner's rows begin at 0",
+        "ids % rows -> ids": "an id counts through the whole table; the owner's rows begin at 0",
         "table[asked] -> table[wanted]": "you read your own rows: the questions have not travelled",
         'jax.lax.all_to_all(table[asked], "expert", 0, 0, tiled=True) -> table[asked]': "the answers stay with those who "
         "were asked",
-        "[owner, jnp.arange(tokens)] -> .sum(axis=0)": "an owner that was not asked answers with its row 0: pick, of all "
-        "answers, the owner's",
+        "[owner, jnp.arange(tokens)] -> .sum(axis=0)": "every device answers, and one of them owns the row: pick the "
+        "owner's answer",
         "bytes that a device sends": "Send ids and the rows that were asked for, not the table",
         None: "Who owns the row of an id, and where in its piece does it stand?",
     },
@@ -131,7 +131,7 @@ def look_up(ids, table):
     """Per device: ids (tokens,), own rows (rows, width) -> rows (tokens, width)."""
     n, rows, tokens = jax.lax.axis_size("expert"), len(table), len(ids)
     owner = ids // rows
-    wanted = jnp.where(owner == jnp.arange(n)[:, None], ids % rows, 0)  # (n, tokens)
+    wanted = jnp.tile(ids % rows, (n, 1))  # (n, tokens): ask every device
     asked = jax.lax.all_to_all(wanted, "expert", 0, 0, tiled=True)
     answers = jax.lax.all_to_all(table[asked], "expert", 0, 0, tiled=True)
     return answers[owner, jnp.arange(tokens)]
@@ -159,9 +159,10 @@ def _balanced(f, p, choice, n):
 
 
 def _one(value):
-    if jnp.shape(value):
-        raise ValueError(f"an array of shape {jnp.shape(value)}, where one number is asked")
-    return jnp.asarray(value)
+    value = jnp.asarray(value)
+    if value.ndim:
+        raise ValueError(f"an array of shape {value.shape}, where one number is asked")
+    return value
 
 
 def _mean_of_balances(p, choice):
