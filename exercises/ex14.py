@@ -119,7 +119,7 @@ def _looked_up(f, ids, table, n):
     slips={
         "ids % rows -> ids": "an id counts through the whole table; the owner's rows begin at 0",
         "table[asked] -> table[wanted]": "you read your own rows: the questions have not travelled",
-        'jax.lax.all_to_all(table[asked], "expert", 0, 0, tiled=True) -> table[asked]': "the answers stay with those who "
+        'jax.lax.all_to_all(table[asked], "expert", 0, 0) -> table[asked]': "the answers stay with those who "
         "were asked",
         "[owner, jnp.arange(tokens)] -> .sum(axis=0)": "every device answers, and one of them owns the row: pick the "
         "owner's answer",
@@ -132,8 +132,8 @@ def look_up(ids, table):
     n, rows, tokens = jax.lax.axis_size("expert"), len(table), len(ids)
     owner = ids // rows
     wanted = jnp.tile(ids % rows, (n, 1))  # (n, tokens): ask every device
-    asked = jax.lax.all_to_all(wanted, "expert", 0, 0, tiled=True)
-    answers = jax.lax.all_to_all(table[asked], "expert", 0, 0, tiled=True)
+    asked = jax.lax.all_to_all(wanted, "expert", 0, 0)
+    answers = jax.lax.all_to_all(table[asked], "expert", 0, 0)
     return answers[owner, jnp.arange(tokens)]
 
 
