@@ -71,15 +71,12 @@ def _held_and_sent(cell: Cell) -> dict[str, dict[str, float]]:
     return found
 
 
-def _seats(_: Cell) -> dict[str, Any]:
-    """Tokens by expert of lesson 14's figure; bytes that a device sends for each seat that an expert has."""
+def _seats(cell: Cell) -> dict[str, Any]:
+    """Tokens by expert that lesson 14 prints; bytes that a device sends for each seat that an expert has."""
     cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("14")).cells}
-    wanted = [
-        sum(int(count) for count in re.findall(r"(?:seated|dropped) (\d+)", parts))
-        for parts in re.findall(r"expert \d+: \d+ \((.*?)\)", alt(cells["seats-draw"]))
-    ]
-    row = re.search(r"^ +10 .* ([\d,]+) +[\d.]+$", printed(cells["bytes-run"]), re.M)
-    return {"wanted": wanted, "bytes": int(row[1].replace(",", "")) / 10}
+    counts = re.search(r"\[([\d ]+)\]", printed(cells["wanted"]))[1]
+    sent = re.search(r"^10 seats: sends ([\d,]+) bytes", printed(cell), re.M)[1]
+    return {"wanted": [int(count) for count in counts.split()], "bytes": int(sent.replace(",", "")) / 10}
 
 
 def _plan(_: Cell) -> dict[str, float]:
@@ -135,7 +132,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "11": [("again-draw", "held_and_sent", _held_and_sent)],
     "12": [("live", "schedule", None)],
     "13": [("balance-draw", "mask", None)],
-    "14": [("bytes-deep", "seats", _seats)],
+    "14": [("bytes-run", "seats", _seats)],
     "15": [("serve-rows", "cache", _corner)],
     "16": [("fetch-run", "owners", None)],
     "17": [("young", "saves", None)],

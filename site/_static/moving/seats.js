@@ -1,7 +1,7 @@
-// Lesson 14: seats are sent, taken or empty. The tokens by expert are those of the lesson's figure, or nearer to even.
+// Lesson 14: seats are sent, taken or empty. The tokens by expert are those that the lesson counts, or nearer to even.
 (() => {
   const { range, COLORS } = moving;
-  const [SEATED, DROPPED, EMPTY] = [0, 1, 2]; // the colours of the lesson's figure
+  const [SEATED, DROPPED, EMPTY] = [0, 1, 2]; // blue, orange, green
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
   const commas = (number) => Math.round(number).toLocaleString("en-US");
 
@@ -95,7 +95,7 @@
       return (
         `${capacity === 1 ? "1 seat" : `${capacity} seats`} an expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
         `and ${empty} of ${seats} seats are empty. ` +
-        `A device sends ${commas(sent)} bytes in the three all-to-alls: ` +
+        `A device sends ${commas(sent)} bytes in the four all-to-alls: ` +
         `${commas(sent / seated)} for each seated token; if all seats were taken, ${commas(bytes / counts.length)}.`
       );
     },

@@ -14,26 +14,24 @@ def shown(at):
     return [[int(word) for word in words[i + 1 : i + 4]] for i, word in enumerate(words) if word.startswith("expert ")]
 
 
-def test_the_picture_opens_as_the_lessons_figure(hand):
+def test_the_picture_opens_as_the_lesson_counts(hand):
     at = hand("seats")
-    figure = []
-    for parts in re.findall(r"expert \d: \d+ \((.*?)\)", moving.alt(cell_of("14", "seats-draw"))):
-        found = dict(re.findall(r"(seated|dropped|empty seats) (\d+)", parts))
-        figure.append([int(found.get(part, 0)) for part in ("seated", "dropped", "empty seats")])
-    assert len(figure) == 8
-    assert shown(at) == figure
+    counts = re.findall(r"\[([\d ]+)\]", moving.printed(cell_of("14", "seats-run")))
+    seated, dropped = ([int(count) for count in row.split()] for row in counts)
+    assert len(seated) == len(dropped) == 8
+    assert shown(at) == [[s, d, 10 - s] for s, d in zip(seated, dropped, strict=True)]
     # of its 64 tokens: 1 + 21 + 3 dropped; of its 80 seats: 10 + 7 + 8 + 6 + 10 empty
     assert "10 seats an expert (factor 1.25): 25 of 64 tokens are dropped, and 41 of 80 seats are empty." in at.said()
 
 
 def test_the_bytes_are_those_that_the_lesson_counts(hand):
     at = hand("seats")
-    rows = re.findall(r"^ +(10|64) .* ([\d,]+) +3\.0$", moving.printed(cell_of("14", "bytes-run")), re.M)
+    rows = re.findall(r"^(10|64) seats: sends ([\d,]+) bytes", moving.printed(cell_of("14", "bytes-run")), re.M)
     assert len(rows) == 2
     for seats, sent in rows:
-        assert f"A device sends {sent} bytes in the three all-to-alls" in at.set(seats=seats)
-    # three all-to-alls of 7/8 of a token of 64 numbers of 8 bytes; with 64 seats eight times as much for each token
-    assert "10,752 for each seated token; if all seats were taken, 1,344." in at.said()
+        assert f"A device sends {sent} bytes in the four all-to-alls" in at.set(seats=seats)
+    # four all-to-alls of 7/8 of a token of 64 numbers of 8 bytes; with 64 seats eight times as much for each token
+    assert "14,336 for each seated token; if all seats were taken, 1,792." in at.said()
     assert "(factor 8): 0 of 64 tokens are dropped, and 448 of 512 seats" in at.said()
 
 
@@ -41,7 +39,7 @@ def test_an_even_router_and_one_half_way(hand):
     at = hand("seats")
     said = at.set(seats=8, unevenness=0)  # a seat for everybody: factor 1
     assert "(factor 1): 0 of 64 tokens are dropped, and 0 of 64 seats are empty." in said
-    assert "1,344 for each seated token; if all seats were taken, 1,344." in said
+    assert "1,792 for each seated token; if all seats were taken, 1,792." in said
     # half way from 8 to 0, 3, 2, 11, 4, 31, 13, 0: 4, 5.5, 5, 9.5, 6, 19.5, 10.5, 4; the first two halves rounded up
     said = at.set(unevenness=50)
     assert [seated + dropped for seated, dropped, _ in shown(at)] == [4, 6, 5, 10, 6, 19, 10, 4]
