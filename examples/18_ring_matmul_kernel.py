@@ -76,9 +76,8 @@ x, w = rng.integers(-3, 4, (n * tokens, d)), rng.integers(-3, 4, (d, f))
 interpret = False if tpus else pltpu.InterpretParams(detect_races=True)
 y = product(tokens, d, f, interpret)(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16))
 assert np.array_equal(y, x @ w), "this is not the product"  # whole numbers: exactly
-print(
-    f"right on {n} {'TPUs' if tpus else 'emulated devices'}, ({n * tokens}, {d}) x {w.shape}"
-)
+where = f"{n} TPUs" if tpus else f"{n} emulated devices"
+print(f"right on {where}, ({n * tokens}, {d}) x {w.shape}")
 shapes = (n * TOKENS, D), (D, F)
 shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes]
 product(TOKENS, D, F).trace(*shapes).lower(lowering_platforms=("tpu",))

@@ -140,7 +140,7 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "15": [("serve-rows", "cache", _corner)],
     "16": [("fetch-run", "owners", None)],
     "17": [("simulate", "saves", None)],
-    "18": [("ring-mend", "waits", None)],
+    "18": [("free-mended", "waits", None)],
     "19": [("rank-three-draw", "plan", _plan)],
 }
 
