@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -74,7 +74,6 @@ pieces_held = Prediction(
 )
 
 DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
-FOR_EVER = "devices that wait for ever"
 TRUTH = "TracerBoolConversionError"
 ONE_TEXT = "There is one text for all devices, traced once: compute with me, or branch with pl.when"
 
@@ -92,22 +91,32 @@ def _played(kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], scratch
     )
     specs = {"in_specs": P("i"), "out_specs": P("i"), "check_vma": False}
     program = jax.shard_map(call, mesh=mesh_of({"i": len(parts)}), **specs)
-    return play(program, np.concatenate(parts), **options)
+    try:
+        return play(program, np.concatenate(parts), **options)
+    except IndexError as error:  # a copy or a signal to a device that is not there
+        return Play([None] * len(parts), stuck={-1: str(error)})
 
 
 def _seen(found: Play) -> dict[str, Any]:
     """What counts of a play: who is stuck, what the devices hold, who was too early, what nobody waited for."""
-    held = [np.asarray(result[0]) if result else np.zeros(0) for result in found.results]
-    seen: dict[str, Any] = {FOR_EVER: [f"{k}, for {what}" for k, what in found.stuck.items()]}
-    if not found.stuck:
-        seen |= {f"o_ref of device {k}": one for k, one in enumerate(held)}
-    seen["copies that begin before their target has"] = [f"{a} to {b}" for a, b in sorted(found.early)]
-    seen["semaphores not back at 0"] = [f"{k}: {names[0]}" for k, names in found.left.items()]
+    seen: dict[str, Any] = {
+        "who waits for ever": _few(f"device {k}, for {what}" if k >= 0 else what for k, what in found.stuck.items())
+    }
+    for k, result in enumerate(found.results):
+        seen[f"o_ref of device {k}"] = np.asarray(result[0] if result else np.nan)
+    seen["copies that begin before their target has"] = _few(f"{a} to {b}" for a, b in sorted(found.early))
+    seen["semaphores not back at 0"] = _few(f"on device {k}, of {names[0]}" for k, names in found.left.items())
     return {**seen, "copies from device 0": {target: n for (a, target), n in found.copies.items() if a == 0}}
 
 
+def _few(texts: Iterable[str]) -> str:
+    """The first of them, and how many others there are."""
+    first, *others = [*texts] or ["none"]
+    return first + f" (and {len(others)} more)" * bool(others)
+
+
 def _swapped(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
-    parts = np.arange(3 * n, dtype=np.float32).reshape(n, 3) ** 2
+    parts = np.round(9 * np.sin(np.arange(1, 3 * n + 1)), 2).reshape(n, 3).astype(np.float32)
     return _seen(_played(kernel, parts, (3,), [DMA, DMA], late={} if late is None else {late: 40}))
 
 
@@ -167,7 +176,7 @@ def ring_seconds(n, tokens, d, f, flops, rate):
 
 
 def _summed(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[str, Any]:
-    parts = np.arange(1, 3 * n * n + 1, dtype=np.float32).reshape(n, n, 3) % 11 - 4
+    parts = np.round(9 * np.sin(np.arange(1, 3 * n * n + 1)), 2).reshape(n, n, 3).astype(np.float32)
     scratch = [pltpu.VMEM((2, 3), jnp.float32), DMA, DMA, REGULAR]
     return _seen(_played(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, behind=behind))
 

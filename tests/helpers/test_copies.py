@@ -198,7 +198,9 @@ def test_a_slow_device_multiplies_slowly_in_times_of_any_unit():
     def kernel(x, o):
         o[...] = jnp.dot(x[...], x[...])
 
-    found = play(program(kernel, (2, 2), (), memory=pltpu.VMEM), np.ones((16, 2), np.float32), slow={3: 5.5}, product=2.5)
+    found = play(
+        program(kernel, (2, 2), (), memory=pltpu.VMEM), np.ones((16, 2), np.float32), slow={3: 5.5}, product=2.5
+    )
     assert [(e.device, e.end) for e in found.events if e.end != 2.5] == [(3, 5.5)]
     assert found.end == 5.5
 

@@ -108,5 +108,10 @@ SAME = {
     ],
     ex18.scatter_sum: [
         ("o_ref[...] = buffers[(n - 1) % 2] -> o_ref[...] = buffers[(1 - n) % 2]", "odd is odd, of either sign"),
+        (
+            "here, there = (buffers.at[k % 2], buffers.at[(k + 1) % 2]) -> "
+            "here, there = (buffers.at[k % 2], buffers.at[(k - 1) % 2])",
+            "odd is odd, one up or one down",
+        ),
     ],
 }
