@@ -63,7 +63,8 @@ def play(
 ) -> Play:
     """Play a program, one `shard_map` of TPU kernels without a grid, on these arguments.
 
-    `late`: by how many ticks a device begins later than tick 0. `slow`: how long a copy inside this device takes, and a product.
+    `late`: by how many ticks a device begins later than tick 0. `slow`: how long a product takes on this
+    device, and a copy inside it.
     `behind[a, b, n]`: by how many ticks copy n (from 0) from a to b arrives later than it is sent; others overtake it.
     `ticks`: other times than TICKS for all, as in `signal=0`.
     A copy reads its source when it is sent and writes its target when it arrives, both as late as they may.

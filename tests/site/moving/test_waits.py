@@ -44,7 +44,7 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
 
 
 def test_a_cross_is_where_a_piece_was_still_to_be_read(hand):
-    """By hand: device 2's copy of round 2 begins after two products, of 21.80 µs, and lands 20.97 later in buffer 1, from
-    which device 3 sends its round 1 from 60 to 80.97."""
+    """By hand: device 2's copy of round 2 begins after two products, of 21.80 µs, and lands 20.97 later in buffer 1,
+    from which device 3 sends its round 1 from 60 to 80.97."""
     said = hand("waits").by_label({"kernel": "hopeful, without"})
     assert "the first on device 3 after 64.58 µs" in said
