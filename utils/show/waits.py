@@ -23,8 +23,8 @@ _LOOKS = {  # kind: color, hatch, colour of its words, where in the row, how hig
 def waits(plays: dict[str, Any], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
     """Draw plays (`copies.Play`), a panel for each title: a device's products and waits, and below them its sends.
 
-    `devices`: those that are drawn, in this order; all by default. `unit`: of the times that were played. An arrow names
-    the device that a copy goes to, a word the device whose copy or signal ends a wait ("own": its own copy); one that
+    `devices`: those that are drawn, in this order; all by default. `unit`: of the times that were played. An arrow is
+    to the device that a copy goes to, a word names the device whose copy or signal ends a wait ("own": its own copy); one that
     nobody ends has a question mark.
 
     Raises ValueError for nothing to draw.
