@@ -24,7 +24,7 @@ def waits(plays: dict[str, Any], devices: Sequence[int] | None = None, unit: str
     """Draw plays (`copies.Play`), a panel for each title: a device's products and waits, and below them its sends.
 
     `devices`: those that are drawn, in this order; all by default. `unit`: of the times that were played. An arrow is
-    to the device that a copy goes to, a word names the device whose copy or signal ends a wait ("own": its own copy); one that
+    to a copy's target, and a word names the device that ends a wait ("own": its own copy); one that
     nobody ends has a question mark.
 
     Raises ValueError for nothing to draw.
