@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from utils.compat import find_races
 from utils.count.copies import play
 from utils.mesh import make_mesh
-from utils.show.races import said
+from utils.show.races import races, said
 from utils.show.waits import waits
 
 DMA = pltpu.SemaphoreType.DMA
@@ -194,6 +194,21 @@ def test_a_product_costs_the_same_under_a_jit_inside_the_kernel(computes, produc
         np.testing.assert_array_equal(mine[0], powers[products])
 
 
+def test_a_slow_device_multiplies_slowly_in_times_of_any_unit():
+    def kernel(x, o):
+        o[...] = jnp.dot(x[...], x[...])
+
+    found = play(
+        program(kernel, (2, 2), (), memory=pltpu.VMEM), np.ones((16, 2), np.float32), slow={3: 5.5}, product=2.5
+    )
+    assert [(e.device, e.end) for e in found.events if e.end != 2.5] == [(3, 5.5)]
+    assert found.end == 5.5
+
+
+def test_races_are_looked_for_in_the_program_that_is_made():
+    assert races(lambda interpret: program(shift, interpret=interpret), X).races == ()
+
+
 def test_a_copy_that_arrives_behind_another_is_overtaken():
     """Two copies to the right, of one number each: on one semaphore the first wait ends when either has arrived."""
 
@@ -275,5 +290,6 @@ def test_the_picture_tells_who_waits_for_whom():
     drawn = waits({"late": late}, devices=(3, 4))
     assert "device 4 sends 1 x, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt
     assert "device 5" not in drawn.alt
+    assert "all done after 14 µs" in waits({"late": late}, unit="µs").alt
     with pytest.raises(ValueError, match="nothing to draw"):
         waits({})

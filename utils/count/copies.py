@@ -25,8 +25,8 @@ class Event(NamedTuple):
 
     kind: str
     device: int
-    start: int
-    end: int
+    start: float
+    end: float
     other: int | None = None
     what: str = ""
 
@@ -44,8 +44,8 @@ class Play:
     early: set[tuple[int, int]] = field(default_factory=set)  # (a, b): a copy of a's began before b's kernel did
 
     @property
-    def end(self) -> int:
-        """The tick at which all was done."""
+    def end(self) -> float:
+        """The time at which all was done."""
         return max((event.end for event in self.events), default=0)
 
     def bytes_sent(self, device: int = 0) -> int:
@@ -56,14 +56,15 @@ class Play:
 def play(
     program: Callable[..., Any],
     *arguments: Any,
-    late: dict[int, int] | None = None,
-    slow: dict[int, int] | None = None,
+    late: dict[int, float] | None = None,
+    slow: dict[int, float] | None = None,
     behind: dict[tuple[int, int, int], int] | None = None,
-    **ticks: int,
+    **ticks: float,
 ) -> Play:
     """Play a program, one `shard_map` of TPU kernels without a grid, on these arguments.
 
-    `late`: by how many ticks a device begins later than tick 0. `slow`: how long a copy inside this device takes.
+    `late`: by how many ticks a device begins later than tick 0. `slow`: how long a product takes on this
+    device, and a copy inside it.
     `behind[a, b, n]`: by how many ticks copy n (from 0) from a to b arrives later than it is sent; others overtake it.
     `ticks`: other times than TICKS for all, as in `signal=0`.
     A copy reads its source when it is sent and writes its target when it arrives, both as late as they may.
@@ -159,7 +160,7 @@ class _Player:
                     return
                 self.counts[semaphore] -= asked.amount
             else:
-                ticks = self.ticks["product"]
+                ticks = self.slow.get(device, self.ticks["product"])
                 self.play.events.append(Event("product", device, self.now, self.now + ticks))
                 return self.at(self.now + ticks, self.go_on, device)
 

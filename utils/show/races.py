@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from utils.compat import find_races
+
 
 @dataclass(frozen=True)
 class Said:
@@ -22,6 +24,11 @@ class Said:
     def __str__(self) -> str:
         told = [f"{one} <-> {other}" for one, other in self.races]
         return "\n".join(told) or "no race found"
+
+
+def races(make: Callable[..., Any], *arguments: Any) -> Said:
+    """Run the program that `make(interpret=...)` makes, in the interpreter's race detector, on these arguments."""
+    return said(make(interpret=find_races()), *arguments)
 
 
 def said(program: Callable[..., Any], *arguments: Any) -> Said:

@@ -20,11 +20,12 @@ _LOOKS = {  # kind: color, hatch, colour of its words, where in the row, how hig
 }
 
 
-def waits(plays: dict[str, Any], devices: Sequence[int] | None = None) -> Picture:
+def waits(plays: dict[str, Any], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
     """Draw plays (`copies.Play`), a panel for each title: a device's products and waits, and below them its sends.
 
-    `devices`: those that are drawn, in this order; all by default. An arrow names the device that a copy goes to, a
-    word the device whose copy or signal ends a wait ("own": its own copy); one that nobody ends has a question mark.
+    `devices`: those that are drawn, in this order; all by default. `unit`: of the times that were played. An arrow is
+    to a copy's target, and a word names the device that ends a wait ("own": its own copy); one that
+    nobody ends has a question mark.
 
     Raises ValueError for nothing to draw.
     """
@@ -49,14 +50,14 @@ def waits(plays: dict[str, Any], devices: Sequence[int] | None = None) -> Pictur
         axes.set_title(title, loc="left", fontsize=10)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
-        told = [f"device {name} {_told([event for event in drawn if event.device == name])}" for name in names]
-        said.append(f"{title}: {'; '.join(told)}; all done at tick {play.end}")
-    panels[-1].set_xlabel("ticks")
+        told = [f"device {name} {_told([event for event in drawn if event.device == name], unit)}" for name in names]
+        said.append(f"{title}: {'; '.join(told)}; all done after {play.end:.4g} {unit}")
+    panels[-1].set_xlabel(unit)
     panels[-1].set_xlim(0, 1.01 * end)
     kinds = [kind for kind in _LOOKS if kind in found]
     handles = [Rectangle((0, 0), 1, 1, facecolor=_LOOKS[k][0], hatch=_LOOKS[k][1], edgecolor="#555555") for k in kinds]
     figure.legend(handles, kinds, loc="outside upper right", ncols=len(kinds), frameon=False, fontsize=9)
-    return Picture(figure, f"A timeline in ticks. {'. '.join(said)}.")
+    return Picture(figure, f"A timeline in {unit}. {'. '.join(said)}.")
 
 
 def _draw(axes: Axes, row: int, event: Any, end: int) -> None:
@@ -75,7 +76,7 @@ def _draw(axes: Axes, row: int, event: Any, end: int) -> None:
         axes.text(middle, row + top + height / 2, words, ha="center", va="center", fontsize=8, color=ink, bbox=paper)
 
 
-def _told(events: list[Any]) -> str:
+def _told(events: list[Any], unit: str) -> str:
     """For the description: how long it sends, multiplies and waits, and the longest wait."""
     waited = [event for event in events if event.kind == "wait"]
     parts = [f"sends {count} x" for count in [sum(event.kind == "send" for event in events)] if count]
@@ -87,5 +88,5 @@ def _told(events: list[Any]) -> str:
         )
         whom = "nobody" if longest.other is None else f"device {longest.other}"
         whom = "its own copy" if longest.other == longest.device else whom
-        parts.append(f"waits {total} ticks, longest for {whom}, from {longest.start} to {longest.end}")
+        parts.append(f"waits {total:.4g} {unit}, longest for {whom}, from {longest.start:.4g} to {longest.end:.4g}")
     return ", ".join(parts) or "does nothing"

@@ -1,0 +1,88 @@
+"""python ring_matmul_kernel.py 4096: a product whose weights arrive while it multiplies.
+
+A Pallas kernel for TPUs. Without one it is interpreted on eight emulated devices.
+"""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+TOKENS, D, F = int(sys.argv[1]), 2048, 2048  # for each chip; the weights are (D, F)
+C, W = 197e12, 50e9  # TPU v5e: FLOP/s; bytes/s over a link, one way
+jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no TPU
+tpus = [d for d in jax.devices() if d.platform == "tpu"]
+devices = tpus or jax.devices("cpu")
+n, kind = len(devices), AxisType.Auto
+mesh = jax.make_mesh((n,), ("i",), axis_types=(kind,), devices=devices)
+
+
+def use(y_ref, x_ref, piece, owner):  # YOURS: what a device does with an owner's piece
+    rows = piece.shape[0]
+    columns = pl.ds(owner * rows, rows)  # those of x that meet these rows of w
+    part = jnp.dot(x_ref[:, columns], piece, preferred_element_type=jnp.float32)
+    y_ref[...] += part
+
+
+def kernel(x_ref, w_ref, y_ref, buffers, sent, arrived, free):
+    me = jax.lax.axis_index("i")
+    left, right = (me - 1) % n, (me + 1) % n
+    barrier = pltpu.get_barrier_semaphore()
+    pl.semaphore_signal(barrier, 1, device_id=(left,))  # you may write to me
+    pl.semaphore_wait(barrier, 1)  # I may write to the right
+    buffers[0] = w_ref[...]
+    y_ref[...] = jnp.zeros_like(y_ref)
+    for k in range(n):  # round k: the piece here is that of device me - k
+        here, there = buffers.at[k % 2], buffers.at[(k + 1) % 2]
+        if 0 < k < n - 1:
+            pl.semaphore_wait(free, 1)  # the right neighbour is done with `there`
+        if k < n - 1:
+            ends = {"send_sem": sent, "recv_sem": arrived, "device_id": (right,)}
+            copy = pltpu.make_async_remote_copy(here, there, **ends)
+            copy.start()
+        use(y_ref, x_ref, here[...], (me - k) % n)
+        if k < n - 1:
+            copy.wait()  # mine is sent, the next one is here
+        if k < n - 2:
+            pl.semaphore_signal(free, 1, device_id=(left,))  # I am done with `here`
+
+
+def product(tokens, d, f, interpret=False):  # x (n * tokens, d) and w (d, f), by rows
+    vmem, dma = pl.BlockSpec(memory_space=pltpu.VMEM), pltpu.SemaphoreType.DMA
+    buffers = pltpu.VMEM((2, d // n, f), jnp.bfloat16)
+    call = pl.pallas_call(
+        kernel,
+        jax.ShapeDtypeStruct((tokens, f), jnp.float32),
+        in_specs=[vmem, vmem],
+        out_specs=vmem,
+        scratch_shapes=[buffers, dma, dma, pltpu.SemaphoreType.REGULAR],
+        compiler_params=pltpu.CompilerParams(
+            collective_id=0, vmem_limit_bytes=110 * 2**20
+        ),
+        interpret=interpret,
+    )
+    specs = {"in_specs": P("i"), "out_specs": P("i"), "check_vma": False}
+    return jax.jit(jax.shard_map(call, mesh=mesh, **specs))
+
+
+tokens, d, f = (TOKENS, D, F) if tpus else (16, 16 * n, 24)  # an interpreter is slow
+rng = np.random.default_rng(0)
+x, w = rng.integers(-3, 4, (n * tokens, d)), rng.integers(-3, 4, (d, f))
+interpret = False if tpus else pltpu.InterpretParams(detect_races=True)
+y = product(tokens, d, f, interpret)(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16))
+assert np.array_equal(y, x @ w), "this is not the product"  # whole numbers: exactly
+where = f"{n} TPUs" if tpus else f"{n} emulated devices"
+print(f"right on {where}, ({n * tokens}, {d}) x {w.shape}")
+shapes = (n * TOKENS, D), (D, F)
+shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes]
+product(TOKENS, D, F).trace(*shapes).lower(lowering_platforms=("tpu",))
+print(f"lowered for TPUs: {TOKENS} tokens on each, ({D}, {F}) weights in bfloat16")
+send, multiply = 1e6 * 2 * D // n * F / W, 1e6 * 2 * TOKENS * D // n * F / C
+first = (n - 1) * send + n * multiply
+meanwhile = (n - 1) * max(send, multiply) + multiply
+print(f"on paper, v5e: gather first {first:.0f} µs, meanwhile {meanwhile:.0f} µs")
