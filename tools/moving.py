@@ -135,15 +135,9 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "14": [("bytes-run", "seats", _seats)],
     "15": [("serve-rows", "cache", _corner)],
     "16": [("fetch-run", "owners", None)],
-<<<<<<< HEAD
     "17": [("young", "saves", None)],
-    "18": [("ring-mend", "waits", None)],
-    "19": [("choose-run", "plan", _plan)],
-=======
-    "17": [("simulate", "saves", None)],
     "18": [("free-mended", "waits", None)],
-    "19": [("rank-three-draw", "plan", _plan)],
->>>>>>> lesson-18
+    "19": [("choose-run", "plan", _plan)],
 }
 
 
