@@ -81,16 +81,15 @@ def main(arguments=None):
 
     mesh = jax.make_mesh((devices,), ("data",), axis_types=(AxisType.Auto,))
     by_rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
-    params = jax.jit(init, out_shardings=whole)(
-        jax.random.key(0)
-    )  # the same key in all
+    key = jax.random.key(0)  # the same in all, and so are the parameters
+    params = jax.jit(init, out_shardings=whole)(key)
     kind, share = params["w"].dtype, BATCH // n
     digits = np.finfo(kind).precision - 1  # the last one depends on who adds up first
     for step in range(options.steps):
         first = step * BATCH + here * share  # of the rows that only this process reads
         mine = range(first, first + share)
         if step == 0:
-            say(check_rows(mine), flush=True)
+            say(check_rows(mine), flush=True)  # all check, one prints
         parts = [part.astype(kind) for part in read(mine)]
         x, y = (jax.make_array_from_process_local_data(by_rows, p) for p in parts)
         params, loss = train_step(params, x, y)
