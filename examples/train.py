@@ -79,18 +79,19 @@ def main(arguments=None):
         raise SystemExit(f"{cut}: change BATCH in train.py.")
     say(f"processes: {n}, {jax.devices()[0].platform} devices: {devices}", flush=True)
 
+    def rows_of(step):  # those that this process reads, and no other does
+        first = step * BATCH + here * (BATCH // n)
+        return range(first, first + BATCH // n)
+
+    say(check_rows(rows_of(0)), flush=True)  # all check, one prints
     mesh = jax.make_mesh((devices,), ("data",), axis_types=(AxisType.Auto,))
     by_rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
     key = jax.random.key(0)  # the same in all, and so are the parameters
     params = jax.jit(init, out_shardings=whole)(key)
-    kind, share = params["w"].dtype, BATCH // n
+    kind = params["w"].dtype
     digits = np.finfo(kind).precision - 1  # the last one depends on who adds up first
     for step in range(options.steps):
-        first = step * BATCH + here * share  # of the rows that only this process reads
-        mine = range(first, first + share)
-        if step == 0:
-            say(check_rows(mine), flush=True)  # all check, one prints
-        parts = [part.astype(kind) for part in read(mine)]
+        parts = [part.astype(kind) for part in read(rows_of(step))]
         x, y = (jax.make_array_from_process_local_data(by_rows, p) for p in parts)
         params, loss = train_step(params, x, y)
         loss = float(loss)  # waits for the devices; the number is the same everywhere
