@@ -27,7 +27,7 @@ LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
 PAGES = README.md CHANGELOG.md examples/README.md teach/workshop.md .github/CONTRIBUTING.md
-NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py $(wildcard examples/[0-9]*.py)
+NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
 .PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment

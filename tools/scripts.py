@@ -15,15 +15,19 @@ from tools import notebooks
 BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 
 
+WITHOUT_NUMBER = {"16": "train.py"}  # the files that start it name it, too
+
+
 def of(path: Path) -> Path | None:
     """A lesson's script, or None."""
-    found = sorted((path.parent.parent / "examples").glob(f"{notebooks.number(path)}_*.py"))
+    number = notebooks.number(path)
+    found = sorted((path.parent.parent / "examples").glob(WITHOUT_NUMBER.get(number, f"{number}_*.py")))
     return found[0] if found else None
 
 
 def name(script: Path) -> str:
     """What a reader's copy is called: will_it_wait.py."""
-    return script.name.split("_", 1)[1]
+    return script.name.split("_", 1)[-1]
 
 
 def cell(script: Path) -> str:

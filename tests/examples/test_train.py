@@ -69,6 +69,7 @@ def test_each_process_reads_its_own_rows(monkeypatch):
     read = []
     monkeypatch.setattr(train, "BATCH", 64)
     monkeypatch.setattr(train, "join", lambda *_: None)
+    monkeypatch.setattr(train, "check_rows", lambda mine: "")  # asks the three others, who are not there
     monkeypatch.setattr(jax, "process_count", lambda: 4)
     monkeypatch.setattr(jax, "process_index", lambda: 3)
     original = train.read
@@ -80,6 +81,12 @@ def test_each_process_reads_its_own_rows(monkeypatch):
     monkeypatch.setattr(train, "read", watched)
     train.main(["--steps", "3"])
     assert read == [(48, 63), (112, 127), (176, 191)]
+
+
+def test_two_processes_that_read_the_same_rows_are_caught(monkeypatch):
+    monkeypatch.setattr(train.multihost_utils, "process_allgather", lambda mine: np.stack([mine, mine]))
+    with pytest.raises(AssertionError, match="128 rows were read, 64 different"):
+        train.check_rows(range(64))
 
 
 @pytest.mark.parametrize("given", ["--processes 2", "--processes 2 --id 1", "--coordinator localhost:5000 --id 0"])

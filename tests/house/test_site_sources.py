@@ -240,11 +240,11 @@ def test_the_pages_questions_are_the_lessons():
 
 
 def test_questions_as_data():
-    """Lesson 02 begins with the number of a device; 16 with three numbers at once; what a run decides no page knows."""
+    """Lesson 02 begins with the number of a device, 16 with a length; what a run decides no page knows."""
     assert next(predictions.questions(notebooks.lesson("02")))["truth"] == [6]
     asked = list(predictions.questions(notebooks.lesson("16")))
-    assert asked[0]["labels"] == ["length", "addressable shards", "first number"] and asked[0]["truth"] == [16, 4, 8]
-    assert asked[0]["things"] and all(len(guess) == 3 for guess, _ in asked[0]["tried"])
+    assert asked[0]["labels"] is None and asked[0]["truth"] == [16] and asked[0]["unit"] == "numbers"
+    assert all(len(guess) == 1 for guess, _ in asked[0]["tried"])
     for path in notebooks.lessons():
         cells = notebooks.read(path).cells
         assert len(list(predictions.questions(path))) == sum(cell.source.count(predictions.QUESTION) for cell in cells)
