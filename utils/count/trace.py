@@ -8,7 +8,7 @@ import re
 import tempfile
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,18 @@ def _meetings(trace: Trace) -> list[list[Event]]:
             meetings[(*key, turns[event.device, *key])].append(event)
             turns[event.device, *key] += 1
     return list(meetings.values())
+
+
+def record(program: Callable, *args: Any) -> Trace:
+    """Run program(*args) under JAX's profiler, and read what it wrote. The program waits for its devices itself."""
+    import jax
+
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # without the calls of Python functions
+    with tempfile.TemporaryDirectory() as folder:
+        with quiet(), jax.profiler.trace(folder, profiler_options=options):
+            program(*args)
+        return read(folder)
 
 
 def read(folder: str | Path) -> Trace:
