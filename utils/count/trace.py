@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Trace:
     """
 
     events: tuple[Event, ...]
-    host: Counter[str]
+    host: Counter[str] = field(default_factory=Counter)
     host_events: tuple[HostEvent, ...] = ()
 
     @property

@@ -67,3 +67,12 @@ RIGHT = {
     ex09.diagnose: [by_arrays, by_rows],
     ex09.exposed: [by_sweeping, by_grid],
 }
+SAME = {
+    ex09.compilations: [
+        (
+            "return len({(*arrays, type(rate), training) for *arrays, rate, training in calls}) -> "
+            "return len({(type(rate), *arrays, training) for *arrays, rate, training in calls})",
+            "a key is as different in another order",
+        ),
+    ],
+}
