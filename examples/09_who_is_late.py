@@ -86,12 +86,12 @@ def steps(counts):  # YOURS: a loop that ran once before, and waits in each step
     kinds = (AxisType.Auto,)
     mesh = jax.make_mesh((len(counts),), ("X",), axis_types=kinds)
 
-    def read_all(x, count):  # on one device: (256, 128), (1,)
+    def read_all(x, count):  # on one device: (1024, 128), (1,)
         w = jnp.eye(128) / 2
         x = jax.lax.fori_loop(0, count[0], lambda i, x: jnp.tanh(x @ w), x)
         return jax.lax.psum(x.sum(), "X")
 
-    arrays = np.ones((256 * len(counts), 128), np.float32), counts
+    arrays = np.ones((1024 * len(counts), 128), np.float32), counts
     arrays = jax.device_put(arrays, NamedSharding(mesh, P("X")))
     program = jax.jit(
         jax.shard_map(read_all, mesh=mesh, in_specs=P("X"), out_specs=P())
