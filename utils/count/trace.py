@@ -75,6 +75,9 @@ class Trace:
         overlap = tuple(e for e in self.host_events if e.start < end and e.end > start)
         return replace(self, events=events, host_events=overlap)
 
+    def split(self) -> Trace:
+        return split_waiting(self)
+
     def count(self, words: str = "", kind: str | None = None) -> dict[int, int]:
         """For each device, how many of its operations have `words` in their name and are of this kind."""
         found = {device: 0 for device in self.devices}

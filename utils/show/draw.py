@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
 from utils.compat import spec_text
-from utils.count.trace import split_waiting
 from utils.layout import Piece, describe, piece_shape, pieces
 from utils.show.picture import COLORS, Picture
 
@@ -237,7 +236,7 @@ def timeline(trace: Any, title: str | None = None, named: Sequence[str] | None =
     """
     if not trace.events:
         raise ValueError("nothing to draw: no device did anything while the trace was recorded")
-    trace, looks = split_waiting(trace), _LOOKS | _HOST_LOOKS
+    trace, looks = trace.split(), _LOOKS | _HOST_LOOKS
     bars = [(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
     bars += [(e.kind, -1, e.start, e.end) for e in trace.host_events]
     found = [kind for kind in looks if any(bar[0] == kind for bar in bars)]
