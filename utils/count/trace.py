@@ -8,8 +8,8 @@ import re
 import tempfile
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Trace:
     """
 
     events: tuple[Event, ...]
-    host: Counter[str]
+    host: Counter[str] = field(default_factory=Counter)
     host_events: tuple[HostEvent, ...] = ()
 
     @property
@@ -74,6 +74,9 @@ class Trace:
         start, end = min(e.start for e in events), max(e.end for e in events)
         overlap = tuple(e for e in self.host_events if e.start < end and e.end > start)
         return replace(self, events=events, host_events=overlap)
+
+    def split(self) -> Trace:
+        return split_waiting(self)
 
     def count(self, words: str = "", kind: str | None = None) -> dict[int, int]:
         """For each device, how many of its operations have `words` in their name and are of this kind."""
@@ -117,6 +120,18 @@ def _meetings(trace: Trace) -> list[list[Event]]:
             meetings[(*key, turns[event.device, *key])].append(event)
             turns[event.device, *key] += 1
     return list(meetings.values())
+
+
+def record(program: Callable, *args: Any) -> Trace:
+    """Run program(*args) under JAX's profiler, and read what it wrote. The program waits for its devices itself."""
+    import jax
+
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # without the calls of Python functions
+    with tempfile.TemporaryDirectory() as folder:
+        with quiet(), jax.profiler.trace(folder, profiler_options=options):
+            program(*args)
+        return read(folder)
 
 
 def read(folder: str | Path) -> Trace:

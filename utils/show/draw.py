@@ -229,13 +229,14 @@ _HOST_LOOKS = {
 
 def timeline(trace: Any, title: str | None = None, named: Sequence[str] | None = None) -> Picture:
     """Draw a `trace.Trace`: a row for each device, a bar for each operation, by kind in colour and hatching;
-    above them a row for the host, where it moved data or compiled. `named`: what the rows are, if no devices.
+    above them a row for the host, where it moved data or compiled. A collective is cut in two: waiting until its last
+    device arrives, then communication. `named`: what the rows are, if no devices.
 
     Raises ValueError where the trace holds no operation.
     """
     if not trace.events:
         raise ValueError("nothing to draw: no device did anything while the trace was recorded")
-    looks = _LOOKS | _HOST_LOOKS
+    trace, looks = trace.split(), _LOOKS | _HOST_LOOKS
     bars = [(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
     bars += [(e.kind, -1, e.start, e.end) for e in trace.host_events]
     found = [kind for kind in looks if any(bar[0] == kind for bar in bars)]
