@@ -9,12 +9,6 @@ import re
 import sys
 from collections import Counter
 
-SLICE, LAYOUT, SEQUENCES, *quick = sys.argv[1:]
-if SLICE != "here":  # these keep libtpu quiet on a machine without a TPU
-    os.environ.setdefault("TPU_WORKER_HOSTNAMES", "localhost")
-    os.environ.setdefault("TPU_ACCELERATOR_TYPE", "v5litepod-8")
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,12 +16,16 @@ from jax.experimental import mesh_utils, topologies
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+SLICE, LAYOUT, SEQUENCES, *quick = sys.argv[1:]
 if quick:  # the compiler tries less hard: seconds in place of half a minute
     jax.config.update("jax_optimization_level", "O0")
 if SLICE == "here":
     chips = jax.devices()
 else:
     jax.config.update("jax_platforms", "cpu")
+    os.environ.setdefault("TPU_WORKER_HOSTNAMES", "localhost")  # three lines that keep
+    os.environ.setdefault("TPU_ACCELERATOR_TYPE", "v5litepod-8")  # libtpu quiet where
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # there is no TPU
     try:
         chips = topologies.get_topology_desc(SLICE, platform="tpu").devices
     except Exception as error:
@@ -108,8 +106,13 @@ by_hand = sum(
 )
 off = memory.argument_size_in_bytes - by_hand
 assert 0 <= off < 1e-3 * by_hand, "a chip is given something else than its shards"
-print(f"{LAYOUT} on {len(chips)} chips: given {by_hand / 1e9:.2f} GB a chip, as by hand")
+print(
+    f"{LAYOUT} on {len(chips)} chips: given {by_hand / 1e9:.2f} GB a chip, as by hand"
+)
 if SLICE != "here":
     print(f"fits: at most {memory.peak_memory_in_bytes / 1e9:.1f} GB at a time")
-lines = re.findall(r" (all-\w+|reduce-scatter|collective-permute)[(-]", compiled.as_text())
+lines = re.findall(
+    r" (all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute)[(-]",
+    compiled.as_text(),
+)
 print("in its text:", dict(Counter(lines)))

@@ -33,9 +33,7 @@ sent = Prediction(
     "MB",
     within=0.01,
 )
-waits = Prediction(
-    "sending", "1,024 tokens on a chip; a v5e needs about 2,000 to hide the weights", {"computing": ""}
-)
+waits = Prediction("sending", "1,024 tokens on a chip; a v5e needs about 2,000 to hide the weights", {"computing": ""})
 state = Prediction(
     15.3,
     "three numbers of 4 bytes for each parameter: itself and Adam's two moments",
