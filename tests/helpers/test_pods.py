@@ -360,7 +360,7 @@ def test_an_axis_may_take_a_part_of_a_row(tpu):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("topology, n", [("v5e:2x4", 8), ("v5e:2x2", 4)])
 def test_three_things_differ_from_the_cpus_compiler(tpu, topology, n, dtype, use, x, w, out):
-    """As the lesson says of its table: it is sent as it is, what is kept in parts is scattered, operands are rounded."""
+    """A TPU sends bfloat16 as it is, scatters a sum that is kept in parts, and rounds the operands of a product."""
 
     def sent(mesh):
         return cost(product(mesh, x, w, out, dtype, ((512, 1024), (1024, 2048)))).bytes_sent
