@@ -72,7 +72,7 @@ fastest = Prediction(
     "",
     {
         "tensor": "it sends the activations of four times the batch, over open rows",
-        "both": "most of what it sends grew with the batch: 14.3 GB at 50 GB/s take 287 ms, and FSDP's chips compute for 209",
+        "both": "most of what it sends grew with the batch: 14.4 GB at 50 GB/s take 287 ms, and FSDP's chips compute for 209",
     },
 )
 
