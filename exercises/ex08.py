@@ -171,7 +171,7 @@ def sequences_that_fit(parameters, layers, width, length, chips, memory):
         "3 * -> 2 *": "the weights travel three times: gathered twice, and their gradients are summed",
         "weights / m -> weights": "`model` cuts the weights: a chip gathers an m-th of them",
         "sums / d -> sums": "`data` cuts the batch: a chip sums a d-th of the activations",
-        " * (d - 1) / d -> ;; * (m - 1) / m -> ": "a group of one sends nothing: (n - 1)/n is 0",
+        "* (d - 1) / d -> * 1 ;; * (m - 1) / m -> * 1": "a group of one sends nothing: (n - 1)/n is 0",
         "2 * (m - 1) -> (m - 1)": "an all-reduce goes around twice",
     },
 )
