@@ -122,7 +122,7 @@ def given_and_returned(f, mesh, shapes, specs):
     """Return the bytes that each device is given, and the bytes that it returns."""
     args = [
         jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec))
-        for shape, spec in zip(shapes, specs, strict=True)
+        for shape, spec in zip(shapes, specs)  # noqa: B905
     ]
     memory = jax.jit(f).lower(*args).compile().memory_analysis()
     return memory.argument_size_in_bytes, memory.output_size_in_bytes
@@ -169,8 +169,7 @@ def sequences_that_fit(parameters, layers, width, length, chips, memory):
     slips={
         "return best -> return best[::-1]": "`data` comes first",
         "3 * -> 2 *": "the weights travel three times: gathered twice, and their gradients are summed",
-        "weights / m -> weights": "`model` cuts the weights: a chip gathers an m-th of them",
-        "sums / d -> sums": "`data` cuts the batch: a chip sums a d-th of the activations",
+        "weights / m -> weights": "`model` cuts the weights, and `data` cuts the batch: only an m-th and a d-th travel",
         "* (d - 1) / d -> * 1 ;; * (m - 1) / m -> * 1": "a group of one sends nothing: (n - 1)/n is 0",
         "2 * (m - 1) -> (m - 1)": "an all-reduce goes around twice",
     },
