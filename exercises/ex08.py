@@ -122,7 +122,7 @@ def given_and_returned(f, mesh, shapes, specs):
     """Return the bytes that each device is given, and the bytes that it returns."""
     args = [
         jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec))
-        for shape, spec in zip(shapes, specs)  # noqa: B905
+        for shape, spec in zip(shapes, specs, strict=True)
     ]
     memory = jax.jit(f).lower(*args).compile().memory_analysis()
     return memory.argument_size_in_bytes, memory.output_size_in_bytes

@@ -48,3 +48,16 @@ RIGHT = {
         ),
     ],
 }
+
+_ARGS = "args = [jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec)) for shape, spec in "
+SAME = {
+    ex08.given_and_returned: [
+        (
+            f"{_ARGS}zip(shapes, specs, strict=True)] -> {_ARGS}zip(shapes, specs)]",
+            "there are as many specs as shapes",
+        )
+    ],
+    ex08.sequences_that_fit: [
+        ("return max(0, total // cache) -> return max(total // cache, 0)", "the larger of two, in either order")
+    ],
+}
