@@ -1,0 +1,107 @@
+"""python ask_the_pod.py v5e:8x8 FSDP 64 quick: does this training step fit on 64 chips?
+
+The TPU's compiler answers: it takes libtpu, and no TPU. With `here` in place of v5e:8x8
+the compiler of this machine's devices answers. `quick` lets it try less hard.
+"""
+
+import os
+import re
+import sys
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import mesh_utils, topologies
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+SLICE, LAYOUT, SEQUENCES, *quick = sys.argv[1:]
+jax.config.update("jax_optimization_level", "O0" if quick else "UNKNOWN")
+if SLICE == "here":
+    chips = jax.devices()
+else:  # the settings keep libtpu quiet where there is no TPU
+    jax.config.update("jax_platforms", "cpu")
+    quiet = "TPU_WORKER_HOSTNAMES=localhost TPU_ACCELERATOR_TYPE=v5litepod-8"
+    os.environ.update(pair.split("=") for pair in quiet.split())
+    os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
+    chips = topologies.get_topology_desc(SLICE, platform="tpu").devices
+MODEL = {"data": 1, "FSDP": 1, "tensor": 8, "both": 4}[LAYOUT]  # chips along model
+sizes = len(chips) // MODEL, MODEL
+grid = mesh_utils.create_device_mesh(sizes, chips, allow_split_physical_axes=True)
+mesh = Mesh(grid, ("data", "model"))
+
+LAYERS, D, M, no = 24, "data", "model", None
+SHAPES = {  # YOURS: the weights, and the specs that cut them, one for each
+    "embed": (32768, 2048),
+    "qkv": (LAYERS, 2048, 3, 16, 128),
+    "out": (LAYERS, 16, 128, 2048),
+    "up": (LAYERS, 2048, 8192),
+    "down": (LAYERS, 8192, 2048),
+}
+CUTS = {
+    "data": (P(), P(), P(), P(), P()),
+    "FSDP": (P(D), P(no, D), P(no, no, no, D), P(no, D), P(no, no, D)),
+    "tensor": (P(M), P(no, no, no, M), P(no, M), P(no, no, M), P(no, M)),
+    "both": (P(M, D), P(no, D, no, M), P(no, M, no, D), P(no, D, M), P(no, M, D)),
+}[LAYOUT]
+
+
+def shaped(shape, spec, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
+
+
+def norm(x):
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+
+def layer(x, w):  # YOURS: (batch, length, width) -> the same
+    q, k, v = jnp.einsum("bld,dche->cblhe", norm(x), w["qkv"])
+    scores = jnp.einsum("blhe,bmhe->bhlm", q, k) / 128**0.5
+    past = jnp.tri(x.shape[1], dtype=bool)
+    seen = jax.nn.softmax(jnp.where(past, scores, -1e9))
+    x = x + jnp.einsum("bhlm,bmhe,hed->bld", seen, v, w["out"])
+    return x + jax.nn.relu(norm(x) @ w["up"]) @ w["down"]
+
+
+def cut(x):
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(D)))
+
+
+def loss(params, tokens):
+    layers = jax.tree.map(lambda a: a.astype(jnp.bfloat16), params)
+    embed = layers.pop("embed")
+    one = jax.checkpoint(lambda x, w: (cut(layer(x, w)), None))
+    x, _ = jax.lax.scan(one, cut(embed[tokens[:, :-1]]), layers)
+    log_p = jax.nn.log_softmax((norm(x) @ embed.T).astype(jnp.float32))
+    return -jnp.take_along_axis(log_p, tokens[:, 1:, None], -1).mean()
+
+
+def step(params, mean, square, tokens):  # Adam, without its correction of first steps
+    value, grads = jax.value_and_grad(loss)(params, tokens)
+    mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
+    square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, square, grads)
+    move = lambda p, m, s: p - 1e-3 * m / (jnp.sqrt(s) + 1e-8)  # noqa: E731
+    return jax.tree.map(move, params, mean, square), mean, square, value
+
+
+specs = zip(SHAPES, CUTS, strict=True)
+params = {name: shaped(SHAPES[name], spec) for name, spec in specs}
+tokens = shaped((int(SEQUENCES), 1025), P(D), jnp.int32)
+given = params, params, params, tokens
+try:
+    lowered = jax.jit(step, donate_argnums=(0, 1, 2)).lower(*given)
+    compiled = lowered.compile()
+except jax.errors.JaxRuntimeError as error:
+    sys.exit(re.split(" HLO module:|\n", str(error))[0])
+shards = [a.sharding.shard_shape(a.shape) for a in jax.tree.leaves(given)]
+by_hand = 4 * sum(map(np.prod, shards))  # all of them have 4 bytes
+memory = compiled.memory_analysis()
+off = memory.argument_size_in_bytes / by_hand - 1
+assert abs(off) < 1e-3, f"a chip is given {off:.1%} more than its shards"
+print(f"{LAYOUT} on {len(chips)} chips: given {by_hand / 1e9:.2f} GB each, as by hand")
+if SLICE != "here":  # emulated devices plan no peak
+    print(f"fits: at most {memory.peak_memory_in_bytes / 1e9:.1f} GB at a time")
+kinds = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
+found = re.findall(rf"({kinds})(?:-start)?\(", compiled.as_text())
+print("collectives, a loop's counted once:", dict(Counter(found)))
