@@ -11,11 +11,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-if hasattr(jax.config, "jax_num_cpu_devices"):  # not before JAX 0.5
+if hasattr(jax.config, "jax_num_cpu_devices"):  # before JAX 0.5: XLA_FLAGS
     jax.config.update("jax_num_cpu_devices", 8)  # emulated without a GPU or TPU
 
 
-def step():  # YOURS: a few steps from fixed data; return all that must not change
+def step():  # YOURS: a few steps from fixed data; by name, what must not change
     mesh = Mesh(np.array(jax.devices()), ("data",))  # automatic axes on every JAX
     rng = np.random.default_rng(0)
     x = jax.device_put(rng.normal(size=(64, 4)), NamedSharding(mesh, P("data")))
@@ -34,17 +34,11 @@ def step():  # YOURS: a few steps from fixed data; return all that must not chan
 def results():
     """Of each array its values, and from where to where each device holds it."""
     found = {}
-    for path, leaf in jax.tree_util.tree_flatten_with_path(step())[0]:
-        name, shards = jax.tree_util.keystr(path), leaf.addressable_shards
-        bounds = [
-            [
-                cut.indices(size)[:2]
-                for cut, size in zip(s.index, leaf.shape, strict=True)
-            ]
-            for s in sorted(shards, key=lambda s: s.device.id)
-        ]
-        found[name] = np.asarray(leaf)
-        found[name + " layout"] = np.array(bounds)
+    for name, array in step().items():
+        shards = sorted(array.addressable_shards, key=lambda s: s.device.id)
+        cuts = [zip(s.index, array.shape, strict=True) for s in shards]
+        bounds = [[cut.indices(n)[:2] for cut, n in one] for one in cuts]
+        found[name], found[name + " layout"] = np.asarray(array), np.array(bounds)
     return found
 
 
