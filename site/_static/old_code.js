@@ -150,7 +150,8 @@ window.oldCode = (data) => {
     });
     // A piece without its imports: the names that everybody gives.
     if (![...bound.values()].some((full) => full.startsWith("jax"))) {
-      for (const [name, full] of [["jax", "jax"], ["jnp", "jax.numpy"], ["lax", "jax.lax"]]) bind(0, name, full);
+      const usual = { jax: "jax", jnp: "jax.numpy", lax: "jax.lax", shard_map: "jax.shard_map", pjit: "jax.experimental.pjit.pjit" };
+      for (const [name, full] of Object.entries(usual)) bind(0, name, full);
     }
     for (const own of code.matchAll(/^[ \t]*(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=(?!=))/gm)) bound.set(own[1] ?? own[2], null);
 

@@ -125,6 +125,8 @@ def test_code_is_read_line_by_line(page):
     ("code", "found"),
     [
         ("x = jax.tree_map(f, a)\ny = jnp.product(a)", ["Line 1: jax.tree_map", "Line 2: jax.numpy.product"]),
+        ("g = shard_map(f, mesh=mesh, in_specs=s,\n    check_rep=False)", ["Line 1: jax.shard_map(check_rep=)"]),
+        ("def pjit(f): ...\npjit(f, in_axis_resources=None)", []),
         (">>> import jax.numpy as n\n>>> n.msort(\n...     a)\nn.msort printed", ["Line 2: jax.numpy.msort"]),
         ("%time jax.tree_leaves(a)", ["Line 1: jax.tree_leaves"]),
         ("from jax import sharding as s\ns.use_mesh(mesh)\nmy.jax.tree_map(s.Mesh)", ["Line 2: jax.sharding.use_mesh"]),
