@@ -1,4 +1,4 @@
-"""What happened while an answer ran: what stood where, what was sent, what it is made of. Nothing is patched."""
+"""What happened while an answer ran: what stood where, what was fetched and computed. Nothing is patched."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
-from utils.count import cost
 from utils.devices import started_devices
 
 
@@ -34,29 +33,11 @@ class Watched:
         """The most bytes of new arrays that one device held at any one time."""
         return max(self.on_device.values(), default=0)
 
-    @cached_property
-    def programs(self) -> list[cost.Cost]:
-        """What each program costs that was compiled on the way (not one that was compiled before, by other code)."""
-        return [cost.read(text) for text in self.texts]
-
     @property
     def flops(self) -> float:
-        """FLOPs of these programs on all devices together, as XLA counts them: those of single elements, too."""
+        """FLOPs of the programs that were compiled on the way (not before, by other code), on all devices together, as
+        XLA counts them: those of single elements, too."""
         return sum((one.cost_analysis().get("flops") or 0) * len(one.local_devices()) for one in self._executables)
-
-    @property
-    def texts(self) -> list[str]:
-        """What the compiler made of each of these programs."""
-        return [module.to_string() for one in self._executables for module in one.hlo_modules()]
-
-    @property
-    def sent(self) -> Counter[str]:
-        """Bytes that a device sends, by the kind of collective, if each of these programs ran once."""
-        found: Counter[str] = Counter()
-        for program in self.programs:
-            for collective in program:
-                found[collective.kind] += collective.bytes_sent
-        return found
 
 
 def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> Watched:
@@ -119,23 +100,6 @@ def was_fetched(array: Any) -> bool:
     """Were the values of this array, which lies on several devices, copied to the host since it was made?"""
     # JAX keeps the copy with the array. (Its guard against transfers sees none on the CPU before 0.12.)
     return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
-
-
-def primitives(function: Callable[..., Any], *args: Any) -> Counter[str]:
-    """How often each primitive stands in the function's jaxpr, inside of loops, branches and inner jits, too."""
-    import jax
-
-    found: Counter[str] = Counter()
-
-    def walk(jaxpr: Any) -> None:
-        for equation in jaxpr.eqns:
-            found[equation.primitive.name] += 1
-            for leaf in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
-                if hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr"):
-                    walk(getattr(leaf, "jaxpr", leaf))
-
-    walk(jax.make_jaxpr(function)(*args).jaxpr)
-    return found
 
 
 class _Held:

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit.probes import primitives, was_fetched, watch
+from exercises.kit.probes import was_fetched, watch
 from utils.mesh import make_mesh
 
 WHOLE = 1024 * 512 * 4
@@ -82,17 +82,8 @@ def test_a_change_of_layout_through_the_host_is_seen(cut):
     array = jax.jit(lambda: jnp.zeros((1024, 512)), out_shardings=cut)()
     compiled = watch(lambda: jax.jit(lambda w: w, out_shardings=other)(array))
     assert not compiled.fetched and not was_fetched(array)
-    assert compiled.sent.total() > 0
     assert watch(lambda: jax.device_put(array, other)).fetched == {(1024, 512)}
     assert was_fetched(array)
-
-
-def test_what_was_sent(cut):
-    """The sum over 'x' of (512, 128) pieces is an all-reduce of 512 bytes in pairs: 2 (n - 1) / n of them, 512."""
-    array = jax.jit(lambda: jnp.zeros((1024, 512)), out_shardings=cut)()
-    seen = watch(lambda: jax.jit(lambda w: w.sum(0), out_shardings=NamedSharding(cut.mesh, P("y")))(array))
-    assert seen.sent == {"all-reduce": 512}
-    assert len(seen.programs) == 1
 
 
 def test_what_was_computed(cut):
@@ -110,11 +101,3 @@ def test_what_an_answer_raises_goes_through_and_watching_ends():
     with pytest.raises(KeyError):
         watch(broken, whole=WHOLE)
     assert watch(lambda: 3, whole=WHOLE).result == 3
-
-
-def test_primitives_are_counted_wherever_they_stand():
-    def looped(x):
-        return jax.lax.scan(lambda carry, y: (jax.lax.cond(y > 0, jnp.sin, jnp.cos, carry), None), 0.0, x)[0]
-
-    found = primitives(jax.jit(looped), jnp.ones(4))
-    assert (found["scan"], found["cond"], found["sin"], found["cos"], found["tan"]) == (1, 1, 1, 1, 0)

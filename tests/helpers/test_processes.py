@@ -22,7 +22,6 @@ from utils.processes import run_processes
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_JAX = {"start": "import os\ni = int(os.environ['PROCESS'])"}
-STARTED = "a = 5\nprint(os.getpid())\n"
 FACTOR = [2, 3]
 TABLE = {"a": {4, 5}}
 LOCK = open(__file__)  # noqa: SIM115  what no other process can have
