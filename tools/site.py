@@ -43,16 +43,14 @@ class Answer:
     solution: str
 
 
-def answers(number: str, root: Path = ROOT) -> dict[str, Answer]:
+def answers(number: str) -> dict[str, Answer]:
     """By name, the hint and the printed solution of a lesson's exercises, read off their source: no JAX is needed."""
-    moved = notebooks.has_moved(number, root)
-    path = root / ("exercises" if moved else "utils/exercises") / f"ex{number}.py"
-    source = path.read_text(encoding="utf-8")
+    source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     found, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
         for decorator in getattr(function, "decorator_list", []):
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
-                hint = ast.literal_eval(decorator.args[0 if moved else 1])
+                hint = ast.literal_eval(decorator.args[0])
                 found[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
     return found
 
