@@ -187,11 +187,11 @@ def _item(row: readme.Row) -> str:
         f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
         for name, address in launchers(row.path)
     )
-    builds = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.builds))
+    price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
     return (
         f"<li><span class='number'>{row.number}</span>"
         f"<a class='title' href='{_page(row)}'>{html.escape(row.title)}</a>"
-        f"<span class='builds'>{builds}</span>"
+        f"<span class='price'>{price}</span>"
         f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
     )
 

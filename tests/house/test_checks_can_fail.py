@@ -299,7 +299,7 @@ FAULTS = {
         rename("disk", "d1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a"),
         "an editor made up the id 'd1ba3de2-4a2b-4c06-9a6e-0f1e2d3c4b5a': run make stamp",
     ),
-    "no price": (replace("title", "**`kill -9` hits", "`kill -9` hits"), "lacks a line of the form: **You build**"),
+    "no price": (replace("title", "**`kill -9` hits", "`kill -9` hits"), "lacks a line of the form: **A price"),
     "two titles": (append("save", "\n\n# Another"), "not exactly one H1, at the top"),
     "no opening": (rename("imports", "imported"), "does not begin with the cells"),
     "no aims": (replace("plan", "After this lesson you can", "You learn"), "plan: not three to five bullets"),
