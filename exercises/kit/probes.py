@@ -6,7 +6,6 @@ import math
 import os
 import sys
 import sysconfig
-import tracemalloc
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +22,6 @@ class Watched:
 
     result: Any = None
     on_device: Counter[int] = field(default_factory=Counter)  # by id: the most bytes of new arrays at any one time
-    on_host: int = 0  # bytes of the largest new NumPy array, if one has as many as `whole`
     fetched: set[tuple[int, ...]] = field(default_factory=set)  # shapes of the arrays that were copied to the host
     layouts: set[tuple[tuple[int, ...], Any]] = field(default_factory=set)  # shape and sharding of each new array
     _executables: list = field(default_factory=list)
@@ -40,12 +38,11 @@ class Watched:
         return sum((one.cost_analysis().get("flops") or 0) * len(one.local_devices()) for one in self._executables)
 
 
-def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> Watched:
-    """Run an answer once, and look at the arrays that live at each step of it: on the devices, and on the host.
+def watch(answer: Callable[..., Any], *args: Any) -> Watched:
+    """Run an answer once, and look at the arrays that live on the devices at each step of it.
 
     A step is a call or a return in code that belongs neither to Python nor to an installed package. Arrays that were
-    alive before do not count; two arrays in one place (a shard and its array, say) count once. `whole`: the bytes of
-    the array that is to stand nowhere whole; the host is looked at only if it is given, since that takes longer.
+    alive before do not count; two arrays in one place (a shard and its array, say) count once.
     """
     import jax
 
@@ -55,10 +52,8 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
     compiled = {id(program): program for program in device.client.live_executables()}
 
     held = _Held()
-    now = 0  # traced bytes at the last look
 
     def look() -> None:
-        nonlocal now
         alive = [array for array in jax.live_arrays(device.platform) if not array.is_deleted()]
         new = [array for array in alive if id(array) not in before]
         held.note(new, seen.on_device)
@@ -68,31 +63,19 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
             if id(program) not in compiled:
                 compiled[id(program)] = program
                 seen._executables.append(program)
-        if whole:
-            last, (now, peak) = now, tracemalloc.get_traced_memory()
-            if peak >= max(whole, last + whole // 2):  # something large is new; a snapshot takes its time
-                seen.on_host = max(seen.on_host, _largest_on_host())
-            now = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
 
     def step(frame: Any, event: str, _: Any) -> None:
         caller = frame.f_back if event in ("call", "return") else None
         if not (_is_library(frame) and (caller is None or _is_library(caller))):
             look()
 
-    profiler, tracing = sys.getprofile(), tracemalloc.is_tracing()
-    if whole and not tracing:
-        tracemalloc.start()
+    profiler = sys.getprofile()
+    sys.setprofile(step)
     try:
-        sys.setprofile(step)
-        try:
-            seen.result = answer(*args)
-        finally:
-            sys.setprofile(profiler)
-        look()
+        seen.result = answer(*args)
     finally:
-        if whole and not tracing:
-            tracemalloc.stop()
+        sys.setprofile(profiler)
+    look()
     return seen
 
 
@@ -140,14 +123,6 @@ def _bytes_by_device(array: Any) -> dict[int, int]:
 def _bytes_by_place(array: Any) -> dict[tuple[int, int], int]:
     shards = array.addressable_shards
     return {(shard.device.id, shard.data.unsafe_buffer_pointer()): shard.data.nbytes for shard in shards}
-
-
-def _largest_on_host() -> int:
-    import numpy as np
-
-    everything = tracemalloc.take_snapshot()
-    arrays = everything.filter_traces([tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)])
-    return max((trace.size for trace in arrays.traces), default=0)
 
 
 def _is_library(frame: Any) -> bool:

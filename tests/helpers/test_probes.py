@@ -47,7 +47,7 @@ def test_pieces_made_in_place_are_no_more_than_pieces(cut):
     seen = watch(lambda key: jax.jit(make, out_shardings=cut)(key), jax.random.key(0))
     assert seen.on_device == dict.fromkeys(range(8), PIECE)
     assert seen.result.sharding == cut
-    assert seen.most == PIECE and seen.on_host == 0 and not seen.fetched
+    assert seen.most == PIECE and not seen.fetched
 
 
 def test_a_shard_and_its_array_are_one(cut):
@@ -57,24 +57,6 @@ def test_a_shard_and_its_array_are_one(cut):
         return array, [shard.data for shard in array.addressable_shards]
 
     assert watch(singles, cut).most == PIECE
-
-
-def test_the_whole_on_the_host_is_seen(cut):
-    def whole_first(cut):
-        whole = np.empty((1024, 512), np.float32)
-        for row in range(0, 1024, 128):
-            whole[row : row + 128] = 1
-        return jax.make_array_from_callback((1024, 512), cut, lambda index: whole[index])
-
-    def joined(cut):
-        return jax.device_put(np.concatenate([np.ones((128, 512), np.float32) for _ in range(8)]), cut)
-
-    def pieces(cut):
-        return jax.make_array_from_callback((1024, 512), cut, lambda index: np.ones((512, 128), np.float32))
-
-    assert watch(whole_first, cut, whole=WHOLE).on_host == WHOLE
-    assert watch(joined, cut, whole=WHOLE).on_host == WHOLE
-    assert watch(pieces, cut, whole=WHOLE).on_host < WHOLE
 
 
 def test_a_change_of_layout_through_the_host_is_seen(cut):
@@ -99,5 +81,5 @@ def test_what_an_answer_raises_goes_through_and_watching_ends():
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        watch(broken, whole=WHOLE)
-    assert watch(lambda: 3, whole=WHOLE).result == 3
+        watch(broken)
+    assert watch(lambda: 3).result == 3
