@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LESSON = re.compile(r"(?:utils\.)?exercises\.ex(\w+)")
+LESSON = re.compile(r"exercises\.ex(\w+)")
 # How a guess went, and how it went before: what is kept then. What is not here stays as it was.
 AGAIN = {
     "seen": {"": "seen"},
@@ -157,9 +157,8 @@ def prediction(asked: object, right: bool | None) -> None:
 @cache
 def exercises(lesson: str) -> list[str]:
     """The names of a lesson's exercises, in its order, without running anything."""
-    places = (ROOT / folder / f"ex{lesson}.py" for folder in ("exercises", "utils/exercises"))
-    path = next((place for place in places if place.is_file()), None)
-    body = ast.parse(path.read_text(encoding="utf-8")).body if path else []
+    path = ROOT / "exercises" / f"ex{lesson}.py"
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     made = [(node.name, call.func) for node in functions for call in node.decorator_list if isinstance(call, ast.Call)]
     return [name for name, maker in made if getattr(maker, "id", "") == "exercise"]
@@ -249,8 +248,7 @@ def in_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
         if found := re.search(r"^ex(\w+)\.(\w+)\.check\(", source, re.M):
             checked[f"{found[1]} {found[2]}"] = f"{found[2]}: right." in said
         if re.search(r"^ex\w+\.\w+\.compare\(guess", source, re.M):
-            lines = re.findall(r"^.*\byour guess\b.*$", said, re.M | re.I)
-            guessed += [all(line.endswith(": right.") for line in lines)] if lines else []
+            guessed += [line.endswith(": right.") for line in re.findall(r"^Your guess(?:, | is ).*$", said, re.M)]
     return checked, guessed
 
 

@@ -85,8 +85,6 @@ def page(app: Any, name: str, template: str, context: dict[str, Any], doctree: n
         about["isPartOf"] = {"@type": "Course", "name": config.project, "url": config.html_baseurl}
     lines += [f'<script type="application/ld+json">{data(about)}</script>']
     asked = json.loads(ASKED.read_text(encoding="utf-8")).get(Path(name).name, [])
-    for question in filter(None, asked):
-        del question["tried"]  # the tests' own
     if asked:
         lines += [f'<script type="application/json" id="asked">{data(asked)}</script>']
     if name == "old_code":

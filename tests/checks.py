@@ -19,10 +19,9 @@ import pytest
 from exercises import kit
 from tests import pages
 from tools import NUMBER, names, notebooks, readme
-from utils import exercises as old
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-GUESS = "our guess"  # Your guess, your guess: what every line about a guess holds
+GUESS = "Your guess"  # begins what is said about one
 MASKS = [  # what differs from run to run and from machine to machine
     (re.compile(r"\d[\d.,]*(e-?\d+)? ?(ns|µs|ms|s)\b"), "<duration>"),
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
@@ -127,62 +126,23 @@ def structure_faults(path: Path) -> list[str]:
     faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
     faults += [f"an editor made up the id {name!r}: run make stamp" for name in ids if names.MADE_UP.fullmatch(name)]
     faults += [*_place_faults(path, cells), *_text_faults(cells, path.parent)]
-    faults += [] if pages.is_page(cells) else _order_faults(cells)
     try:
         draft = readme.row(path).draft
     except ValueError as error:
-        draft, faults = pages.is_page(cells), [*faults, str(error)]  # a page's clock needs that line
+        draft, faults = True, [*faults, str(error)]  # a page's clock needs that line
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
             faults += list(_code_cell_faults(cell))
     if not draft:
-        faults += pages.faults(path, cells) if pages.is_page(cells) else unfinished(cells)
+        faults += pages.faults(path, cells)
     return faults
-
-
-def unfinished(cells: list) -> list[str]:
-    """What a lesson must have, and a draft need not have yet."""
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    headings = [line for text in texts for line in _headings(text)]
-    sections = sum(line.startswith("## ") for line in headings) - 1
-    exercises = sum(line.startswith("### Exercise ") for line in headings)
-    predictions = sum(text.count("**Predict.**") for text in texts)
-    figures = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
-    faults = [f"{cell.id}: says TODO" for cell in cells if "TODO" in cell.source]
-    if not 4 <= sections <= 7:
-        faults.append(f"{sections} sections; a lesson has four to seven, and Recap")
-    if not 3 <= exercises <= 6:
-        faults.append(f"{exercises} exercises; a lesson has three to six: leave one out, or move it to another lesson")
-    if predictions < 4:
-        faults.append(f"{predictions} predictions; a lesson has four or more")
-    if not figures:
-        faults.append("no figure")
-    if not any(line.startswith("### The mistake") for line in headings):
-        faults.append("no mistake is shown: a heading that begins with ### The mistake")
-    return faults
-
-
-def _order_faults(cells: list) -> Iterator[str]:
-    """First cells, last cell, sections."""
-    headings = [line for cell in cells if cell.cell_type == "markdown" for line in _headings(cell.source)]
-    if sum(line.startswith("# ") for line in headings) != 1 or not cells[0].source.startswith("# "):
-        yield "not exactly one H1, at the top"
-    if [cell.id for cell in cells[:4]] != ["title", "plan", "setup", "imports"]:
-        yield "does not begin with the cells title, plan, setup, imports"
-    plan = cells[1].source
-    bullets = len(re.findall(r"^- ", plan, re.M))
-    if not 3 <= bullets <= 5 or "**You will learn to**" not in plan:
-        yield "the plan is not three to five bullets of You will learn to, then You build and You need"
-    last = cells[-1].source
-    if not last.startswith("## Recap") or "**Next:**" not in last or "**Further reading**" not in last:
-        yield "does not end with Recap, Further reading, Next"
-    if len(re.findall(r"^- \*\*", last, re.M)) < bullets:
-        yield "the recap answers fewer bullets than the plan has"
 
 
 def _place_faults(path: Path, cells: list) -> Iterator[str]:
-    """What follows from the lesson's number: its exercises', and the way on."""
+    """One title; and what follows from the lesson's number: its exercises', and the way on."""
+    if [heading for heading in _headings(cells) if heading.startswith("# ")] != cells[0].source.splitlines()[:1]:
+        yield "not exactly one H1, at the top"
     number, order = notebooks.number(path), notebooks.lessons(path.parent.parent)
     # A lesson in parts counts on through them: four exercises in 05, so 05b begins with 5.5.
     parts = [other for other in order if number[:2] <= notebooks.number(other) < number]
@@ -199,12 +159,12 @@ def _place_faults(path: Path, cells: list) -> Iterator[str]:
 
 
 def _exercises(cells: list) -> list[str]:
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    return [line for text in texts for line in _headings(text) if line.startswith("### Exercise ")]
+    return [line for line in _headings(cells) if line.startswith("### Exercise ")]
 
 
-def _headings(source: str) -> list[str]:
-    return re.findall(r"^#+ .*$", re.sub(r"```.*?```", "", source, flags=re.S), re.M)
+def _headings(cells: list) -> list[str]:
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return re.findall(r"^#+ .*$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
 
 
 def _text_faults(cells: list, folder: Path) -> Iterator[str]:
@@ -273,11 +233,11 @@ def badge_faults(notebook: Any, path: str) -> list[str]:
 
 
 def exercises_of(module: ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, (kit.Exercise, old.Exercise))}
+    return {name: value for name, value in vars(module).items() if isinstance(value, kit.Exercise)}
 
 
 def predictions_of(module: ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, (kit.Prediction, old.Prediction))}
+    return {name: value for name, value in vars(module).items() if isinstance(value, kit.Prediction)}
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
@@ -298,31 +258,23 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
     return faults
 
 
-def _truth(prediction: Any, guesses: dict) -> Any:
-    return prediction.truth if isinstance(prediction, kit.Prediction) else guesses[prediction][0]
-
-
-def guessed(notebook: Any, module: ModuleType, guesses: dict[Any, tuple]) -> Any:
-    """The notebook as a reader leaves it who guesses everything right: what the tables of wrong guesses say is true."""
+def guessed(notebook: Any, module: ModuleType) -> Any:
+    """The notebook as a reader leaves it who guesses everything right."""
     filled = nbformat.from_dict(notebook)
     for cell, prediction in _compared(filled, module):
-        truth = _truth(prediction, guesses)
-        right = tuple(truth.values()) if isinstance(truth, dict) else truth
-        cell.source = re.sub(r"^guess = None", f"guess = {right!r}", cell.source)
+        cell.source = re.sub(r"^guess = None", f"guess = {prediction.truth!r}", cell.source)
     return filled
 
 
-def reading_faults(executed: Any, module: ModuleType, guesses: dict[Any, tuple]) -> list[str]:
-    """Where such a reader is not told, of each number, that it is right: by what the cell counted, it is another."""
+def reading_faults(executed: Any, module: ModuleType) -> list[str]:
+    """Where such a reader is not told that it is right: what the cell counted is not the truth of the prediction."""
     faults = []
     for cell, prediction in _compared(executed, module):
-        truth = _truth(prediction, guesses)
         lines = [line for _, text in texts(cell) for line in text.splitlines() if GUESS in line]
-        if len(lines) != (len(truth) if isinstance(truth, dict) else 1):
+        if len(lines) != 1:
             faults.append(f"{cell.id}: says {len(lines)} things about the guess")
-        moment = getattr(prediction, "moment", False) or getattr(prediction, "varies", False)  # a guess is read, though
-        wrong = ", is not so: ", ", should be "
-        right = [line for line in lines if line.endswith(": right.") or (moment and any(w in line for w in wrong))]
+        may = prediction.varies  # be wrong; it is read, though
+        right = [line for line in lines if line.endswith(": right.") or (may and ", should be " in line)]
         faults += [f"{cell.id}: {line}" for line in lines if line not in right]
     return faults
 

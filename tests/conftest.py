@@ -193,6 +193,18 @@ def cores(chosen: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@contextlib.contextmanager
+def double_precision() -> Iterator[None]:
+    """In the block JAX has float64, as where a lesson sets it."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
 @pytest.fixture
 def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
     """Run Python code in a process and folder of its own; options are environment variables."""

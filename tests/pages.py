@@ -12,11 +12,6 @@ from tools.clock import minutes
 BEGINS = ["title", "setup", "opening", "plan", "imports"]
 
 
-def is_page(cells: list) -> bool:
-    """Is it one of the pages that were rewritten? The others still begin with their plan."""
-    return [cell.id for cell in cells[:3]] == BEGINS[:3]
-
-
 def faults(path: Path, cells: list) -> Iterator[str]:
     """Where a finished page lacks something, in words that say what."""
     title, plan = cells[0].source, cells[3].source

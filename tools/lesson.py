@@ -66,9 +66,9 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
         (root / target).write_text(filled(template), encoding="utf-8")
     if before:
         notebook = notebooks.read(there[before])
-        recap = notebook.cells[-1]
-        recap.source = re.sub(
-            r"\*\*Next:\*\*.*?(?=\n\n|\Z)", lambda _: f"**Next:** {link(path)}", recap.source, flags=re.S
+        last = notebook.cells[-1]
+        last.source = re.sub(
+            r"\*\*Next:\*\*.*?(?=\n\n|\Z)", lambda _: f"**Next:** {link(path)}", last.source, flags=re.S
         )
         notebooks.write(notebook, there[before])
     changelog = root / "CHANGELOG.md"

@@ -41,11 +41,6 @@ def number(path: Path) -> str:
     return path.name.split("_")[0]
 
 
-def has_moved(number: str, root: Path = ROOT) -> bool:
-    """Do a lesson's exercises stand in exercises/, judged by the one kit, or still in utils/exercises?"""
-    return (root / "exercises" / f"ex{number}.py").is_file()
-
-
 def repository(text: str | None = None) -> tuple[str, str]:
     """The one constant: 'owner/name' and the revision, as they stand in the setup cell."""
     found = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)

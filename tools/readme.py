@@ -27,9 +27,9 @@ class Row:
     number: str
     title: str
     path: str
-    builds: str
+    price: str
     minutes: int  # of the core
-    practice: int = 0  # of the exercises, where they are counted apart
+    practice: int  # of the exercises
 
     @property
     def part(self) -> str:
@@ -37,21 +37,18 @@ class Row:
 
     @property
     def draft(self) -> bool:
-        return self.builds == DRAFT
+        return self.price == DRAFT
 
 
 def row(path: Path) -> Row:
-    """Raises ValueError, with the line to write, where the notebook's first two cells do not say it."""
+    """Raises ValueError, with the line to write, where the cells `title` and `plan` do not say it."""
     cells = notebooks.read(path).cells
     title, plan = (next((cell.source for cell in cells if cell.id == name), "") for name in ("title", "plan"))
     number = notebooks.number(path)
-    price = re.search(r"^\*\*(.+?)\*\*", title, re.M | re.S)  # a rewritten page begins with it
-    builds = (plan, r"^\*\*You build\*\* (.+?)\.$", "**You build** something.")
-    builds = (title, r"^\*\*(.+?)\*\*", "**A price, 42 ms.**") if price else builds
     said = []
     for text, pattern, form in (
         (title, rf"^# {number} · (.+?)$", f"# {number} · Title"),
-        builds,
+        (title, r"^\*\*(.+?)\*\*", "**A price, 42 ms.**"),
         (
             plan,
             r"^\*\*You need\*\*.*?\b(\d+) minutes",
@@ -62,7 +59,7 @@ def row(path: Path) -> Row:
         if not found:
             raise ValueError(f"{path.name} lacks a line of the form: {form}")
         said.append(" ".join(found[1].split()))
-    practice = [cell.source for cell in cells if re.match(r"### Exercise ", cell.source)] if price else []
+    practice = [cell.source for cell in cells if re.match(r"### Exercise ", cell.source)]
     minutes = [int(n) for text in practice for n in re.findall(r"· (\d+) min\)", text)[:1]]
     return Row(number, said[0], f"notebooks/{path.name}", said[1], int(said[2]), sum(minutes))
 
@@ -87,9 +84,8 @@ def listed(text: str, found: list[Row], setup: str | None = None) -> str:
         tables += [f"### {part}\n", HEAD]
         for row in lessons:
             colab = notebooks.badges(row.path, setup).split("\n")[0]
-            time = f"{row.minutes} + {row.practice}" if row.practice else row.minutes
-            about = f"| {row.number} | [{row.title}]({row.path}) | {row.builds} | {time} |"
-            tables.append(f"{about} {colab} |")
+            time = f"{row.minutes} + {row.practice}"
+            tables.append(f"| {row.number} | [{row.title}]({row.path}) | {row.price} | {time} | {colab} |")
         tables[-1] += "\n"
     minutes = [row.minutes + row.practice for row in found]
     for place, written in (

@@ -43,16 +43,14 @@ class Answer:
     solution: str
 
 
-def answers(number: str, root: Path = ROOT) -> dict[str, Answer]:
+def answers(number: str) -> dict[str, Answer]:
     """By name, the hint and the printed solution of a lesson's exercises, read off their source: no JAX is needed."""
-    moved = notebooks.has_moved(number, root)
-    path = root / ("exercises" if moved else "utils/exercises") / f"ex{number}.py"
-    source = path.read_text(encoding="utf-8")
+    source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     found, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
         for decorator in getattr(function, "decorator_list", []):
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
-                hint = ast.literal_eval(decorator.args[0 if moved else 1])
+                hint = ast.literal_eval(decorator.args[0])
                 found[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
     return found
 
@@ -189,11 +187,11 @@ def _item(row: readme.Row) -> str:
         f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
         for name, address in launchers(row.path)
     )
-    builds = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.builds))
+    price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
     return (
         f"<li><span class='number'>{row.number}</span>"
         f"<a class='title' href='{_page(row)}'>{html.escape(row.title)}</a>"
-        f"<span class='builds'>{builds}</span>"
+        f"<span class='price'>{price}</span>"
         f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
     )
 

@@ -80,17 +80,11 @@ def _asks_for(cell: nbformat.NotebookNode) -> str:
 def answered(asked: dict) -> str:
     """The right answer of a question, and the wrong ones that people give, each with the words that are told to it."""
 
-    def said(guess: list) -> str:
-        pairs = [(label, one) for label, one in zip(asked["labels"] or [""], guess, strict=True) if one is not None]
-        return ", ".join(f"{label} {amount(one)}".strip() for label, one in pairs)
+    def said(guess: float | str) -> str:
+        return f"`{guess}`" if isinstance(guess, str) else f"{guess:,.10g}"
 
-    def amount(one: float | str) -> str:
-        return f"`{one}`" if isinstance(one, str) else f"{one:,.10g}"
-
-    heard = dict.fromkeys(f"- {said(guess)}: {words}" for guess, words in asked["tried"])
-    return "\n\n".join(
-        [f"**Right:** {said(asked['truth'])}.", "**You may hear**, and what to point at:", "\n".join(heard)]
-    )
+    heard = "\n".join(f"- {said(guess)}: {words or asked['why']}" for guess, words in asked["slips"])
+    return f"**Right:** {said(asked['truth'])}.\n\n**You may hear**, and what to point at:\n\n{heard}"
 
 
 def of_the_room(number: str) -> dict[str, str]:

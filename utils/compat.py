@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -36,17 +35,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to != "varying":
         raise ValueError(f"before JAX 0.8.2 there was no way from varying to {to!r}")
     return varying(x, axis_name)
-
-
-def double_precision() -> AbstractContextManager:
-    """Within the block JAX has float64. Before 0.8 the context stood in `jax.experimental`."""
-    import jax
-
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64
-
-    return enable_x64()
 
 
 def run_equation(equation: Any, *values: Any) -> list[Any]:

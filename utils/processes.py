@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -103,9 +103,6 @@ def run_processes(
     args: Sequence[Any] = (),
     limit: float = 60,
     quiet: float | None = None,
-    kill: Mapping[int, str] | None = None,
-    by: signal.Signals = signal.SIGKILL,
-    environment: Mapping[int, Mapping[str, str]] | None = None,
     heartbeat: int = 100,
     folder: str | Path | None = None,
     start: str = START,
@@ -117,9 +114,8 @@ def run_processes(
     new one, which does not.
 
     Whoever still runs after `limit` seconds is killed; with `quiet`, also when all have printed a line and then none
-    has printed another for so many seconds: they hang. `kill={1: "step 3"}` sends process 1 the signal `by` when it
-    has printed a line in which that regular expression is found, at most 0.05 s later. `environment` adds variables,
-    process by process. `heartbeat`: after so many silent seconds JAX takes a process for dead.
+    has printed another for so many seconds: they hang. `heartbeat`: after so many silent seconds JAX takes a process
+    for dead.
 
     However this ends (an interrupted cell, a kernel that dies), the processes and what they started end with it.
 
@@ -148,14 +144,14 @@ def run_processes(
                         stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE,
                         cwd=at,
-                        env=_environment(i, n, port, heartbeat) | dict((environment or {}).get(i, {})),
+                        env=_environment(i, n, port, heartbeat),
                         pass_fds=(alive,),
                         start_new_session=True,
                     )
                 )
                 outs.append(_Heard(processes[i].stdout))
                 errs.append(_Heard(processes[i].stderr))
-            late, why = _wait(processes, outs, started, limit, quiet, dict(kill or {}), by)
+            late, why = _wait(processes, outs, started, limit, quiet)
         except KeyboardInterrupt:
             _end(processes)
             _say(f"{started}: interrupted, and ended\n")
@@ -188,12 +184,9 @@ class _Heard(threading.Thread):
             while came := os.read(self.pipe.fileno(), 2**16):
                 self.bytes += came
 
-    def text(self) -> str:
-        return self.bytes.decode("utf-8", errors="replace")
-
     def whole(self) -> str:
         self.join(5)  # all have ended; whoever left their session may still hold the pipe
-        return self.text()
+        return self.bytes.decode("utf-8", errors="replace")
 
 
 def _environment(i: int, n: int, port: int, heartbeat: int) -> dict[str, str]:
@@ -213,9 +206,7 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
-def _wait(
-    processes: list, outs: list[_Heard], started: str, limit: float, quiet: float | None, kill: dict, by: int
-) -> tuple[set[int], str]:
+def _wait(processes: list, outs: list[_Heard], started: str, limit: float, quiet: float | None) -> tuple[set[int], str]:
     """Until all have ended, or the time is over: then who still ran, and which time it was."""
     begun = said = heard = time.monotonic()
     sizes: list[int] = []
@@ -228,11 +219,6 @@ def _wait(
             heard = now
         if quiet and now - heard > quiet:
             return running, f"nothing was printed for {quiet:g} s"
-        for i in [i for i in kill if i in running]:
-            lines = outs[i].text().splitlines()
-            if any(re.search(kill[i], line) for line in lines):
-                os.killpg(processes[i].pid, by)
-                del kill[i]
         if now - said > 0.5:
             said = now
             _say(f"{started}: {now - begun:.0f} s")

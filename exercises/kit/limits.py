@@ -18,7 +18,7 @@ class TooLong(BaseException):
 
 
 @contextmanager
-def limited(seconds: float, gibibytes: float = GIBIBYTES) -> Iterator[None]:
+def limited(seconds: float) -> Iterator[None]:
     """In this block, raise TooLong after so many seconds, and MemoryError (or JAX's own) beyond so much new memory.
 
     The clock needs POSIX and the main thread, where a notebook runs its cells; memory needs Linux. Elsewhere, and in a
@@ -28,7 +28,7 @@ def limited(seconds: float, gibibytes: float = GIBIBYTES) -> Iterator[None]:
     waits.daemon = True
     waits.start()
     try:
-        with _clock(seconds), _memory(gibibytes):
+        with _clock(seconds), _memory():
             yield
     finally:
         waits.cancel()
@@ -59,7 +59,7 @@ def _clock(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _memory(gibibytes: float) -> Iterator[None]:
+def _memory() -> Iterator[None]:
     status = Path("/proc/self/status")
     found = re.search(r"^VmData:\s+(\d+) kB$", status.read_text(), re.M) if status.exists() else None
     if not found:
@@ -68,7 +68,7 @@ def _memory(gibibytes: float) -> Iterator[None]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = int(found[1]) * 2**10 + int(gibibytes * 2**30)
+    most = int(found[1]) * 2**10 + GIBIBYTES * 2**30
     bounds = [bound for bound in (most, soft, hard) if bound != resource.RLIM_INFINITY]
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))

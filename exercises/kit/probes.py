@@ -1,4 +1,4 @@
-"""What happened while an answer ran: what stood where, what was sent, what it is made of. Nothing is patched."""
+"""What happened while an answer ran: what stood where, what was fetched and computed. Nothing is patched."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import math
 import os
 import sys
 import sysconfig
-import tracemalloc
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
-from utils.count import cost
 from utils.devices import started_devices
 
 
@@ -24,7 +22,6 @@ class Watched:
 
     result: Any = None
     on_device: Counter[int] = field(default_factory=Counter)  # by id: the most bytes of new arrays at any one time
-    on_host: int = 0  # bytes of the largest new NumPy array, if one has as many as `whole`
     fetched: set[tuple[int, ...]] = field(default_factory=set)  # shapes of the arrays that were copied to the host
     layouts: set[tuple[tuple[int, ...], Any]] = field(default_factory=set)  # shape and sharding of each new array
     _executables: list = field(default_factory=list)
@@ -34,37 +31,18 @@ class Watched:
         """The most bytes of new arrays that one device held at any one time."""
         return max(self.on_device.values(), default=0)
 
-    @cached_property
-    def programs(self) -> list[cost.Cost]:
-        """What each program costs that was compiled on the way (not one that was compiled before, by other code)."""
-        return [cost.read(text) for text in self.texts]
-
     @property
     def flops(self) -> float:
-        """FLOPs of these programs on all devices together, as XLA counts them: those of single elements, too."""
+        """FLOPs of the programs that were compiled on the way (not before, by other code), on all devices together, as
+        XLA counts them: those of single elements, too."""
         return sum((one.cost_analysis().get("flops") or 0) * len(one.local_devices()) for one in self._executables)
 
-    @property
-    def texts(self) -> list[str]:
-        """What the compiler made of each of these programs."""
-        return [module.to_string() for one in self._executables for module in one.hlo_modules()]
 
-    @property
-    def sent(self) -> Counter[str]:
-        """Bytes that a device sends, by the kind of collective, if each of these programs ran once."""
-        found: Counter[str] = Counter()
-        for program in self.programs:
-            for collective in program:
-                found[collective.kind] += collective.bytes_sent
-        return found
-
-
-def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> Watched:
-    """Run an answer once, and look at the arrays that live at each step of it: on the devices, and on the host.
+def watch(answer: Callable[..., Any], *args: Any) -> Watched:
+    """Run an answer once, and look at the arrays that live on the devices at each step of it.
 
     A step is a call or a return in code that belongs neither to Python nor to an installed package. Arrays that were
-    alive before do not count; two arrays in one place (a shard and its array, say) count once. `whole`: the bytes of
-    the array that is to stand nowhere whole; the host is looked at only if it is given, since that takes longer.
+    alive before do not count; two arrays in one place (a shard and its array, say) count once.
     """
     import jax
 
@@ -74,10 +52,8 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
     compiled = {id(program): program for program in device.client.live_executables()}
 
     held = _Held()
-    now = 0  # traced bytes at the last look
 
     def look() -> None:
-        nonlocal now
         alive = [array for array in jax.live_arrays(device.platform) if not array.is_deleted()]
         new = [array for array in alive if id(array) not in before]
         held.note(new, seen.on_device)
@@ -87,31 +63,19 @@ def watch(answer: Callable[..., Any], *args: Any, whole: int | None = None) -> W
             if id(program) not in compiled:
                 compiled[id(program)] = program
                 seen._executables.append(program)
-        if whole:
-            last, (now, peak) = now, tracemalloc.get_traced_memory()
-            if peak >= max(whole, last + whole // 2):  # something large is new; a snapshot takes its time
-                seen.on_host = max(seen.on_host, _largest_on_host())
-            now = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
 
     def step(frame: Any, event: str, _: Any) -> None:
         caller = frame.f_back if event in ("call", "return") else None
         if not (_is_library(frame) and (caller is None or _is_library(caller))):
             look()
 
-    profiler, tracing = sys.getprofile(), tracemalloc.is_tracing()
-    if whole and not tracing:
-        tracemalloc.start()
+    profiler = sys.getprofile()
+    sys.setprofile(step)
     try:
-        sys.setprofile(step)
-        try:
-            seen.result = answer(*args)
-        finally:
-            sys.setprofile(profiler)
-        look()
+        seen.result = answer(*args)
     finally:
-        if whole and not tracing:
-            tracemalloc.stop()
+        sys.setprofile(profiler)
+    look()
     return seen
 
 
@@ -119,23 +83,6 @@ def was_fetched(array: Any) -> bool:
     """Were the values of this array, which lies on several devices, copied to the host since it was made?"""
     # JAX keeps the copy with the array. (Its guard against transfers sees none on the CPU before 0.12.)
     return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
-
-
-def primitives(function: Callable[..., Any], *args: Any) -> Counter[str]:
-    """How often each primitive stands in the function's jaxpr, inside of loops, branches and inner jits, too."""
-    import jax
-
-    found: Counter[str] = Counter()
-
-    def walk(jaxpr: Any) -> None:
-        for equation in jaxpr.eqns:
-            found[equation.primitive.name] += 1
-            for leaf in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
-                if hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr"):
-                    walk(getattr(leaf, "jaxpr", leaf))
-
-    walk(jax.make_jaxpr(function)(*args).jaxpr)
-    return found
 
 
 class _Held:
@@ -176,14 +123,6 @@ def _bytes_by_device(array: Any) -> dict[int, int]:
 def _bytes_by_place(array: Any) -> dict[tuple[int, int], int]:
     shards = array.addressable_shards
     return {(shard.device.id, shard.data.unsafe_buffer_pointer()): shard.data.nbytes for shard in shards}
-
-
-def _largest_on_host() -> int:
-    import numpy as np
-
-    everything = tracemalloc.take_snapshot()
-    arrays = everything.filter_traces([tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)])
-    return max((trace.size for trace in arrays.traces), default=0)
 
 
 def _is_library(frame: Any) -> bool:

@@ -43,13 +43,10 @@ def compiled(f: Callable, *args: Any, demand: str = "sends", **options: Any) -> 
     return Seen({"": program(*args), **costs})
 
 
-def watched(f: Callable, *args: Any, demand: str = "held fetched", whole: int | None = None) -> Seen:
-    """f as it is, watched from outside; what is demanded, words of WATCHED. `.watched` is what probes.watch saw.
-
-    `whole`: the bytes of what is to stand nowhere whole; then the host's own arrays are watched as well.
-    """
+def watched(f: Callable, *args: Any, demand: str = "held fetched") -> Seen:
+    """f as it is, watched from outside; what is demanded, words of WATCHED. `.watched` is what probes.watch saw."""
     jax.clear_caches()  # what ran before is compiled again, and seen
-    seen = watch(f, *args, whole=whole)
+    seen = watch(f, *args)
     found = Seen({"": seen.result} | {label: count(seen) for label, count in map(WATCHED.get, demand.split())})
     found.watched = seen
     return found
@@ -68,7 +65,6 @@ def _largest(program: Any) -> int:
 WATCHED = {
     "held": ("bytes that one device holds at a time", lambda seen: Bound(seen.most, 2.5)),
     "fetched": ("elements copied back to the host", lambda seen: Bound(max(map(prod, seen.fetched), default=0), 1.5)),
-    "host": ("bytes of the largest NumPy array", lambda seen: Bound(seen.on_host, 1.5)),
     "computed": ("operations that the devices compute", lambda seen: Bound(seen.flops, 3, least=True)),
 }
 # What can be demanded of a compiled program: label, factor by which the solution's own may be exceeded, count.

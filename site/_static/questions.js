@@ -55,39 +55,28 @@ const answers = (article) => {
   return found;
 };
 
-// The fields of a question: a number, or one of several words, for each thing that it asks for.
-const fields = (asked, index, done) => {
+// The field of a question: a number, or one of several words.
+const field = (asked, index, done) => {
   const form = document.createElement("form");
   form.className = "guess";
   form.noValidate = true;
-  const boxes = asked.truth.map((truth, i) => {
-    const label = document.createElement("label");
-    label.append(`${asked.labels?.[i] ?? "Your guess"} `);
-    const box = document.createElement(asked.words && !asked.free ? "select" : "input");
-    if (box.type === "text") {
-      const mode = asked.words ? "text" : "decimal";
-      Object.assign(box, { size: asked.words ? 14 : 9, autocomplete: "off", inputMode: mode });
-    } else {
-      const own = asked.own[asked.labels?.[i]] ?? [];
-      const choices = new Set([truth, ...[...asked.words, ...own].map(([word]) => word)]);
-      box.append(...["", ...[...choices].sort()].map((choice) => new Option(choice, choice)));
-    }
-    label.append(box);
-    if (asked.unit) label.append(` ${asked.unit}`);
-    form.append(label);
-    return box;
-  });
+  const label = document.createElement("label");
+  const box = document.createElement(asked.answers ? "select" : "input");
+  if (asked.answers) box.append(...["", ...asked.answers].map((answer) => new Option(answer, answer)));
+  else Object.assign(box, { size: 9, autocomplete: "off", inputMode: "decimal" });
+  label.append("Your guess ", box);
+  if (asked.unit) label.append(` ${asked.unit}`);
   const check = document.createElement("button");
   Object.assign(check, { type: "submit", className: "button quiet", textContent: "Check" });
   const said = document.createElement("p");
   said.className = "reading";
   said.setAttribute("role", "status");
-  form.append(check, said);
+  form.append(label, check, said);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const read = window.readings(asked, boxes.map((box) => box.value));
-    said.textContent = read.length ? read.map((one) => one.said).join("\n") : "Fill in what you would guess.";
-    if (read.length === boxes.length && read.every((one) => one.right)) done(index);
+    const read = box.value.trim() && window.reading(asked, box.value);
+    said.textContent = read ? read.said : "Fill in what you would guess.";
+    if (read?.right) done(index);
   });
   return form;
 };
@@ -131,7 +120,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const asked = JSON.parse(document.getElementById("asked")?.textContent ?? "[]");
   questions.forEach(({ quote }, index) => {
-    if (asked[index]) quote.after(fields(asked[index], index, keep));
+    if (asked[index]) quote.after(field(asked[index], index, keep));
   });
 
   const all = document.createElement("p");

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from examples import train
+from tests.conftest import double_precision
 from tools import notebooks
-from utils.compat import double_precision
 
 EXAMPLES = notebooks.ROOT / "examples"
 TIME = 300  # seconds that a run may take on a busy machine; it takes five

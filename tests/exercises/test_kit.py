@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 from exercises.kit import Bound, Prediction, Seen, exercise, limits, on_devices
 from exercises.kit.compare import differs
 from exercises.kit.watch import mesh_of
+from tests.conftest import double_precision
 
 
 @exercise(
@@ -108,6 +110,23 @@ def test_what_is_the_same():
         assert differs(got, wanted) is None, (got, wanted)
 
 
+def test_what_to_do_about_a_value_of_the_wrong_kind():
+    deleted = jnp.ones(3)
+    deleted.delete()
+    for got, wanted, why in [
+        (None, 3, "Does the function end with `return`, on every way through it?"),
+        (len, 3, "That is a function; call it."),
+        ("3", 3, "That is a text; leave out the quotes."),
+        ({1, 2}, [1, 2], "A set has no order."),
+        ([1], [1, 2], "It has 1 elements, not 2."),
+        (np.ones(3), jnp.ones(3), "A jax.Array lives on devices."),
+        (deleted, jnp.ones(3), "It is deleted: its memory was given away (donated)."),
+        (-2.5, 2.5, "That is of the other sign."),
+        (float("nan"), 2.5, ""),
+    ]:
+        assert differs(got, wanted).why == why
+
+
 def test_a_cost_is_told_with_both_figures_and_only_where_the_result_is_right():
     def run(f, n):
         sent = []
@@ -161,6 +180,9 @@ def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
     thread.start()
     thread.join()
     assert "The check still waits for your function" in capsys.readouterr().out
+    assert said(lambda x: x, sleeper) == "<lambda>: right."
+    time.sleep(0.3)
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -198,6 +220,32 @@ def test_where_the_solution_itself_raises_no_answer_is_right():
     ready = True
     assert half.verdict(lambda n: 0.5 * n).message == "half: right."
     assert half.verdict(lambda n: "anything").outcome == "wrong"
+
+
+def test_what_is_made_of_an_answer_raises():
+    """Neither the function's own error nor the check's: it is told with what the function had returned."""
+
+    @exercise("", cases=[(2,)], run=lambda f, n: f(n)(5))
+    def times(n):
+        """Return a function that multiplies by n."""
+        return lambda x: n * x
+
+    message = "Not yet. times(2) raises TypeError: 'int' object is not subscriptable. It had returned <lambda>."
+    assert said(lambda n: lambda x: x[n], times) == message
+    message = "It had returned None; expected <lambda>. Does it end with `return`?"
+    assert said(lambda n: None, times).endswith(message)
+
+
+def test_an_error_that_jax_finds_only_when_it_lowers_the_program():
+    @exercise(
+        "", cases={"x": (np.arange(8.0),)}, run=partial(on_devices, mesh={"i": 8}, in_specs=P("i"), out_specs=P("i"))
+    )
+    def same(x):
+        return x
+
+    assert said(lambda x: jax.lax.ppermute(x, "i", [(i, 0) for i in range(8)]), same).startswith(
+        "Not yet. same(x) raises "
+    )
 
 
 def test_errors_in_a_line():
@@ -254,7 +302,6 @@ def test_what_keeps_float32_is_right_where_the_lesson_has_float64():
     """Lesson 11 sets float64. The logits are float32, and so may the answer be."""
     from exercises import ex11
     from tests.exercises.right.ex11 import RIGHT
-    from utils.compat import double_precision
 
     with double_precision():
         for answer in RIGHT[ex11.vocabulary_loss]:

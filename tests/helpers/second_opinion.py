@@ -17,8 +17,6 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-Values = dict[int, Any]  # by device
-
 PRICES = {  # bytes that one device sends, from the size of its group and its own operand
     "all-reduce": lambda n, b: 2 * (n - 1) / n * b,
     "all-gather": lambda n, b: (n - 1) * b,

@@ -1,10 +1,10 @@
-"""Published rates: units, both directions against one, and the chip behind a device's name."""
+"""Published rates: units, and both directions against one."""
 
 from __future__ import annotations
 
 import pytest
 
-from utils.count.chips import CHIPS, chip_of
+from utils.count.chips import CHIPS
 
 
 def test_rates_are_those_of_the_data_sheets():
@@ -42,24 +42,3 @@ def test_every_number_has_a_source_and_a_note():
         assert len(chip.sources) >= 2
         assert all(source.startswith("https://") for source in chip.sources)
         assert len(chip.note) > 40
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("TPU v5 lite", "TPU v5e"),
-        ("TPU v5", "TPU v5p"),
-        ("TPU v5p", "TPU v5p"),
-        ("TPU v6 lite", "TPU v6e"),
-        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
-        ("NVIDIA H200", "H200 SXM"),
-        ("NVIDIA H100 PCIe", None),
-        ("NVIDIA H100 NVL", None),
-        ("NVIDIA A100-SXM4-40GB", None),
-        ("cpu", None),
-        ("", None),
-    ],
-)
-def test_the_chip_behind_a_device_kind(kind, name):
-    found = chip_of(kind)
-    assert (found and found.name) == name

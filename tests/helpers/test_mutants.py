@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from exercises.kit import Exercise
 from tests.mutants import mutants
-from utils.exercises import Exercise
 
 
 def share(parts, axis=0):
@@ -14,7 +14,7 @@ def share(parts, axis=0):
     return parts[0] / whole, "x"
 
 
-EXERCISE = Exercise(share, lambda answer: None, "hint")
+EXERCISE = Exercise(share, "hint")
 
 
 def test_each_place_is_changed_once_a_mutant():

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit.probes import primitives, was_fetched, watch
+from exercises.kit.probes import was_fetched, watch
 from utils.mesh import make_mesh
 
 WHOLE = 1024 * 512 * 4
@@ -47,7 +47,7 @@ def test_pieces_made_in_place_are_no_more_than_pieces(cut):
     seen = watch(lambda key: jax.jit(make, out_shardings=cut)(key), jax.random.key(0))
     assert seen.on_device == dict.fromkeys(range(8), PIECE)
     assert seen.result.sharding == cut
-    assert seen.most == PIECE and seen.on_host == 0 and not seen.fetched
+    assert seen.most == PIECE and not seen.fetched
 
 
 def test_a_shard_and_its_array_are_one(cut):
@@ -59,40 +59,13 @@ def test_a_shard_and_its_array_are_one(cut):
     assert watch(singles, cut).most == PIECE
 
 
-def test_the_whole_on_the_host_is_seen(cut):
-    def whole_first(cut):
-        whole = np.empty((1024, 512), np.float32)
-        for row in range(0, 1024, 128):
-            whole[row : row + 128] = 1
-        return jax.make_array_from_callback((1024, 512), cut, lambda index: whole[index])
-
-    def joined(cut):
-        return jax.device_put(np.concatenate([np.ones((128, 512), np.float32) for _ in range(8)]), cut)
-
-    def pieces(cut):
-        return jax.make_array_from_callback((1024, 512), cut, lambda index: np.ones((512, 128), np.float32))
-
-    assert watch(whole_first, cut, whole=WHOLE).on_host == WHOLE
-    assert watch(joined, cut, whole=WHOLE).on_host == WHOLE
-    assert watch(pieces, cut, whole=WHOLE).on_host < WHOLE
-
-
 def test_a_change_of_layout_through_the_host_is_seen(cut):
     other = NamedSharding(cut.mesh, P(None, ("x", "y")))
     array = jax.jit(lambda: jnp.zeros((1024, 512)), out_shardings=cut)()
     compiled = watch(lambda: jax.jit(lambda w: w, out_shardings=other)(array))
     assert not compiled.fetched and not was_fetched(array)
-    assert compiled.sent.total() > 0
     assert watch(lambda: jax.device_put(array, other)).fetched == {(1024, 512)}
     assert was_fetched(array)
-
-
-def test_what_was_sent(cut):
-    """The sum over 'x' of (512, 128) pieces is an all-reduce of 512 bytes in pairs: 2 (n - 1) / n of them, 512."""
-    array = jax.jit(lambda: jnp.zeros((1024, 512)), out_shardings=cut)()
-    seen = watch(lambda: jax.jit(lambda w: w.sum(0), out_shardings=NamedSharding(cut.mesh, P("y")))(array))
-    assert seen.sent == {"all-reduce": 512}
-    assert len(seen.programs) == 1
 
 
 def test_what_was_computed(cut):
@@ -108,13 +81,5 @@ def test_what_an_answer_raises_goes_through_and_watching_ends():
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        watch(broken, whole=WHOLE)
-    assert watch(lambda: 3, whole=WHOLE).result == 3
-
-
-def test_primitives_are_counted_wherever_they_stand():
-    def looped(x):
-        return jax.lax.scan(lambda carry, y: (jax.lax.cond(y > 0, jnp.sin, jnp.cos, carry), None), 0.0, x)[0]
-
-    found = primitives(jax.jit(looped), jnp.ones(4))
-    assert (found["scan"], found["cond"], found["sin"], found["cos"], found["tan"]) == (1, 1, 1, 1, 0)
+        watch(broken)
+    assert watch(lambda: 3).result == 3

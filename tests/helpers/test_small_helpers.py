@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import jax.numpy as jnp
 import pytest
 from nbformat.v4 import new_output
 
 from tools import notebooks
-from utils.compat import double_precision
 from utils.show.mistake import mistake
 from utils.show.table import show_table
 
@@ -35,12 +33,6 @@ def test_mistake_needs_one():
         pass
     with pytest.raises(KeyError), mistake(ValueError):
         raise KeyError("another")
-
-
-def test_double_precision_inside_the_block_alone():
-    with double_precision():
-        assert jnp.ones(2).dtype == "float64"
-    assert jnp.ones(2).dtype == "float32"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,6 @@ def test_the_table_of_two_devices():
 
 def test_waiting_ends_when_the_last_one_arrives():
     found = emulated()
-    assert trace.arrivals(found) == [[0, 1]]
     split = [(e.device, e.kind, e.start, e.end) for e in trace.split_waiting(found).events if e.kind != "compute"]
     assert split == [(0, "waiting", 2.0, 7.0), (0, "communication", 7.0, 9.0), (1, "communication", 7.0, 9.0)]
 
@@ -61,7 +60,8 @@ def test_each_turn_of_a_loop_is_a_collective_of_its_own():
         for device, starts in enumerate([(0, 5000), (500, 4000)])
     ]
     found = trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
-    assert trace.arrivals(found) == [[0, 1], [1, 0]]
+    waited = [(e.device, e.start, e.end) for e in trace.split_waiting(found).events if e.kind == "waiting"]
+    assert waited == [(0, 0.0, 0.5), (1, 4.0, 5.0)]
 
 
 def test_a_loop_does_not_count_beside_its_body():
@@ -168,7 +168,7 @@ def test_a_real_trace_of_eight_devices(tmp_path):
     assert found.runs == [0, 1] and not found.host_events
     assert found.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
     assert found.count(kind="communication") == dict.fromkeys(range(8), 2)
-    assert [sorted(met) for met in trace.arrivals(found)] == [list(range(8))] * 2
+    assert [sorted(event.device for event in met) for met in trace._meetings(found)] == [list(range(8))] * 2
     assert found.host["backend_compile_and_load"] == 0
     picture = draw.timeline(trace.split_waiting(found), "two calls")
     assert picture.alt.startswith("two calls: a timeline of 8 devices, a row each, with bars of")

@@ -24,19 +24,21 @@ def test_readme_lists_the_lessons_as_the_notebooks_are():
 
 
 def test_readme_s_tables_are_written_by_part(tmp_path):
-    """By hand: 50 + 75 + 40 minutes are 2.75 hours."""
+    """By hand: 40 + 10, 65 + 10 and 40 minutes are 2.75 hours."""
+    task = new_markdown_cell("### Exercise 6.1 — A (●○○ · 10 min)\n\nNot the 4 of · 3 min).", id="task")
     (tmp_path / "notebooks").mkdir()
     for name, title, plan in (
-        ("06_a", "# 06 · A: `a`\n\nPromise.", "**You build** one\nthing.\n\n**You need** 05, 50 minutes."),
-        ("12c_b", "# 12c · B", "**You need** 06; 75 minutes (40 to read).\n\n**You build** two things, 2.5 each."),
-        ("90_c", "# 90 · C", "**You build** a third.\n\n**You need**\nnothing, 40 minutes."),
+        ("06_a", "# 06 · A: `a`\n\n**One\nthing.** More.", "**You need** 05, 40 minutes."),
+        ("12c_b", "# 12c · B\n\n**Two, 2.5 each.**", "**Not this.**\n\n**You need** 06; 65 minutes (40 to read)."),
+        ("90_c", "# 90 · C\n\n**A third.**", "**You need**\nnothing, 40 minutes."),
     ):
         cells = [new_markdown_cell(title, id="title"), new_markdown_cell(plan, id="plan")]
+        cells += [] if name == "90_c" else [task]
         notebooks.write(new_notebook(cells=cells), tmp_path / "notebooks" / f"{name}.ipynb")
     first, second, third = found = readme.rows(tmp_path)
-    assert first == readme.Row("06", "A: `a`", "notebooks/06_a.ipynb", "one thing", 50)
-    assert (second.builds, second.minutes, second.part) == ("two things, 2.5 each", 75, "Part III: training at scale")
-    assert (first.part, third.part) == ("Part I: eight devices", "Appendix")
+    assert first == readme.Row("06", "A: `a`", "notebooks/06_a.ipynb", "One thing.", 40, 10)
+    assert (second.price, second.minutes, second.part) == ("Two, 2.5 each.", 65, "Part III: training at scale")
+    assert (first.part, third.part, third.practice) == ("Part I: eight devices", "Appendix", 0)
     assert readme.hours(found) == 3
     text = f"All 7 lessons take about 9 hours.\n\n{readme.BEGIN}old{readme.END}\n\nEach lesson takes 1 to 2 minutes.\n"
     text = readme.listed(text, found)
@@ -44,7 +46,7 @@ def test_readme_s_tables_are_written_by_part(tmp_path):
     assert text.endswith(f"{readme.END}\n\nEach lesson takes 40 to 75 minutes.\n") and "old" not in text
     assert re.findall(r"^### (.+)", text, re.M) == ["Part I: eight devices", "Part III: training at scale", "Appendix"]
     [row] = re.findall(r"^\| 06 .*", text, re.M)
-    assert row.startswith("| 06 | [A: `a`](notebooks/06_a.ipynb) | one thing | 50 | [![Open in Colab](")
+    assert row.startswith("| 06 | [A: `a`](notebooks/06_a.ipynb) | One thing. | 40 + 10 | [![Open in Colab](")
     colab, *others = notebooks.badges("notebooks/06_a.ipynb").split("\n")
     assert row.endswith(f"| {colab} |") and text.count(" ".join(others)) == 1
     assert readme.listed(text, found) == text

@@ -211,14 +211,14 @@ def test_a_question_without_a_heading_takes_what_it_is_about_and_leaves_the_read
 
 def test_the_speaker_reads_what_the_room_may_say():
     """With the question, before the answer is shown: the right one, and the slips of the lesson's predictions."""
-    question = {"labels": ["rows", "device"], "truth": [1024.0, 6.0], "tried": [[[None, 5.0], "row by row"]]}
-    word = {"labels": None, "truth": ["yes"], "tried": [[["no"], "look again"], [["no"], "look again"]]}
+    question = {"truth": 1024.0, "why": "count", "slips": [[512.0, "row by row"]]}
+    word = {"truth": "yes", "why": "look again", "slips": [["no", ""]]}
     page = small(text(f"{slides.PREDICT} One?", "subslide"), code("1", "subslide"), text(slides.PREDICT, "subslide"))
     page.cells.append(text(f"{slides.PREDICT} Three?", "subslide"))
     notes = [cell.source for cell in slides.arrange(page, [question, None, word]).cells if cell.cell_type == "markdown"]
     assert notes == [
         f"{slides.PREDICT} One?",
-        "**Right:** rows 1,024, device 6.\n\n**You may hear**, and what to point at:\n\n- device 5: row by row",
+        "**Right:** 1,024.\n\n**You may hear**, and what to point at:\n\n- 512: row by row",
         slides.PREDICT,
         f"{slides.PREDICT} Three?",
         "**Right:** `yes`.\n\n**You may hear**, and what to point at:\n\n- `no`: look again",
@@ -254,10 +254,10 @@ def test_a_formula_is_shown_and_a_bold_line_is_not():
     ]
 
 
-def test_a_recap_shows_its_list_and_no_further_reading():
-    page = "## Recap\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"
+def test_a_list_below_a_heading_is_shown_and_no_further_reading():
+    page = "## Verdict\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"
     assert shown(small(text(page, "slide"))) == [
-        ("slide", "## Recap\n\n- **One.** Two."),
+        ("slide", "## Verdict\n\n- **One.** Two."),
         ("notes", "**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.html)"),
     ]
 

@@ -15,7 +15,6 @@ MAY = {  # by folder: what its modules may import of the course
     "utils/show": ("utils.show", *TOP),
     "utils/count": ("utils.count", "utils.show.table", *TOP),
     "exercises": ("exercises", "utils"),
-    "utils/exercises": ("exercises", "utils", "old_jax"),  # the old kit, until the last lesson has moved
     "old_jax": ("old_jax",),
 }
 OURS = ("exercises", "notebooks", "old_jax", "site", "tests", "tools", "utils")

@@ -23,20 +23,12 @@ LESSONS = pytest.mark.parametrize(
 
 
 def module_of(path: Path) -> ModuleType:
-    number = notebooks.number(path)
-    return importlib.import_module(f"{'' if notebooks.has_moved(number) else 'utils.'}exercises.ex{number}")
+    return importlib.import_module(f"exercises.ex{notebooks.number(path)}")
 
 
 def guessed(path: Path) -> Any:
     """The lesson with the right guesses, which are worked out by hand, in the cells that compare them."""
-    return checks.guessed(notebooks.read(path), module_of(path), guesses(path))
-
-
-def guesses(path: Path) -> dict:
-    number = notebooks.number(path)  # of a lesson that has moved, the predictions know their truth themselves
-    if notebooks.has_moved(number):
-        return {}
-    return getattr(importlib.import_module(f"tests.wrong_answers.ex{number}"), "GUESSES", {})
+    return checks.guessed(notebooks.read(path), module_of(path))
 
 
 @LESSONS
@@ -61,7 +53,7 @@ def test_alone_each_cell_twice_on_one_core(
         checks.stderr_faults(run)
         + checks.output_faults(committed, first)
         + checks.output_faults(first, checks.unguessed(second))
-        + checks.reading_faults(second, module_of(path), guesses(path))
+        + checks.reading_faults(second, module_of(path))
     )
 
 
@@ -75,7 +67,7 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path) -
     checks.refuse(
         checks.stderr_faults(run)
         + checks.output_faults(notebooks.read(path), checks.unguessed(run))
-        + checks.reading_faults(run, module_of(path), guesses(path))
+        + checks.reading_faults(run, module_of(path))
     )
 
 

@@ -22,7 +22,6 @@ class Chip:
     links: int  # interconnect links of the chip
     link_rate: float  # bytes/s over one link, in one direction
     switched: bool  # do the links go to a switch, so that all of them reach any chip (GPU), or to neighbours (TPU)?
-    kinds: tuple[str, ...]  # how JAX's device_kind begins
     sources: tuple[str, ...]  # pages that print these numbers
     note: str  # where sources disagree, which one was taken
 
@@ -50,7 +49,7 @@ class Chip:
 def _nvidia(name: str, hbm: float, hbm_rate: float, page: str) -> Chip:
     note = "NVIDIA prints 1,979 TFLOP/s with sparsity, half without; NVLink 900 GB/s, both directions of 18 links."
     sources = (page, BOOK_GPUS)
-    return Chip(name, 989.5e12, hbm, hbm_rate, 18, 25e9, True, (f"NVIDIA {name.split()[0]}",), sources, note)
+    return Chip(name, 989.5e12, hbm, hbm_rate, 18, 25e9, True, sources, note)
 
 
 CHIPS = {
@@ -64,7 +63,6 @@ CHIPS = {
             links=4,
             link_rate=50e9,
             switched=False,
-            kinds=("TPU v5 lite", "TPU v5e"),
             sources=("https://docs.cloud.google.com/tpu/docs/v5e", BOOK_TPUS),
             note="Interconnect: Google 400 GB/s per chip, both directions of 4 links (older page: 1,600 Gbit/s, one "
             "direction); the book takes 45 GB/s a link and direction. Memory: 819 GB/s on older pages and, rounded, in "
@@ -78,7 +76,6 @@ CHIPS = {
             links=6,
             link_rate=100e9,
             switched=False,
-            kinds=("TPU v5p", "TPU v5"),
             sources=("https://docs.cloud.google.com/tpu/docs/v5p", BOOK_TPUS),
             note="Interconnect: Google 1,200 GB/s per chip, both directions of 6 links (older page: 4,800 Gbit/s, one "
             "direction); the book takes 90 GB/s a link and direction. Memory: 95 GB on the older page, 95 GiB on the "
@@ -92,7 +89,6 @@ CHIPS = {
             links=4,
             link_rate=100e9,
             switched=False,
-            kinds=("TPU v6 lite", "TPU v6e"),
             sources=("https://docs.cloud.google.com/tpu/docs/v6e", BOOK_TPUS),
             note="Interconnect: Google 800 GB/s per chip, both directions of 4 links (older page: 3,584 Gbit/s, one "
             "direction); the book takes 90 GB/s a link and direction. Memory: 1,640 GB/s on the older page, 1,600 on "
@@ -102,10 +98,3 @@ CHIPS = {
         _nvidia("H200 SXM", 141e9, 4.8e12, "https://www.nvidia.com/en-us/data-center/h200/"),
     )
 }
-
-
-def chip_of(device_kind: str) -> Chip | None:
-    """The chip whose `jax.Device.device_kind` this is, or None where its rates are not listed here."""
-    if device_kind.startswith(("NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200 NVL")):
-        return None  # other rates than the SXM module's
-    return next((chip for chip in CHIPS.values() if device_kind.startswith(chip.kinds)), None)

@@ -88,10 +88,6 @@ class Collective:
             return {source for source, target in self.groups if source != target}
         return {device for group in self.groups for device in group}
 
-    def sent_by(self, device: int) -> int:
-        """Bytes that the device at this place of the mesh sends: none if no group has it, and no pair as a source."""
-        return self.bytes_sent * (device in self.senders)
-
 
 def collective(program: Program, computation: Computation, instruction: Instruction) -> Collective | None:
     """One run of a collective; None where the line only goes on with one that another line began."""

@@ -56,21 +56,20 @@ def simulate(
     m: int,
     *,
     rounds: int = 1,
-    seconds: dict[str, float] | None = None,
     send: float = 0,
 ) -> Schedule:
     """Play p stages on m microbatches. `order(s, p, m)` lists the jobs of stage s: ("F", i), ("B", i), also ("W", i).
 
     A stage takes its jobs in this order, each as soon as what it needs has arrived: F needs F of the part before, B
     that of the part behind (the last one its own F), W its own B. With several `rounds` a stage has as many parts of
-    the network, s, s + p ..., each job names its part, ("F", i, part), and takes a `rounds`-th of its `seconds`:
-    1 for F and 2 for B; with a W, 1 for each.
+    the network, s, s + p ..., each job names its part, ("F", i, part), and takes a `rounds`-th of its
+    seconds: 1 for F and 2 for B; with a W, 1 for each.
 
     Raises ValueError where a job is missing or stands twice, and where the stages wait for each other.
     """
     waiting = [[(*job, s) if rounds == 1 else tuple(job) for job in order(s, p, m)] for s in range(p)]
     kinds = sorted({job[0] for jobs in waiting for job in jobs})
-    seconds = seconds or (APART if "W" in kinds else SECONDS)
+    seconds = APART if "W" in kinds else SECONDS
     for s, jobs in enumerate(waiting):
         expected = Counter((kind, i, part) for kind in kinds for i in range(m) for part in range(s, p * rounds, p))
         if wrong := (Counter(jobs) - expected) or (expected - Counter(jobs)):

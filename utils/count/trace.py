@@ -91,12 +91,6 @@ def kind_of(name: str) -> str:
     return "communication" if _COMMUNICATION.search(name) else "compute"
 
 
-def arrivals(trace: Trace) -> list[list[int]]:
-    """For each collective of the trace, in order of time: the devices in the order in which they arrive at it."""
-    meetings = (sorted(events, key=lambda e: e.start) for events in _meetings(trace))
-    return [[event.device for event in met] for met in sorted(meetings, key=lambda met: met[0].start)]
-
-
 def split_waiting(trace: Trace) -> Trace:
     """The same trace, with each collective cut in two: waiting until the last device arrives, then communication."""
     events = [event for event in trace.events if event.kind != "communication"]

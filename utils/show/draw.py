@@ -23,10 +23,9 @@ def sharding(array: Any, title: str | None = None) -> Picture:
     return shardings({title or ("one device" if spec is None else spec_text(spec)): array})
 
 
-def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
-    """Draw several arrays side by side, by title: before and after, or several layouts of one array.
-
-    `columns`, 1 to 3, is how many stand in a row: all of up to three, else two, unless given.
+def shardings(arrays: dict[str, Any]) -> Picture:
+    """Draw several arrays side by side, by title: before and after, or several layouts of one array. More than three
+    stand in rows of two.
 
     Raises ValueError for rank above 3, for no array at all, and whatever `layout.pieces` raises.
     """
@@ -38,10 +37,7 @@ def shardings(arrays: dict[str, Any], columns: int | None = None) -> Picture:
             raise ValueError(
                 f"rank {len(array.shape)} does not fit on paper; draw x[0] or x.reshape(...), of rank 3 or less"
             )
-    if columns is None:
-        columns = len(arrays) if len(arrays) < 4 else 2
-    if columns not in (1, 2, 3):
-        raise ValueError(f"a row has 1 to 3 drawings, not {columns}")
+    columns = len(arrays) if len(arrays) < 4 else 2
     rows = math.ceil(len(arrays) / columns)
     size = (
         {1: 6.0, 2: 4.5, 3: 3.1}[columns],

@@ -28,7 +28,6 @@ def lines(
     log: str = "",
     marks: dict[str, Any] | None = None,
     notes: dict[str, Any] | None = None,
-    shade: str = "",
     xlim: tuple[float, float] | None = None,
     ylim: tuple[float, float] | None = None,
     told: str = "",
@@ -44,7 +43,6 @@ def lines(
         marks: places to point out, such as the reader's guess: `{name: (x, y)}`, of two numbers or two arrays;
             `(x, None)` is an upright line, `(None, y)` a line across.
         notes: words in the plot, `{text: (x, y)}`, which begin at that place.
-        shade: the name of a line below which the plot is shaded.
         xlim, ylim: what the axes show, widened where a mark lies beyond. If they are the same, the plot is a square.
         told: the description, in place of the one made of the numbers (ends, extremes, crossings). Give it where the
             numbers depend on the moment, or where there is more to say.
@@ -56,8 +54,6 @@ def lines(
         raise ValueError(f"log is 'x', 'y', 'xy' or nothing, not {log!r}")
     given = panels.by_title(series, "{'loss': losses}")
     names = panels.names(given, 8, "lines")
-    if shade and shade not in names:
-        raise ValueError(f"cannot shade below {shade!r}: the lines are {names}")
     pointed, written = panels.beside(marks, given, "marks"), panels.beside(notes, given, "notes")
     below, left, looks = panels.labels(xlabel, given), panels.labels(ylabel, given), panels.looks(pointed)
     found = {panel: [_line(name, value, x, log) for name, value in own.items()] for panel, own in given.items()}
@@ -76,11 +72,6 @@ def lines(
         _limit(axes, xlim, ylim, placed[panel], log)
         _tick(axes, log)
         axes.set_box_aspect(1 if square else None)
-        for name, at, height in own:
-            if name == shade:
-                bottom = axes.get_ylim()[0]
-                axes.fill_between(at, height, bottom, color=COLORS[names.index(name)], alpha=0.18, linewidth=0)
-                axes.set_ylim(bottom=bottom)
     panels.legend(figure, plots, [*names, *looks])
     said = {p: words.of_lines(found[p], placed[p], list(written[p]), (below[p], left[p]), log) for p in given}
     return Picture(figure, told or words.together(title, said))
