@@ -17,7 +17,7 @@ state = Prediction(
     "GB",
     within=0.02,
 )
-again = Prediction(
+remat = Prediction(
     8,
     "2 forward, 4 backward, and 2 for the forward pass that is repeated",
     {6: "the forward pass runs once more", 12: "the backward pass is not repeated", 10: "a forward pass takes 2"},
@@ -114,40 +114,40 @@ def expert_chip(shared, experts, each, active, tokens, chips):
     slips={
         "1 + -> ": "n - 1 of n pieces travel, so one chip more can be fed",
         "/ 6 -> / 2": "the weights are gathered twice and the gradients scattered: three times 2 bytes a parameter",
-        "8 if again else 6 -> 6": "where layers are computed again, a chip computes longer, and the wire has more time",
-        "8 if again else 6 -> 6 if again else 8": "`again` adds the 2 FLOPs of a forward pass",
+        "8 if remat else 6 -> 6": "where layers are computed again, a chip computes longer, and the wire has more time",
+        "8 if remat else 6 -> 6 if remat else 8": "`remat` adds the 2 FLOPs of a forward pass",
         "math.floor( -> (": "a whole number of chips",
         "math.floor -> math.ceil": "one chip more already waits: round down",
     },
 )
-def most_chips(tokens, flops_per_second, bytes_per_second, again):
+def most_chips(tokens, flops_per_second, bytes_per_second, remat):
     """Return how many chips FSDP over one axis can use before sending takes longer."""
-    work = 8 if again else 6  # FLOPs a parameter and token; 6 bytes a parameter travel
+    work = 8 if remat else 6  # FLOPs a parameter and token; 6 bytes a parameter travel
     return math.floor(1 + work * tokens / 6 * bytes_per_second / flops_per_second)
 
 
-def _on_v5e(data, fsdp, model, micro=1, again=True):
+def _on_v5e(data, fsdp, model, micro=1, remat=True):
     """`price` of the page for 64 TPU v5e and 64 sequences: GB, computing and sending in seconds."""
     layers, width, hidden, heads, words, length = 40, 4096, 16384, 32, 32768, 2048
     layer = 4 * width**2 + 2 * width * hidden
     parameters, tokens = layers * layer + words * width, 64 * length / (data * fsdp)
     own, x = parameters / (fsdp * model), 2 * tokens * width
     scores, logits = 4 * tokens * length * heads / model, 4 * tokens * words / model
-    kept = x if again else (3 + 8 / model) * x + scores
+    kept = x if remat else (4 + 8 / model) * x + scores
     holds = 12 * own + 4 * own * (1 + (micro > 1)) + 4 * layer / model + (layers * kept + scores + logits) / micro
     sends = 3 * micro * 2 * (1 - 1 / fsdp) * parameters / model + 2 * (1 - 1 / data) * 4 * own
-    sends += (5 if again else 4) * layers * 2 * (1 - 1 / model) * x
-    return holds / 1e9, (8 if again else 6) * parameters * tokens / model / 197e12, sends / 100e9
+    sends += (5 if remat else 4) * layers * 2 * (1 - 1 / model) * x
+    return holds / 1e9, (8 if remat else 6) * parameters * tokens / model / 197e12, sends / 100e9
 
 
 def _planned(f):
     """What the plan asks for, and what it costs."""
-    data, fsdp, model, micro, again = plan = f()
-    *sizes, again = (*map(int, plan[:4]), bool(again))
+    data, fsdp, model, micro, remat = plan = f()
+    *sizes, remat = (*map(int, plan[:4]), bool(remat))
     data, fsdp, model, micro = sizes
     if min(sizes) < 1 or list(plan[:4]) != sizes:
         raise ValueError("data, fsdp, model and micro are whole numbers from 1")
-    holds, *times = _on_v5e(data, fsdp, model, micro, again)
+    holds, *times = _on_v5e(data, fsdp, model, micro, remat)
     return Seen(
         {
             "data x fsdp x model": data * fsdp * model,
@@ -165,9 +165,10 @@ def _planned(f):
     secret=False,
     slips={
         "1, 8, 8, 4, False -> 1, 64, 1, 1, True": "it fits, and computes every layer twice: 0.68 s in place of 0.59",
-        "1, 8, 8, 4, False -> 1, 64, 1, 1, False": "without `again` the chip keeps all that is inside a layer, 40 times",
+        "1, 8, 8, 4, False -> 1, 32, 2, 1, False": "with flash attention this is the best one; here the scores are stored",
+        "1, 8, 8, 4, False -> 1, 64, 1, 1, False": "without `remat` the chip keeps all that is inside a layer, 40 times",
     },
 )
 def another_slice():
-    """Return the plan: (data, fsdp, model, micro, again)."""
+    """Return the plan: (data, fsdp, model, micro, remat)."""
     return 1, 8, 8, 4, False

@@ -10,7 +10,7 @@
   const part = (n) => (n - 1) / n;
   const three = (x) => (x >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
 
-  const priced = ({ data, fsdp, model, micro, again }, rates) => {
+  const priced = ({ data, fsdp, model, micro, remat }, rates) => {
     const { layers, width, heads, words, batch, length } = TASK;
     const tokens = (batch * length) / (data * fsdp);
     const own = ALL / (fsdp * model);
@@ -20,14 +20,14 @@
     const held = {
       state: 12 * own,
       gradients: 4 * own * (micro > 1 ? 2 : 1),
-      kept: (layers * (again ? x : (3 + 8 / model) * x + scores)) / micro,
+      kept: (layers * (remat ? x : (4 + 8 / model) * x + scores)) / micro,
       "at work": (scores + logits) / micro + (4 * LAYER) / model,
     };
     const sent =
       (3 * micro * part(fsdp) * 2 * ALL) / model + // FSDP
       2 * part(data) * 4 * own + // DDP
-      (again ? 5 : 4) * layers * 2 * part(model) * x; // Megatron
-    const flops = ((again ? 8 : 6) * ALL * tokens) / model;
+      (remat ? 5 : 4) * layers * 2 * part(model) * x; // Megatron
+    const flops = ((remat ? 8 : 6) * ALL * tokens) / model;
     return { held, clocks: { computing: flops / rates.flops, sending: sent / rates.ring } };
   };
 
@@ -50,11 +50,11 @@
     controls: () => {
       const shown = (k) => String(2 ** k);
       const size = (label, most, value) => range(label, 0, most, value, { shown });
-      const again = choice("layers", ["again", "kept"]);
-      return { f: size("fsdp", 6, 6), m: size("model", 5, 0), r: size("rounds", 4, 0), again };
+      const how = choice("layers", ["remat", "kept"]);
+      return { f: size("fsdp", 6, 6), m: size("model", 5, 0), r: size("rounds", 4, 0), how };
     },
-    draw({ f, m, r, again }, canvas, rates) {
-      const plan = { data: 2 ** (6 - f - m), fsdp: 2 ** f, model: 2 ** m, micro: 2 ** r, again: again === "again" };
+    draw({ f, m, r, how }, canvas, rates) {
+      const plan = { data: 2 ** (6 - f - m), fsdp: 2 ** f, model: 2 ** m, micro: 2 ** r, remat: how === "remat" };
       const why = refused(plan);
       const { held, clocks } = why ? {} : priced(plan, rates);
       const gb = PARTS.map((name) => (why ? 0 : held[name] / 1e9));
@@ -86,7 +86,7 @@
       if (why) canvas.text(canvas.width / 4, y + 14, "no plan");
       canvas.line([[rates.gb * wide, y - 4], [rates.gb * wide, y + 30]], "ink", dashes);
       axis([0, 20, 40, 60], 0, wide, y + 40);
-      canvas.text(0, y + 58, `GB that a chip holds, by the napkin${why ? "" : `: ${three(total)}`}`, start);
+      canvas.text(0, y + 58, `GB that a chip holds, by the estimate${why ? "" : `: ${three(total)}`}`, start);
 
       y += 84;
       const seconds = CLOCKS.map((name) => (why ? 0 : clocks[name]));
@@ -107,7 +107,7 @@
       });
       const bottom = y + 2 * 26;
       axis([0, 0.5, 1], left, second, bottom + 6);
-      canvas.text(0, bottom + 24, "seconds of a step, by the napkin", start);
+      canvas.text(0, bottom + 24, "seconds of a step, by the estimate", start);
       canvas.height(bottom + 36);
       if (why) return `${why} That is no plan.`;
 
@@ -115,7 +115,7 @@
       const other = CLOCKS[1 - slowest];
       const fits = total > rates.gb ? "more" : "less";
       return (
-        `data ${plan.data} fsdp ${plan.fsdp} model ${plan.model} micro ${plan.micro} ${again}: ${three(total)} GB ` +
+        `data ${plan.data} fsdp ${plan.fsdp} model ${plan.model} micro ${plan.micro} ${how}: ${three(total)} GB ` +
         `(${each}), ${fits} than a chip's ${rates.gb}; the longer clock is ${CLOCKS[slowest]}, ` +
         `${three(seconds[slowest])} s (${other} ${three(clocks[other])}).`
       );

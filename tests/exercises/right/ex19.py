@@ -7,9 +7,9 @@ import numpy as np
 from exercises import ex19
 
 
-def _one_by_one(tokens, c, w, again):
+def _one_by_one(tokens, c, w, remat):
     n = 1
-    while 6 * n / w <= (8 if again else 6) * tokens / c:  # n: the next chip's n - 1
+    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # n: the next chip's n - 1
         n += 1
     return float(n)
 
@@ -32,7 +32,7 @@ RIGHT = {
     ],
     ex19.most_chips: [
         _one_by_one,
-        lambda tokens, c, w, again: np.int64(np.trunc(tokens * w / c * (4 / 3 if again else 1))) + 1,
+        lambda tokens, c, w, remat: np.int64(np.trunc(tokens * w / c * (4 / 3 if remat else 1))) + 1,
     ],
     ex19.another_slice: [
         lambda: [1, 8, 8, 4, 0],

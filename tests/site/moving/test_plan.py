@@ -14,16 +14,16 @@ from tools import moving
 ASKED = {"data 64": (64, 1, 1), "fsdp 8 model 8": (1, 8, 8), "fsdp 64": (1, 64, 1)}
 
 
-def settings(data, fsdp, model, micro=1, again=True):
+def settings(data, fsdp, model, micro=1, remat=True):
     """The controls for a plan; data is what they leave."""
     sizes = {"fsdp": fsdp, "model": model, "rounds": micro}
-    return {label: int(math.log2(n)) for label, n in sizes.items()} | {"layers": "again" if again else "kept"}
+    return {label: int(math.log2(n)) for label, n in sizes.items()} | {"layers": "remat" if remat else "kept"}
 
 
 def test_it_opens_with_the_plan_that_leads(hand):
     leads = re.search(r"\n +(\d+) +(\d+) +(\d+) +(\d+) +True +([\d.]+)\n", moving.printed(cell_of("19", "choose-run")))
     said = hand("plan").said()
-    assert said.startswith("data {} fsdp {} model {} micro {} again: ".format(*leads.groups()[:4]))
+    assert said.startswith("data {} fsdp {} model {} micro {} remat: ".format(*leads.groups()[:4]))
     total = float(re.search(r": ([\d.]+) GB", said)[1])
     assert f"{total:.1f}" == leads[5]
 
@@ -63,4 +63,4 @@ def test_sizes_that_are_no_plan_are_refused(hand):
     at = hand("plan")
     assert "ask for 128 chips, and there are 64" in at.by_label({"fsdp": 6, "model": 1})
     assert "has 4 of the 256 sequences, too few for 16 rounds" in at.by_label({"model": 0, "rounds": 4})
-    assert "micro 4 again: 4.84 GB" in at.by_label({"rounds": 2})
+    assert "micro 4 remat: 4.84 GB" in at.by_label({"rounds": 2})
