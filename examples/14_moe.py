@@ -16,35 +16,38 @@ from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
 FACTOR, *ALPHAS = map(float, sys.argv[1:])
-X, K, D, F, BATCH, TEST = 8, 1, 64, 128, 512, 392  # X experts, of which K a token
+SEED = 1  # of the first weights: try others
+E, K, D, F, BATCH, TEST = 8, 1, 64, 128, 512, 392  # E experts, of which K a token
 jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
 jax.config.update("jax_enable_x64", True)  # for the check; at work leave it out
 mesh = jax.make_mesh((jax.device_count(),), ("expert",), axis_types=(AxisType.Auto,))
 n, cut = mesh.size, P("expert")  # one axis cuts the batch and the experts
-assert X % n == BATCH % n == TEST % n == 0, f"{n} devices do not divide all of them"
+assert E % n == BATCH % n == TEST % n == 0, f"{n} devices do not divide all of them"
 specs = {"router": P(), "up": cut, "down": cut, "out": P()}
 
 
-def route(x, router):  # probabilities, and ones at the chosen: both (tokens, X)
+def route(x, router):  # probabilities, and ones at the chosen: both (tokens, E)
     p = jax.nn.softmax(x @ router)
-    return p, jax.nn.one_hot(jax.lax.top_k(p, K)[1], X, dtype=int).sum(axis=1)
+    return p, jax.nn.one_hot(jax.lax.top_k(p, K)[1], E, dtype=int).sum(axis=1)
 
 
-def experts(w, slots):  # YOURS: (X, seats, D) -> (X, seats, D)
-    hidden = jax.nn.relu(jnp.einsum("xcd,xdf->xcf", slots, w["up"]))
-    return jnp.einsum("xcf,xfd->xcd", hidden, w["down"])
+def experts(w, slots):  # YOURS: (E, seats, D) -> (E, seats, D)
+    hidden = jax.nn.relu(jnp.einsum("ecd,edf->ecf", slots, w["up"]))
+    return jnp.einsum("ecf,efd->ecd", hidden, w["down"])
 
 
 def layer(w, x, seats):  # the program of one device, with its tokens: (tokens, D)
     p, chosen = route(x, w["router"])
     place = jnp.cumsum(chosen, axis=0) - chosen  # how many before me chose the same
     seat = chosen[:, :, None] * jax.nn.one_hot(place, seats)  # no seat: all zeros
-    slots = jnp.einsum("txc,td->xcd", seat, x)  # each token into its seat
+    slots = jnp.einsum("tec,td->ecd", seat, x)  # each token into its seat
     slots = jax.lax.all_to_all(slots, "expert", 0, 1, tiled=True)  # to the experts
     slots = jax.lax.all_to_all(experts(w, slots), "expert", 1, 0, tiled=True)  # home
+    # Each token reads its seat, times its gate. Without a seat it gets zeros.
+    back = jnp.einsum("tec,te,ecd->td", seat, p * chosen, slots)
     seen = {"share": chosen.mean(axis=0) / K, "dropped": 1 - seat.sum() / chosen.sum()}
-    seen["balance"] = X * (seen["share"] * p.mean(axis=0)).sum()  # 1 if all is even
-    return x + jnp.einsum("txc,tx,xcd->td", seat, p * chosen, slots), seen
+    seen["balance"] = E * (seen["share"] * p.mean(axis=0)).sum()  # 1 if all is even
+    return x + back, seen
 
 
 def nll(w, h, y):
@@ -52,31 +55,30 @@ def nll(w, h, y):
 
 
 def loss(w, x, y, alpha=0.0, seats=None):  # over all devices; and the counters
+    @partial(jax.shard_map, mesh=mesh, in_specs=(specs, cut, cut, P()), out_specs=P())
     def of_one(w, x, y, alpha):
-        h, seen = layer(w, x, seats or math.ceil(FACTOR * K * len(x) / X))
+        h, seen = layer(w, x, seats or math.ceil(FACTOR * K * len(x) / E))
         seen["right"] = ((h @ w["out"]).argmax(axis=1) == y).mean()
         value = nll(w, h, y) + alpha * seen["balance"]
         return jax.lax.pmean(value, "expert"), jax.lax.pmean(seen, "expert")
 
-    rows = specs, cut, cut, P()
-    of_all = jax.shard_map(of_one, mesh=mesh, in_specs=rows, out_specs=P())
-    return of_all(w, x, y, alpha)
+    return of_one(w, x, y, alpha)
 
 
 def everyone(w, x, y):  # on one device: every expert works on every token
     p, chosen = route(x, w["router"])
-    results = experts(w, jnp.broadcast_to(x, (X, *x.shape)))
-    return nll(w, x + jnp.einsum("tx,xtd->td", p * chosen, results), y)
+    results = experts(w, jnp.broadcast_to(x, (E, *x.shape)))
+    return nll(w, x + jnp.einsum("te,etd->td", p * chosen, results), y)
 
 
 digits, draw = load_digits(), np.random.default_rng(0)  # YOURS: the data
 order = draw.permutation(len(digits.target))
 x, y = digits.data[order] / 16, digits.target[order]
-test, draw = (x[1400:][:TEST], y[1400:][:TEST]), np.random.default_rng(1)
+test, draw = (x[1400:][:TEST], y[1400:][:TEST]), np.random.default_rng(SEED)
 start = {
-    "router": draw.normal(size=(D, X)) / D**0.5,
-    "up": draw.normal(size=(X, D, F)) * (2 / D) ** 0.5,
-    "down": draw.normal(size=(X, F, D)) * (2 / F) ** 0.5 * 0.3,
+    "router": draw.normal(size=(D, E)) / D**0.5,
+    "up": draw.normal(size=(E, D, F)) * (2 / D) ** 0.5,
+    "down": draw.normal(size=(E, F, D)) * (2 / F) ** 0.5 * 0.3,
     "out": draw.normal(size=(D, 10)) / D**0.5,
 }
 where = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
@@ -98,14 +100,12 @@ def step(w, state, x, y, alpha):
 
 
 for alpha in ALPHAS:
-    w, state, draw = begin, rule.init(begin), np.random.default_rng(1)
+    w, state, draw = begin, jax.jit(rule.init)(begin), np.random.default_rng(1)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)
         w, state, seen = step(w, state, x[rows], y[rows], alpha)
         seen = jax.device_get(seen)  # this waits for the devices
-    dropped, idle = seen["dropped"], (seen["share"] < 0.005).sum()
+    idle = (seen["share"] < 0.005).sum()
     right = TEST * jax.jit(loss)(w, *test)[1]["right"]
-    print(
-        f"alpha {alpha:g}: {dropped:.0%} dropped, {idle} of {X} experts idle,", end=" "
-    )
-    print(f"{right:.0f} of {TEST} test images right")
+    print(f"alpha {alpha:g}: {seen['dropped']:.0%} dropped, {idle} of {E} experts idle")
+    print(f"         {right:.0f} of {TEST} test images right")

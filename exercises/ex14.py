@@ -59,7 +59,7 @@ devices_served = Prediction(
 raises = Prediction(
     False,
     "einsum broadcasts: the device's one expert works on all eight stacks of slots",
-    {True: "under the letter x stand 8 and 1. What does NumPy do with an axis of 1?"},
+    {True: "under the letter e stand 8 and 1. What does NumPy do with an axis of 1?"},
 )
 
 
