@@ -3,6 +3,8 @@
 A Pallas kernel for TPUs. Without one it is interpreted on eight emulated devices.
 """
 
+import contextlib
+import io
 import sys
 
 import jax
@@ -14,7 +16,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 TOKENS, D, F = int(sys.argv[1]), 2048, 2048  # for each chip; the weights are (D, F)
-C, W = 197e12, 50e9  # TPU v5e: FLOP/s; bytes/s over a link, one way
+FLOPS, LINK, HBM = 197e12, 50e9, 819e9  # TPU v5e: FLOP/s; bytes/s: a link, one way; HBM
 jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no TPU
 tpus = [d for d in jax.devices() if d.platform == "tpu"]
 devices = tpus or jax.devices("cpu")
@@ -55,15 +57,15 @@ def kernel(x_ref, w_ref, y_ref, buffers, sent, arrived, free):
 def product(tokens, d, f, interpret=False):  # x (n * tokens, d) and w (d, f), by rows
     vmem, dma = pl.BlockSpec(memory_space=pltpu.VMEM), pltpu.SemaphoreType.DMA
     buffers = pltpu.VMEM((2, d // n, f), jnp.bfloat16)
+    # x, w and y must fit into fast memory: a v5e has 128 MiB, a kernel gets 16 unasked
+    params = pltpu.CompilerParams(collective_id=0, vmem_limit_bytes=110 * 2**20)
     call = pl.pallas_call(
         kernel,
         jax.ShapeDtypeStruct((tokens, f), jnp.float32),
         in_specs=[vmem, vmem],
         out_specs=vmem,
         scratch_shapes=[buffers, dma, dma, pltpu.SemaphoreType.REGULAR],
-        compiler_params=pltpu.CompilerParams(
-            collective_id=0, vmem_limit_bytes=110 * 2**20
-        ),
+        compiler_params=params,
         interpret=interpret,
     )
     specs = {"in_specs": P("i"), "out_specs": P("i"), "check_vma": False}
@@ -74,15 +76,23 @@ tokens, d, f = (TOKENS, D, F) if tpus else (16, 16 * n, 24)  # an interpreter is
 rng = np.random.default_rng(0)
 x, w = rng.integers(-3, 4, (n * tokens, d)), rng.integers(-3, 4, (d, f))
 interpret = False if tpus else pltpu.InterpretParams(detect_races=True)
-y = product(tokens, d, f, interpret)(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16))
+said = io.StringIO()
+with contextlib.redirect_stdout(said):  # a race: JAX 0.12 raises, older ones print it
+    y = product(tokens, d, f, interpret)(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16))
+    jax.block_until_ready(y)
+    jax.effects_barrier()
+assert not said.getvalue(), said.getvalue()  # a race
 assert np.array_equal(y, x @ w), "this is not the product"  # whole numbers: exactly
-where = f"{n} TPUs" if tpus else f"{n} emulated devices"
+where = f"{n} TPUs" if tpus else f"{n} emulated devices, no race found"
 print(f"right on {where}, ({n * tokens}, {d}) x {w.shape}")
 shapes = (n * TOKENS, D), (D, F)
 shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes]
 product(TOKENS, D, F).trace(*shapes).lower(lowering_platforms=("tpu",))
 print(f"lowered for TPUs: {TOKENS} tokens on each, ({D}, {F}) weights in bfloat16")
-send, multiply = 1e6 * 2 * D // n * F / W, 1e6 * 2 * TOKENS * D // n * F / C
+send, multiply = 1e6 * 2 * D // n * F / LINK, 1e6 * 2 * TOKENS * D // n * F / FLOPS
 first = (n - 1) * send + n * multiply
+both = (n - 1) * send / 2 + n * multiply  # half of each piece the other way round
 meanwhile = (n - 1) * max(send, multiply) + multiply
-print(f"on paper, v5e: gather first {first:.0f} µs, meanwhile {meanwhile:.0f} µs")
+fill = 1e6 * (2 * TOKENS * D + 2 * D // n * F + 4 * TOKENS * F) / HBM  # x, w in; y out
+print(f"on paper, v5e: gather first {first:.0f} µs, in both directions {both:.0f} µs")
+print(f"meanwhile {meanwhile:.0f} µs, and {fill:.0f} µs to fill and empty fast memory")

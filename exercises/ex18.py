@@ -57,10 +57,18 @@ half_tokens = Prediction(
     "µs",
     within=0.01,
 )
-which_buffer = Prediction(
-    0,
-    "in round 5 the target is buffer (5 + 1) % 2",
-    {1: "from buffer 5 % 2 = 1 it sends; it writes into the other one"},
+slow_end = Prediction(
+    480.0,
+    "device 3 multiplies eight pieces, 60 µs each; the copies and the others' products hide behind that",
+    {
+        174.4: "that is with equal devices; device 3 alone takes longer for its own eight products",
+        420.0: "that is 7 products of device 3; it multiplies its own piece, too",
+        441.8: "device 3 multiplies the eighth piece as well, and as slowly",
+        501.0: "the copy travels while device 3 multiplies",
+        626.8: "that is one after the other; the copies travel while device 3 multiplies",
+    },
+    "µs",
+    within=0.01,
 )
 pieces_held = Prediction(
     3,

@@ -121,7 +121,7 @@ def test_a_buffer_overwritten_too_early_is_found():
     assert (late != GATHERED).any()
     run = said(program(ring, (8, 2), RING, find_races()), X)
     assert run.races
-    assert "write in line" in str(run)
+    assert "write in copy.start()" in str(run)  # the text of the line, which a reader can find
 
 
 def test_a_ring_that_asks_first_is_right():
@@ -131,6 +131,7 @@ def test_a_ring_that_asks_first_is_right():
         np.testing.assert_array_equal(whole(found), GATHERED)
         assert not found.left
         assert found.bytes_sent() == 7 * 8
+        assert found.memory[0] == found.memory[7] == 8 + 8 * 8 + 2 * 8  # x, o, and two buffers of two numbers
     run = said(program(ring, (8, 2), scratch, find_races()), X)
     np.testing.assert_array_equal(run.result, GATHERED)
     assert (run.races, run.semaphores_left, str(run)) == ((), 0, "no race found")

@@ -42,6 +42,7 @@ class Play:
     stuck: dict[int, str] = field(default_factory=dict)  # device: for what it waits, which never comes
     left: dict[int, list[str]] = field(default_factory=dict)  # device: what its semaphores above 0 were told of
     early: set[tuple[int, int]] = field(default_factory=set)  # (a, b): a copy of a's began before b's kernel did
+    memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' references
 
     @property
     def end(self) -> float:
@@ -132,6 +133,9 @@ class _Player:
         for semaphore, count in sorted(self.counts.items(), key=lambda item: item[0][0]):
             if count:
                 self.play.left.setdefault(semaphore[0], []).append(self.names[semaphore])
+        for (device, _), ref in self.here[0].memory.items():
+            if not ref.semaphore:
+                self.play.memory[device] = self.play.memory.get(device, 0) + ref.array.nbytes
         self.play.events.sort(key=lambda event: (event.start, event.device, event.end))
         return self.play
 

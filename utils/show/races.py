@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import logging
 import re
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from utils.compat import find_races
 
 @dataclass(frozen=True)
 class Said:
-    """What a run of an interpreted program said. `races`: the two sides of each, as "write in line 7", sorted, once."""
+    """What a run of an interpreted program said. `races`: the two sides of each, as "write in copy.start()", once."""
 
     result: Any
     races: tuple[tuple[str, str], ...]
@@ -49,8 +50,15 @@ def said(program: Callable[..., Any], *arguments: Any) -> Said:
         log.handlers = before
     found = text.getvalue()
     pairs = {tuple(_SIDE.findall(report)[:2]) for report in found.split("RACE DETECTED")[1:]}
-    races = sorted({tuple(sorted(f"{kind} in line {line}" for kind, line in pair)) for pair in pairs})
+    races = sorted({tuple(sorted(f"{kind} in {_text(*at)}" for kind, *at in pair)) for pair in pairs})
     return Said(result, tuple(races), found.count("has non-zero count"))
 
 
-_SIDE = re.compile(r"\b(write|read) of [^\n]*?:(\d+):\d+ \(")
+def _text(path: str, line: str) -> str:
+    """The line's own text without its comment, at most WIDTH signs; its number where the text is not at hand."""
+    text = linecache.getline(path, int(line)).split("  #")[0].strip() or f"line {line}"
+    return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."
+
+
+WIDTH = 44
+_SIDE = re.compile(r"\b(write|read) of [^\n]*?, (\S+):(\d+):\d+ \(")
