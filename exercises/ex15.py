@@ -39,13 +39,16 @@ holds = Prediction(
     within=0.02,
 )
 grown = Prediction(
-    "8 x 1 x 1",
-    slips={
-        "4 x 1 x 2": "so it is with 8 rows; what it sends over model grows with the rows",
-        "1 x 8 x 1": "what it sends does not grow with the rows, but it is more than the gradients to begin with",
-        "1 x 4 x 2": "what it sends over model grows with the rows",
-        "2 x 2 x 2": "what it sends over model grows with the rows",
+    1.67 - 0.78 + 4 * 0.78,
+    "0.89 are gradients, which stay; 0.78 are activations, and four times as many: 0.89 + 3.12",
+    {
+        4 * 1.67: "only what crosses model grows with the rows; gradients do not",
+        1.67: "activations cross model, and each row has its own",
+        4 * 0.78: "that is the part over model; the gradients are sent as well",
+        0.78 + 4 * 0.89: "it is the other way round: the part over model grows, the gradients do not",
     },
+    "times all weights",
+    within=0.02,
 )
 same = Prediction(
     "yes",
