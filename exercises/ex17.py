@@ -50,13 +50,13 @@ trusted = Prediction(
 )
 goodbye = Prediction(
     False,
-    "what ends the process stands below Python: no `except` and no `finally` gets the ten seconds",
+    "what ends the process stands below Python: no `except` and no `finally` gets its 20 seconds",
 )
 fewer = Prediction(
-    "nearly",
+    "close",
     slips={
-        "the same": "the mean over the batch is added up in another order, and each addition rounds",
-        "other": "the batch, the key and the weights are the same; only the order of the sums differs",
+        "equal": "the mean over the batch is added up in another order, and each addition rounds",
+        "different": "the batch, the key and the weights are the same; only the order of the sums differs",
     },
 )
 slower = Prediction(
@@ -191,11 +191,9 @@ def _lives(answer, last, every, lives):
     within=1e-6,
 )
 def train_on(last, every, store, fresh, step, batch):
-    """Go on from the newest checkpoint, or from the start, to `last` steps done.
+    """Take steps until `last` are done; save into `store` after every `every` of them.
 
-    store: a dictionary, {steps done: whatever you save}; it survives a kill
-    fresh() -> state, a dictionary of NumPy arrays; step(state, examples) changes them
-    batch(position) -> (examples, position of the next batch); the first position is 0
+    store is {steps done: what you saved}, and still there after a kill.
     """
     deepcopy = copy.deepcopy
     done = max(store, default=0)
