@@ -20,7 +20,7 @@ HOST = "backend_compile_and_load", "DevicePutWithSharding", "np.asarray(jax.Arra
 
 
 def read(folder):
-    """The operations (start, device, name, ns) of one process, and its host's events."""
+    """Operations (start, device, name, ns) of one process, and events of its host."""
     [file] = Path(folder).rglob("*.xplane.pb")  # an error if there are several
     operations, host = [], Counter()
     for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
