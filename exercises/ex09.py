@@ -12,8 +12,6 @@ psums = Prediction(
         1: "one psum, and five steps: each is an event of its own",
         40: "that is all devices together; each device has an eighth",
         8: "that is one step, all devices together",
-        35: "an all-reduce is one event, whatever steps it is made of",
-        70: "an all-reduce is one event, whatever steps it is made of",
     },
     "events",
 )
@@ -44,7 +42,6 @@ puts = Prediction(
         10: "the rate was part of the program; now it is an argument that comes from the host, too",
         3: "in each of five steps",
         5: "what else does the host hand over in each step?",
-        20: "w is on the devices already",
         11: "a number of Python goes to the devices anew in each call",
         120: "a put is one event, however many devices it concerns",
     },
@@ -58,18 +55,6 @@ waiting = Prediction(
         87.5: "seven of eight devices wait, but first they read their own documents",
         91.4: "the seven wait so; the eighth does not wait",
         0.8: "that is a share, not percent",
-    },
-    "percent",
-    within=0.005,
-)
-slow_chip = Prediction(
-    17.5,
-    "seven wait for 2.5 of 12.5; over all eight that is 7/8 of 20 %",
-    {
-        20: "so long wait seven of the eight; the slow one does not wait",
-        25: "the step takes 25 % longer; the waiting is 2.5 of 12.5, on seven of eight devices",
-        21.875: "divide by the longer time, 12.5",
-        0.175: "that is a share, not percent",
     },
     "percent",
     within=0.005,
