@@ -353,6 +353,34 @@ def test_an_axis_may_take_a_part_of_a_row(tpu):
 
 
 @COMPILES
+@pytest.mark.parametrize("sizes", [(8, 8), (16, 4)])
+def test_the_chips_along_model_lie_in_a_row(tpu, sizes):
+    """Neighbours, and an open row: the last is not beside the first. From this lesson 08 takes half the rate."""
+    mesh = pods.mesh("v5e:8x8", sizes, ("data", "model"), part_of_a_row=True)
+    at = np.array([chip.coords for chip in mesh.devices.flat]).reshape(*sizes, 3)
+    assert (abs(np.diff(at, axis=1)).sum(-1) == 1).all()
+    assert (abs(at[:, -1] - at[:, 0]) == [sizes[1] - 1, 0, 0]).all()
+
+
+@COMPILES
+@pytest.mark.elsewhere
+@pytest.mark.parametrize("bar, grid", enumerate([(4, 4), (8, 8), (16, 16)]))
+def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
+    """Its three numbers are typed: here are the compiler's refusals."""
+    cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("08")).cells}
+    [needed] = re.findall(r"^needed = \[(.*)\]", cells["opening"], re.M)
+    space = {"__name__": "lesson", "devices": jax.devices()}
+    for name in ("imports", "one-program", "shapes", "layouts", "layer", "step"):
+        exec(cells[name], space)
+    chips = grid[0] * grid[1]
+    mesh = pods.mesh(f"v5e:{grid[0]}x{grid[1]}", (chips, 1), ("data", "model"))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as refused:
+        space["step"](mesh, "data", chips)
+    [found] = re.findall(r"temporaries \(([\d.]+)G\)", str(refused.value))
+    assert abs(float(found) - float(needed.split(", ")[bar])) < 0.05
+
+
+@COMPILES
 @pytest.mark.parametrize("use, x, w, out", [("sum", 1, 0, None), ("cut sum", 1, 0, 0), ("operand", 0, 0, 0)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("topology, n", [("v5e:2x4", 8), ("v5e:2x2", 4)])
