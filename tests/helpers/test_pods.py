@@ -240,7 +240,7 @@ def wanted(lesson: str) -> list[str]:
 @COMPILES
 @pytest.mark.elsewhere
 @pytest.mark.long
-@pytest.mark.parametrize("lesson", filter(wanted, record.lessons()))
+@pytest.mark.parametrize("lesson", list(filter(wanted, record.lessons())))
 def test_the_record_is_what_the_compiler_says(lesson):
     labels = wanted(lesson)
     code = f"import json; from tools import record; print(json.dumps(record.compiled({lesson!r}, {labels!r})))"
@@ -366,7 +366,7 @@ def test_the_chips_along_model_lie_in_a_row(tpu, sizes):
 
 @COMPILES
 @pytest.mark.elsewhere
-@pytest.mark.parametrize("bar, grid", enumerate([(4, 4), (8, 8), (16, 16)]))
+@pytest.mark.parametrize("bar, grid", list(enumerate([(4, 4), (8, 8), (16, 16)])))
 def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
     """Its three numbers are typed: here are the compiler's refusals."""
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("08")).cells}
