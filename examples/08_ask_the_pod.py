@@ -31,7 +31,7 @@ sizes = len(chips) // MODEL, MODEL
 grid = mesh_utils.create_device_mesh(sizes, chips, allow_split_physical_axes=True)
 mesh = Mesh(grid, ("data", "model"))
 
-LAYERS, D, M, no = 24, "data", "model", None
+LAYERS, D, M = 24, "data", "model"
 SHAPES = {  # YOURS: the weights, and the specs that cut them, one for each
     "embed": (32768, 2048),
     "qkv": (LAYERS, 2048, 3, 16, 128),
@@ -41,9 +41,15 @@ SHAPES = {  # YOURS: the weights, and the specs that cut them, one for each
 }
 CUTS = {
     "data": (P(), P(), P(), P(), P()),
-    "FSDP": (P(D), P(no, D), P(no, no, no, D), P(no, D), P(no, no, D)),
-    "tensor": (P(M), P(no, no, no, M), P(no, M), P(no, no, M), P(no, M)),
-    "both": (P(M, D), P(no, D, no, M), P(no, M, no, D), P(no, D, M), P(no, M, D)),
+    "FSDP": (P(D), P(None, D), P(None, None, None, D), P(None, D), P(None, None, D)),
+    "tensor": (P(M), P(None, None, None, M), P(None, M), P(None, None, M), P(None, M)),
+    "both": (
+        P(M, D),
+        P(None, D, None, M),
+        P(None, M, None, D),
+        P(None, D, M),
+        P(None, M, D),
+    ),
 }[LAYOUT]
 
 

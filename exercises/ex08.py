@@ -170,7 +170,6 @@ def sequences_that_fit(parameters, layers, width, length, chips, memory):
         "return best -> return best[::-1]": "`data` comes first",
         "3 * -> 2 *": "the weights travel three times: gathered twice, and their gradients are summed",
         "weights / m -> weights": "`model` cuts the weights, and `data` cuts the batch: only an m-th and a d-th travel",
-        "* (d - 1) / d -> * 1 ;; * (m - 1) / m -> * 1": "a group of one sends nothing: (n - 1)/n is 0",
         "2 * (m - 1) -> (m - 1)": "an all-reduce goes around twice",
     },
 )

@@ -231,16 +231,18 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
     assert sorted(RECORDED) == sorted(label for labels in recorded.values() for label in labels)
 
 
+def wanted(lesson: str) -> list[str]:
+    """The labels of its plans that are compiled anew here; lesson 19 has none but large ones."""
+    asked = {"": set(ALWAYS), "small": set(RECORDED) - LARGE, "1": set(RECORDED)}[WHICH]
+    return [label for label in pods._recorded(lesson) if label in asked]
+
+
 @COMPILES
 @pytest.mark.elsewhere
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "lesson", [lesson for lesson in record.lessons() if WHICH or set(ALWAYS) & set(pods._recorded(lesson))]
-)
+@pytest.mark.parametrize("lesson", list(filter(wanted, record.lessons())))
 def test_the_record_is_what_the_compiler_says(lesson):
-    recorded = pods._recorded(lesson)
-    wanted = {"": set(ALWAYS), "small": set(recorded) - LARGE, "1": set(recorded)}[WHICH]
-    labels = [label for label in recorded if label in wanted]
+    labels = wanted(lesson)
     code = f"import json; from tools import record; print(json.dumps(record.compiled({lesson!r}, {labels!r})))"
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr[-2000:]
@@ -350,6 +352,34 @@ def test_an_axis_may_take_a_part_of_a_row(tpu):
     mesh = pods.mesh("v5e:4x4", (8, 2), ("i", "j"), part_of_a_row=True)
     assert dict(mesh.shape) == {"i": 8, "j": 2}
     assert len({tuple(chip.coords) for chip in mesh.devices.flat}) == 16
+
+
+@COMPILES
+@pytest.mark.parametrize("sizes", [(8, 8), (16, 4)])
+def test_the_chips_along_model_lie_in_a_row(tpu, sizes):
+    """Neighbours, and an open row: the last is not beside the first. From this lesson 08 takes half the rate."""
+    mesh = pods.mesh("v5e:8x8", sizes, ("data", "model"), part_of_a_row=True)
+    at = np.array([chip.coords for chip in mesh.devices.flat]).reshape(*sizes, 3)
+    assert (abs(np.diff(at, axis=1)).sum(-1) == 1).all()
+    assert (abs(at[:, -1] - at[:, 0]) == [sizes[1] - 1, 0, 0]).all()
+
+
+@COMPILES
+@pytest.mark.elsewhere
+@pytest.mark.parametrize("bar, grid", list(enumerate([(4, 4), (8, 8), (16, 16)])))
+def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
+    """Its three numbers are typed: here are the compiler's refusals."""
+    cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("08")).cells}
+    [needed] = re.findall(r"^needed = \[(.*)\]", cells["opening"], re.M)
+    space = {"__name__": "lesson", "devices": jax.devices()}
+    for name in ("imports", "one-program", "shapes", "layouts", "layer", "step"):
+        exec(cells[name], space)
+    chips = grid[0] * grid[1]
+    mesh = pods.mesh(f"v5e:{grid[0]}x{grid[1]}", (chips, 1), ("data", "model"))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as refused:
+        space["step"](mesh, "data", chips)
+    [found] = re.findall(r"temporaries \(([\d.]+)G\)", str(refused.value))
+    assert abs(float(found) - float(needed.split(", ")[bar])) < 0.05
 
 
 @COMPILES

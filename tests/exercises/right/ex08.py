@@ -50,14 +50,24 @@ RIGHT = {
 }
 
 _ARGS = "args = [jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec)) for shape, spec in "
+_SENT = "sent = 3 * (weights / m) * (d - 1) / d + 2 * (m - 1) / m * (sums / d)"
 SAME = {
     ex08.given_and_returned: [
         (
             f"{_ARGS}zip(shapes, specs, strict=True)] -> {_ARGS}zip(shapes, specs)]",
             "there are as many specs as shapes",
-        )
+        ),
+        (
+            f"{_ARGS}zip(shapes, specs, strict=True)] -> {_ARGS}zip(shapes, specs, strict=False)]",
+            "there are as many specs as shapes",
+        ),
     ],
     ex08.sequences_that_fit: [
         ("return max(0, total // cache) -> return max(total // cache, 0)", "the larger of two, in either order")
+    ],
+    ex08.best_mesh: [
+        ("d, m = (2 ** power, n // 2 ** power) -> d, m = (n // 2 ** power, 2 ** power)", "the same meshes, backwards"),
+        (f"{_SENT} -> {_SENT.replace('(d - 1)', '(d + 1)')}", "as much more for every mesh: d m is n"),
+        (f"{_SENT} -> {_SENT.replace('(m - 1)', '(m + 1)')}", "as much more for every mesh"),
     ],
 }
