@@ -1,4 +1,4 @@
-"""python ring_matmul_kernel.py 4096: a product whose weights arrive while it multiplies.
+"""python ring_matmul_kernel.py 4096: a product whose weights arrive meanwhile.
 
 A Pallas kernel for TPUs. Without one it is interpreted on eight emulated devices.
 """
