@@ -61,4 +61,4 @@ def _text(path: str, line: str) -> str:
 
 
 WIDTH = 44
-_SIDE = re.compile(r"\b(write|read) of [^\n]*?, (\S+):(\d+):\d+ \(")
+_SIDE = re.compile(r"\b(write|read) of [^\n]*?, ([^,\n]+):(\d+):\d+ \(")
