@@ -79,7 +79,7 @@ def listed(text: str, found: list[Row], setup: str | None = None) -> str:
     Raises ValueError where the text has no place for one of them.
     """
     _, *others = notebooks.badges(found[0].path, setup).split("\n")
-    tables = [BEGIN, f"Colab opens the lesson beside its badge, and these the whole course: {' '.join(others)}\n"]
+    tables = [BEGIN, f"Colab opens the lesson beside its badge. Elsewhere, begin with the first: {' '.join(others)}\n"]
     for part, lessons in groupby(found, lambda row: row.part):
         tables += [f"### {part}\n", HEAD]
         for row in lessons:

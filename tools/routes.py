@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tools import clock, notebooks, readme
 
+WORKSHOPS = "one hour to two days"  # the plans of teach/workshop.md
 BEGIN, END = "<!-- Written by make stamp, from tools/routes.py -->\n", "<!-- These are the routes -->"
 
 
@@ -47,7 +48,7 @@ ROUTES = (
         },
         "and its [script](examples/10_fsdp.py)",
     ),
-    Route("old", "My code of 2022 no longer runs", {"90": ()}, "or [paste it](site/old_code.md)"),
+    Route("old", "My code of 2022 no longer runs", {"90": ()}, "or [paste it]({site}/old_code.html), in your browser"),
     Route("machines", "Several machines", {"16": (), "17": ()}, "and [one script to copy](examples/README.md)"),
     Route("plan", "Choose hardware, plan a run", {"07": (), "08": (), "19": ()}),
 )
@@ -62,13 +63,14 @@ def minutes(route: Route) -> int:
     return total
 
 
-def table(copies: bool = False) -> str:
+def table(copies: bool = False, setup: str | None = None) -> str:
     """As README has it: what one needs, the lessons, the minutes, and which sections where not all are needed. In
-    `copies`, beside START.md, a lesson lies in the same folder."""
-    rows, parts = ["| You want | Lessons | Minutes |", "|---|---|---|"], []
+    `copies`, beside START.md, a lesson lies in the same folder. `setup` names the repository, as in `readme.listed`."""
+    owner, name = notebooks.repository(setup)[0].split("/")
+    rows, parts = ["| You want | Lessons | Minutes, without exercises |", "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies) for number in route.steps]
-        besides = "" if copies else route.besides
+        besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
         rows.append(f"| **{route.need}** | {', '.join(filter(None, (*links, besides)))} | {minutes(route)} |")
         named = "; ".join(
             f"of {number} {_and([f'*{title}*' for title in sections])}"
@@ -77,12 +79,9 @@ def table(copies: bool = False) -> str:
         )
         parts += [f"**{route.need}** needs {named}; the rest whole."] if named else []
     found = readme.rows()
-    rows.append(
-        f"| **The whole course** | {_link(found[0].number, copies)} to the last | {readme.hours(found)} hours |"
-    )
-    rows += (
-        [] if copies else ["| **I teach** | the [guide for workshops](teach/workshop.md) | half a day to two days |"]
-    )
+    first, hours = _link(found[0].number, copies), readme.hours(found)
+    rows.append(f"| **The whole course** | {first} to the last | {hours} hours, with exercises |")
+    rows += [] if copies else [f"| **I teach** | the [guide for workshops](teach/workshop.md) | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
 
@@ -91,9 +90,11 @@ def _link(number: str, copies: bool) -> str:
     return f"[{number}]({name if copies else f'notebooks/{name}'})"
 
 
-def listed(text: str) -> str:
+def listed(text: str, setup: str | None = None) -> str:
     """README's text with the table of routes. Raises ValueError where it has no place for it."""
-    text, places = re.subn(rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table()}\n\n{END}", text)
+    text, places = re.subn(
+        rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table(setup=setup)}\n\n{END}", text
+    )
     if places != 1:
         raise ValueError(f"README.md has {places} places, and not one, for the routes")
     return text
@@ -112,9 +113,7 @@ def cards() -> str:
     found = readme.rows()
     first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{found[0].number}</a> to the last"
     items.append(_card("The whole course", first, f"{readme.hours(found)} hours"))
-    items.append(
-        _card("I teach", "<a href='teach/workshop.html'>the guide for workshops</a>", "half a day to two days")
-    )
+    items.append(_card("I teach", "<a href='teach/workshop.html'>the guide for workshops</a>", WORKSHOPS))
     return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
 
 

@@ -70,7 +70,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
         page.write_text(scripts.listed(page.read_text(encoding="utf-8"), root), encoding="utf-8")
     page = root / "README.md"
     told = readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text)
-    page.write_text(routes.listed(told), encoding="utf-8")
+    page.write_text(routes.listed(told, text), encoding="utf-8")
 
 
 if __name__ == "__main__":
