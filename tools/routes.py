@@ -105,7 +105,8 @@ def cards() -> str:
     items = []
     for route in ROUTES:
         steps = " ".join(
-            f"<a href='notebooks/{notebooks.lesson(number).stem}.html?route={route.key}'>{number}</a>"
+            f"<a href='notebooks/{notebooks.lesson(number).stem}.html?route={route.key}' "
+            f"aria-label='{number}, {html.escape(readme.row(notebooks.lesson(number)).title)}'>{number}</a>"
             for number in route.steps
         )
         besides = " or <a href='old_code.html'>paste it</a>" if route.key == "old" else ""
