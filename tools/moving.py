@@ -1,11 +1,13 @@
-"""Pictures of the site that answer the reader's hand: behind which cell of a lesson each stands, and its numbers.
+"""Pictures of the site that answer the reader's hand: where in a lesson each stands, and its numbers.
 
 A kind is drawn by site/_static/moving/KIND.js, with the controls of site/_static/moving.js. What a run of the lesson
-measured is read off the committed page; the rest follows from the lesson's formulas, computed anew.
+measured is read off the committed page; the rest follows from the lesson's formulas, computed anew. What would answer
+a question of the page is not drawn before the reader's guess: the kind's `asks` names that question.
 """
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import re
@@ -18,12 +20,13 @@ from tools import notebooks
 from utils.count.chips import CHIPS
 
 Cell = nbformat.NotebookNode
+Cells = dict[str, Cell]  # of a lesson, by id
+QUESTION = "> **Predict.**"
 
 
-def _held(_: Cell) -> dict[str, Any]:
+def _held(cells: Cells) -> dict[str, Any]:
     """Bytes of a parameter, by part, of the first bar of lesson 10's figure, for 7e9; and what chips hold, in GB."""
-    [opening] = [cell for cell in notebooks.read(notebooks.lesson("10")).cells if cell.id == "opening"]
-    first = re.search(r"DDP: 112 \((.*?)\);", alt(opening))[1]
+    first = re.search(r"DDP: 112 \((.*?)\);", alt(cells["opening"]))[1]
     parts = {part: float(size) / 7 for part, size in re.findall(r"(.+?) (\d+)(?:, |$)", first)}
     return {"parts": parts, "chips": {name: CHIPS[name].hbm / 1e9 for name in ("TPU v5e", "TPU v6e", "H100 SXM")}}
 
@@ -54,47 +57,44 @@ def _places(cell: Cell) -> list[dict[str, Any]]:
     return ways
 
 
-def _rates(cell: Cell) -> dict[str, float]:
+def _rates(cells: Cells) -> dict[str, float]:
     """Of the chip whose estimate lesson 09 draws."""
-    chip = CHIPS[re.search(r'CHIPS\["(.*?)"\]', cell.source)[1]]
+    chip = CHIPS[re.search(r'CHIPS\["(.*?)"\]', cells["overlap-draw"].source)[1]]
     return {"flops": chip.flops, "ringRate": chip.ring_rate}
 
 
-def _held_and_sent(cell: Cell) -> dict[str, dict[str, float]]:
+def _held_and_sent(cells: Cells) -> dict[str, dict[str, float]]:
     """Units sent and A held in between, by program, of lesson 11's figure; FLOPs, of what is printed before it."""
-    [table] = [cell for cell in notebooks.read(notebooks.lesson("11")).cells if cell.id == "again-run"]
-    rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed(table), re.M)
+    rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed(cells["again-run"]), re.M)
     found = {"flops": {name: float(size) for name, size in rows}}
     for part in ("sent", "held in between"):
-        bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt(cell))[1]
+        bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt(cells["again-draw"]))[1]
         found[part.split()[0]] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
     return found
 
 
-def _seats(cell: Cell) -> dict[str, Any]:
+def _seats(cells: Cells) -> dict[str, Any]:
     """Tokens by expert that lesson 14 prints; bytes that a device sends for each seat that an expert has."""
-    cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("14")).cells}
     counts = re.search(r"\[([\d ]+)\]", printed(cells["wanted"]))[1]
-    sent = re.search(r"^10 seats: sends ([\d,]+) bytes", printed(cell), re.M)[1]
+    sent = re.search(r"^10 seats: sends ([\d,]+) bytes", printed(cells["bytes-run"]), re.M)[1]
     return {"wanted": [int(count) for count in counts.split()], "bytes": int(sent.replace(",", "")) / 10}
 
 
-def _plan(_: Cell) -> dict[str, float]:
+def _plan(_: Cells) -> dict[str, float]:
     """Rates of the chip of lesson 19, and its GB."""
     chip = CHIPS["TPU v6e"]
     return {"flops": chip.flops, "ring": chip.ring_rate, "gb": chip.hbm / 1e9}
 
 
-def _products(cell: Cell) -> list[dict[str, str]]:
+def _products(cells: Cells) -> list[dict[str, str]]:
     """The nine rows of lesson 03's table of products, as it prints them."""
     form = r"(x\[.*?\]) +· (w\[.*?\]) +(.*?) · sends ([\d,]+) bytes · computes ([\d,]+) FLOPs"
     heads = ("a", "b", "collectives", "sent", "flops")
-    return [dict(zip(heads, row, strict=True)) for row in re.findall(form, printed(cell))]
+    return [dict(zip(heads, row, strict=True)) for row in re.findall(form, printed(cells["nine"]))]
 
 
-def _parts(_: Cell) -> dict[str, list[list[int]]]:
+def _parts(cells: Cells) -> dict[str, list[list[int]]]:
     """What the eight devices hold before a collective of lesson 05: one number each, v, and eight each, t."""
-    cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("05")).cells}
     found = {}
     for name, figure in {"v": "move", "t": "eight"}.items():
         before = re.match(r"before: (.*?)\.", alt(cells[figure]))[1]
@@ -102,21 +102,21 @@ def _parts(_: Cell) -> dict[str, list[list[int]]]:
     return found
 
 
-def _corner(cell: Cell) -> dict[str, Any]:
+def _corner(cells: Cells) -> dict[str, Any]:
     """The chip that lesson 15's figure marks, and its FLOPs for each byte."""
-    chip, corner = re.search(r"([\w ]+): a line across at (\d+)", alt(cell)).groups()
+    chip, corner = re.search(r"([\w ]+): a line across at (\d+)", alt(cells["serve-rows"])).groups()
     return {"chip": chip.strip(), "corner": int(corner)}
 
 
-def _cuts(cell: Cell) -> dict[str, dict[str, Any]]:
+def _cuts(cells: Cells) -> dict[str, dict[str, Any]]:
     """What lesson 04's network sends, by how its two weights are cut."""
-    lines = re.findall(r"w1 by (\w+), w2 by (\w+): (.*?) · sends ([\d,]+) bytes", printed(cell))
+    lines = re.findall(r"w1 by (\w+), w2 by (\w+): (.*?) · sends ([\d,]+) bytes", printed(cells["mlp-count"]))
     return {f"{w1}, {w2}": {"said": said, "sent": int(sent.replace(",", ""))} for w1, w2, said, sent in lines}
 
 
-# By lesson: the cell behind which it stands, after the last question whose answer it would give away; its kind; and
-# what it takes from that cell, if anything.
-PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
+# By lesson: the cell where it stands, behind it or, of a text, before its first question; its kind; and what it takes
+# from the lesson's cells, if anything.
+PLACES: dict[str, list[tuple[str, str, Callable[[Cells], Any] | None]]] = {
     "00": [("derivatives-draw", "tangent", None)],
     "01": [("wait-run", "queue", None)],
     "02": [("uneven-error", "layout", None)],
@@ -126,7 +126,10 @@ PLACES: dict[str, list[tuple[str, str, Callable[[Cell], Any] | None]]] = {
     "05b": [("overlap-draw", "travelling", None)],
     "06": [("hybrid-formula", "cut_batch", None)],
     "07": [("ring-draw", "ring", None)],
-    "08": [("places-run", "places", _places), ("rings", "places", _places)],
+    "08": [
+        ("places-run", "places", lambda cells: _places(cells["places-run"])),
+        ("rings", "places", lambda cells: _places(cells["rings"])),
+    ],
     "09": [("overlap-draw", "hiding", _rates)],
     "10": [("stages-run", "held", _held)],
     "11": [("again-draw", "held_and_sent", _held_and_sent)],
@@ -146,16 +149,34 @@ def kinds(number: str) -> list[str]:
     return list(dict.fromkeys(kind for _, kind, _ in PLACES.get(number, ())))
 
 
-def behind(number: str, cell: Cell) -> str:
-    """Markdown of what stands behind a cell: nothing, mostly."""
-    parts = []
+def shown(number: str, cell: Cell) -> str:
+    """A cell's text with the picture that stands there, or of code what stands behind it: nothing, mostly."""
+    text = cell.source if cell.cell_type == "markdown" else ""
     for name, kind, numbers in PLACES.get(number, ()):
         if name == cell.id:
-            text = json.dumps(numbers(cell) if numbers else None, ensure_ascii=False).replace("<", "\\u003c")
-            parts.append(
-                f'<div class="moving" data-kind="{kind}"><script type="application/json">{text}</script></div>'
+            told = json.dumps(numbers(cells(number)) if numbers else None, ensure_ascii=False).replace("<", "\\u003c")
+            asked = html.escape(json.dumps(questions(number)))
+            picture = (
+                f'<div class="moving" data-kind="{kind}" data-questions="{asked}">'
+                f'<script type="application/json">{told}</script></div>'
             )
-    return "\n\n".join(parts)
+            before, question, after = text.partition(QUESTION)
+            text = f"{before.rstrip()}\n\n{picture}\n\n{question}{after}".strip()
+    return text
+
+
+def cells(number: str) -> Cells:
+    return {cell.id: cell for cell in notebooks.read(notebooks.lesson(number)).cells}
+
+
+def questions(number: str) -> dict[str, int]:
+    """The questions of a lesson by the names of their predictions: which of the page each is, from 0."""
+    found, count = {}, 0
+    for cell in cells(number).values():
+        count += cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0
+        if name := re.search(rf"^ex{number}\.(\w+)\.compare\(guess, ", cell.source, re.M):
+            found.setdefault(name[1], count - 1)
+    return found
 
 
 def alt(cell: Cell) -> str:

@@ -91,6 +91,8 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
             # Jupyter's anchors keep a heading's capitals, Sphinx's do not.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
+            if not printed:
+                cell.source = moving.shown(notebooks.number(path), cell)
             continue
         if cell.id == "setup":
             cell.metadata["tags"] = ["remove-input" if printed else "hide-input"]
@@ -106,7 +108,7 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             folds = fold("Hint", escaped(answer.hint)), fold("Solution", code(answer.solution))
             text = "\n\n".join([f"[Solve it in Colab]({colab}){{.launch}}", *folds])
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
-        if not printed and (text := moving.behind(notebooks.number(path), cell)):
+        if not printed and (text := moving.shown(notebooks.number(path), cell)):
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-moving"))
     notebook.cells = cells
     return notebook

@@ -4,6 +4,8 @@
 // moving.picture(kind, { title, controls, draw }). `controls(numbers)` gives, by name, what the reader sets: range, choice,
 // text or steps below. `draw(values, canvas, numbers)` draws, and returns the sentence that says what is seen: it stands
 // below the picture, and is what a screen reader gets. `numbers` are the lesson's own, from tools/moving.py.
+// `asks`, if any, has for a question of the lesson, by its prediction's name, whether these values would show its answer:
+// (values, numbers) => true. They are drawn once that answer has been seen.
 window.moving = (() => {
   const kinds = {};
   const make = (name, properties = {}, ...inside) => {
@@ -146,10 +148,21 @@ window.moving = (() => {
     return { fields: [field, make("span", { className: "steps" }, ...buttons)], fit };
   };
 
+  const waits = (canvas) => {
+    canvas.height(120);
+    canvas.rect(1, 1, canvas.width - 2, 118, "ground", { stroke: "faint", rx: 6 });
+    canvas.text(canvas.width / 2, 60, "Your guess first");
+    return "This case is a question of this page: guess first, then it is drawn.";
+  };
+
   const set = (place) => {
     const kind = kinds[place.dataset.kind];
     if (!kind) return;
     const numbers = JSON.parse(place.querySelector("script")?.textContent ?? "null");
+    const questions = JSON.parse(place.dataset.questions);
+    const asks = Object.entries(kind.asks ?? {});
+    const strange = asks.find(([name]) => !(name in questions));
+    if (strange) throw new Error(`no question of this page is called ${strange[0]}`);
     const values = {};
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const said = make("p", { className: "said" });
@@ -163,7 +176,9 @@ window.moving = (() => {
       if (width < 200) return; // folded away: drawn when it is shown
       svg.replaceChildren();
       svg.setAttribute("width", width);
-      const sentence = kind.draw(values, new Canvas(svg, width), numbers);
+      const canvas = new Canvas(svg, width);
+      const waiting = ([name, so]) => document.getElementById(`answer-${questions[name]}`) && so(values, numbers); // questions.js
+      const sentence = asks.some(waiting) ? waits(canvas) : kind.draw(values, canvas, numbers);
       said.textContent = sentence;
       clearTimeout(rest);
       rest = setTimeout(() => (heard.textContent = sentence), byHand ? 700 : 0);

@@ -47,6 +47,7 @@ const answers = (article) => {
       question = null;
     }
     if (level && /^Exercise /.test(node.textContent)) question = null;
+    if (node.matches(".moving")) continue; // it locks what would answer: moving.js
     if (!question || !(question.nodes.length || node.matches(".cell_output"))) continue;
     if (goesOn(node)) question.mistake = question.nodes.length;
     if (node.matches(".cell_input")) question.mistake = -1;

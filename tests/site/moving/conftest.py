@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -9,7 +10,7 @@ import shutil
 import pytest
 
 from tests.site.conftest import serve
-from tools import moving, notebooks
+from tools import moving
 from tools.notebooks import ROOT
 
 STATIC = ROOT / "site" / "_static"
@@ -20,22 +21,30 @@ BARE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset=
 html {{ font-family: sans-serif }}</style><link rel="icon" href="data:">
 <script src="moving.js"></script><script src="moving/{kind}.js"></script></head>
 <body><main><h1>{kind}</h1>
-<div class="moving" data-kind="{kind}"><script type="application/json">{numbers}</script></div>
+<div class="moving" data-kind="{kind}" data-questions="{questions}">
+<script type="application/json">{numbers}</script></div>
 </main></body></html>"""
 
 
 def cell_of(number, name):
-    path = next(path for path in notebooks.lessons() if notebooks.number(path) == number)
-    return next(cell for cell in notebooks.read(path).cells if cell.id == name)
+    return moving.cells(number)[name]
+
+
+def lesson_of(kind):
+    """The first with this kind."""
+    return next(number for number, places in moving.PLACES.items() if kind in {found for _, found, _ in places})
 
 
 def numbers_of(kind):
     """What the first page with this kind gives it."""
-    for number, places in moving.PLACES.items():
-        for name, found, read in places:
-            if found == kind:
-                return read(cell_of(number, name)) if read else None
-    raise LookupError(kind)
+    number = lesson_of(kind)
+    read = next(read for _, found, read in moving.PLACES[number] if found == kind)
+    return read(moving.cells(number)) if read else None
+
+
+def page_of(kind, numbers):
+    questions = html.escape(json.dumps(moving.questions(lesson_of(kind))))
+    return BARE.format(kind=kind, questions=questions, numbers=json.dumps(numbers))
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +55,7 @@ def bare(tmp_path_factory):
     for name in ("moving.js", "course.css"):
         shutil.copy(STATIC / name, folder)
     for kind in KINDS:
-        (folder / f"{kind}.html").write_text(BARE.format(kind=kind, numbers=json.dumps(numbers_of(kind))))
+        (folder / f"{kind}.html").write_text(page_of(kind, numbers_of(kind)))
     yield from serve(folder)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import nbformat
 import pytest
 
-from tests.site.moving.conftest import BARE, cell_of
+from tests.site.moving.conftest import cell_of, page_of
 from tools import moving
 
 RINGS = moving._places(cell_of("08", "rings"))
@@ -77,7 +75,7 @@ def test_step_by_step(hand):
 
 def test_the_sixteen_of_the_second_figure(hand, bare):
     at = hand("places")
-    page = BARE.format(kind="places", numbers=json.dumps(RINGS))
+    page = page_of("places", RINGS)
     at.page.route("**/places.html", lambda route: route.fulfill(body=page, content_type="text/html"))
     at.page.reload()
     assert at.said() == f"data = 16, as JAX leads it: hops {'1 ' * 15}1. Each step is one hop: a ring of neighbours."
