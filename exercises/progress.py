@@ -245,10 +245,13 @@ def in_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
     for cell in json.loads(path.read_text(encoding="utf-8-sig"))["cells"]:
         source = "".join(cell["source"])
         said = "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
+        said = re.sub(r"\x1b\[[\d;]*m", "", said)  # colours
         if found := re.search(r"^ex(\w+)\.(\w+)\.check\(", source, re.M):
             checked[f"{found[1]} {found[2]}"] = f"{found[2]}: right." in said
         if re.search(r"^ex\w+\.\w+\.compare\(guess", source, re.M):
-            guessed += [line.endswith(": right.") for line in re.findall(r"^Your guess(?:, | is ).*$", said, re.M)]
+            guessed += [
+                line.endswith(": right.") for line in re.findall(r"^(?:. )?Your guess(?:, | is ).*$", said, re.M)
+            ]
     return checked, guessed
 
 

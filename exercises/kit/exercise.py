@@ -18,6 +18,7 @@ from exercises.kit.common import in_common
 from exercises.kit.compare import Difference, Raised, differs
 from exercises.kit.limits import GIBIBYTES, TooLong, limited
 from exercises.kit.spelled import shown, written
+from exercises.kit.told import tell
 
 Function = Callable[..., Any]
 
@@ -53,7 +54,7 @@ class Exercise:
     def check(self, answer: Function) -> None:
         """Print one of the three outcomes for the reader's function; where it is right, what is next."""
         verdict = self.verdict(answer)
-        print(verdict.message)
+        tell(verdict.outcome, verdict.message)
         tried = verdict.outcome != "not attempted"
         if tried and (said := progress.exercise(self.function, verdict.outcome == "right")):
             print(said)

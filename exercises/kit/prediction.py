@@ -11,6 +11,7 @@ import numpy as np
 
 from exercises import progress
 from exercises.kit.spelled import shown
+from exercises.kit.told import tell
 from utils import asked
 
 
@@ -35,8 +36,12 @@ class Prediction:
         if guess is None or guess is asked.SKIP:
             return None if asked.waiting else progress.prediction(self, None)
         line = self.reading(guess, truth)
-        print(textwrap.fill(line, 110, break_on_hyphens=False))
-        progress.prediction(self, None if "; expected " in line else line.endswith(": right."))
+        right = None if "; expected " in line else line.endswith(": right.")
+        tell(
+            {None: "not attempted", False: "wrong", True: "right"}[right],
+            textwrap.fill(line, 110, break_on_hyphens=False),
+        )
+        progress.prediction(self, right)
 
     def reading(self, guess: Any, truth: Any) -> str:
         """The line about a guess: right, wrong and why, or of the wrong kind."""

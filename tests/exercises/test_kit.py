@@ -68,9 +68,9 @@ def test_the_three_outcomes(capsys):
     area.solution()
     area.hint()
     printed = capsys.readouterr().out
-    assert printed.startswith("area: not attempted yet. Fill in the function above and run its cell and this one.\n")
+    assert printed.startswith("○ area: not attempted yet. Fill in the function above and run its cell and this one.\n")
     assert printed.endswith(
-        'area: right.\ndef area(n, k):\n    """Return half of n times k."""\n    return n * k / 2\nHint. Halve it.\n'
+        '✓ area: right.\ndef area(n, k):\n    """Return half of n times k."""\n    return n * k / 2\nHint. Halve it.\n'
     )
 
 
@@ -281,12 +281,12 @@ def test_readings_of_a_guess(capsys):
     )
     for guess, line in [
         (None, ""),
-        (7168, "Your guess, 7,168 bytes: right.\n"),
-        (np.float32(7168.001), "Your guess, 7,168 bytes: right.\n"),
-        (4096, "Your guess, 4,096 bytes, should be 7,168 bytes: that is what goes in.\n"),
-        (1792, "Your guess, 1,792 bytes, should be 7,168 bytes (4 times too small): bytes, not numbers.\n"),
-        (1, "Your guess, 1 byte, should be 7,168 bytes (7168 times too small): it keeps its own part.\n"),
-        ("all", "Your guess is 'all'; expected a number of bytes.\n"),
+        (7168, "✓ Your guess, 7,168 bytes: right.\n"),
+        (np.float32(7168.001), "✓ Your guess, 7,168 bytes: right.\n"),
+        (4096, "✗ Your guess, 4,096 bytes, should be 7,168 bytes: that is what goes in.\n"),
+        (1792, "✗ Your guess, 1,792 bytes, should be 7,168 bytes (4 times too small): bytes, not numbers.\n"),
+        (1, "✗ Your guess, 1 byte, should be 7,168 bytes (7168 times too small): it keeps its own part.\n"),
+        ("all", "○ Your guess is 'all'; expected a number of bytes.\n"),
     ]:
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line

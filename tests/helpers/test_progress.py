@@ -37,7 +37,7 @@ def test_a_check_is_kept_and_says_what_is_next(kept, capsys):
     ex02.holder_of.check(ex02.holder_of.function)
     names = progress.exercises("02")
     assert names[0] == "holder_of" and len(names) == 4
-    assert capsys.readouterr().out == f"holder_of: right.\nLesson 02: 1 of 4 exercises right. Next: {names[1]}.\n"
+    assert capsys.readouterr().out == f"✓ holder_of: right.\nLesson 02: 1 of 4 exercises right. Next: {names[1]}.\n"
     ex02.holder_of.check(wrong)
     assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "right"}}}  # what was solved stays so
 
@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_read_stays_and_so_does_the_verdict(kept, monkeypa
         ex02.first_cut.compare(6, 6)
         assert progress.read() == {}
     said = capsys.readouterr().out
-    assert said.count("holder_of: right.\n") == 2 and said.count("\nYour guess, 6: right.\n") == 1
+    assert said.count("holder_of: right.\n") == 2 and said.count("\n✓ Your guess, 6: right.\n") == 1
     assert said.count(f"(Your progress is not kept: {kept}: Permission denied.)\n") == 1
     assert said.endswith(f"\n(Your progress cannot be read: {kept}: Permission denied.)\n")
     assert kept.read_text() == before
@@ -210,7 +210,7 @@ def test_where_the_system_has_no_locks_nobody_waits(kept, monkeypatch):
 def test_off(monkeypatch, capsys):
     monkeypatch.setenv("COURSE_PROGRESS", "off")
     ex02.holder_of.check(ex02.holder_of.function)
-    assert capsys.readouterr().out == "holder_of: right.\n"
+    assert capsys.readouterr().out == "✓ holder_of: right.\n"
     progress.show()
     assert capsys.readouterr().out.endswith("Nothing is kept here.\n")
 
@@ -235,9 +235,9 @@ def test_a_room(tmp_path, capsys):
         return {"cell_type": "code", "source": [source], "outputs": [{"output_type": "stream", "text": [text]}]}
 
     cells = [
-        cell("ex02.holder_of.check(holder_of)\n# ex02.holder_of.hint()", "holder_of: right.\n"),
+        cell("ex02.holder_of.check(holder_of)\n# ex02.holder_of.hint()", "\x1b[1;32m✓\x1b[0m holder_of: right.\n"),
         cell("ex02.half.check(half)", "Not yet. That is a quarter.\n"),
-        cell("guess = 5\nex02.a.compare(guess, 5)", "Your guess, 5 rows: right.\n"),
+        cell("guess = 5\nex02.a.compare(guess, 5)", "\x1b[1;32m✓\x1b[0m Your guess, 5 rows: right.\n"),
         cell("guess = 6\nex02.b.compare(guess, 5)", "Your guess, 6 columns, should be 5 columns: no half.\n"),
         cell("guess = None\nex02.c.compare(guess, 5)", ""),
         cell(f"guess = None  # {asked.OR_SKIP}\nex02.d.compare(guess, 5)", f"{asked.SAID}\n"),

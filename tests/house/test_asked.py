@@ -36,7 +36,7 @@ def test_without_a_guess_the_cell_runs_and_shows_nothing(shell, tmp_path, capsys
     assert capsys.readouterr().out == f"{asked.SAID}\n" and noted(tmp_path) == {}
     shell.run_cell("print(whole + 1)")  # what a later cell needs is there
     shell.run_cell(ASKED.replace("None", "6"))
-    assert capsys.readouterr().out == "7\n6\nYour guess, 6: right.\n"
+    assert capsys.readouterr().out == "7\n6\n✓ Your guess, 6: right.\n"
     assert noted(tmp_path) == {"02": {"predictions": {"first_cut": "right at once"}}}
 
 
