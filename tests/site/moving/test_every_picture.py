@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.site.moving.conftest import KINDS, STATIC, cell_of
-from tools import moving
+from tools.site import moving
 
 
 def test_each_place_is_a_cell_with_a_figure_or_a_print_and_each_kind_has_its_script():
