@@ -4,7 +4,7 @@ PYTHONS = python3 python3.13 python3.12 python3.11
 ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(ENOUGH)' 2>/dev/null && echo $$it && break; done),$(error \
 	The course needs Python 3.11 or newer, and none of $(PYTHONS) is. Install one, or say where it is: make PYTHON=/path/to/python3.13 lab))
-ENVIRONMENT = $(PYTHON) tools/environment.py
+ENVIRONMENT = $(PYTHON) tools/reader/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
 PYTEST = -m pytest
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
@@ -27,7 +27,7 @@ LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
 PAGES = README.md CHANGELOG.md examples/README.md teach/workshop.md .github/CONTRIBUTING.md
-NARROW = --line-length 88 --no-force-exclude notebooks tools/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
+NARROW = --line-length 88 --no-force-exclude notebooks tools/lessons/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
 .PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
@@ -48,7 +48,7 @@ progress:  ## what you have solved and guessed; FOLDER=room for the saved notebo
 	@$(PYTHON) start.py progress $(if $(FOLDER),"$(FOLDER)")
 
 room:  ## say in seconds whether this machine is ready for the course, and what to do if not
-	@$(PYTHON) -m tools.room
+	@$(PYTHON) -m tools.reader.room
 
 test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
@@ -71,18 +71,18 @@ test-jax:  ## the same on a JAX of your choice, with the newest Flax that it all
 	@.venv-jax-$(JAX)/bin/python $(PYTEST) $(WORKERS) $(THE_JAX) $(ARGS)
 
 slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
-	@$(ENVIRONMENT) .venv-slides tools/requirements-slides.txt
-	@.venv-slides/bin/python -m tools.slides $(LESSONS)
+	@$(ENVIRONMENT) .venv-slides tools/teach/requirements-slides.txt
+	@.venv-slides/bin/python -m tools.teach.slides $(LESSONS)
 
 handout: setup  ## make one folder for a stick, for a room without internet; FOR=3.12 SYSTEMS="linux mac windows" for some
-	@.venv/bin/python -m tools.handout $(FOR) -- $(SYSTEMS)
+	@.venv/bin/python -m tools.teach.handout $(FOR) -- $(SYSTEMS)
 
 spoilers: setup site-environment  ## open your copies in a real JupyterLab and count answers in sight of their questions; LESSONS="01 02"
-	@.venv-site/bin/python -m tools.spoilers $(LESSONS)
+	@.venv-site/bin/python -m tools.upkeep.spoilers $(LESSONS)
 
 site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
 	@echo "Building the site ..."
-	@.venv-site/bin/python -m tools.site
+	@.venv-site/bin/python -m tools.site.build
 
 test-site: site  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
 	@echo "Testing the site ..."
@@ -108,20 +108,20 @@ links: test-environment  ## check the links that lead out of the repository (nee
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links $(ARGS) $(PAGES) notebooks
 
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
-	@.venv/bin/python -m tools.refresh $(LESSONS)
+	@.venv/bin/python -m tools.lessons.refresh $(LESSONS)
 
 lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"
-	@.venv/bin/python -m tools.lesson "$$NUMBER" "$$NAME" "$$TITLE"
+	@.venv/bin/python -m tools.lessons.new "$$NUMBER" "$$NAME" "$$TITLE"
 
 stamp: test-environment  ## write what follows from the notebooks, and the repository's name: REPOSITORY=owner/name REVISION=v1
-	@.venv/bin/python -m tools.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.predictions
+	@.venv/bin/python -m tools.lessons.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
 
 record:  ## compile lessons' programs for TPUs and record what the compiler says (needs libtpu; 4 minutes); LESSONS="08" for some
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
-	@.venv-newest/bin/python -m tools.record $(LESSONS)
+	@.venv-newest/bin/python -m tools.upkeep.record $(LESSONS)
 
 bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and what the helpers cost
-	@.venv/bin/python -m tools.bench
+	@.venv/bin/python -m tools.upkeep.bench
 
 test-environment:
 	@$(ENVIRONMENT) .venv $(DEFAULT)

@@ -38,22 +38,22 @@ def run(command, folder=HERE):
 
 
 def setup(requirements=LESSONS):
-    """The environment; from a stick (tools/handout.py), where the folder `wheels` stands beside the course, offline."""
+    """The environment; offline from a stick (tools/teach/handout.py), where `wheels` stands beside the course."""
     wheels = os.path.join(os.path.dirname(HERE), "wheels")
     if os.path.isdir(wheels):
         os.environ.update({"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels})
-    status = run([sys.executable, os.path.join("tools", "environment.py"), ".venv", *requirements])
+    status = run([sys.executable, os.path.join("tools", "reader", "environment.py"), ".venv", *requirements])
     if status:
         raise SystemExit(status)
 
 
 def lab(options):
     setup()
-    status = run([python(), "-m", "tools.work", "--lab"])
+    status = run([python(), "-m", "tools.reader.work", "--lab"])
     if status:
         return 0 if status == 3 else status  # 3: one is open, and it said where
     root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # in containers nobody else is there
-    settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'lab')}"
+    settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'reader', 'lab')}"
     once = "--ServerApp.answer_yes=True"  # one Ctrl-C ends it, as the README says, without a question
     opened = ["--LabApp.default_url=/lab/tree/START.md", once, *root, *options]
     os.environ["JUPYTERLAB_WORKSPACES_DIR"] = os.path.join(HERE, "work", ".workspaces")  # not what else was open today
@@ -68,10 +68,10 @@ def main(arguments):
     if command == "lab":
         return lab(rest)
     if command == "room":
-        return run([sys.executable, "-m", "tools.room"])
+        return run([sys.executable, "-m", "tools.reader.room"])
     if command == "fresh":
         setup()
-        return run([python(), "-m", "tools.work", "--fresh", *rest])
+        return run([python(), "-m", "tools.reader.work", "--fresh", *rest])
     if command == "progress":
         return run([sys.executable, "-m", "exercises.progress", *map(os.path.abspath, map(os.path.expanduser, rest))])
     if command == "test":

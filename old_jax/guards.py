@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from typing import TYPE_CHECKING
 
 from old_jax.record import numbers
-
-if TYPE_CHECKING:
-    from old_jax.program import Program
+from old_jax.scopes import Names
 
 NEVER = "never"  # not run on this JAX; or run on some, and which cannot be told
 TYPES = "types"  # for who checks types: nothing is lost there
@@ -81,8 +78,8 @@ def _asked(test: ast.expr, denied: bool = False) -> Guard:
 class Guards:
     """Answers, for a version of JAX, which branches run; None where that cannot be told."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, names: Names) -> None:
+        self.names = names
 
     def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
         """By field of the node ('body', 'orelse', 'handlers'), what is guarded there."""
@@ -100,7 +97,7 @@ class Guards:
 
     def _all_there(self, node: ast.Try) -> bool:
         """Does the body of a `try` use JAX, and only what the version has? Then its handlers do not run."""
-        fate, dotted, found = self.program.record.fate, self.program.dotted, []
+        fate, dotted, found = self.names.record.fate, self.names.dotted, []
         for one in (inner for statement in node.body for inner in ast.walk(statement)):
             self._place(one, node)
             if isinstance(one, ast.Import):
@@ -110,7 +107,7 @@ class Guards:
                 found.append(fate(one.module, as_module=True).state)
             elif isinstance(one, ast.Attribute):
                 found.append(fate(dotted(one)).state)
-            elif isinstance(one, ast.Call) and (call := self.program.record.call(dotted(one.func))):
+            elif isinstance(one, ast.Call) and (call := self.names.record.call(dotted(one.func))):
                 strange = {keyword.arg for keyword in one.keywords} - call.keywords - {None}
                 found.append("gone" if strange and not call.any_keyword else "works")
         return "gone" not in found and ("works" in found or "warns" in found)
@@ -132,9 +129,9 @@ class Guards:
         for node in ast.walk(test):
             if isinstance(node, (ast.Name, ast.Attribute)):
                 self._place(node, test)
-                if "jax" in (name := self.program.dotted(node)) and "version" in name:
+                if "jax" in (name := self.names.dotted(node)) and "version" in name:
                     return True
-                value = self.program.value(node) if isinstance(node, ast.Name) else node
+                value = self.names.value(node) if isinstance(node, ast.Name) else node
                 if value is not node and isinstance(value, ast.expr) and depth and self._asks_version(value, depth - 1):
                     return True
             if isinstance(node, ast.Call):
@@ -146,9 +143,9 @@ class Guards:
 
     def _place(self, node: ast.AST, test: ast.expr) -> None:
         """A test is judged before its parts are reached: they lie in the scope of the statement that is being read."""
-        scope = self.program.scopes.get(test) or self.program.scopes[self.program.nodes[-1]]
+        scope = self.names.scopes.get(test) or self.names.scopes[self.names.nodes[-1]]
         for one in ast.walk(node):
-            self.program.scopes.setdefault(one, scope)
+            self.names.scopes.setdefault(one, scope)
 
     def truth(self, test: ast.expr) -> bool | None:
         """Whether a test holds on the version; None where it is about something else."""
@@ -163,12 +160,12 @@ class Guards:
                 return decides
             return None if None in said else not decides
         if isinstance(test, ast.Name):
-            value = self.program.value(test)
+            value = self.names.value(test)
             return self.truth(value) if isinstance(value, (ast.Compare, ast.Call, ast.BoolOp, ast.UnaryOp)) else None
         if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
-            name, text = self.program.dotted(test.args[0]), getattr(test.args[1], "value", None)
+            name, text = self.names.dotted(test.args[0]), getattr(test.args[1], "value", None)
             if isinstance(text, str):
-                fate = self.program.record.fate(f"{name}.{text}")
+                fate = self.names.record.fate(f"{name}.{text}")
                 if fate.state == "gone":
                     return False
                 return True if fate.state in ("works", "warns") and fate.name == f"{name}.{text}" else None
@@ -185,11 +182,11 @@ class Guards:
         return compare(left, right)
 
     def _version(self, node: ast.expr) -> str | tuple[int, ...] | None:
-        program, here = self.program, self.program.record.version
-        node = program.value(node) if isinstance(node, ast.Name) else node
+        names, here = self.names, self.names.record.version
+        node = names.value(node) if isinstance(node, ast.Name) else node
         if not isinstance(node, ast.expr):
             return None
-        name = program.dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+        name = names.dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
         if name in ("jax.__version__", "jax.version.__version__", "jaxlib.__version__"):
             return here
         if name in ("jax.__version_info__", "jax.version.__version_info__"):

@@ -7,52 +7,22 @@ from collections.abc import Iterator
 
 from old_jax.guards import NEVER, TRIED, TYPES, Guard, Guards, hushes
 from old_jax.record import Record
+from old_jax.scopes import COMPREHENSIONS, Names, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
     ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
 )  # fmt: skip
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 HIDDEN = object()  # bound to what is not looked at: a parameter, a loop's variable, a sum
 
 
-class Scope:
-    """The names of a function, a class, a comprehension, or the whole file, each with all that is bound to it."""
-
-    def __init__(self, node: ast.AST, outer: Scope | None) -> None:
-        self.node, self.outer = node, outer
-        self.bound: dict[str, list[tuple[int, object]]] = {}  # (line, dotted name | expression | function | HIDDEN)
-        self.elsewhere: set[str] = set()  # declared global or nonlocal
-
-    def bind(self, name: str, line: int, value: object) -> None:
-        scope = self
-        while name in scope.elsewhere and scope.outer:
-            scope = scope.outer
-        scope.bound.setdefault(name, []).append((line, value))
-
-    def look(self, name: str, line: int) -> object | None:
-        """What a name stands for where it is used: bound last before that line, or last of all in a scope around."""
-        scope, own = self, True
-        while scope:
-            values = scope.bound.get(name)
-            if values and (own or not isinstance(scope.node, ast.ClassDef)):
-                if not own:
-                    return values[-1][1]
-                before = [value for at, value in values if at <= line]
-                return before[-1] if before else values[0][1]
-            own = own and isinstance(scope.node, COMPREHENSIONS)
-            scope = scope.outer
-        return None
-
-
-class Program:
+class Program(Names):
     """The parts of a program that run, each with its scope, for a version of JAX."""
 
     def __init__(self, tree: ast.Module, record: Record) -> None:
-        self.tree, self.record = tree, record
+        super().__init__(record)
+        self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.scopes: dict[ast.AST, Scope] = {}
-        self.nodes: list[ast.AST] = []  # in the order of the text
         self.quiet: set[ast.AST] = set()  # guarded: tried, asked for, or never run
         self.unseen: set[int] = set()  # lines that a guard silences
         self.annotations: set[ast.AST] = set()  # never evaluated
@@ -62,7 +32,6 @@ class Program:
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
             for node in tree.body
         )
-        self._known: dict[ast.AST, str] | None = None  # what `dotted` found, once all is read
         self.guards = Guards(self)
         self._walk(tree, self.whole)
         self._known = {}
@@ -151,51 +120,6 @@ class Program:
     @staticmethod
     def _names_itself(name: str, value: ast.expr) -> bool:
         return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(value))
-
-    def value(self, node: ast.AST) -> object:
-        """What a name stands for, followed to its end; any other expression as it is."""
-        for _ in range(9):
-            if not isinstance(node, ast.Name) or node not in self.scopes:
-                return node
-            found = self.scopes[node].look(node.id, node.lineno)
-            if not isinstance(found, ast.AST) or found is node:
-                return node
-            node = found
-        return node
-
-    def dotted(self, node: ast.AST, depth: int = 9) -> str:
-        """'jax.numpy.random' for `jnp.random`; '' for what is no imported name."""
-        if self._known is None:
-            return self._dotted(node, depth)
-        if node not in self._known:
-            self._known[node] = self._dotted(node, depth)
-        return self._known[node]
-
-    def _dotted(self, node: ast.AST, depth: int) -> str:
-        if depth == 0 or node not in self.scopes:
-            return ""
-        if isinstance(node, ast.Attribute):
-            before = self.dotted(node.value, depth)
-            return f"{before}.{node.attr}" if before else ""
-        if isinstance(node, ast.Name):
-            found = self.scopes[node].look(node.id, node.lineno)
-            if isinstance(found, str):
-                return found
-            if isinstance(found, (ast.Name, ast.Attribute, ast.Call)) and found is not node:
-                return self.dotted(found, depth - 1)
-        if isinstance(node, ast.Call) and node.args and not isinstance(node.func, ast.Call):
-            texts = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
-            if isinstance(node.func, ast.Name) and node.func.id == "getattr" and isinstance(texts[-1], str):
-                before = self.dotted(node.args[0], depth - 1) if len(texts) == 2 else ""
-                return f"{before}.{texts[1]}" if before else ""
-            if isinstance(texts[0], str) and self.dotted(node.func, depth - 1) == "importlib.import_module":
-                return texts[0]
-        return ""
-
-    def is_gone(self, name: ast.Name) -> bool:
-        """Is a name bound by an import that is gone itself? The import is reported, and not each use of it."""
-        found = self.scopes[name].look(name.id, name.lineno)
-        return isinstance(found, str) and "." in found and self.record.fate(found).state == "gone"
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, from the inside out."""

@@ -1,4 +1,4 @@
-"""What each JAX has: names, keywords and options, as tools/jax_names.py recorded them in names.json."""
+"""What each JAX has: names, keywords and options, as tools/upkeep/jax_names.py recorded them in names.json."""
 
 from __future__ import annotations
 

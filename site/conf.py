@@ -1,13 +1,13 @@
-"""Sphinx's settings. The sources are staged, and Sphinx is run, by tools/site.py: `make site`."""
+"""Sphinx's settings. The sources are staged, and Sphinx is run, by tools/site/build.py: `make site`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tools import notebooks  # noqa: E402
+from tools.lessons import notebooks
 
 name, revision = notebooks.repository()
 printed = "printed" in globals().get("tags", ())
@@ -15,7 +15,7 @@ printed = "printed" in globals().get("tags", ())
 project = "One Program, Many Devices"
 author = f"The contributors to {name}"
 copyright = "the contributors; texts and figures CC BY 4.0, code MIT"
-extensions = ["myst_nb", "sphinx_copybutton", "terms", "heads"]
+extensions = ["myst_nb", "sphinx_copybutton", "tools.site.terms", "tools.site.heads"]
 root_doc = "index"
 language = "en"
 templates_path = ["_templates"]

@@ -19,7 +19,7 @@ def bring(spawner):
     if not home.exists():
         subprocess.run(["git", "clone", "--quiet", COURSE, home], check=True)
         (home / ".venv").symlink_to(COURSE / ".venv")
-    subprocess.run([home / ".venv" / "bin" / "python", "-m", "tools.work"], cwd=home, check=True)
+    subprocess.run([home / ".venv" / "bin" / "python", "-m", "tools.reader.work"], cwd=home, check=True)
 
 
 c = get_config()  # noqa: F821 (JupyterHub's own)
@@ -29,7 +29,7 @@ c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = str(HOMES / "{username}")
 c.Spawner.pre_spawn_hook = bring
 c.Spawner.cmd = [str(COURSE / ".venv" / "bin" / "jupyterhub-singleuser")]
-c.Spawner.args = [f"--LabApp.app_settings_dir={COURSE / 'tools' / 'lab'}"]
+c.Spawner.args = [f"--LabApp.app_settings_dir={COURSE / 'tools' / 'reader' / 'lab'}"]
 c.Spawner.notebook_dir = "~/work"
 c.Spawner.default_url = "/lab/tree/START.md"
 c.JupyterHub.authenticator_class = "shared-password"

@@ -18,7 +18,8 @@ import pytest
 
 from exercises import kit
 from tests import pages
-from tools import NUMBER, names, notebooks, readme
+from tools import NUMBER
+from tools.lessons import names, notebooks, readme
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 GUESS = "Your guess"  # begins what is said about one

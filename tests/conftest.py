@@ -24,7 +24,7 @@ from nbclient.exceptions import DeadKernelError
 from nbmake.nb_run import NotebookRun
 
 from tests import checks
-from tools import notebooks
+from tools.lessons import notebooks
 
 # The kernels below must start as a reader's would; the tests' own process has eight devices whatever the machine.
 for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE", "MPLBACKEND"):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import readme, scripts
-from tools.clock import minutes
+from tools.lessons import readme, scripts
+from tools.lessons.clock import minutes
 
 BEGINS = ["title", "setup", "opening", "plan", "imports"]
 

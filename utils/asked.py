@@ -1,6 +1,6 @@
 """In a reader's copy, a question that has no guess yet shows no answer: a guess cannot be spent by accident.
 
-The copies (tools/work.py) write `or guess = skip` behind `guess = None`. Such a cell runs, so that later ones work, and
+The reader's copies write `or guess = skip` behind `guess = None`. Such a cell runs, so that later ones work, and
 its output waits; lessons that are executed for their outputs have no such line.
 """
 

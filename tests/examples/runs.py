@@ -13,7 +13,7 @@ import numpy as np
 
 from examples import train
 from tests.conftest import double_precision
-from tools import notebooks
+from tools.lessons import notebooks
 
 EXAMPLES = notebooks.ROOT / "examples"
 TIME = 300  # seconds that a run may take on a busy machine; it takes five

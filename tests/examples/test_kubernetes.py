@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.examples import one_node, runs
-from tools import notebooks
+from tools.lessons import notebooks
 
 SCHEMA = json.loads(Path(__file__).with_name("kubernetes.schema.json").read_text(encoding="utf-8"))
 MANIFEST = list(yaml.safe_load_all((notebooks.ROOT / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")))

@@ -15,7 +15,7 @@ from exercises.kit.exercise import changed, is_text
 from exercises.kit.spelled import shown
 from tests.checks import exercises_of, predictions_of
 from tests.mutants import mutants
-from tools import notebooks
+from tools.lessons import notebooks
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 

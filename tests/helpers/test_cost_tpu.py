@@ -18,7 +18,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.helpers.test_cost import PROGRAMS, TWO, collective, counted, loop_over_many, plan, product, two_layers
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.count.cost import cost
 from utils.count.hlo import UnknownConstruct
 

@@ -15,7 +15,7 @@ CLONE = "import sys; sys.path.insert(0, {root!r})\n"
 @pytest.fixture
 def fresh(python):
     """Run code in a fresh process that can import the course's utils."""
-    from tools.notebooks import ROOT
+    from tools.lessons.notebooks import ROOT
 
     return lambda code, **environment: python(CLONE.format(root=str(ROOT)) + code, **environment)
 
@@ -172,7 +172,7 @@ def test_devices_before_setup(monkeypatch):
 
 
 def test_importing_utils_does_not_import_jax(python):
-    from tools.notebooks import ROOT
+    from tools.lessons.notebooks import ROOT
 
     run = python(CLONE.format(root=str(ROOT)) + "import utils, utils.devices; assert 'jax' not in sys.modules")
     assert run.returncode == 0, run.stderr

@@ -14,7 +14,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.models import digits
 
 TAUGHT = {"init", "predict", "loss"}  # the other functions the lesson imports

@@ -24,7 +24,8 @@ from old_jax.read import Unreadable, files
 from old_jax.record import Record, numbers
 from old_jax.same import ANYWHERE, SAME, Same
 from tests.helpers import old_pairs
-from tools import jax_names, notebooks
+from tools.lessons import notebooks
+from tools.upkeep import jax_names
 
 NEWEST = Record()
 
@@ -602,7 +603,7 @@ def test_the_extension_explains_a_failed_cell():
 
 
 def test_the_record_says_what_this_jax_says():
-    """A sample of names of the JAX at hand, got one by one; tools/jax_names.py took them all."""
+    """A sample of names of the JAX at hand, got one by one; tools/upkeep/jax_names.py took them all."""
     import jax
 
     record = Record(jax.__version__)

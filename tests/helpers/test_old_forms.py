@@ -20,7 +20,7 @@ from old_jax.forms import ROWS, Form
 from old_jax.message import answer
 from old_jax.read import Unreadable
 from old_jax.record import Record
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.compat import device_text
 from utils.show.mistake import tried
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from exercises import ex19
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.count import pods
 
 RECORDED = pods._recorded("19")

@@ -21,7 +21,8 @@ from jax.sharding import PartitionSpec as P
 
 from tests import checks
 from tests.conftest import execute
-from tools import notebooks, record
+from tools.lessons import notebooks
+from tools.upkeep import record
 from utils.count import pods
 from utils.count.cost import Collective, Cost, Memory, cost
 from utils.devices import release_numbers

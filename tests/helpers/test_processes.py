@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_output
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils import processes
 from utils.as_text import as_text
 from utils.processes import run_processes

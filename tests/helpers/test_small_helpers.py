@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_output
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.show.mistake import mistake
 from utils.show.table import show_table
 

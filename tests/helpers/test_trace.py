@@ -11,7 +11,7 @@ from types import SimpleNamespace as Pretended
 import jax
 import pytest
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.count import trace
 from utils.show import draw
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jax.profiler import ProfileData
 
-from tools import notebooks
+from tools.lessons import notebooks
 
 SCRIPT = notebooks.ROOT / "examples" / "09_who_is_late.py"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

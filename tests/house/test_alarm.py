@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import alarm, notebooks
+from tools.lessons import notebooks
+from tools.upkeep import alarm
 
 pytestmark = pytest.mark.elsewhere
 
@@ -158,8 +159,9 @@ def test_a_long_line_is_cut(tmp_path):
 
 def test_the_weekly_run_s_command_needs_no_packages(github):
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
-    assert "run: python3 -m tools.alarm " in weekly
-    command = [sys.executable, "-S", "-m", "tools.alarm", "newest", "no report", "no log"]  # -S: the library alone
+    assert "run: python3 -m tools.upkeep.alarm " in weekly
+    bare = [sys.executable, "-S", "-m"]  # the library alone
+    command = [*bare, "tools.upkeep.alarm", "newest", "no report", "no log"]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert run.stdout == "https://github.com/a/b/issues/7\n", run.stderr
 

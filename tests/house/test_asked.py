@@ -9,7 +9,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from exercises import ex02
-from tools import notebooks, work
+from tools.lessons import notebooks
+from tools.reader import work
 from utils import asked
 
 ASKED = "guess = None  # rows, or guess = skip\nwhole = 6\nprint(whole)\ncompare(guess, whole)"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from tools import bench
+from tools.upkeep import bench
 
 pytestmark = pytest.mark.elsewhere
 

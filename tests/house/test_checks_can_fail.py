@@ -15,7 +15,7 @@ from exercises import ex17
 from exercises.kit import Prediction
 from tests import checks
 from tests.conftest import execute
-from tools import notebooks
+from tools.lessons import notebooks
 
 pytestmark = pytest.mark.elsewhere
 

@@ -10,7 +10,7 @@ import pytest
 from tests import checks
 from tests.conftest import APPENDIX, execute
 from tests.house.test_checks_can_fail import small
-from tools import notebooks
+from tools.lessons import notebooks
 
 pytestmark = pytest.mark.elsewhere
 

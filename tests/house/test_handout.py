@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import start
-from tools import handout
+from tools.teach import handout
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from traitlets.config import Config
 
-from tools.notebooks import ROOT
+from tools.lessons.notebooks import ROOT
 
 SETTINGS = ROOT / "teach" / "jupyterhub_config.py"
 
@@ -28,19 +28,19 @@ def test_each_has_a_home_and_nobody_gets_in_without_the_password(monkeypatch, tm
     assert c.SharedPasswordAuthenticator.user_password == "eight devices"
     assert c.SimpleLocalProcessSpawner.home_dir_template == f"{tmp_path}/{{username}}"
     [option] = c.Spawner.args
-    assert option == f"--LabApp.app_settings_dir={ROOT / 'tools' / 'lab'}"
+    assert option == f"--LabApp.app_settings_dir={ROOT / 'tools' / 'reader' / 'lab'}"
     monkeypatch.delenv("PASSWORD")
     with pytest.raises(KeyError, match="PASSWORD"):
         runpy.run_path(str(SETTINGS), {"get_config": Config})
 
 
 def test_a_clone_is_brought_once(monkeypatch, tmp_path):
-    """With a course that has one file, and a `tools.work` that counts how often it was called."""
+    """With a course that has one file, and a `tools.reader.work` that counts how often it was called."""
     course, room = tmp_path / "course", tmp_path / "room"
-    for part in ("teach", "tools", ".venv/bin"):
+    for part in ("teach", "tools/reader", ".venv/bin"):
         (course / part).mkdir(parents=True)
     shutil.copy(SETTINGS, course / "teach")
-    (course / "tools" / "work.py").write_text("open('called', 'a').write('.')")
+    (course / "tools" / "reader" / "work.py").write_text("open('called', 'a').write('.')")
     (course / ".gitignore").write_text("/.venv/\n")
     identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for step in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "One"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools import names, notebooks
+from tools.lessons import names, notebooks
 
 MADE_UP = ("3f2b8a1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c", "0c1f2b3a", "deadbeef", "aB3dEfGhIjKl", "x_1")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import checks, pages
-from tools import lesson, notebooks, readme, scripts
+from tools.lessons import new, notebooks, readme, scripts
 
 pytestmark = pytest.mark.elsewhere
 
@@ -48,7 +48,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
         )
         assert run.returncode == 0, run.stdout + run.stderr
 
-    python("-m", "tools.lesson", "89", "toy", "A toy's lesson")  # between Part III and the appendix
+    python("-m", "tools.lessons.new", "89", "toy", "A toy's lesson")  # between Part III and the appendix
     houses = [f"tests/house/test_{name}.py" for name in ("site_sources", "slides")]
     python("-m", "pytest", "tests/lessons", "tests/exercises", *houses, "-k", "(89 or bytes_of_part) and not alone")
     before, made, after = notebooks.lessons(copy)[-3:]
@@ -58,13 +58,13 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
     )
     assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
     assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
-    assert notebook.cells[-1].source.endswith(f"**Next:** {lesson.link(after)}")
+    assert notebook.cells[-1].source.endswith(f"**Next:** {new.link(after)}")
     assert next(cell for cell in notebook.cells if cell.id == "script").source == scripts.cell(scripts.of(made))
 
 
 def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
     """By hand: 05 has four exercises and 05b three."""
-    path = lesson.begin("05c", "more_rings", "More rings", copy)
+    path = new.begin("05c", "more_rings", "More rings", copy)
     assert [row.number for row in readme.rows(copy)][5:9] == ["05", "05b", "05c", "06"]
     assert "### Exercise 5.8 — " in path.read_text(encoding="utf-8")
     assert (
@@ -84,7 +84,7 @@ def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
 def test_the_last_lesson_leads_back_and_the_changelog_may_be_new(copy):
     changelog = copy / "CHANGELOG.md"
     changelog.write_text("# Changelog\n\n## [Unreleased]\n\n## [1.0]\n\n### Added\n\n- All.\n", encoding="utf-8")
-    path = lesson.begin("91", "more", "More", copy)
+    path = new.begin("91", "more", "More", copy)
     assert "**Next:** [00 · " in notebooks.read(path).cells[-1].source
     said = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Lesson 91, More.\n\n## [1.0]\n\n### Added\n\n- All.\n"
     assert changelog.read_text(encoding="utf-8") == said
@@ -105,5 +105,5 @@ def test_the_last_lesson_leads_back_and_the_changelog_may_be_new(copy):
 )
 def test_what_cannot_be_begun_is_one_line_that_says_what_to_type(arguments, why):
     with pytest.raises(SystemExit, match=f"^Error: {re.escape(why)}: make lesson NUMBER=10 NAME=") as stopped:
-        lesson.main(*arguments)
+        new.main(*arguments)
     assert "\n" not in str(stopped.value)

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from tests import checks
-from tools import NUMBER, notebooks
+from tools import NUMBER
+from tools.lessons import notebooks
 
 ROOT = notebooks.ROOT
 CONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
@@ -39,7 +40,7 @@ def test_the_form_names_a_command_and_a_cell_that_exist():
     form = (ROOT / ".github" / "ISSUE_TEMPLATE" / "cell-does-not-run.yml").read_text(encoding="utf-8")
     assert "`make room`" in form and re.search(r"^room:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     [imported] = re.findall(r"`from tools\.room import (\w+)`", form)
-    from tools import room
+    from tools.reader import room
 
     assert callable(getattr(room, imported)) and f"`{imported}()`" in form
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 from tests import conftest
-from tools import notebooks
+from tools.lessons import notebooks
 
 MAKEFILE = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
 CONTRIBUTING = (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def test_no_page_and_no_command_keeps_what_is_compiled():
     """A page is a reader's run: lessons count compilations, and compile for TPUs, which the cache cannot hold."""
     places = [notebooks.ROOT / "Makefile", *notebooks.lessons(), *(notebooks.ROOT / "utils").rglob("*.py")]
     places += (notebooks.ROOT / "exercises").rglob("*.py")
-    for path in [*places, *(notebooks.ROOT / "tools").glob("*.py")]:
+    for path in [*places, *(notebooks.ROOT / "tools").rglob("*.py")]:
         assert "compilation_cache_dir" not in path.read_text(encoding="utf-8").lower(), path.name
 
 

@@ -14,7 +14,8 @@ import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from tests import checks
-from tools import environment, notebooks, readme, scripts, stamp
+from tools.lessons import notebooks, readme, scripts, stamp
+from tools.reader import environment
 
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -116,7 +117,7 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     owner, repo = name.split("/")
     another = another.format(owner=owner, repo=repo)
     stamp.stamp(tmp_path, another, "v1.2")
-    monkeypatch.setattr(notebooks, "SETUP", tmp_path / "tools" / "setup_cell.py")
+    monkeypatch.setattr(notebooks, "SETUP", tmp_path / "tools" / "lessons" / "setup_cell.py")
     assert notebooks.repository() == (another, "v1.2")
     for path in notebooks.lessons(tmp_path):
         notebook = notebooks.read(path)
@@ -171,7 +172,7 @@ def test_the_picture_in_readme_is_made_by_the_course():
 
 def make_environment(folder: Path, *arguments: str, python: str = sys.executable, **variables: str):
     return subprocess.run(
-        [python, str(notebooks.ROOT / "tools" / "environment.py"), *arguments],
+        [python, str(notebooks.ROOT / "tools" / "reader" / "environment.py"), *arguments],
         cwd=folder,
         env={**os.environ, **variables},
         capture_output=True,
@@ -262,7 +263,7 @@ def test_uv_is_told_what_pip_was_told(made, monkeypatch):
     ],
 )
 def test_what_is_missing_is_one_line(tmp_path, patch, message):
-    path = notebooks.ROOT / "tools" / "environment.py"
+    path = notebooks.ROOT / "tools" / "reader" / "environment.py"
     code = f"import sys, importlib.util; sys.argv = ['x', 'venv']; {patch}\nexec(open({str(path)!r}).read())"
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 1
@@ -293,7 +294,7 @@ def test_a_long_step_gives_signs_of_life(monkeypatch, capsys):
 def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path, monkeypatch):
     """Stopped while packages are installed: the environment is there, and is not made anew."""
     (tmp_path / "requirements.txt").write_text("# nothing\n")
-    path = notebooks.ROOT / "tools" / "environment.py"
+    path = notebooks.ROOT / "tools" / "reader" / "environment.py"
     source = path.read_text(encoding="utf-8").replace(
         "    install(venv, requirements)\n", "    import signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)\n"
     )
@@ -321,7 +322,7 @@ def test_make_finds_a_python_that_is_new_enough(tmp_path):
             command, cwd=notebooks.ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60
         )
 
-    assert setup().stdout == "python3.12 tools/environment.py .venv requirements.txt\n"
+    assert setup().stdout == "python3.12 tools/reader/environment.py .venv requirements.txt\n"
     (tmp_path / "python3.12").unlink()
     none = setup()
     assert none.returncode != 0 and len(none.stderr.splitlines()) == 1

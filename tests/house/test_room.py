@@ -12,7 +12,8 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from tools import notebooks, room
+from tools.lessons import notebooks
+from tools.reader import room
 from utils.devices import OLDEST_JAX
 
 GOOD = "python 3 12 4\nmissing\njax 0.10.2\n8 CPU devices (emulated) · jax 0.10.2\nsum 28.0\n"
@@ -278,13 +279,13 @@ def test_it_looks_for_what_requirements_name():
     assert {"flax", "matplotlib", "optax", "rich", "sklearn", "tqdm"} <= set(room._libraries())
     for name in room._libraries():
         assert importlib.util.find_spec(name), (
-            f"{name} is imported by another name: add it to IMPORTED_AS in utils/room.py"
+            f"{name} is imported by another name: add it to IMPORTED_AS in tools/reader/room.py"
         )
 
 
 def test_the_command_ends_with_a_status():
     code = "import runpy, utils.devices; utils.devices.OLDEST_JAX = '99.0'\n"
-    code += "runpy.run_module('tools.room', run_name='__main__')"
+    code += "runpy.run_module('tools.reader.room', run_name='__main__')"
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True)
     assert run.returncode == 1, run.stdout + run.stderr
     assert re.search(r"^JAX +STOP .* needs 99\.0 or newer", run.stdout, re.M)

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from tools import clock, notebooks, readme, routes, site, work
+from tools.lessons import clock, notebooks, readme, routes
+from tools.reader import work
+from tools.site import build as site
 
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -13,8 +13,10 @@ import pytest
 
 from old_jax.forms import PHRASES, ROWS
 from tests.checks import exercises_of
-from tools import browser, glossary, notebooks, old_code, predictions, site
-from tools.moving import PLACES
+from tools.lessons import notebooks, predictions
+from tools.site import browser, glossary, old_code
+from tools.site import build as site
+from tools.site.moving import PLACES
 
 ENTRIES = glossary.read()
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,7 +11,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests import checks
-from tools import notebooks, site, slides
+from tools.lessons import notebooks
+from tools.site import build as site
+from tools.teach import slides
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import start
-from tools import notebooks, work
+from tools.lessons import notebooks
+from tools.reader import work
 
 ROOT = notebooks.ROOT
 
@@ -28,7 +29,7 @@ def test_each_command_does_what_the_makefile_s_does(ran):
     for command in ("lab", "fresh", "progress"):
         assert f"$(PYTHON) start.py {command} " in makefile
     start.main(["setup"])
-    assert ran[0][0][1:] == ["tools/environment.py", ".venv", "requirements.txt"]
+    assert ran[0][0][1:] == ["tools/reader/environment.py", ".venv", "requirements.txt"]
     assert "@$(ENVIRONMENT) .venv requirements.txt\n" in makefile
     ran.clear()
     start.main(["test", "-k", "02_"])
@@ -40,7 +41,7 @@ def test_lab_opens_the_copies(ran, monkeypatch):
     monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", "")
     start.main(["lab", "--no-browser"])
     _, copies, lab = ran
-    assert copies[0][1:] == ["-m", "tools.work", "--lab"]
+    assert copies[0][1:] == ["-m", "tools.reader.work", "--lab"]
     assert lab[0][1:3] == ["-m", "jupyterlab"] and lab[0][-1] == "--no-browser"
     assert lab[1] == str(ROOT / "work")
     assert os.environ["JUPYTERLAB_WORKSPACES_DIR"].startswith(lab[1])  # not the tabs of another course

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import checks
-from tools import notebooks
+from tools.lessons import notebooks
 
 
 def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
@@ -33,9 +33,9 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
         ("README.md", r"\b0\.\d+\.\d+\b", {jax}),
         ("README.md", r"python3 (\S+) or newer", {first}),
         ("pyproject.toml", r'target-version = "py3(\d+)"', {minors[0]}),
-        ("tools/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
-        ("tools/room.py", r"^OLDEST_PYTHON = \(3, (\d+)\)", {minors[0]}),
-        ("tools/room.py", r'^NEWEST_PYTHON = "(.+)"', {last}),
+        ("tools/reader/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
+        ("tools/reader/room.py", r"^OLDEST_PYTHON = \(3, (\d+)\)", {minors[0]}),
+        ("tools/reader/room.py", r'^NEWEST_PYTHON = "(.+)"', {last}),
         (".binder/runtime.txt", r"^python-(\S+)$", {pythons[-2] if len(pythons) > 1 else last}),  # Binder follows late
         (".devcontainer/devcontainer.json", r"python:1-(\d\.\d+)-", {last}),
         (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
@@ -125,8 +125,8 @@ def test_a_place_that_does_not_follow_is_named(copy, name, pattern):
             'oldest-jax = "1.',
             {"requirements.txt", "tests/requirements-oldest.txt", "utils/devices.py"},
         ),
-        ('["3.11", ', "[", {"README.md", "tools/environment.py", ".github/workflows/ci.yml"}),
-        (', "3.13"]', "]", {"tools/environment.py", ".github/workflows/ci.yml", ".github/workflows/weekly.yml"}),
+        ('["3.11", ', "[", {"README.md", "tools/reader/environment.py", ".github/workflows/ci.yml"}),
+        (', "3.13"]', "]", {"tools/reader/environment.py", ".github/workflows/ci.yml", ".github/workflows/weekly.yml"}),
     ],
 )
 def test_another_range_names_the_places_to_change(copy, old, new, names):

@@ -14,8 +14,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tools import notebooks, work
-from tools.slides import blocks
+from tools.lessons import notebooks
+from tools.lessons.notebooks import blocks
+from tools.reader import work
 
 
 def text(source):

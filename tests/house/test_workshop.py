@@ -8,7 +8,8 @@ import re
 import pytest
 
 from tests import checks
-from tools import NUMBER, notebooks, readme
+from tools import NUMBER
+from tools.lessons import notebooks, readme
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
 # A paragraph that ends in or holds "NNN minutes", then a table with the column Minutes first.

@@ -12,7 +12,7 @@ import pytest
 
 from tests import checks
 from tests.conftest import ALL_CORES, cores, execute
-from tools import notebooks
+from tools.lessons import notebooks
 
 SLOWEST = "06"  # begun first
 LESSONS = pytest.mark.parametrize(

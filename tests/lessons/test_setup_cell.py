@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import notebooks
+from tools.lessons import notebooks
 
 CELL = notebooks.setup_source()
 NAME, REVISION = notebooks.repository()

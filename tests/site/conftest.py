@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tools import browser, site
+from tools.site import browser
+from tools.site import build as site
 
 HTML = site.BUILD / "html"
 NOT_THERE = "404.html"  # what GitHub shows for an address that leads nowhere; it stands alone

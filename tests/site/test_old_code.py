@@ -11,7 +11,7 @@ from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
 from tests.helpers.test_old_finder import MESSAGES, OTHER_MESSAGES
 from tests.site import faults
-from tools import old_code
+from tools.site import old_code
 
 PAGE = "old_code.html"
 DATA = "JSON.parse(document.getElementById('old-names').textContent)"

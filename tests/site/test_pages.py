@@ -10,7 +10,9 @@ import pytest
 
 from tests.site import faults
 from tests.site.conftest import HTML, NOT_THERE, PAGES
-from tools import glossary, notebooks, readme, site
+from tools.lessons import notebooks, readme
+from tools.site import build as site
+from tools.site import glossary
 
 LESSONS = [f"notebooks/{path.stem}.html" for path in notebooks.lessons()]
 

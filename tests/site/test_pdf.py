@@ -10,7 +10,9 @@ from pypdf import PdfReader
 
 from tests.site import faults
 from tests.site.conftest import HTML
-from tools import notebooks, pdf, site
+from tools.lessons import notebooks
+from tools.site import build as site
+from tools.site import pdf
 
 TITLES = [*map(site.title, notebooks.lessons()), "Glossary", "Hints and solutions"]
 

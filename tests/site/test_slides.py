@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.site.conftest import serve
-from tools import notebooks, readme
+from tools.lessons import notebooks, readme
 
 LESSONS = [path.stem for path in notebooks.lessons()]
 DRAFTS = {path.stem for path in notebooks.lessons() if readme.row(path).draft}

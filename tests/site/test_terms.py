@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 from sphinx import addnodes
 
-from tools import glossary, site
-
-sys.path.insert(0, str(site.SITE))
-
-import terms
+from tools.site import glossary, terms
 
 MESH = glossary.Entry("mesh", "网格", "網格", ("mesh", "meshes"), None, "A grid.")
 RING = glossary.Entry("ring", "环", "環", ("ring", "rings"), frozenset({"07"}), "A circle.")

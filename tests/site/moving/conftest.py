@@ -10,8 +10,8 @@ import shutil
 import pytest
 
 from tests.site.conftest import serve
-from tools import moving
-from tools.notebooks import ROOT
+from tools.lessons.notebooks import ROOT
+from tools.site import moving
 
 STATIC = ROOT / "site" / "_static"
 KINDS = sorted({kind for places in moving.PLACES.values() for _, kind, _ in places})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools import moving
+from tools.site import moving
 
 MESHES = ["8 x 1", "4 x 2", "2 x 4", "1 x 8"]
 

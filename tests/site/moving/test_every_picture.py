@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.site.moving.conftest import KINDS, STATIC, cell_of
-from tools import moving
+from tools.site import moving
 
 
 def test_each_place_is_a_cell_and_each_kind_has_its_script():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools import moving
+from tools.site import moving
 
 
 def test_the_first_bars_are_those_of_the_figure(hand):

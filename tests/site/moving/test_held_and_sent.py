@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools import moving
+from tools.site import moving
 
 # By program: steps; all-reduces, all-gathers and reduce-scatters; A that a layer keeps. Of the collectives the lesson
 # says 4 all-reduces, or 4 gathers and 4 reduce-scatters; computed again, one all-reduce, or two gathers and a

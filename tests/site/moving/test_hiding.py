@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools import moving
+from tools.site import moving
 
 
 def test_it_begins_as_the_lesson_prints(hand):

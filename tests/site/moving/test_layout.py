@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.moving import alt, printed
+from tools.site.moving import alt, printed
 
 
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):

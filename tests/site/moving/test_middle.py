@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools import moving
+from tools.site import moving
 
 
 @pytest.mark.parametrize("w1", ["columns", "rows"])

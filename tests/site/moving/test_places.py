@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from tests.site.moving.conftest import cell_of, page_of
-from tools import moving
+from tools.site import moving
 
 RINGS = moving._places(cell_of("08", "rings"))
 ROWS, COLUMNS = "rows, back and forth", "columns, back and forth"

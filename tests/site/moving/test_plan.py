@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools import moving
+from tools.site import moving
 
 ASKED = {"data 64": (64, 1, 1), "fsdp 8 model 8": (1, 8, 8), "fsdp 64": (1, 64, 1)}
 

@@ -1,7 +1,7 @@
 """Routes through the course, by need: README's table, the cards of the site's front page, START.md's list.
 
 A step is a lesson, whole or some of its sections. Minutes are those that the lesson promises, or the sections' by
-tools/clock.py.
+tools/lessons/clock.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tools import clock, notebooks, readme
+from tools.lessons import clock, notebooks, readme
 
 WORKSHOPS = "one hour to two days"  # the plans of teach/workshop.md
-BEGIN, END = "<!-- Written by make stamp, from tools/routes.py -->\n", "<!-- These are the routes -->"
+BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "<!-- These are the routes -->"
 
 
 @dataclass(frozen=True)

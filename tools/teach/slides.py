@@ -1,6 +1,6 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
-Where a cell stands says the rule in tools/notebooks.py, or its `slideshow` metadata where it differs (see CONTRIBUTING,
+Where a cell stands says `slide_rule` in tools/lessons/, or its `slideshow` metadata where it differs (see CONTRIBUTING,
 Slides). What a slide shows of it is decided here: questions, code, outputs and pictures; the prose between them goes to
 the speaker's notes. Everything is put on disk, reveal.js as well, so that slides need no network.
 """
@@ -17,11 +17,14 @@ from pathlib import Path
 
 import nbformat
 
-from tools import NUMBER, notebooks, site
+from tools import NUMBER
+from tools.lessons import notebooks
+from tools.lessons.notebooks import blocks
+from tools.site import build as site
 
 OUT = notebooks.ROOT / "slides"
-ASKED = notebooks.ROOT / "site" / "predictions.json"  # tools/predictions.py
-TEMPLATE = notebooks.ROOT / "tools" / "slides_template"
+ASKED = notebooks.ROOT / "site" / "predictions.json"  # tools/lessons/predictions.py
+TEMPLATE = Path(__file__).with_name("slides_template")
 PREDICT = "> **Predict.**"
 LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
@@ -154,13 +157,6 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool, leads: bool
                 notes.append(block)
             expected = "list" if expected == "paragraph" and not item else ""
     yield from finish()
-
-
-def blocks(source: str) -> list[str]:
-    """A text, parted at its empty lines; a listing between fences stays whole."""
-    fences = re.split(r"(^```.*?^```$)", source, flags=re.M | re.S)
-    parts = [[part] if part.startswith("```") else re.split(r"\n\s*\n", part) for part in fences]
-    return [block.strip("\n") for part in parts for block in part if block.strip()]
 
 
 def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str]) -> nbformat.NotebookNode:

@@ -1,7 +1,7 @@
 """Report a weekly run that failed: one issue for each kind of run, opened the first time and kept up to date after.
 
 Runs on a bare Python with GitHub's `gh` on the PATH, in GitHub Actions, which says in the environment which run it is.
-usage: python3 -m tools.alarm newest|nightly|oldest|links|0.9 REPORT LOG
+usage: python3 -m tools.upkeep.alarm newest|nightly|oldest|links|0.9 REPORT LOG
 REPORT is what pytest's --junitxml wrote (missing where no test ran), LOG what the run printed.
 """
 

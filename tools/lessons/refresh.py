@@ -9,7 +9,7 @@ import time
 
 from nbclient import NotebookClient
 
-from tools import notebooks
+from tools.lessons import notebooks
 
 PICTURE = (
     "02",

@@ -1,4 +1,4 @@
-"""Is this machine ready for the course? `make room`, `python -m tools.room`, or in a notebook `check_room()`.
+"""Is this machine ready for the course? `make room`, `python -m tools.reader.room`, or in a notebook `check_room()`.
 
 Runs on a bare Python, before anything is installed, and on one that is too old: only the standard library. JAX is tried
 in a process of its own with a time limit, so a crash or a hang is reported and not suffered. (In a kernel whose setup
@@ -25,7 +25,7 @@ from pathlib import Path
 from utils import devices
 from utils.devices import OLDEST_JAX, release_numbers
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 OLDEST_PYTHON = (3, 11)  # as in pyproject.toml
 NEWEST_PYTHON = "3.13"
 # Packages of requirements.txt that are imported by another name.
@@ -264,7 +264,7 @@ def disk_line(free: float, installed: bool) -> Line:
 
 def addresses() -> dict[str, str]:
     """What may have to be fetched, and from where: pip's own setting, if there is one, in place of PyPI."""
-    cell = (ROOT / "tools" / "setup_cell.py").read_text(encoding="utf-8")
+    cell = (ROOT / "tools" / "lessons" / "setup_cell.py").read_text(encoding="utf-8")
     name = re.search(r'^REPOSITORY = "(.+)"', cell, re.M)[1]
     index = os.environ.get("PIP_INDEX_URL", "")
     if not index:

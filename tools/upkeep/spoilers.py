@@ -1,7 +1,7 @@
 """How many answers are seen beside their questions in a real JupyterLab, before anything was run: `make spoilers`.
 
 The reader's copies are opened in a headless browser, 1440 by 900, and each question is brought to the top of the
-window. Seen of its answer: an output, an open fold, a text that reads the outputs after it (tools/work.py), or the
+window. Seen of its answer: an output, an open fold, a text that reads the outputs after it (reader/work.py), or the
 words in which the code describes a picture of them. Other code and titles are not read.
 """
 
@@ -20,11 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tools import browser, notebooks, work
-from tools.slides import blocks
+from tools.lessons import notebooks
+from tools.lessons.notebooks import blocks
+from tools.reader import work
+from tools.site import browser
 
 LONG = 60  # characters: a shorter text in code is a title or a label
-LAB = notebooks.ROOT / "tools" / "lab" / "overrides.json"
+LAB = notebooks.ROOT / "tools" / "reader" / "lab" / "overrides.json"
 WHOLE = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}  # all cells are there at once
 SEEN = """(question) => {
   question.scrollIntoView({ block: "start" });

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools import notebooks
-from tools.notebooks import ROOT
+from tools.lessons import notebooks
+from tools.lessons.notebooks import ROOT
 
 PATH = ROOT / "site" / "predictions.json"
 QUESTION = "> **Predict.** "

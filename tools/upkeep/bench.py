@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.devices import start_devices
 from utils.show.table import show_table
 from utils.timing import measure

@@ -1,8 +1,8 @@
 """Record which public names, keywords and options each JAX has: old_jax/names.json, which the finder reads.
 
-usage: PYTHON tools/jax_names.py dump > V.json           of the JAX that a Python (3.9 or newer) has
-       PYTHON tools/jax_names.py read FOLDER V > V.json  of the sources of a JAX that none can run: names alone
-       python -m tools.jax_names add V.json...           put versions into the record
+usage: PYTHON tools/upkeep/jax_names.py dump > V.json           of the JAX that a Python (3.9 or newer) has
+       PYTHON tools/upkeep/jax_names.py read FOLDER V > V.json  of the sources of a JAX that none can run: names alone
+       python -m tools.upkeep.jax_names add V.json...           put versions into the record
 
 A name is there, or warns, or is gone with a message of JAX's own; a name that no version has is not in the record.
 """
@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-RECORD = Path(__file__).parent.parent / "old_jax" / "names.json"
+RECORD = Path(__file__).parents[2] / "old_jax" / "names.json"
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 LEFT = re.compile(r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b")  # generated, or not for users
 UNSIGNED = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")

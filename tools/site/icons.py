@@ -13,7 +13,7 @@ from pathlib import Path
 SCRIPT = "_static/scripts/fontawesome.js"
 # name:[width,height,[other names],"code","path"]; of two families that have it the last, solid, is what pages ask for.
 DEFINITION = r'[{,]"?([\w-]+)"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]'
-SHOWN = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), those that these pages show: tools/icons.py.
+SHOWN = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), those that these pages show: tools/site/icons.py.
 const icons = ICONS;
 const draw = () => {
   for (const mark of document.querySelectorAll(":is(i, span)[class*='fa-']")) {
@@ -43,7 +43,7 @@ def shrink(pages: Path) -> None:
     all_icons = {name: (int(width), int(height), path) for name, width, height, path in re.findall(DEFINITION, text)}
     asked = {name for page in pages.rglob("*.html") for name in named(page.read_text(encoding="utf-8"))}
     if missing := asked - all_icons.keys():
-        raise ValueError(f"the theme's icons have no {', '.join(sorted(missing))}; tools/icons.py reads {SCRIPT}")
+        raise ValueError(f"the theme's icons have no {', '.join(sorted(missing))}; tools/site/icons.py reads {SCRIPT}")
     others = {name for path in script.parent.glob("*.js") if path != script for name in named(path.read_text("utf-8"))}
     wanted = {name: all_icons[name] for name in sorted(asked | others & all_icons.keys())}
     script.write_text(SHOWN.replace("ICONS", json.dumps(wanted)), encoding="utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.notebooks import ROOT
+from tools.lessons.notebooks import ROOT
 
 GLOSSARY = ROOT / "site" / "glossary.md"
 HAN = re.compile(r"[\u4e00-\u9fff]")

@@ -16,7 +16,7 @@ from typing import Any
 
 import nbformat
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.count.chips import CHIPS
 
 Cell = nbformat.NotebookNode

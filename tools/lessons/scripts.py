@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import notebooks
+from tools.lessons import notebooks
 
 BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 

@@ -1,7 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
 Without arguments it writes anew what follows from other places: the setup cell and the badges of each lesson, from the
-constant in tools/setup_cell.py; names for new cells, and the canonical form; and README's tables of lessons and routes.
+constant in setup_cell.py; names for new cells, and the canonical form; and README's tables of lessons and routes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from tools import names, notebooks, readme, routes, scripts
+from tools.lessons import names, notebooks, readme, routes, scripts
 
 PAGES = (  # besides the notebooks, what holds the repository's address
     "README.md",
@@ -31,7 +31,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or not re.fullmatch(r"[\w.-]+", revision):
         raise ValueError(f"expected owner/name and a branch, tag or commit; got {name!r} and {revision!r}")
-    cell = root / "tools" / "setup_cell.py"
+    cell = root / "tools" / "lessons" / "setup_cell.py"
     text = cell.read_text(encoding="utf-8")
     before, _ = notebooks.repository(text)
     text = re.sub(r"^REPOSITORY = .*$", f'REPOSITORY = "{name}"', text, flags=re.M)

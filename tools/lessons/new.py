@@ -1,6 +1,6 @@
 """Begin a lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"`.
 
-Writes, from tools/lesson_template, the notebook, its exercises with right answers in unusual forms, and its script; a
+Writes, from tools/lessons/template, the notebook, its exercises with right answers in unusual forms, and its script; a
 line of the changelog, the **Next:** of the lesson before, and what `make stamp` writes; then runs the notebook. What
 comes out is a draft that passes every test: it shows the forms, and its author replaces what they hold.
 """
@@ -16,9 +16,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools import NUMBER, notebooks, readme, refresh, stamp
+from tools import NUMBER
+from tools.lessons import notebooks, readme, refresh, stamp
 
-TEMPLATE = notebooks.ROOT / "tools" / "lesson_template"
+TEMPLATE = Path(__file__).with_name("template")
 USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"'
 
 
@@ -83,7 +84,7 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
 
 
 def cells(text: str) -> Iterator[NotebookNode]:
-    """The cells of tools/lesson_template/notebook.md: each below a line `<!-- id text|code {metadata} -->`."""
+    """The cells of tools/lessons/template/notebook.md: each below a line `<!-- id text|code {metadata} -->`."""
     _, *parts = re.split(r"^<!-- ([a-z-]+) (text|code) ?(\{.*\})? -->\n", text, flags=re.M)
     for name, kind, metadata, source in zip(*[iter(parts)] * 4, strict=True):
         make = new_markdown_cell if kind == "text" else new_code_cell

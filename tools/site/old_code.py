@@ -1,4 +1,4 @@
-"""What the site's page on old code knows: the finder's rows, phrases and names, as data. site/heads.py puts it there.
+"""What the site's page on old code knows: the finder's rows, phrases and names, as data. heads.py puts it there.
 
 Of the record it takes only what is gone, or warns, on the newest JAX; names that share the fate of what holds them are
 left out, and the page looks up the holder instead.
@@ -16,7 +16,7 @@ from old_jax.forms import PHRASES, ROWS, WORDS
 from old_jax.message import KEYWORD, NAMED
 from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
-from tools import notebooks
+from tools.lessons import notebooks
 
 GONE, WARNS, ONLY_SAID = "gone", "warns", ""  # the last: today a name of something else, old only in a message
 

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import nbformat
 
-from tools import icons, moving, notebooks, readme, routes
-from tools.notebooks import ROOT
+from tools.lessons import notebooks, readme, routes
+from tools.lessons.notebooks import ROOT
+from tools.site import icons, moving
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
@@ -136,7 +137,7 @@ def address() -> str:
 
 
 def contents() -> str:
-    """The PDF's table of contents; tools/pdf.py adds the page numbers."""
+    """The PDF's table of contents; tools/site/pdf.py adds the page numbers."""
     pages = {f"notebooks/{path.stem}": title(path) for path in notebooks.lessons()}
     pages |= {**beside(printed=True), "solutions": "Hints and solutions"}
     items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages.items()]
@@ -260,7 +261,7 @@ def build() -> None:
     icons.shrink(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
-    from tools import pdf
+    from tools.site import pdf
 
     stage(BUILD / "print-source", BUILD / "print", printed=True)
     sphinx("singlehtml", BUILD / "print-source", BUILD / "print", "-t", "printed")

@@ -11,9 +11,10 @@ from typing import Any
 
 from docutils import nodes
 
-from tools import moving, old_code
+from tools.lessons.notebooks import ROOT
+from tools.site import moving, old_code
 
-ASKED = Path(__file__).with_name("predictions.json")  # tools/predictions.py
+ASKED = ROOT / "site" / "predictions.json"  # tools/lessons/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 NOT_THERE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -9,8 +9,8 @@ import nbformat
 
 from tools import NUMBER
 
-ROOT = Path(__file__).resolve().parent.parent
-SETUP = ROOT / "tools" / "setup_cell.py"
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = Path(__file__).with_name("setup_cell.py")
 PACKAGES = ("exercises", "old_jax", "utils")  # what lessons import of the course
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
@@ -145,6 +145,13 @@ def slide_rule(cell: nbformat.NotebookNode) -> str:
         return "slide"
     shown = re.search(r"^(### |> \*\*Predict\.\*\*)", text, re.M) or "slide-text" in cell.metadata.get("tags", [])
     return "subslide" if shown else "notes"
+
+
+def blocks(source: str) -> list[str]:
+    """A text, parted at its empty lines; a listing between fences stays whole."""
+    fences = re.split(r"(^```.*?^```$)", source, flags=re.M | re.S)
+    parts = [[part] if part.startswith("```") else re.split(r"\n\s*\n", part) for part in fences]
+    return [block.strip("\n") for part in parts for block in part if block.strip()]
 
 
 def dumps(notebook: nbformat.NotebookNode) -> str:

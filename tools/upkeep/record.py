@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import Any
 from unittest import mock
 
-from tools import notebooks
+from tools.lessons import notebooks
 from utils.count import pods
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from tools import notebooks
+from tools.lessons import notebooks
 
 PARTS = {  # by the number of its first lesson
     "00": "Part I: eight devices",

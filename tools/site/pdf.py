@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from tools import browser
+from tools.site import browser
 
 # The table of contents, whose numbers only the printed pages can tell.
 CONTENTS = "nav.contents a"

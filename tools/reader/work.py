@@ -17,9 +17,9 @@ from pathlib import Path
 import nbformat
 
 from exercises import progress
-from tools import notebooks, routes
-from tools.predictions import QUESTION
-from tools.slides import blocks
+from tools.lessons import notebooks, routes
+from tools.lessons.notebooks import blocks
+from tools.lessons.predictions import QUESTION
 from utils.asked import OR_SKIP
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools import environment, notebooks
+from tools.lessons import notebooks
+from tools.reader import environment
 
 OUT = notebooks.ROOT / "handout"
 PYTHONS = ("3.11", "3.12", "3.13")

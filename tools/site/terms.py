@@ -12,7 +12,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
-from tools import NUMBER, glossary
+from tools import NUMBER
+from tools.site import glossary
 
 # Not prose: headings, code, what is a link already, tables, what cells show.
 NOT_PROSE = (

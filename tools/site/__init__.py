@@ -1,0 +1,1 @@
+"""The pages and the PDF, built from the committed notebooks."""

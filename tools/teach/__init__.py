@@ -1,0 +1,1 @@
+"""What whoever teaches takes along: slides, and one folder for a stick."""
