@@ -7,7 +7,9 @@ Sphinx makes pages of them as site/conf.py says. The PDF is one long page of the
 from __future__ import annotations
 
 import ast
+import base64
 import html
+import io
 import re
 import shutil
 import sys
@@ -32,6 +34,8 @@ PAGES = {  # beside the lessons: where a page is staged, and where it lies; in t
 }
 NOT_PRINTED = {"old_code.md"}  # paper takes nothing that is pasted
 PDF = "one-program-many-devices.pdf"
+LEVEL = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)  # stays together at the end of an exercise's heading
+SMALL = (288, 160)  # of a lesson's picture in the list: twice what it is shown at
 CHECK = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the cell that checks an exercise
 
 
@@ -91,6 +95,7 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
             # Jupyter's anchors keep a heading's capitals, Sphinx's do not.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
+            cell.source = LEVEL.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
             continue
         if cell.id == "setup":
             cell.metadata["tags"] = ["remove-input" if printed else "hide-input"]
@@ -182,6 +187,24 @@ def _page(row: readme.Row) -> str:
     return row.path.removesuffix(".ipynb") + ".html"
 
 
+def _small(row: readme.Row) -> str:
+    return f"_images/small/{row.number}.webp"
+
+
+def small_pictures(pages: Path) -> None:
+    """The first figure of each lesson, for the list on the front page."""
+    from PIL import Image
+
+    for row in readme.rows():
+        outputs = (output for cell in notebooks.read(ROOT / row.path).cells for output in cell.get("outputs", ()))
+        first = next(output.data["image/png"] for output in outputs if "image/png" in output.get("data", {}))
+        picture = Image.open(io.BytesIO(base64.b64decode(first))).convert("RGB")
+        picture.thumbnail(SMALL)
+        target = pages / _small(row)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        picture.save(target, quality=70)
+
+
 def _item(row: readme.Row) -> str:
     opens = " ".join(
         f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
@@ -189,7 +212,8 @@ def _item(row: readme.Row) -> str:
     )
     price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
     return (
-        f"<li><span class='number'>{row.number}</span>"
+        f"<li><img src='{_small(row)}' alt='' loading='lazy' width='144' height='80'>"
+        f"<span class='number'>{row.number}</span>"
         f"<a class='title' href='{_page(row)}'>{html.escape(row.title)}</a>"
         f"<span class='price'>{price}</span>"
         f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
@@ -256,6 +280,7 @@ def build() -> None:
     stage(BUILD / "source", pages)
     sphinx("html", BUILD / "source", pages)
     icons.shrink(pages)
+    small_pictures(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
     from tools import pdf
