@@ -130,7 +130,7 @@ document.addEventListener("DOMContentLoaded", () => {
   box.type = "checkbox";
   box.checked = Boolean(remembered().showAll);
   const label = document.createElement("label");
-  label.append(box, ` Show the answers to the ${waiting.length} questions of this page, and of all others`);
+  label.append(box, ` Show the answers to the ${waiting.length} questions of this page, and of all others.`);
   const forget = document.createElement("button");
   Object.assign(forget, { type: "button", className: "forget", textContent: "Forget it, on all pages" });
   forget.addEventListener("click", () => {
@@ -141,7 +141,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     location.reload();
   });
-  all.append(label, ". Which answers you have seen is kept in this browser alone. ", forget);
+  all.append(label, " Which answers you have seen is kept in this browser alone. ", forget);
   const title = article.querySelector("h1");
   (title.parentElement.querySelector(":scope > p:has(.launch)") ?? title).after(all);
 

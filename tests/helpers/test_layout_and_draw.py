@@ -139,7 +139,7 @@ def test_side_by_side_and_titles():
 
 
 def test_three_in_a_row_and_four_in_two_rows():
-    for names, size in (("abc", [3 * 3.1, 2.3]), ("abcd", [2 * 4.5, 2 * 3.0])):
+    for names, size in (("abc", [3 * 3.1, 2.3]), ("abcd", [2 * 2.7, 2 * 2.3])):
         shown = draw.shardings({name: put((4, 8), P("x")) for name in names})
         assert [part.get_suptitle()[0] for part in shown.figure.subfigs] == list(names)
         assert shown.figure.get_size_inches().tolist() == pytest.approx(size)

@@ -18,11 +18,19 @@ def visit(tab: Any, url: str) -> Any:
 
 
 def images(tab: Any) -> list[str]:
-    """Pictures that do not show, or that say nothing to who cannot see them; outside the text they may be ornaments."""
+    """Pictures that do not show, or that say nothing to who cannot see them; ornaments stand outside the text, or beside
+    a title that says it."""
     return tab.evaluate(
-        """() => [...document.querySelectorAll('img')].flatMap(img => [
-            ...(img.complete && img.naturalWidth > 0 ? [] : [`broken: ${img.src}`]),
-            ...(img.alt.trim() || !img.closest('main') && img.hasAttribute('alt') ? [] : [`no alt: ${img.src}`])])"""
+        """async () => {
+            const all = [...document.querySelectorAll('img')].filter(img => img.checkVisibility());
+            const there = img => img.complete && img.naturalWidth > 0;
+            for (const img of all) if (img.loading === 'lazy') img.loading = 'eager';
+            await Promise.all(all.map(img => there(img) || img.decode().catch(() => 0)));
+            const ornament = img => img.hasAttribute('alt') && !img.closest('main :not(ol.lessons > li) > img');
+            return all.flatMap(img => [
+                ...(there(img) ? [] : [`broken: ${img.src}`]),
+                ...(img.alt.trim() || ornament(img) ? [] : [`no alt: ${img.src}`])]);
+        }"""
     )
 
 
@@ -97,4 +105,48 @@ def cut(tab: Any) -> list[str]:
                 node.scrollWidth > node.clientWidth + 1 && node.tagName === 'PRE'
                 || box.right > document.documentElement.clientWidth + 1);
         }).map(node => `${node.tagName}: ${node.innerText.slice(0, 60)}`)"""
+    )
+
+
+def broken_words(tab: Any) -> list[str]:
+    """Words of tables that go on in the next line, other than after a hyphen of prose."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('main :is(th, td)')].flatMap(cell => {
+            const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = new Range();
+            while (texts.nextNode()) {
+                const text = texts.currentNode, code = text.parentElement.closest('code');
+                if (text.parentElement.closest('pre')) continue;
+                for (const word of text.data.matchAll(code ? /\\S+/g : /[^\\s\\-–—]+/g)) {
+                    range.setStart(text, word.index);
+                    range.setEnd(text, word.index + word[0].length);
+                    if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) found.push(word[0]);
+                }
+            }
+            return found;
+        })"""
+    )
+
+
+def lone_cards(tab: Any) -> list[str]:
+    """Cards alone in a row, where another row has several."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('ol.ways')].flatMap(list => {
+            const rows = Object.values(Object.groupBy(list.children, card => Math.round(card.getBoundingClientRect().top)));
+            return rows.some(row => row.length > 1) ? rows.filter(row => row.length === 1).map(([card]) => card.innerText) : [];
+        })"""
+    )
+
+
+def gaps(tab: Any) -> list[str]:
+    """Where what waits leaves more room behind its button than a heading takes."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('button.answer-waits')].flatMap(button => {
+            const below = button.getBoundingClientRect().bottom;
+            const next = [...document.querySelectorAll('article :is(p, pre, h2, h3, h4, blockquote, form, li)')]
+                .filter(node => node.checkVisibility({ contentVisibilityAuto: true }) && !node.closest('[hidden]'))
+                .map(node => [node.getBoundingClientRect().top - below, node]).filter(([gap]) => gap >= 0)
+                .sort(([a], [b]) => a - b)[0];
+            const most = Math.max(parseFloat(getComputedStyle(next[1]).marginTop), 24);
+            return next[0] > most + 2 ? [`${Math.round(next[0])} px before ${next[1].innerText.slice(0, 40)}`] : [];
+        })"""
     )

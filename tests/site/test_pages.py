@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 
 import pytest
+from PIL import Image
 
 from tests.site import faults
 from tests.site.conftest import HTML, NOT_THERE, PAGES
@@ -51,7 +53,9 @@ def show_all(page):
 def test_light_and_wide(tab, address, known, name):
     page = show_all(faults.visit(tab(), address + name))
     dead = faults.dead(faults.links(page), address, known)
-    none([*page.errors, *faults.images(page), *dead, *faults.barriers(page), *faults.cut(page)])
+    found = [*page.errors, *faults.images(page), *dead, *faults.barriers(page), *faults.broken_words(page)]
+    page.locator("details.answer").evaluate_all("all => all.forEach(fold => { fold.open = true })")
+    none([*found, *faults.cut(page)])
     assert page.locator("main h1:visible").count() == 1
 
 
@@ -59,9 +63,74 @@ def test_light_and_wide(tab, address, known, name):
 def test_dark_and_as_narrow_as_a_phone(tab, address, name):
     page = faults.visit(tab(faults.PHONE, "dark"), address + name)
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    found = [*page.errors, *faults.barriers(page)]  # with the answers folded
+    found = [*page.errors, *faults.barriers(page), *faults.gaps(page)]  # with the answers folded
     show_all(page)
-    none([*found, *faults.overflow(page), *faults.small_print(page)])
+    none([*found, *faults.overflow(page), *faults.small_print(page), *faults.broken_words(page)])
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_code_is_as_large_as_prose(tab, address, name):
+    page = faults.visit(tab(), address + name)
+    sizes = "all => all.map(pre => parseFloat(getComputedStyle(pre).fontSize))"
+    assert min(page.locator("div.cell_input pre:not([style*=columns])").evaluate_all(sizes)) >= 15  # 88 columns or less
+
+
+def test_no_card_stands_alone(tab, address):
+    page = faults.visit(tab(), address)
+    for width in (390, 600, 768, 900, 1100, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        none(faults.lone_cards(page))
+
+
+def test_the_contents_of_a_page_are_in_a_drawer_where_code_needs_the_room(tab, address):
+    page = faults.visit(tab(), address + LESSONS[2])
+    contents, link = page.locator("#pst-secondary-sidebar"), page.locator(".page-toc a").first
+    assert not contents.is_visible()
+    page.locator("button.secondary-toggle").last.click()
+    link.click()
+    assert "#" in page.url
+    page.set_viewport_size({"width": 1920, "height": 900})
+    page.reload()
+    assert contents.is_visible() and not page.locator("button.secondary-toggle").last.is_visible()
+
+
+@pytest.mark.parametrize("name", ["index.html", LESSONS[2], LESSONS[8]])
+def test_figures_stand_on_the_ground_of_the_page(tab, address, name):
+    """A figure's corner has the colour of the page, and its ink the other, in the light and in the dark."""
+    for scheme, ground in (("light", 255), ("dark", 18)):
+        page = faults.visit(tab(scheme=scheme), address + name)
+        page.add_style_tag(content=".bd-header-article { display: none !important; }")  # it would lie above
+        figure = page.locator(":is(div.cell_output, p) > img, .wide-figure > img").first
+        drawn = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
+        assert {max(drawn.getpixel((x, y))) for x in (1, 3) for y in (1, 3)} == {ground}
+        darkest, lightest = drawn.convert("L").getextrema()
+        assert darkest < 50 and lightest > 200
+
+
+def test_the_picture_of_the_front_page_is_legible_on_a_phone(tab, address):
+    page = faults.visit(tab(faults.PHONE), address)
+    scale = page.locator("p > img").evaluate("img => img.clientWidth / img.naturalWidth")
+    assert scale * 11.5 / 72 * 160 >= 10  # px; titles of 11.5 points, 160 dots an inch: utils/show
+
+
+def test_each_lesson_of_the_list_has_its_picture(tab, address):
+    page = faults.visit(tab(), address)
+    assert page.locator("ol.lessons > li > img").count() == len(LESSONS)
+    none(faults.images(page))
+    assert max(path.stat().st_size for path in (HTML / "_images" / "small").iterdir()) < 15_000
+
+
+def test_the_minutes_of_an_exercise_stay_together(tab, address):
+    page = faults.visit(tab(), address + LESSONS[2])
+    titles = page.locator("h3", has_text="Exercise").all_inner_texts()
+    assert titles and all(re.search(r"\([●○]+\xa0·\xa0\d+\xa0min\)", title) for title in titles)
+
+
+def test_no_line_begins_with_a_full_stop(tab, address):
+    page = faults.visit(tab(faults.PHONE), address + LESSONS[2])
+    said = page.locator("p.answers-wait")
+    assert said.locator("label").inner_text().endswith(".")
+    assert not re.search(r"(?m)^[.,;:]", said.inner_text())
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)

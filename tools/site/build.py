@@ -7,7 +7,9 @@ Sphinx makes pages of them as site/conf.py says. The PDF is one long page of the
 from __future__ import annotations
 
 import ast
+import base64
 import html
+import io
 import re
 import shutil
 import sys
@@ -33,6 +35,8 @@ PAGES = {  # beside the lessons: where a page is staged, and where it lies; in t
 }
 NOT_PRINTED = {"old_code.md"}  # paper takes nothing that is pasted
 PDF = "one-program-many-devices.pdf"
+LEVEL = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)  # stays together at the end of an exercise's heading
+SMALL = (352, 192)  # of a lesson's picture in the list: twice what it is shown at
 CHECK = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the cell that checks an exercise
 
 
@@ -92,6 +96,7 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
             # Jupyter's anchors keep a heading's capitals, Sphinx's do not.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
+            cell.source = LEVEL.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
             if not printed:
                 cell.source = moving.shown(notebooks.number(path), cell)
             continue
@@ -185,14 +190,39 @@ def _page(row: readme.Row) -> str:
     return row.path.removesuffix(".ipynb") + ".html"
 
 
+def _small(row: readme.Row) -> str:
+    """Where its picture lies, made small."""
+    return f"_images/small/{row.number}.webp"
+
+
+def _figure(row: readme.Row) -> str | None:
+    """A lesson's first, as base64; a draft may have none."""
+    outputs = (output for cell in notebooks.read(ROOT / row.path).cells for output in cell.get("outputs", ()))
+    return next((output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})), None)
+
+
+def small_pictures(pages: Path) -> None:
+    """The first figure of each lesson, for the list on the front page."""
+    from PIL import Image
+
+    (pages / "_images" / "small").mkdir(parents=True, exist_ok=True)
+    for row in readme.rows():
+        if figure := _figure(row):
+            picture = Image.open(io.BytesIO(base64.b64decode(figure))).convert("RGB")
+            picture.thumbnail(SMALL)
+            picture.save(pages / _small(row), quality=70)
+
+
 def _item(row: readme.Row) -> str:
     opens = " ".join(
         f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
         for name, address in launchers(row.path)
     )
+    small = f"<img src='{_small(row)}' alt='' loading='lazy' width='176' height='96'>"
+    picture = small if _figure(row) else ""
     price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
     return (
-        f"<li><span class='number'>{row.number}</span>"
+        f"<li>{picture}<span class='number'>{row.number}</span>"
         f"<a class='title' href='{_page(row)}'>{html.escape(row.title)}</a>"
         f"<span class='price'>{price}</span>"
         f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
@@ -259,6 +289,7 @@ def build() -> None:
     stage(BUILD / "source", pages)
     sphinx("html", BUILD / "source", pages)
     icons.shrink(pages)
+    small_pictures(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
     from tools.site import pdf

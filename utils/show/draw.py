@@ -39,9 +39,10 @@ def shardings(arrays: dict[str, Any]) -> Picture:
             )
     columns = len(arrays) if len(arrays) < 4 else 2
     rows = math.ceil(len(arrays) / columns)
+    small = len(arrays) > 2  # so that letters stay large where the figure is shrunk: on a phone
     size = (
-        {1: 6.0, 2: 4.5, 3: 3.1}[columns],
-        1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 3.0 if columns < 3 else 2.3,
+        {1: 6.0, 2: 2.7 if small else 4.5, 3: 3.1}[columns],
+        1.7 if all(len(array.shape) == 1 for array in arrays.values()) else 2.3 if small else 3.0,
     )
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     grid = figure.subfigures(rows, columns, squeeze=False, wspace=0.04).flat
@@ -50,10 +51,10 @@ def shardings(arrays: dict[str, Any]) -> Picture:
         copies = f"{len(devices)} cop{'y' if len(devices) == 1 else 'ies'}"
         summary = (
             f"{piece_shape(piece)} each, {copies}"
-            if columns == 3
+            if small
             else f"{piece_shape(piece)} on each device, {copies} of each piece"
         )
-        part.suptitle(f"{title}\n{summary}", fontsize=10)
+        part.suptitle(f"{title}\n{summary}", fontsize=11.5 if rows > 1 else 10)
         _draw_pieces(part, size, tuple(array.shape), found[title])
     return Picture(figure, " ".join(f"{title}: {describe(array)}" for title, array in arrays.items()))
 
@@ -87,7 +88,7 @@ def mesh(mesh: Any) -> Picture:
 def held(arrays: dict[str, Any]) -> Picture:
     """Draw the numbers that each device holds, one band for each array, by title: before and after a collective.
 
-    A number has the colour of the device that holds it in the first array, if one alone does; else it is white: a new
+    A number has the colour of the device that holds it in the first array, if one alone does; else it has none: a new
     number. A device's own part has rank 2 at most and 8 rows at most; a part of rank 1 stands as a column.
 
     Raises ValueError for no array, for a larger part, and for arrays that do not live on the same devices.
