@@ -143,8 +143,7 @@ def slide_rule(cell: nbformat.NotebookNode) -> str:
     text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
     if re.search(r"^##? ", text, re.M):
         return "slide"
-    shown = re.search(r"^(### |> \*\*Predict\.\*\*)", text, re.M) or "slide-text" in cell.metadata.get("tags", [])
-    return "subslide" if shown else "notes"
+    return "subslide" if re.search(r"^(### |> \*\*Predict\.\*\*|\|)", text, re.M) else "notes"
 
 
 def blocks(source: str) -> list[str]:

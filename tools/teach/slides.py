@@ -7,10 +7,12 @@ the speaker's notes. Everything is put on disk, reveal.js as well, so that slide
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import re
 import shutil
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,8 @@ TEMPLATE = Path(__file__).with_name("slides_template")
 PREDICT = "> **Predict.**"
 LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
+ROOM, WIDE = 696, 1216  # px of a slide, less its edges
+SIZES = (24, 22, 20)  # px of code: the first that fits
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
@@ -70,8 +74,67 @@ def arrange(
             else:
                 shown.append(part)
     slides = nbformat.from_dict(notebook)
-    slides.cells = shown
+    slides.cells = list(_fitted(shown))
     return slides
+
+
+def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
+    """Code in letters that leave room for its output, or each on a slide of its own; above them the question, until text
+    follows the answer."""
+    question, answered, room = "", False, ROOM
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        kind = slide_type(cell)
+        if kind == "notes":
+            question = "" if answered else question
+        elif cell.cell_type == "markdown" and (cell.source.startswith("#") or PREDICT in cell.source):
+            question = next((block for block in notebooks.blocks(cell.source) if block.startswith(PREDICT)), "")
+            answered, room = False, ROOM - height(cell)
+        else:
+            strip = _text(cell, "subslide", [question.replace(PREDICT, ">")], ["asked"])
+            if kind == "fragment" and height(cell) > room:
+                kind = "subslide"
+            if kind == "subslide":
+                room = ROOM - (height(strip) if question else 0)
+                if question:
+                    strip.id = f"{cell.id}-asked"
+                    yield strip
+                    kind = "-"
+            size = SIZES[-1]
+            if cell.cell_type == "code" and cell.source:
+                prints = following and slide_type(following) == "fragment"
+                fit = [size for size in SIZES if height(cell, size) <= room]
+                both = [size for size in fit if prints and height(cell, size) + height(following) <= room]
+                size = (both or fit or [size])[0]
+                cell.metadata.tags = [f"code-{size}"]
+            answered = answered or bool(cell.get("outputs"))
+            room -= height(cell, size)
+            cell.metadata.slideshow.slide_type = kind
+        yield cell
+
+
+def height(cell: nbformat.NotebookNode, size: int = 20) -> float:
+    """About how many px it takes, as slides.css has it."""
+
+    def lines(text: str, columns: int) -> int:
+        return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
+
+    if cell.cell_type == "markdown":
+        asked = "asked" in cell.metadata.get("tags", [])
+        return 26 * lines(cell.source, 118) + 22 if asked else sum(36 * lines(b, 92) + 12 for b in notebooks.blocks(cell.source))
+    if cell.source:
+        wide = max(map(len, cell.source.splitlines())) * 0.618 * size  # the widest of the fonts
+        return float("inf") if wide > WIDE and size > SIZES[-1] else 1.2 * size * lines(cell.source, 99) + 22
+    tall = 10
+    for output in cell.outputs:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        if "image/png" in data:
+            width, high = struct.unpack(">II", base64.b64decode(data["image/png"])[16:24])
+            tall += min(560, high * min(1, WIDE / width)) + 6
+        else:  # HTML: a table, whose columns stand side by side
+            rows = data.get("text/html", "").split("<tr>") if "text/html" in data else [data["text/plain"]]
+            wrap = 48 if "text/html" in data else 99
+            tall += sum(26 * max(lines(re.sub("<.*?>", "", td), wrap) for td in row.split("<td")) + 8 for row in rows)
+    return tall
 
 
 def _asks_for(cell: nbformat.NotebookNode) -> str:
@@ -97,27 +160,27 @@ def of_the_room(number: str) -> dict[str, str]:
 
 
 def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
-    kind, tags = slide_type(cell), cell.metadata.get("tags", [])
+    kind = slide_type(cell)
     if kind == "skip":
         return
     if cell.cell_type == "code":
-        if not {"slide-output", "opening"} & set(tags):
+        drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
+        if cell.id == "opening":
+            kind = "-"  # below the title
+        elif not drawn or "\n" in cell.source:  # a line that draws says nothing that the picture does not
             yield _code(cell, kind, source=cell.source)
-            kind = "subslide" if "slide-turn" in tags else "fragment"
+            kind = "fragment"
         if cell.outputs:
-            alone = [tag for tag in tags if tag.startswith("slide-")] + ["slide-output"] * (
-                "opening" in tags
-            )  # by which slides.css gives it more room
-            yield _code(cell, kind, outputs=cell.outputs, tags=alone)
+            yield _code(cell, kind, outputs=cell.outputs, tags=[cell.id] * (cell.id == "opening"))
     elif kind == "notes":
         yield _text(cell, "notes", [cell.source])
     else:
-        yield from _text_parts(cell, kind, whole="slide-text" in tags, leads=notebooks.LEADS in tags)
+        yield from _text_parts(cell, kind, leads=notebooks.LEADS in cell.metadata.get("tags", []))
 
 
-def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool, leads: bool) -> Iterator[nbformat.NotebookNode]:
+def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator[nbformat.NotebookNode]:
     """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
-    found = blocks(cell.source)
+    found = notebooks.blocks(cell.source)
     group: list[str] = []  # of the slide that is being filled
     notes: list[str] = []
     expected, task = "", False  # what is shown behind a heading: a paragraph, then its list; in an exercise, all
@@ -144,10 +207,13 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool, leads: bool
             if block.startswith(PREDICT) and (asked or not group):
                 yield from finish()
             (notes if block.startswith("|") and block.count("\n") >= LONGEST else group).append(block)
-            expected = ""
+            expected = "list" if expected and block.startswith("|") else ""
+        elif group and group[-1].startswith("# ") and (price := re.match(r"\*\*.+?\*\*", block, re.S)):
+            group.append(price[0])  # the rest of the wall is for the picture
+            notes.append(block[price.end() :].strip())
         elif not block.startswith("[!["):  # badges are for pages
             item = bool(re.match(r"(- |\d+\. )", block))
-            if whole or task or expected == "paragraph" or (expected == "list" and item):
+            if task or expected == "paragraph" or (expected == "list" and item):
                 group.append(block)
             elif asks:
                 if asked or not group:
@@ -159,9 +225,9 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, whole: bool, leads: bool
     yield from finish()
 
 
-def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str]) -> nbformat.NotebookNode:
+def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str], tags: list = ()) -> nbformat.NotebookNode:
     source = re.sub(rf"\(({NUMBER}_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
-    return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}})
+    return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}, "tags": list(tags)})
 
 
 def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: list = ()):
