@@ -76,6 +76,33 @@ def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
     return build
 
 
+def with_gradient(function, *arrays):
+    """A shard_map with the gradient of its mean square, by all arrays: each with its shape and its spec."""
+
+    def build(mesh):
+        specs = tuple(P(*spec) for _, spec in arrays)
+        f = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=specs[0], check_vma=False)
+        g = jax.grad(lambda *a: (f(*a) ** 2).mean(), tuple(range(len(arrays))))
+        return g, *[plan(mesh, shape, *spec) for shape, spec in arrays]
+
+    return build
+
+
+def ring_product(t):
+    """Each device's rows against all columns, which travel round."""
+
+    def turn(carried, _):
+        total, piece = carried
+        return (total + t @ piece.T @ piece, lax.ppermute(piece, "y", [(i, (i + 1) % 4) for i in range(4)])), None
+
+    return lax.scan(turn, (jnp.zeros_like(t), t), None, length=4)[0][0]
+
+
+def stored_in_pieces(t, w):
+    """Layers whose weights lie in pieces and are gathered where they are used."""
+    return lax.scan(lambda t, piece: (jnp.tanh(t @ lax.all_gather(piece, "y", tiled=True)), None), t, w)[0]
+
+
 def bounded_while(mesh):
     def f(x):
         return lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] - c[1].mean()), (0, x))[1]
@@ -113,6 +140,13 @@ PROGRAMS = {
     "counted while": (TWO, bounded_while, [("all-reduce", "x", 5, 5 * 4)], 0),
     # One all-reduce of a tuple of 2,048 + 32 + 256 numbers, 9,344 bytes, over 8 devices: 2 (7/8) 9,344.
     "gradients, a tuple": (TWO, gradients, [("all-reduce", "x, y", 1, 16_352)], 2 * 2 * 32 * 64 * 32 + 3 * 2 * 32 * 32 * 8),
+    # Pieces of (8, 12), 384 bytes, four times round and four times back; a turn's two products of 8 x 12 x 8, and two
+    # more of each on the way back.
+    "ring, with its gradient": (TWO, with_gradient(ring_product, ((16, 48), ("x", "y"))), [("collective-permute", "8 pairs", 4, 4 * 384)] * 2, 4 * 3 * 2 * 2 * 8 * 12 * 8),
+    # Three pieces of (4, 16), 256 bytes: 3 x 256 are gathered and scattered; gradients are summed over the axis that
+    # holds copies, of w 768 bytes over x, of t, (8, 16), 2 (3/4) 512 over y. Nine products of 8 x 16 x 16.
+    "weights in pieces, with gradients": (TWO, with_gradient(stored_in_pieces, ((16, 16), ("x",)), ((3, 16, 16), (None, "y"))),
+        [("all-gather", "y", 3, 2_304), ("reduce-scatter", "y", 3, 2_304), ("all-reduce", "x", 1, 768), ("all-reduce", "y", 1, 768)], 9 * 2 * 8 * 16 * 16),
     # Manual collectives on shards of (32, 128), 16,384 bytes (cut by y) or (64, 128), 32,768 (cut by x).
     "psum over y": (TWO, collective(lambda t: lax.psum(t, "y"), "y", out=P()), [("all-reduce", "y", 1, 24_576)], 0),
     "psum over x": (TWO, collective(lambda t: lax.psum(t, "x"), "x", out=P()), [("all-reduce", "x", 1, 32_768)], 0),
