@@ -1,4 +1,4 @@
-"""What a lesson must satisfy, as functions that return faults; test_checks_can_fail.py proves that they find them."""
+"""What a lesson must satisfy, as functions that return faults."""
 
 from __future__ import annotations
 
