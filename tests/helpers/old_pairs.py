@@ -1,14 +1,10 @@
-"""Old form against new, on one JAX: what old_jax/same.py says of it. Needs that JAX alone, and Python 3.8.
+"""Old form against new, on the JAX at hand: what old_jax/same.py says of those of which it has both.
 
-PYTHON tests/helpers/old_pairs.py                runs both, for the entries that were compared on the JAX at hand
-PYTHON tests/helpers/old_pairs.py here           runs both, for all entries of which the JAX at hand has both
-python tests/helpers/old_pairs.py FOLDER 0.2.28  follows both names through the sources of a JAX (its sdist, unpacked)
-Prints a line for each entry that differs; the last line counts.
+Needs that JAX alone, and Python 3.8. Prints a line for each entry that differs; the last line counts.
 """
 
 from __future__ import annotations
 
-import ast
 import importlib
 import sys
 import warnings
@@ -120,77 +116,18 @@ def renamed(function: str, keyword: str) -> bool | None:
     return None if "Error" in said[0] else said[0] == said[1]
 
 
-def origin(root: Path, dotted: str, depth: int = 12) -> str:
-    """Where a name is defined, followed through imports and `a = b` in sources; '' where that leads nowhere."""
-    path = root.joinpath(*dotted.split("."))
-    if path.is_dir() or path.with_suffix(".py").exists():
-        return dotted
-    module, _, name = dotted.rpartition(".")
-    folder = root.joinpath(*module.split("."))
-    source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    if not depth or not source.exists():
-        return "" if dotted.startswith("jax") else dotted
-    here = module.split(".") if folder.is_dir() else module.split(".")[:-1]
-    found, stars = "", []
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            above = here[: len(here) - node.level + 1] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            for alias in node.names:
-                if alias.name == "*":
-                    stars.append(base)
-                elif (alias.asname or alias.name) == name:
-                    found = f"{base}.{alias.name}"
-        elif isinstance(node, ast.Import):
-            found = next((alias.name for alias in node.names if (alias.asname or alias.name) == name), found)
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            found = dotted
-        elif isinstance(node, ast.Assign) and name in [getattr(target, "id", "") for target in node.targets]:
-            value, rest = node.value, ""
-            while isinstance(value, ast.Attribute):
-                value, rest = value.value, f".{value.attr}{rest}"
-            top = origin(root, f"{module}.{value.id}", depth - 1) if isinstance(value, ast.Name) else ""
-            found = f"{top}{rest}" if top else dotted
-    if found:
-        return found if found == dotted else origin(root, found, depth - 1)
-    return next(filter(None, (origin(root, f"{star}.{name}", depth - 1) for star in stars)), "")
+def main() -> int:
+    import jax
 
-
-def agrees_in_sources(root: Path, old: str) -> bool:
-    entry = SAME[old]
-    new = entry.via or entry.new
-    if entry.where == MODULE:  # the old one is `from new import *`, and a warning
-        path = root.joinpath(*old.split(".")).with_suffix(".py")
-        return f"from {new} import *" in path.read_text(encoding="utf-8")
-    if entry.where == ANNOTATED:
-        return bool(origin(root, old) and origin(root, new))
-    before = origin(root, old)
-    if old == "jax.ops.index":  # an object whose x[i] is i, as numpy.s_ is
-        source = root.joinpath(*before.split(".")[:-1]).with_suffix(".py").read_text(encoding="utf-8")
-        return "def __getitem__(self, index):\n    return index" in source and origin(root, new).endswith("numpy.s_")
-    return bool(before) and before == origin(root, new)
-
-
-def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore")
-    version, whole = "", arguments == ["here"]
-    if arguments and not whole:
-        root, version = Path(arguments[0]), arguments[1]
-        told = {old: agrees_in_sources(root, old) for old, one in SAME.items() if one.source and one.on == version}
-    else:
-        import jax
-
-        version = jax.__version__
-        told = {old: agrees(old) for old, one in SAME.items() if whole or (not one.source and one.on == version)}
-        told.update({f"{f}({k}=)": renamed(f, k) for (f, k), (_, on) in RENAMED.items() if whole or on == version})
-    if whole:
-        told = {name: said for name, said in told.items() if said is not None}
-    for name, said in told.items():
-        if not said:
-            print(f"{name}: {'there is no such pair' if said is None else 'differs'}")
-    print(f"JAX {version}: {sum(map(bool, told.values()))} of {len(told)} the same")
-    return not all(told.values())
+    told = {old: (agrees(old), not one.source and one.on) for old, one in SAME.items()}
+    told |= {f"{function}({word}=)": (renamed(function, word), on) for (function, word), (_, on) in RENAMED.items()}
+    faults = [name for name, (same, on) in told.items() if same is False or (same is None and on == jax.__version__)]
+    for name in faults:
+        print(f"{name}: {'differs' if told[name][0] is False else 'there is no such pair'}")
+    print(f"JAX {jax.__version__}: {sum(same is True for same, _ in told.values())} of {len(told)} the same")
+    return bool(faults)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

@@ -295,17 +295,6 @@ def notebook(tmp_path, *sources):
     return path
 
 
-def test_the_finder_reads_notebooks_with_magics(tmp_path):
-    path = notebook(
-        tmp_path,
-        "%matplotlib inline\n!pip install jax\nimport jax\nfiles = !ls\njax.tree_map?",
-        "%%bash\nrm -rf jax.tree_map",
-        "%%time\njax.tree_map(id, 1)",
-        "jax.tree_leaves(1)",
-    )
-    assert [(place, row) for place, _, row, _ in report(path)] == [("cell 3, line 2", 7), ("cell 4, line 1", 7)]
-
-
 def test_what_does_not_parse_is_a_note(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("import jax\nx = (1,\n")
