@@ -333,6 +333,4 @@ def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
             faults.append(f"{name}: stub and solution have different docstrings, or none")
         if not exercise.text.strip():
             faults.append(f"{name}: its hint is empty")
-        if exercise.verdict(exercise.function).outcome != "right":
-            faults.append(f"{name}: its solution is rejected: {exercise.verdict(exercise.function).message}")
     return faults

@@ -18,8 +18,10 @@ from jax.sharding import PartitionSpec as P
 from old_jax.find import NotPython, examine, find, report
 from old_jax.forms import ROWS, Form
 from old_jax.message import answer
+from old_jax.moved import ALONE
 from old_jax.read import Unreadable
 from old_jax.record import Record
+from tests.helpers import old_pairs
 from tools import notebooks
 from utils.compat import device_text
 from utils.show.mistake import tried
@@ -338,3 +340,30 @@ def test_releases_are_compared_as_numbers():
     assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
         "works", "warns", "warns", "gone", "gone",
     ]  # fmt: skip
+
+
+def test_old_and_new_do_the_same_here():
+    """Wherever the JAX at hand has both; in a process of its own, since JAX warns once of a name."""
+    told = subprocess.run([sys.executable, old_pairs.__file__], capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert re.search(r": [1-9]\d* of \d+ the same", told.stdout)
+
+
+def test_the_record_says_what_this_jax_says():
+    """A sample of names of the JAX at hand, got one by one; tools/jax_names.py took them all."""
+    import jax
+
+    record = Record(jax.__version__)
+    if record.version != jax.__version__:
+        pytest.skip(f"JAX {jax.__version__} is not recorded")
+    for module in (jax, jax.numpy, jax.lax, jax.sharding, jax.tree_util, jax.random):
+        recorded, there = record.names(module.__name__), {name for name in vars(module) if not name.startswith("_")}
+        assert {name for name in recorded if not hasattr(module, name)} == set()
+        missing = {name for name in there - recorded if not record.is_module(f"{module.__name__}.{name}")}
+        assert missing <= {"jaxlib", "test_util", "collect_profile"}
+
+
+def test_what_is_imported_alone_comes_with_nothing_else():
+    code = "import jax, sys\nprint([module for module in sys.argv[1:] if module in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code, *ALONE], capture_output=True, text=True)
+    assert told.stdout == "[]\n"

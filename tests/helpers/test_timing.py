@@ -6,6 +6,8 @@ import pytest
 
 from utils.timing import Timing, format_seconds, measure
 
+pytestmark = pytest.mark.once
+
 
 class Later:
     """A result that is ready `seconds` after somebody waits for it."""
