@@ -10,7 +10,7 @@ PYTEST = -m pytest
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
 # Do the tests and the tools notice what is wrong?
-OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm bench execution new_lesson))
+OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm execution new_lesson))
 # What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
 PASSES ?=
 THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")

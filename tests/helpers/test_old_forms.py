@@ -21,7 +21,6 @@ from old_jax.message import answer
 from old_jax.moved import ALONE
 from old_jax.read import Unreadable
 from old_jax.record import Record
-from tests.helpers import old_pairs
 from tools import notebooks
 from utils.compat import device_text
 from utils.show.mistake import tried
@@ -340,13 +339,6 @@ def test_releases_are_compared_as_numbers():
     assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
         "works", "warns", "warns", "gone", "gone",
     ]  # fmt: skip
-
-
-def test_old_and_new_do_the_same_here():
-    """Wherever the JAX at hand has both; in a process of its own, since JAX warns once of a name."""
-    told = subprocess.run([sys.executable, old_pairs.__file__], capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert re.search(r": [1-9]\d* of \d+ the same", told.stdout)
 
 
 def test_the_record_says_what_this_jax_says():
