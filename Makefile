@@ -10,13 +10,13 @@ PYTEST = -m pytest
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
 # Do the tests and the tools notice what is wrong?
-OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm bench checks_can_fail deprecations new_lesson))
+OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm execution new_lesson))
 # What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
 PASSES ?=
 THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
-THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(OF_TESTS) --passes plain)
-THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled)
-THE_JAX = tests/lessons tests/helpers --passes plain
+THE_OLDEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(OF_TESTS) --passes plain -m "elsewhere or not once")
+THE_NEWEST = $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
+THE_JAX = tests/lessons tests/helpers --passes plain -m "not once"
 ARGS ?=
 FOLDER ?=
 FOR ?=

@@ -1,8 +1,8 @@
 """Names that `--fix` may write another for: the new one takes the same arguments and means the same, where it stands.
 
 Each was held against its new form on the oldest JAX that has both. `source`: an older one than PyPI has a jaxlib for
-(0.4.13), of which the sources say that both names are bound to one object; else both were run. Python that does either
-is tests/helpers/old_pairs.py; a name that is not here is told, and left.
+(0.4.13), of which the sources say that both names are bound to one object; else both were run. A name
+that is not here is told, and left.
 """
 
 from __future__ import annotations

@@ -115,22 +115,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The checkout as a git repository, and the environment in which git finds it at the course's https address."""
     folder = tmp_path_factory.mktemp("served")
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.invalid", "-C", str(folder)]
-    listed = subprocess.run(
-        [
-            "git",
-            "-C",
-            str(notebooks.ROOT),
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            *notebooks.PACKAGES,
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    listing = ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run([*listing, *notebooks.PACKAGES], check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):
         source, target = notebooks.ROOT / name, folder / name
         if source.exists():

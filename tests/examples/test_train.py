@@ -144,16 +144,3 @@ def test_slurm_starts_it_unchanged(tmp_path):
     assert "processes: 2, cpu devices: 8\n" in said
     np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
     assert not one_node.left_over(str(folder)) and not folder.exists()
-
-
-@needs_slurm
-def test_a_slurm_that_runs_already_is_left_alone_and_an_interrupt_ends_ours():
-    with pytest.raises(KeyboardInterrupt), one_node.one_node() as before:
-        folder = Path(before["SLURM_CONF"]).parent
-        job = says(before, "sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600").strip()
-        one_node.wait_for(lambda: state(before, job) == "RUNNING", "the job runs", folder)
-        with one_node.one_node() as ours:
-            assert says(ours, "squeue", "--noheader") == ""
-        assert state(before, job) == "RUNNING"
-        raise KeyboardInterrupt
-    assert not one_node.left_over(str(folder)) and not folder.exists()

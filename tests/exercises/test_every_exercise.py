@@ -32,8 +32,11 @@ EACH_GUESSED = pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=P
 
 
 @EACH
-def test_the_solution_is_right_and_each_slip_is_refused_in_its_own_words(exercise):
-    assert exercise.verdict(exercise.function).message == f"{exercise.function.__name__}: right."
+def test_right_answers_are_right_and_each_slip_is_refused_in_its_own_words(exercise):
+    """The solution, and two answers or more in unusual forms."""
+    assert len(RIGHT[exercise]) >= 2
+    for answer in (exercise.function, *RIGHT[exercise]):
+        assert exercise.verdict(answer).message == f"{exercise.function.__name__}: right."
     slips = {slip: words for slip, words in exercise.slips.items() if not is_text(slip)}
     assert len(slips) <= 6, "six at most: those that the lesson is about"
     for slip, words in slips.items():
@@ -42,14 +45,8 @@ def test_the_solution_is_right_and_each_slip_is_refused_in_its_own_words(exercis
         assert words[1:] in " ".join(verdict.message.split()), (slip, verdict.message)
 
 
-@EACH
-def test_right_answers_in_unusual_forms_are_right(exercise):
-    assert len(RIGHT[exercise]) >= 2
-    for answer in RIGHT[exercise]:
-        assert exercise.verdict(answer).message == f"{exercise.function.__name__}: right."
-
-
 @pytest.mark.elsewhere
+@pytest.mark.once
 @EACH
 @pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a change may hand JAX a generator
 def test_each_change_of_a_solution_is_refused(exercise):
@@ -72,16 +69,20 @@ class _Bad:
     __array__ = __len__ = __iter__ = __repr__ = __float__ = __eq__
 
 
+def _broken(*args):
+    return [][1]
+
+
 def _odd() -> list:
     import jax
 
     deleted = jax.numpy.ones(3)
     deleted.delete()
-    odd = [None, True, 3, -1.5, float("nan"), "x", [], [1, 2], (None,), {}, object(), P("z"), np.zeros(2), 10**400]
-    odd += [np.array([1.0, None]), _Bad(), deleted, jax.random.key(0), [10**400], len]
-    return [*odd, (i for i in range(3)), filter(None, [])]
+    odd = [None, True, float("nan"), "x", [], (None,), {}, object(), P("z"), np.zeros(2), [10**400]]
+    return [*odd, np.array([1.0, None]), _Bad(), deleted, jax.random.key(0), len, (i for i in range(3))]
 
 
+@pytest.mark.once
 @EACH
 def test_whatever_comes_back_gets_an_answer(exercise):
     for odd in _odd():
@@ -89,25 +90,11 @@ def test_whatever_comes_back_gets_an_answer(exercise):
         assert verdict.outcome == "wrong" and verdict.message.startswith("Not yet. "), odd
         alone = not inspect.signature(exercise.function).parameters
         assert not (alone and shown(exercise.function()) in verdict.message), "tells the solution"
-
-
-@EACH
-def test_a_function_that_raises_is_told_what(exercise):
-    def broken(*args):
-        return [][1]
-
-    told = " ".join(exercise.verdict(broken).message.split())
+    told = " ".join(exercise.verdict(_broken).message.split())
     assert told.startswith("Not yet. ") and "IndexError: list index out of range" in told
 
 
-@EACH
-def test_the_printed_solution_is_the_function_that_runs(exercise, capsys):
-    exercise.solution()
-    printed = capsys.readouterr().out
-    assert printed.startswith(f"def {exercise.function.__name__}(")
-    assert printed.rstrip() in inspect.getsource(exercise.function)
-
-
+@pytest.mark.once
 @EACH_GUESSED
 def test_right_and_wrong_guesses_are_read(prediction):
     assert prediction.reading(prediction.truth, prediction.truth).endswith(": right.")
@@ -122,6 +109,7 @@ def _other(truth):
     return not truth if isinstance(truth, bool) else 3 * truth + math.pi
 
 
+@pytest.mark.once
 @EACH_GUESSED
 def test_whatever_is_guessed_gets_a_reading(prediction, capsys):
     for odd in [*_odd(), 0]:

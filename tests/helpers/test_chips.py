@@ -6,6 +6,8 @@ import pytest
 
 from utils.count.chips import CHIPS
 
+pytestmark = pytest.mark.once
+
 
 def test_rates_are_those_of_the_data_sheets():
     # name: TFLOP/s of dense bfloat16, GB of memory, GB/s of memory, GB/s of all links in both directions

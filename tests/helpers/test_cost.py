@@ -76,6 +76,33 @@ def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
     return build
 
 
+def with_gradient(function, *arrays):
+    """A shard_map with the gradient of its mean square, by all arrays: each with its shape and its spec."""
+
+    def build(mesh):
+        specs = tuple(P(*spec) for _, spec in arrays)
+        f = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=specs[0], check_vma=False)
+        g = jax.grad(lambda *a: (f(*a) ** 2).mean(), tuple(range(len(arrays))))
+        return g, *[plan(mesh, shape, *spec) for shape, spec in arrays]
+
+    return build
+
+
+def ring_product(t):
+    """Each device's rows against all columns, which travel round."""
+
+    def turn(carried, _):
+        total, piece = carried
+        return (total + t @ piece.T @ piece, lax.ppermute(piece, "y", [(i, (i + 1) % 4) for i in range(4)])), None
+
+    return lax.scan(turn, (jnp.zeros_like(t), t), None, length=4)[0][0]
+
+
+def stored_in_pieces(t, w):
+    """Layers whose weights lie in pieces and are gathered where they are used."""
+    return lax.scan(lambda t, piece: (jnp.tanh(t @ lax.all_gather(piece, "y", tiled=True)), None), t, w)[0]
+
+
 def bounded_while(mesh):
     def f(x):
         return lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] - c[1].mean()), (0, x))[1]
@@ -113,6 +140,13 @@ PROGRAMS = {
     "counted while": (TWO, bounded_while, [("all-reduce", "x", 5, 5 * 4)], 0),
     # One all-reduce of a tuple of 2,048 + 32 + 256 numbers, 9,344 bytes, over 8 devices: 2 (7/8) 9,344.
     "gradients, a tuple": (TWO, gradients, [("all-reduce", "x, y", 1, 16_352)], 2 * 2 * 32 * 64 * 32 + 3 * 2 * 32 * 32 * 8),
+    # Pieces of (8, 12), 384 bytes, four times round and four times back; a turn's two products of 8 x 12 x 8, and two
+    # more of each on the way back.
+    "ring, with its gradient": (TWO, with_gradient(ring_product, ((16, 48), ("x", "y"))), [("collective-permute", "8 pairs", 4, 4 * 384)] * 2, 4 * 3 * 2 * 2 * 8 * 12 * 8),
+    # Three pieces of (4, 16), 256 bytes: 3 x 256 are gathered and scattered; gradients are summed over the axis that
+    # holds copies, of w 768 bytes over x, of t, (8, 16), 2 (3/4) 512 over y. Nine products of 8 x 16 x 16.
+    "weights in pieces, with gradients": (TWO, with_gradient(stored_in_pieces, ((16, 16), ("x",)), ((3, 16, 16), (None, "y"))),
+        [("all-gather", "y", 3, 2_304), ("reduce-scatter", "y", 3, 2_304), ("all-reduce", "x", 1, 768), ("all-reduce", "y", 1, 768)], 9 * 2 * 8 * 16 * 16),
     # Manual collectives on shards of (32, 128), 16,384 bytes (cut by y) or (64, 128), 32,768 (cut by x).
     "psum over y": (TWO, collective(lambda t: lax.psum(t, "y"), "y", out=P()), [("all-reduce", "y", 1, 24_576)], 0),
     "psum over x": (TWO, collective(lambda t: lax.psum(t, "x"), "x", out=P()), [("all-reduce", "x", 1, 32_768)], 0),
@@ -320,21 +354,6 @@ def test_a_loop_over_very_many_arrays():
     assert cost(*loop_over_many(make_mesh((8,), ("d",)))).bytes_sent == 2_940
 
 
-def test_a_branch_with_very_many_arrays():
-    """140 pieces of 1 number added up once."""
-    mesh = make_mesh((8,), ("d",))
-
-    def f(flag, arrays):
-        return lax.cond(flag, lambda a: [t - lax.pmean(t, "d") for t in a], lambda a: [-t for t in a], arrays)
-
-    g = manual(mesh, f, (P(), P("d")), P("d"))
-    flag = jax.ShapeDtypeStruct((), jnp.bool_, sharding=NamedSharding(mesh, P()))
-    lowered = jax.jit(g).lower(flag, [plan(mesh, shape, "d") for shape in MANY]).compile()
-    with pytest.raises(UnknownConstruct, match=r"all-reduce in a loop or branch .* branches=\"dearest\""):
-        cost(lowered)
-    assert cost(lowered, branches="dearest").bytes_sent == 980
-
-
 def raised(step, test, start=0):
     """A loop that changes its counter by `step` while `test`, and adds up (8,) float32 over 8 devices: 56 bytes."""
 
@@ -366,27 +385,6 @@ def raised(step, test, start=0):
 def test_a_loop_whose_rounds_can_be_read(loop, rounds):
     f, argument = loop(make_mesh((8,), ("d",)))
     assert counted(cost(f, argument)) == [("all-reduce", "d", rounds, rounds * 56)]
-
-
-def accepted(t):
-    return lax.psum((t.sum() > 0).astype(jnp.int32), "d")
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda i, t: 2 * i + 1,
-        lambda i, t: i * i + 1,
-        lambda i, t: 3 * i // 2 + 1,
-        lambda i, t: i + i % 2 + 1,
-        lambda i, t: i + accepted(t) + 1,
-    ],
-    ids=["doubled", "squared", "half as much again", "odd to odd", "as the data say"],
-)
-def test_a_loop_whose_counter_does_not_grow_by_a_constant(step):
-    f, argument = raised(step, lambda i: i < 512)(make_mesh((8,), ("d",)))
-    with pytest.raises(UnknownConstruct, match=r"all-reduce in a loop or branch .* rounds="):
-        cost(f, argument)
 
 
 def test_what_the_reader_says_of_a_loop():
@@ -421,14 +419,6 @@ def test_the_dearest_branch():
 
 
 # What cannot be counted is an error that names it.
-
-
-def test_a_loop_without_an_end_in_sight():
-    def f(x):
-        return lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x)
-
-    with pytest.raises(UnknownConstruct, match=r"all-reduce in a loop or branch"):
-        cost(f, plan(make_mesh(*TWO), (64,), "x"))
 
 
 def test_a_loop_without_an_end_and_without_communication_is_fine():

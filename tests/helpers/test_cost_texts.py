@@ -10,6 +10,8 @@ from utils.count import cost as counter
 from utils.count.groups import groups
 from utils.count.hlo import UnknownConstruct
 
+pytestmark = pytest.mark.once
+
 TEXT = """HloModule m, num_partitions=8
 
 ENTRY %main (p: f32[8,4]) -> f32[8,4] {

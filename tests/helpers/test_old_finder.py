@@ -19,13 +19,14 @@ from old_jax.fix import fix
 from old_jax.forms import PHRASES, ROWS
 from old_jax.mend import fixed, unified, write
 from old_jax.message import answer
-from old_jax.moved import ALONE, MOVED, PLAIN
+from old_jax.moved import MOVED, PLAIN
 from old_jax.read import Unreadable, files
 from old_jax.record import Record, numbers
-from old_jax.same import ANYWHERE, SAME, Same
-from tests.helpers import old_pairs
+from old_jax.same import SAME
 from tools.lessons import notebooks
 from tools.upkeep import jax_names
+
+pytestmark = pytest.mark.once
 
 NEWEST = Record()
 
@@ -158,9 +159,6 @@ def test_an_import_that_is_forgotten():
         "\nfrom jax import flatten_util",
     ):
         assert find(code.format(brought)) == []
-    code = "import jax, sys\nprint([module for module in sys.argv[1:] if module in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code, *ALONE], capture_output=True, text=True)
-    assert told.stdout == "[]\n"  # this JAX brings none of them
 
 
 def test_private_names_are_told(written):
@@ -448,30 +446,6 @@ def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
         assert same.source == (numbers(same.on) < numbers("0.4.13")), old
 
 
-def test_old_and_new_do_the_same_here():
-    """Wherever the JAX at hand has both; in a process of its own, since JAX warns once of a name."""
-    told = subprocess.run([sys.executable, old_pairs.__file__, "here"], capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert re.search(r": \d+ of \d+ the same", told.stdout)
-
-
-@pytest.mark.skipif("OLD_PYTHONS" not in os.environ, reason="OLD_PYTHONS: Pythons with an old JAX each, as of same.py")
-def test_old_and_new_do_the_same_on_the_oldest_that_has_both():
-    script = notebooks.ROOT / "tests" / "helpers" / "old_pairs.py"
-    for python in os.environ["OLD_PYTHONS"].split(os.pathsep):
-        env = {"PATH": os.environ["PATH"], "JAX_PLATFORMS": "cpu"}  # none of what is set for the JAX at hand
-        told = subprocess.run([python, script], env=env, capture_output=True, text=True)
-        assert told.returncode == 0, told.stdout + told.stderr
-
-
-def test_a_pair_that_differs_is_told(monkeypatch):
-    monkeypatch.setitem(old_pairs.SAME, "jax.numpy.min", Same("jax.numpy.max", ANYWHERE, "0.4.13"))
-    assert old_pairs.agrees("jax.numpy.min") is False
-    monkeypatch.setitem(old_pairs.RENAMED, ("jax.numpy.clip", "min"), ("max", "0.4.13"))
-    monkeypatch.setitem(old_pairs.KEYWORDS, ("jax.numpy.clip", "min"), "(np.arange(9), {}=3)")
-    assert old_pairs.renamed("jax.numpy.clip", "min") is False
-
-
 def test_the_command_shows_a_diff_and_writes_on_request(written):
     path = written("old.py", OLD)
     told = command("--fix", path)
@@ -600,25 +574,6 @@ def test_the_extension_explains_a_failed_cell():
         )
         == 1
     ), told.stderr
-
-
-def test_the_record_says_what_this_jax_says():
-    """A sample of names of the JAX at hand, got one by one; tools/upkeep/jax_names.py took them all."""
-    import jax
-
-    record = Record(jax.__version__)
-    if record.version != jax.__version__:
-        pytest.skip(f"JAX {jax.__version__} is not recorded")
-    for module in (jax, jax.numpy, jax.lax, jax.sharding, jax.tree_util, jax.random):
-        recorded, there = record.names(module.__name__), {name for name in vars(module) if not name.startswith("_")}
-        assert {name for name in recorded if not hasattr(module, name)} == set()
-        missing = {name for name in there - recorded if not record.is_module(f"{module.__name__}.{name}")}
-        assert missing <= {"jaxlib", "test_util", "collect_profile"}
-
-
-def test_examine_keeps_the_order_of_the_lines(written):
-    rows, notes = examine(written("a.py", "import jax\njax.tree_leaves\njax.tree_map\njax.device_put_sharded\n"))
-    assert [place for place, *_ in rows] == ["line 2", "line 3", "line 4"] and notes == []
 
 
 def test_what_is_installed_elsewhere_is_whole():

@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 from old_jax.find import NotPython, examine, find, report
 from old_jax.forms import ROWS, Form
 from old_jax.message import answer
+from old_jax.moved import ALONE
 from old_jax.read import Unreadable
 from old_jax.record import Record
 from tools.lessons import notebooks
@@ -295,17 +296,6 @@ def notebook(tmp_path, *sources):
     return path
 
 
-def test_the_finder_reads_notebooks_with_magics(tmp_path):
-    path = notebook(
-        tmp_path,
-        "%matplotlib inline\n!pip install jax\nimport jax\nfiles = !ls\njax.tree_map?",
-        "%%bash\nrm -rf jax.tree_map",
-        "%%time\njax.tree_map(id, 1)",
-        "jax.tree_leaves(1)",
-    )
-    assert [(place, row) for place, _, row, _ in report(path)] == [("cell 3, line 2", 7), ("cell 4, line 1", 7)]
-
-
 def test_what_does_not_parse_is_a_note(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("import jax\nx = (1,\n")
@@ -349,3 +339,23 @@ def test_releases_are_compared_as_numbers():
     assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
         "works", "warns", "warns", "gone", "gone",
     ]  # fmt: skip
+
+
+def test_the_record_says_what_this_jax_says():
+    """A sample of names of the JAX at hand, got one by one; tools/upkeep/jax_names.py took them all."""
+    import jax
+
+    record = Record(jax.__version__)
+    if record.version != jax.__version__:
+        pytest.skip(f"JAX {jax.__version__} is not recorded")
+    for module in (jax, jax.numpy, jax.lax, jax.sharding, jax.tree_util, jax.random):
+        recorded, there = record.names(module.__name__), {name for name in vars(module) if not name.startswith("_")}
+        assert {name for name in recorded if not hasattr(module, name)} == set()
+        missing = {name for name in there - recorded if not record.is_module(f"{module.__name__}.{name}")}
+        assert missing <= {"jaxlib", "test_util", "collect_profile"}
+
+
+def test_what_is_imported_alone_comes_with_nothing_else():
+    code = "import jax, sys\nprint([module for module in sys.argv[1:] if module in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code, *ALONE], capture_output=True, text=True)
+    assert told.stdout == "[]\n"

@@ -20,6 +20,8 @@ from utils import processes
 from utils.as_text import as_text
 from utils.processes import run_processes
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 WITHOUT_JAX = {"start": "import os\ni = int(os.environ['PROCESS'])"}
 FACTOR = [2, 3]

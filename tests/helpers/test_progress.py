@@ -17,6 +17,8 @@ import pytest
 from exercises import ex02, progress
 from utils import asked
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):

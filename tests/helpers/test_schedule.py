@@ -9,6 +9,8 @@ import pytest
 from utils.count.schedule import simulate
 from utils.show.schedules import schedules
 
+pytestmark = pytest.mark.once
+
 
 def gpipe(s, p, m):
     return [("F", i) for i in range(m)] + [("B", i) for i in reversed(range(m))]

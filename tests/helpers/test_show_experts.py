@@ -7,6 +7,8 @@ import pytest
 
 from utils.show.experts import draw_fates, draw_shares
 
+pytestmark = pytest.mark.once
+
 
 def test_fates_say_how_many_are_dropped_on_each_device():
     drawn = draw_fates({"a": [[1, 1, 0], [0, 0, 1]], "b": np.ones((2, 3))})

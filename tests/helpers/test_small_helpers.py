@@ -7,6 +7,8 @@ from tools.lessons import notebooks
 from utils.show.mistake import mistake
 from utils.show.table import show_table
 
+pytestmark = pytest.mark.once
+
 
 def test_table_aligns_words_left_and_numbers_right(capsys):
     show_table(["name", "n", "flag"], [("a", 1, True), ("longer", 12345, False)])

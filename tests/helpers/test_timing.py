@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from utils import timing
 from utils.timing import Timing, format_seconds, measure
+
+pytestmark = pytest.mark.once
 
 
 class Later:
@@ -78,9 +79,3 @@ def test_jax_results_in_any_container():
     import jax.numpy as jnp
 
     assert measure(lambda: {"a": jnp.ones(3), "b": (None, 2.0)}, repeats=1).runs
-
-
-def test_module_has_no_state():
-    assert not [
-        name for name, value in vars(timing).items() if isinstance(value, (list, dict)) and not name.startswith("__")
-    ]

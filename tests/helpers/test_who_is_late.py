@@ -14,6 +14,8 @@ from jax.profiler import ProfileData
 
 from tools.lessons import notebooks
 
+pytestmark = pytest.mark.once
+
 SCRIPT = notebooks.ROOT / "examples" / "09_who_is_late.py"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

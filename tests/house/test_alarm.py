@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +58,9 @@ def test_count():
 
 def test_skipped():
     pytest.skip("not here")
+
+def test_long():
+    pytest.fail("cell: " + "x" * 5000 + "\\nlast: y", pytrace=False)
 """
 
 
@@ -79,17 +80,16 @@ def calls(github: Path) -> list[list[str]]:
     return [json.loads(line) for line in (github / "calls").read_text().splitlines()]
 
 
-def report(folder: Path, source: str) -> Path:
-    """pytest's report on a file of tests."""
-    (folder / "test_it.py").write_text(source)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junitxml=report.xml", "test_it.py"]
-    subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(notebooks.ROOT)}, capture_output=True)
-    return folder / "report.xml"
-
-
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory) -> Path:
-    return report(tmp_path_factory.mktemp("failed"), FAILING)
+    """pytest's report on two files of tests, of which one cannot be imported."""
+    folder = tmp_path_factory.mktemp("failed")
+    (folder / "test_it.py").write_text(FAILING)
+    (folder / "test_gone.py").write_text("from json import no_such_name")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    environment = {"PYTHONPATH": str(notebooks.ROOT)}
+    subprocess.run([*command, "--junitxml=report.xml"], cwd=folder, env=environment, capture_output=True)
+    return folder / "report.xml"
 
 
 def test_failures_by_lesson_each_once(failed):
@@ -101,13 +101,11 @@ def test_failures_by_lesson_each_once(failed):
     [fixture], assertion = found.pop("test_it: test_that_needs_it"), found.pop("test_it: test_count")
     assert "OSError: disk full" in fixture
     assert assertion == ["AssertionError: one thing"]
+    line, last = found.pop("test_it: test_long")
+    assert len(line) == alarm.WIDEST and line.endswith("x…") and last == "last: y"
+    [[gone]] = [found.pop(name) for name in list(found) if "gone" in name]
+    assert gone.startswith("ImportError: cannot import name 'no_such_name' from 'json'")
     assert found == {}
-
-
-def test_a_file_that_cannot_be_imported(tmp_path):
-    found, _ = alarm.read(report(tmp_path, "from json import no_such_name"))
-    [[message]] = found.values()
-    assert message.startswith("ImportError: cannot import name 'no_such_name' from 'json'")
 
 
 @pytest.mark.parametrize("kind", [*alarm.TITLES, "0.9"])
@@ -150,13 +148,6 @@ def test_a_long_body_fits(github):
     assert (github / "body").read_text(encoding="utf-8") == text
 
 
-def test_a_long_line_is_cut(tmp_path):
-    source = "import pytest\ndef test_it(): pytest.fail('cell: ' + 'x' * 5000 + '\\nlast: y', pytrace=False)"
-    [[line, last]] = alarm.read(report(tmp_path, source))[0].values()
-    assert len(line) == alarm.WIDEST and line.endswith("x…")
-    assert last == "last: y"
-
-
 def test_the_weekly_run_s_command_needs_no_packages(github):
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
     assert "run: python3 -m tools.upkeep.alarm " in weekly
@@ -170,24 +161,3 @@ def test_gh_that_fails_is_an_error(github, capsys):
     (github / "gh").write_text("#!/bin/sh\nexit 4\n")
     with pytest.raises(SystemExit, match="gh issue list failed"):
         alarm.post("title", "text")
-
-
-def test_workers_report_the_versions_too(tmp_path):
-    """What the tests' own configuration writes into the report survives pytest-xdist, which loses a fixture's."""
-    import jax
-
-    stand_ins = "import pytest\n" + "".join(
-        f"@pytest.fixture(scope='session', autouse=True)\ndef {name}():\n    pass\n" for name in ("devices", "fonts")
-    )
-    (tmp_path / "test_it.py").write_text(f"{stand_ins}def test_it():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", "1", "-p", "no:cacheprovider"]
-    run = subprocess.run(
-        [*command, "--junitxml=report.xml", "test_it.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(notebooks.ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    _, versions = alarm.read(tmp_path / "report.xml")
-    assert versions == f"jax {jax.__version__}, Python {platform.python_version()}"

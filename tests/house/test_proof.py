@@ -1,62 +1,16 @@
-"""How the course is proved: which passes run where, who keeps what was compiled, and CONTRIBUTING's table of it."""
+"""How the course is proved: what CONTRIBUTING's table says of it, and that no page keeps what is compiled."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
-import jax
-import jax.numpy as jnp
 import pytest
 
-from tests import conftest
 from tools.lessons import notebooks
 
 MAKEFILE = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
 CONTRIBUTING = (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
-def item(name: str, *marks: str) -> SimpleNamespace:
-    return SimpleNamespace(name=name, get_closest_marker=lambda mark: mark in marks)
-
-
-@pytest.mark.parametrize(
-    ("passes", "left"),
-    [
-        ("doubled", ["compiles", "twice", "sums"]),
-        ("plain", ["compiles", "once", "sums"]),
-        ("all", ["compiles", "twice", "once", "sums"]),
-    ],
-)
-def test_only_the_passes_that_are_asked_for_and_the_long_ones_first(passes, left):
-    items = [item("sums"), item("twice", "doubled"), item("once", "plain"), item("compiles", "long")]
-    conftest.pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: passes), items)
-    assert [one.name for one in items] == left
-
-
-def test_a_worker_is_pinned_and_its_kernels_with_it():
-    if "PYTEST_XDIST_WORKER" not in os.environ or not hasattr(os, "sched_getaffinity"):
-        pytest.skip("no worker")
-    assert len(os.sched_getaffinity(0)) == 1
-    with conftest.cores(conftest.ALL_CORES):
-        assert os.sched_getaffinity(0) == conftest.ALL_CORES
-    assert len(os.sched_getaffinity(0)) == 1
-
-
-def test_judges_alone_keep_what_they_compile(request, tmp_path_factory):
-    before = jax.config.jax_compilation_cache_dir
-    request.getfixturevalue("compiled_once")
-    folder = tmp_path_factory.getbasetemp() / "compiled"
-    held = len(list(folder.glob("*"))) if folder.exists() else 0
-    jax.jit(lambda x: x * 17 + 4)(jnp.ones(3))
-    assert len(list(folder.glob("*"))) > held
-    assert (before, os.environ.get("JAX_COMPILATION_CACHE_DIR")) == (None, None)  # nothing for kernels to inherit
-
-
-def test_after_a_judge_nothing_is_kept(tmp_path_factory):
-    assert jax.config.jax_compilation_cache_dir is None
 
 
 def test_no_page_and_no_command_keeps_what_is_compiled():

@@ -160,29 +160,6 @@ def test_the_front_page_lists_the_lessons_as_readme_does():
     assert "| Laptop or server: Linux, or a Mac with an Apple chip |" in page
 
 
-def test_another_page_finds_its_place(monkeypatch):
-    monkeypatch.setitem(site.PAGES, "teach/more.md", ".github/CONTRIBUTING.md")
-    beside = {"glossary": "Glossary", "teach/workshop": "Guide for workshops", "teach/more": "Contributing"}
-    assert site.beside() == {"old_code": "Old code? Paste it", **beside}
-    assert site.beside(printed=True) == beside
-    for page, first in (("index.md", "old_code\n"), ("print.md", "\n")):
-        text = site.front_page((site.SITE / page).read_text(encoding="utf-8"), printed=page == "print.md")
-        assert f"{first}glossary\nteach/workshop\nteach/more\n" in text
-    assert "<li><a href='#document-teach/more'>Contributing</a></li>" in site.contents()
-
-
-def test_launchers_are_the_badges_addresses():
-    name, revision = notebooks.repository()
-    (colab, first), (kaggle, second), *others = site.launchers("notebooks/x.ipynb")
-    assert (colab, kaggle) == ("Open in Colab", "Open in Kaggle")
-    assert [place for place, _ in others] == ["Open in Binder", "Open in Codespaces"]
-    assert first == f"https://colab.research.google.com/github/{name}/blob/copies-{revision}/notebooks/x.ipynb"
-    assert (
-        second
-        == f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/blob/copies-{revision}/notebooks/x.ipynb"
-    )
-
-
 def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
     name, revision = notebooks.repository()
     [text] = [text for staged, text in site.sources(printed=False) if staged == "index.md"]
@@ -190,10 +167,6 @@ def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
     relative = re.findall(r"\]\((?!\w+:|#)([^)\s]+)\)", text)
     assert relative and all((notebooks.ROOT / page).is_file() for page in relative if page.startswith("notebooks/"))
     assert not [page for page in relative if page.startswith((".github/", "examples/"))]
-
-
-def test_a_hint_is_shown_as_it_is():
-    assert site.escaped("w[i] * x_1 < 2 and `a*b`") == r"w\[i\] \* x\_1 \< 2 and `a*b`"
 
 
 def test_links_to_what_has_no_page_lead_to_the_repository():
@@ -265,10 +238,3 @@ def test_what_the_page_on_old_code_knows():
     compiled = ["compiled.compiler_ir()", "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)"]
     assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in told["phrases"]
     assert len(gzip.compress(old_code.text().encode())) < 40_000  # as a server sends it; the whole record has 290 kB
-
-
-def test_links_of_readme_on_the_front_page_lead_somewhere():
-    """The table of what runs where comes from README, whose links begin at the root; the front page's, in site."""
-    text = dict(site.sources(printed=False))["index.md"]
-    assert "(examples/README.md)" not in text and "(.github/" not in text
-    assert "old_code.md" not in dict(site.sources(printed=True))

@@ -95,46 +95,13 @@ def test_every_question_is_answered_before_the_next(path):
         assert any(cell.cell_type == "code" or slides.slide_type(cell) == "notes" for cell in between), cells[i].id
 
 
-GOOD = [
-    text("# Title", "slide"),
-    text(f"## Ask\n\n{slides.PREDICT} What?", "slide"),
-    code("print(2)", "fragment", prints="2"),
-]
-
-
-@pytest.mark.parametrize(
-    ("cells", "fault"),
-    [
-        ([*GOOD, text("Read.", "column")], "cell-3: 'column' is no slide type"),
-        ([text("# Title", "notes"), *GOOD[1:]], "the first cell is no slide"),
-        ([*GOOD, text(f"{slides.PREDICT} And?", "fragment")], "cell-3: a question that does not begin a slide"),
-        ([*GOOD, text(f"{slides.PREDICT} And?", "notes")], "cell-3: a question in the notes"),
-        ([*GOOD, text(f"{slides.PREDICT} And?", "skip")], "a question is lost"),
-        (
-            [*GOOD, text(f"{slides.PREDICT} And?\n\n| 3 | 4 |", "subslide")],
-            "cell-3: something is shown below a question",
-        ),
-        ([*GOOD[:2], code("plot()", "-", "slide-output", prints="2")], "cell-2: an output that comes together"),
-        ([*GOOD, code("ex01.f.check(f)", "subslide")], "cell-3: an exercise's check"),
-    ],
-)
-def test_a_faulty_mark_is_found(cells, fault):
-    assert slide_faults(small(*GOOD)) == []
-    assert slide_faults(small(*cells))[0].startswith(fault)
-
-
-def test_a_check_that_is_shown_is_found():
-    notebook = small(*GOOD, code("1", "subslide"))
-    notebook.cells[3].id = "ex-f-check"
-    assert slide_faults(notebook) == ["ex-f-check: is on a slide"]
-
-
 def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
     task = text("### Exercise 1.1 — Double (●○○ · 5 min)\n\nWrite it.\n\nAll of it.", "subslide")
     stub = new_code_cell("def double(x):\n    ...  # your code here", id="ex-double-stub")
     check = new_code_cell("ex01.double.check(double)", id="ex-double-check")
     answers = {"double": site.Answer("Twice [x].", "def double(x):\n    return 2 * x")}
-    cells = slides.arrange(new_notebook(cells=[*GOOD[:1], task, stub, check]), on_demand=answers).cells[1:]
+    page = new_notebook(cells=[text("# Title", "slide"), task, stub, check])
+    cells = slides.arrange(page, on_demand=answers).cells[1:]
     assert [slides.slide_type(cell) for cell in cells] == ["subslide", "-", "notes"]
     assert "5 min" in cells[0].source and "All of it." in cells[0].source and "your code here" in cells[1].source
     assert cells[2].source == (
@@ -187,28 +154,65 @@ def test_an_output_alone_and_nothing_at_all():
     assert shown(small(code("import jax", "skip"), text("Read.", "skip"))) == []
 
 
-def test_prose_goes_to_the_notes_of_the_slide_before():
-    question = f"Take two.\n\n{slides.PREDICT} Many?"
-    page = f"Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\n{question}"
-    assert shown(small(text(page, "slide"))) == [
-        ("notes", "Two, as you see.\n\nAnd so on."),
-        ("slide", f"## Next\n\nA **mesh** is.\n\n{question}"),
-        ("notes", "More of it."),
-    ]
+QUESTION = f"{slides.PREDICT} And now?"
+TASK = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
+LONG = "| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20))
+LISTS = "- a\n- b", "```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"
+TEXTS = {  # what begins a slide, with its text; and the slides and notes that it becomes
+    "prose": (
+        ["Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\nTake two.\n\n" + QUESTION],
+        ["Two, as you see.\n\nAnd so on."],
+        [f"## Next\n\nA **mesh** is.\n\nTake two.\n\n{QUESTION}"],
+        ["More of it."],
+    ),
+    "a question's own words": ([f"It was two.\n\n{QUESTION}"], ["It was two."], [QUESTION]),
+    "what it is about": (
+        [f"It was two.\n\nTake device 5.\n\n{QUESTION}"],
+        ["It was two."],
+        [f"Take device 5.\n\n{QUESTION}"],
+    ),
+    "a heading inside": (
+        [f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{TASK}"],
+        ["Read."],
+        ["### The mistake: this\n\nSaid."],
+        ["Mended."],
+        [TASK],
+    ),
+    "lists": (
+        [f"## Rules\n\nThree:\n\n{LISTS[0]}\n\nAfter.\n\n{LISTS[1]}"],
+        [f"## Rules\n\nThree:\n\n{LISTS[0]}\n\n{LISTS[1]}"],
+        ["After."],
+    ),
+    "a long table": ([f"## Index\n\n{LONG}"], ["## Index"], [LONG]),
+    "a formula, and what is bold": (
+        ["## Price\n\nA send takes time.\n\nFor all:\n\n**T = steps · α**\n\n**Further reading**"],
+        ["## Price\n\nA send takes time.\n\n**T = steps · α**"],
+        ["For all:\n\n**Further reading**"],
+    ),
+    "a verdict, and what to read": (
+        ["## Verdict\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"],
+        ["## Verdict\n\n- **One.** Two."],
+        ["**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.html)"],
+    ),
+    "notes behind each other": (["## A", "b", "c\n\n## C", "d"], ["## A"], ["b\n\nc"], ["## C"], ["d"]),
+    "other lessons": (
+        ["## A\n\n[02](02_sharding.ipynb#x) and [05b](05b_gradients.ipynb)"],
+        ["## A\n\n[02](02_sharding.html#x) and [05b](05b_gradients.html)"],
+    ),
+}
 
 
-def test_a_question_without_a_heading_takes_what_it_is_about_and_leaves_the_reading():
-    page = f"It was two.\n\n{slides.PREDICT} And now?"
-    assert shown(small(text(page, "subslide"))) == [
-        ("notes", "It was two."),
-        ("subslide", f"{slides.PREDICT} And now?"),
-    ]
+@pytest.mark.parametrize(("sources", "becomes"), [(one, rest) for one, *rest in TEXTS.values()], ids=TEXTS)
+def test_what_of_a_text_is_shown(sources, becomes):
+    cells = [text(one, "subslide" if re.search("^#|Predict", one, re.M) else "notes") for one in sources]
+    found = shown(small(*cells))
+    assert [[source] for _, source in found] == becomes
+    assert all((kind == "notes") != bool(re.search("^#|Predict", source, re.M)) for kind, source in found)
+
+
+def test_the_tag_shows_a_whole_text():
+    page = f"It was two.\n\n{QUESTION}"
     assert shown(small(text(page, "subslide", "slide-text"))) == [("subslide", page)]
-    page = f"It was two.\n\nTake device 5.\n\n{slides.PREDICT} And now?"
-    assert shown(small(text(page, "subslide"))) == [
-        ("notes", "It was two."),
-        ("subslide", f"Take device 5.\n\n{slides.PREDICT} And now?"),
-    ]
 
 
 def test_the_speaker_reads_what_the_room_may_say():
@@ -227,59 +231,10 @@ def test_the_speaker_reads_what_the_room_may_say():
     ]
 
 
-def test_a_heading_inside_a_text_begins_a_slide():
-    task = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
-    page = f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{task}"
-    assert shown(small(text(page, "subslide"))) == [
-        ("notes", "Read."),
-        ("subslide", "### The mistake: this\n\nSaid."),
-        ("notes", "Mended."),
-        ("subslide", task),
-    ]
-
-
-def test_lists_tables_and_listings():
-    page = "## Rules\n\nThree:\n\n- a\n- b\n\nAfter.\n\n```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"
-    assert shown(small(text(page, "slide"))) == [
-        ("slide", "## Rules\n\nThree:\n\n- a\n- b\n\n```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"),
-        ("notes", "After."),
-    ]
-    long = "| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20))
-    assert shown(small(text(f"## Index\n\n{long}", "slide"))) == [("slide", "## Index"), ("notes", long)]
-
-
-def test_a_formula_is_shown_and_a_bold_line_is_not():
-    page = "## Price\n\nA send takes time.\n\nFor all:\n\n**T = steps · α**\n\n**Further reading**"
-    assert shown(small(text(page, "slide"))) == [
-        ("slide", "## Price\n\nA send takes time.\n\n**T = steps · α**"),
-        ("notes", "For all:\n\n**Further reading**"),
-    ]
-
-
-def test_a_list_below_a_heading_is_shown_and_no_further_reading():
-    page = "## Verdict\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"
-    assert shown(small(text(page, "slide"))) == [
-        ("slide", "## Verdict\n\n- **One.** Two."),
-        ("notes", "**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.html)"),
-    ]
-
-
-def test_notes_behind_each_other_become_one():
-    kinds = [
-        kind for kind, _ in shown(small(*GOOD, text("a", "notes"), text("b\n\n## C", "slide"), text("d", "notes")))
-    ]
-    assert kinds[-3:] == ["notes", "slide", "notes"]
-
-
 def test_badges_stay_on_the_page():
     source = notebooks.read(notebooks.lessons()[0]).cells[0].source
     [(_, shown_title)] = shown(small(text(source, "slide")))
     assert "[![" in source and "[![" not in shown_title
-
-
-def test_another_lesson_is_linked_as_slides():
-    [(_, source)] = shown(small(text("## A\n\n[02](02_sharding.ipynb#x) and [05b](05b_gradients.ipynb)", "slide")))
-    assert source == "## A\n\n[02](02_sharding.html#x) and [05b](05b_gradients.html)"
 
 
 if importlib.util.find_spec("nbconvert"):  # it comes with JupyterLab, in the default environment

@@ -34,72 +34,23 @@ def ran(source):
 QUESTION = "Before.\n\n> **Predict.** How many?"
 
 
-@pytest.mark.parametrize(
-    ("cells", "waits"),
-    [
-        (
-            [text(QUESTION), ran("ex02.many.compare(guess, 7)"), text("Seven.\n\nBecause."), ran("on"), text("On.")],
-            {(2, 0), (2, 1), (4, 0)},
-        ),
-        (
-            [
-                text(QUESTION),
-                ran("count"),
-                text("A first.\n\n```\n# no heading\n```"),
-                ran("ex02.many.compare(guess, 7)"),
-                ran("draw"),
-                text("Seven."),
-            ],
-            {(2, 0), (2, 1), (5, 0)},
-        ),
-        (
-            [text(QUESTION), new_code_cell("make"), text("Made."), ran("count"), text("Seven.\n\n## Next\n\nOn.")],
-            {(4, 0)},
-        ),
-        (
-            [text(QUESTION), text("### First way"), ran("count"), text("Seven."), text("### Second way"), ran("count")],
-            {(3, 0)},
-        ),
-        ([text(QUESTION), ran("count"), text("### Exercise 2.1\n\nSeven?")], set()),
-        (
-            [
-                text(QUESTION),
-                ran("count"),
-                text("### The mistake: six\n\nSeven."),
-                ran("six"),
-                text("Because.\n\n### On"),
-            ],
-            {(2, 0), (2, 1), (4, 0)},
-        ),
-        (
-            [
-                text(QUESTION),
-                ran("count"),
-                text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + QUESTION),
-                ran("six"),
-            ],
-            {(2, 0), (2, 2)},
-        ),
-        ([text(QUESTION), ran("count"), text("Seven."), leads("And eight?\n\n" + QUESTION), ran("8")], {(2, 0)}),
-        (
-            [text(QUESTION), ran("count"), text("Seven."), text("### The mistake: six\n\nNot six.")],
-            {(2, 0), (3, 0), (3, 1)},
-        ),
-        ([text("No question."), ran("count"), text("Seven.")], set()),
-    ],
-    ids=[
-        "read",
-        "compared-later",
-        "heading",
-        "subtitles",
-        "exercise",
-        "mistake",
-        "mistake-that-asks",
-        "leads-on",
-        "mistake-in-a-cell-of-its-own",
-        "no-question",
-    ],
-)
+ASK, COUNT, SEVEN = text(QUESTION), ran("count"), text("Seven.")
+COMPARED = ran("ex02.many.compare(guess, 7)")
+READINGS = {
+    "read": ([ASK, COMPARED, text("Seven.\n\nBecause."), ran("on"), text("On.")], {(2, 0), (2, 1), (4, 0)}),
+    "compared later": ([ASK, COUNT, text("A first.\n\n```\n# no heading\n```"), COMPARED, ran("draw"), SEVEN], {(2, 0), (2, 1), (5, 0)}),
+    "heading": ([ASK, new_code_cell("make"), text("Made."), COUNT, text("Seven.\n\n## Next\n\nOn.")], {(4, 0)}),
+    "subtitles": ([ASK, text("### First way"), COUNT, SEVEN, text("### Second way"), COUNT], {(3, 0)}),
+    "exercise": ([ASK, COUNT, text("### Exercise 2.1\n\nSeven?")], set()),
+    "mistake": ([ASK, COUNT, text("### The mistake: six\n\nSeven."), ran("six"), text("Because.\n\n### On")], {(2, 0), (2, 1), (4, 0)}),
+    "mistake that asks": ([ASK, COUNT, text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + QUESTION), ran("six")], {(2, 0), (2, 2)}),
+    "leads on": ([ASK, COUNT, SEVEN, leads("And eight?\n\n" + QUESTION), ran("8")], {(2, 0)}),
+    "mistake in a cell of its own": ([ASK, COUNT, SEVEN, text("### The mistake: six\n\nNot six.")], {(2, 0), (3, 0), (3, 1)}),
+    "no question": ([text("No question."), COUNT, SEVEN], set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cells", "waits"), READINGS.values(), ids=READINGS)
 def test_what_reads_an_answer_waits(cells, waits):
     assert work.readings(cells) == waits
 

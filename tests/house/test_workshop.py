@@ -134,63 +134,11 @@ def test_what_the_room_runs_has_what_it_needs(total, rows):
     checks.refuse(not_run(rows))
 
 
-@pytest.mark.parametrize(
-    ("code", "made", "needs"),
-    [
-        ("params, loss = step(params)", {"params", "loss"}, {"step", "params"}),
-        ("def f(a, b=n):\n    inner = a + w\n    return inner", {"f"}, {"n", "w"}),
-        ("rows = [x + k for x in table]", {"rows", "x"}, {"k", "table"}),
-        ("for batch in batches:\n    state = step(state)", {"batch", "state"}, {"batches", "step"}),
-        ("import jax.numpy as jnp", {"jnp"}, set()),
-        ("import numpy", {"numpy"}, set()),
-    ],
-)
-def test_what_a_statement_makes_and_needs(code, made, needs):
-    assert names(ast.parse(code).body[0]) == (made, needs)
-
-
-def test_a_section_that_nobody_ran_is_found():
-    follow = "Follow the compiler through a network"
-    rows = f"| 10 | 04 | {follow} | slides |\n| 10 | 04 | Say where a value lives | all run |\n"
-    assert not_run(rows) == [f"'Say where a value lives' of lesson 04 needs {follow!r}, which nobody has run: params"]
-    assert not_run(rows.replace("slides", "slides, then all run")) == []
-
-
 def test_two_days_are_two_equal_days():
     [(total, rows)] = [plan for plan in PLANS if plan[0] == 800]
     first, _ = rows.split("| 10 | – | The cards |")
     assert sum(map(int, re.findall(r"^\| (\d+) ", first, re.M))) == total / 2 == 400
     assert f"{total} minutes with lunches: {total // 2} on each day" in GUIDE
-
-
-@pytest.mark.parametrize(
-    ("row", "fault"),
-    [
-        ("| 20 | 02 | Count bytes before you place anything | |", "the minutes add up to 20, not to 10"),
-        ("| 10 | 77 | Count bytes before you place anything | |", "there is no lesson 77"),
-        ("| 10 | 02 | Compare five layouts | |", "lesson 02 has no section 'Compare five layouts'"),
-        ("| 10 | 02 | Exercise 2.9 | |", "Exercise 2.9 is not in lesson 02, or asks for more than 10 minutes"),
-        (
-            "| 4 | 03 | Exercise 3.2 | |\n| 6 | – | Break | |",
-            "Exercise 3.2 is not in lesson 03, or asks for more than 4",
-        ),
-        (
-            "| 4 | 02 | Exercise 2.1 | |\n| 6 | – | Break | |",
-            "Exercise 2.1 is not in lesson 02, or asks for more than 4",
-        ),
-        (
-            "| 5 | 03 | The table to keep | |\n| 5 | 02 | Count bytes before you place anything | |",
-            "the lessons are out of order",
-        ),
-    ],
-)
-def test_a_plan_that_is_wrong_is_found(row, fault):
-    [found] = plan_faults(10, row)
-    assert found.startswith(fault)
-
-
-def test_a_lesson_gets_no_more_than_it_takes():
-    assert plan_faults(90, "| 90 | 01 | Wait in a loop, or not? | |") == ["lesson 01 gets 90 minutes, and takes 70"]
 
 
 def test_what_to_ask_the_room_stands_in_the_lessons():

@@ -72,20 +72,24 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path) -
 
 
 @LESSONS
-def test_exercises(path: Path, compiled_once: None) -> None:
+@pytest.mark.once
+def test_exercises(path: Path) -> None:
     checks.refuse(checks.exercise_faults(notebooks.read(path), module_of(path)))
 
 
 @LESSONS
+@pytest.mark.once
 def test_predictions(path: Path) -> None:
     checks.refuse(checks.prediction_faults(notebooks.read(path), module_of(path)))
 
 
 @LESSONS
+@pytest.mark.once
 def test_structure(path: Path) -> None:
     checks.refuse(checks.structure_faults(path))
 
 
 @LESSONS
+@pytest.mark.once
 def test_badges(path: Path) -> None:
     checks.refuse(checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}"))

@@ -22,11 +22,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home" / ".cache" / f"{NAME.replace('/', '-')}-{REVISION}"
 
 
+@pytest.mark.once
 def test_it_has_at_most_fifteen_lines_and_fetches_from_the_one_repository():
     assert sum(bool(line) and not line.startswith("#") for line in CELL.splitlines()) <= 15
     assert re.findall(r"\w+://[^\s\"']+", CELL) == ["https://github.com/{REPOSITORY}"]
 
 
+@pytest.mark.once
 def test_in_the_clone(python, cache):
     run = python(CELL + OURS, cwd=notebooks.ROOT / "notebooks")
     assert LINE.match(run.stdout) and "ours" in run.stdout, run.stderr
@@ -41,6 +43,7 @@ def test_alone_it_fetches_once_and_says_where(python, served, cache):
     assert second.stdout == first.stdout, second.stderr
 
 
+@pytest.mark.once
 def test_an_interrupted_fetch_is_no_trap(python, served, cache):
     """Killed in the middle, git leaves what it has; the cell's fetch has a name of its own until it is whole."""
     slow = {**served, "GIT_CONFIG_VALUE_0": "https://nowhere.invalid/"}
@@ -69,6 +72,7 @@ def test_the_jax_that_is_there_is_used_as_it_is(python, served, cache):
     assert "pip" not in CELL
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("prelude", ["", "import utils, utils.mesh, exercises\n"], ids=["installed", "imported"])
 def test_a_stranger_s_packages_of_the_same_names_do_not_win(python, served, tmp_path, cache, prelude):
     for name in ("utils", "exercises"):
@@ -82,6 +86,7 @@ def test_a_stranger_s_packages_of_the_same_names_do_not_win(python, served, tmp_
     assert "function make_mesh" in run.stdout
 
 
+@pytest.mark.once
 def test_twice_in_one_kernel(python, served, cache):
     twice = f"{CELL}\nimport utils.devices as before\n{CELL}\nimport utils.devices\nassert before is utils.devices"
     run = python(twice, **served)
@@ -92,6 +97,7 @@ def test_twice_in_one_kernel(python, served, cache):
 NO_NETWORK = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.proxy", "GIT_CONFIG_VALUE_0": "http://127.0.0.1:9"}
 
 
+@pytest.mark.once
 def test_without_a_network_git_says_why_and_the_cell_what_to_do(python, cache):
     run = python(CELL, **NO_NETWORK)
     assert f"fatal: unable to access 'https://github.com/{NAME}/'" in run.stderr
@@ -99,6 +105,7 @@ def test_without_a_network_git_says_why_and_the_cell_what_to_do(python, cache):
     assert "No such file or directory: 'git'" in python(CELL, PATH="").stderr
 
 
+@pytest.mark.once
 def test_a_tag(python, served, cache):
     run = python(CELL.replace(f'"{REVISION}"', '"v0.1"'), **served)
     assert LINE.search(run.stdout), run.stderr

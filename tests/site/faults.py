@@ -1,4 +1,4 @@
-"""What a page must satisfy, as functions that return faults; test_faults_are_found.py proves that they find them."""
+"""What a page must satisfy, as functions that return faults."""
 
 from __future__ import annotations
 
