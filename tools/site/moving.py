@@ -117,14 +117,14 @@ def _cuts(cells: Cells) -> dict[str, dict[str, Any]]:
 # By lesson: the cell where it stands, behind it or, of a text, before its first question; its kind; and what it takes
 # from the lesson's cells, if anything.
 PLACES: dict[str, list[tuple[str, str, Callable[[Cells], Any] | None]]] = {
-    "00": [("derivatives-draw", "tangent", None)],
-    "01": [("wait-run", "queue", None)],
-    "02": [("uneven-error", "layout", None)],
-    "03": [("nine", "product", _products)],
-    "04": [("mlp-count", "middle", _cuts)],
-    "05": [("eight", "collective", _parts)],
+    "00": [("grad-third", "tangent", None)],
+    "01": [("wait", "queue", None)],
+    "02": [("cut", "layout", None)],
+    "03": [("one-side", "product", _products)],
+    "04": [("further", "middle", _cuts)],
+    "05": [("eight-ask", "collective", _parts)],
     "05b": [("overlap-draw", "travelling", None)],
-    "06": [("hybrid-formula", "cut_batch", None)],
+    "06": [("hybrid", "cut_batch", None)],
     "07": [("ring-draw", "ring", None)],
     "08": [
         ("places-run", "places", lambda cells: _places(cells["places-run"])),

@@ -42,9 +42,10 @@
 
   moving.picture("collective", {
     title: "Try it: whose numbers enter a result",
+    asks: { scattered: ({ name }) => name === "psum_scatter" },
     controls: () => ({
       name: choice("collective", Object.keys(KINDS), "all_to_all"),
-      d: range("device", 0, 7, 2),
+      d: range("device", 0, 7, 5),
       arrows: choice("arrows", [INTO, "out of its numbers"]),
     }),
     draw({ name, d, arrows }, canvas, numbers) {

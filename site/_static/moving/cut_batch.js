@@ -42,6 +42,7 @@
 
   moving.picture("cut_batch", {
     title: "Try it: cut the batch, the model, or both",
+    asks: { best_mesh: ({ examples }) => examples >= 880 }, // with 1,024; from 880 on it is the same
     controls: () => ({
       mesh: range("data x model", 0, 3, 2, { shown: (value) => NAMES[value] }),
       examples: range("examples", 8, 1024, 128, { step: 8, shown: bytes }),
@@ -91,7 +92,7 @@
 
       const [along, across] = sent[mesh].map(bytes);
       return (
-        `${NAMES[mesh]}, ${bytes(examples)} examples: by the formula a device sends ${along} bytes along data and ` +
+        `${NAMES[mesh]}, ${bytes(examples)} examples: by this section's formula a device sends ${along} bytes along data and ` +
         `${across} along model, ${bytes(sums[mesh])} in all. Of the four meshes ${NAMES[least]} sends the least.`
       );
     },

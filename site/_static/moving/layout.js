@@ -71,27 +71,42 @@
     });
   };
 
+  // What the reader set: the mesh's sizes, the array's shape, the spec if it can be read, and what is wrong, if anything.
+  const understood = ({ typed, grid, array }) => {
+    const [x, y] = grid.split(" by ").map(Number);
+    const shape = array.match(/\d+/g).map(Number);
+    try {
+      const spec = read(typed);
+      return { sizes: { x, y }, shape, spec, problem: refusal(spec, { x, y }, shape) };
+    } catch (error) {
+      return { sizes: { x, y }, shape, spec: null, problem: error.message };
+    }
+  };
+  // The spec without Nones at its end, on the lesson's mesh.
+  const asked = (values) => {
+    const { spec } = understood(values);
+    return spec && values.grid === "2 by 4" ? written(spec).replace(/(, None)+\)$/, ")") : "";
+  };
+
   moving.picture("layout", {
     title: "Try it: cut an array with a spec of yours",
+    asks: {
+      first_cut: (values) => asked(values) === "P('x', 'y')" && values.array === "(4, 8)",
+      half_cut: (values) => asked(values) === "P('x')",
+      tuple_order: (values) => asked(values) === "P(None, ('y', 'x'))",
+      ten_over_four: (values) => understood(values).problem.startsWith("IndivisibleError"),
+    },
     controls: () => ({
       typed: text("spec", "P('x', 'y')", { size: 20 }),
-      grid: choice("mesh", ["2 by 4", "4 by 2", "8 by 1", "1 by 8"]),
+      grid: choice("mesh", ["2 by 4", "4 by 2", "8 by 1", "1 by 8"], "4 by 2"),
       array: choice("array", ["(4, 8)", "(8, 8)", "(10, 3)", "(12, 3)"]),
       device: range("device", 0, 7, 6),
     }),
-    draw({ typed, grid, array, device }, canvas) {
-      const [rows, columns] = grid.split(" by ").map(Number);
-      const sizes = { x: rows, y: columns };
-      const shape = array.match(/\d+/g).map(Number);
+    draw(values, canvas) {
+      const { array, device } = values;
+      const { sizes, shape, spec, problem } = understood(values);
+      const { x: rows, y: columns } = sizes;
       const places = (d) => ({ x: Math.floor(d / columns), y: d % columns });
-      let spec = null;
-      let problem;
-      try {
-        spec = read(typed);
-        problem = refusal(spec, sizes, shape);
-      } catch (error) {
-        problem = error.message;
-      }
       const held = [...Array(8).keys()].map((d) => (problem ? null : piece(spec, sizes, shape, places(d))));
       const order = (one, other) => one[0][0] - other[0][0] || one[1][0] - other[1][0];
       const pieces = problem ? [] : [...new Map(held.map((found) => [where(found), found])).values()].sort(order);

@@ -24,9 +24,10 @@
 
   moving.picture("middle", {
     title: "Try it: two layers, cut by columns or by rows",
+    asks: { cheapest: ({ w1, w2 }) => w1 !== w2 }, // a lock on the cheapest alone would name it
     controls: () => ({
       w1: choice("w1 by", WAYS),
-      w2: choice("w2 by", WAYS, "rows"),
+      w2: choice("w2 by", WAYS),
       device: range("device", 0, 7, 5),
     }),
     draw({ w1, w2, device }, canvas, counted) {

@@ -1,4 +1,4 @@
-// Lesson 03: a row of its table of products, by one device's part. Shardings, collectives, bytes and FLOPs are the
+// Lesson 03: a product of its table, by one device's part. Shardings, collectives, bytes and FLOPs are the
 // table's. What a device multiplies follows from them: its rows of x, unless the columns of w are split; its columns of
 // w; of the dimension summed over its stretch where partial sums are added up, or else all. So do the compiled programs.
 (() => {
@@ -29,9 +29,14 @@
   const count = (number) => number.toLocaleString("en");
 
   moving.picture("product", {
-    title: "Try it: a row of the table, one device's part",
+    title: "Try it: one device's part of a product",
+    asks: {
+      rows_alone: ({ chosen }) => chosen === 3,
+      both_split: ({ chosen }) => chosen === 7 || chosen === 1, // both all-reduce y
+      gathered: ({ chosen }) => chosen === 4,
+    },
     controls: (rows) => ({
-      chosen: range("row", 0, rows.length - 1, 6),
+      chosen: range("product", 0, rows.length - 1, 8, { shown: (value) => `${rows[value].a} · ${rows[value].b}` }),
       device: range("device", 0, 7, 5),
     }),
     draw({ chosen, device }, canvas, table) {
@@ -122,7 +127,7 @@
         `${row.a} · ${row.b}: device ${device} multiplies ${where([m, k])} of x by ${where([k, n])} of w: ` +
         `2 · ${long(m)} · ${long(k)} · ${long(n)} = ${row.flops} FLOPs. ` +
         `${has}, and ${same.length ? `devices ${same.join(", ")} do` : "no other device does"} the same work. ` +
-        (silent ? "Nothing is sent." : `By the table each device sends ${row.sent} bytes: ${row.collectives}.`)
+        (silent ? "Nothing is sent." : `Each device sends ${row.sent} bytes: ${row.collectives}.`)
       );
     },
   });

@@ -27,10 +27,11 @@
 
   moving.picture("queue", {
     title: "Try it: where the loop waits",
+    asks: { overlap: ({ where }) => where === "at the end" },
     controls: () => ({
       load: range("a load takes", 0.5, 3, 1, { step: 0.5, shown: ticks }),
       step: range("a step takes", 0.5, 3, 1, { step: 0.5, shown: ticks }),
-      where: choice("second loop waits", Object.keys(EVERY)),
+      where: choice("second loop waits", Object.keys(EVERY), "in every second step"),
     }),
     draw({ load, step, where }, canvas) {
       const loops = { "in every step": run(load, step, 1), [where]: run(load, step, EVERY[where]) };

@@ -92,9 +92,9 @@
   moving.picture("ring", {
     title: "Try it: a collective, step by step",
     controls: () => ({
-      name: choice("collective", Object.keys(KINDS)),
+      name: choice("collective", Object.keys(KINDS), "all-reduce"),
       n: range("devices", 2, 8, 8),
-      step: steps("step", ({ name, n }) => KINDS[name].last(n), 3),
+      step: steps("step", ({ name, n }) => KINDS[name].last(n)),
     }),
     draw({ name, n, step }, canvas) {
       const { cells, sent, sends } = run(name, n, step);

@@ -1,5 +1,5 @@
-// Lesson 00: a tangent along tanh or a derivative of it; its slope is the next derivative. The formulas by hand of the
-// cell `derivatives`, with which jax.grad's values agree.
+// Lesson 00: a tangent along tanh or a derivative of it; its slope is the next derivative, the last that is drawn. The
+// formulas by hand of the cell `derivatives`, with which jax.grad's values agree.
 (() => {
   const { range, choice, COLORS } = moving;
   const CURVES = ["tanh", "first derivative", "second", "third"];
@@ -11,13 +11,14 @@
 
   moving.picture("tangent", {
     title: "Try it: a slope is the next derivative",
+    asks: { third_at_zero: ({ curve }) => curve === "second" },
     controls: () => ({
       at: range("x", -3, 3, 0.5, { step: 0.05, shown: (value) => value.toFixed(2) }),
       curve: choice("tangent to", CURVES.slice(0, 3)),
     }),
     draw({ at, curve }, canvas) {
       const of = CURVES.indexOf(curve);
-      const now = values(at);
+      const now = values(at).slice(0, of + 2);
       const slope = now[of + 1];
       const [left, top, high] = [34, 6, 300];
       const x = (value) => left + 8 + ((value + 3) / 6) * (canvas.width - left - 16);
@@ -30,7 +31,7 @@
       }
       for (let value = -3; value <= 3; value++) canvas.text(x(value), top + high + 10, value, { fontSize: 12 });
       const points = [...Array(121).keys()].map((i) => -3 + i / 20); // as in the lesson
-      CURVES.forEach((_, i) => {
+      now.forEach((_, i) => {
         const strong = i === of || i === of + 1;
         const line = points.map((point) => [x(point), y(values(point)[i])]);
         canvas.line(line, COLORS[i], { strokeWidth: strong ? 3 : 2, strokeOpacity: strong ? 1 : 0.3 });
@@ -64,7 +65,7 @@
       return (
         `At x = ${at.toFixed(2)} the tangent to ${what} ${way} ` +
         `${four(Math.abs(slope))} for each 1 to the right: there the ${next} derivative is ${four(slope)}. ` +
-        `tanh ${four(now[0])}, first ${four(now[1])}, second ${four(now[2])}, third ${four(now[3])}.`
+        `${now.map((value, i) => `${CURVES[i].split(" ")[0]} ${four(value)}`).join(", ")}.`
       );
     },
   });

@@ -40,7 +40,8 @@ def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(hand):
 
 def test_who_enters_and_where_a_number_goes(hand):
     at = hand("collective")
-    assert "gets 2 12 22 32 42 52 62 72. Of each of the eight parts the number at place 2 enters." in at.said()
+    assert "device 5 gets 5 15 25 35 45 55 65 75." in at.said()
+    assert "gets 2 12 22 32 42 52 62 72. Of each of the eight parts the number at place 2 enters." in at.set(device=2)
     assert dashed(at) == 1 and arrows(at) == 8
     # by hand: pairs (i, i + 1) for i < 7; with the eighth (7, 0)
     assert "device 0 gets 0. Nobody's number enters" in at.set(collective="ppermute, 7 pairs", device=0)

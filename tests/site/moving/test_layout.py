@@ -12,7 +12,10 @@ from tools.site.moving import alt, printed
 
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
     at = hand("layout")
-    assert "8 pieces of (2, 2), 1 copy of each. Device 6 stands at x = 1, y = 2: it holds [2:4, 4:6]." in at.said()
+    # by hand: of 4 by 2, device 6 stands at the fourth row, the first half of the columns
+    assert "8 pieces of (1, 4), 1 copy of each. Device 6 stands at x = 3, y = 0: it holds [3:4, 0:4]." in at.said()
+    said = at.set(mesh="2 by 4")
+    assert "8 pieces of (2, 2), 1 copy of each. Device 6 stands at x = 1, y = 2: it holds [2:4, 4:6]." in said
     figures = (
         alt(cell_of("02", "layouts")),
         alt(cell_of("02", "cut-count")),
@@ -46,7 +49,7 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(h
     lines = dict(zip(("P('x', 'x')", "P('rows')"), both, strict=True))
     lines["P('y')"] = printed(cell_of("02", "uneven-error"))
     wanted = " ".join(lines[spec].split())
-    said = at.set(spec=spec, array=array)
+    said = at.set(mesh="2 by 4", spec=spec, array=array)
     assert said.startswith(f"JAX refuses {spec}. {error}")
     assert array == "(10, 3)" or wanted.startswith(error)
     for theirs, ours in {
@@ -80,7 +83,7 @@ def test_other_meshes_and_what_jax_says_first(hand):
 
 @pytest.mark.parametrize("typed", ["P('x',)", 'P("x")', "P( ( 'x' ) , None)", "P(‘x’)", "P((('x',)))", "P('x', ())"])
 def test_a_spec_is_read_as_python_reads_it(hand, typed):
-    assert "2 pieces of (2, 8), 4 copies" in hand("layout").set(spec=typed)
+    assert "2 pieces of (2, 8), 4 copies" in hand("layout").set(mesh="2 by 4", spec=typed)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.site.moving.conftest import numbers_of
 def test_what_a_device_multiplies_takes_the_flops_and_lacks_the_bytes_of_the_table(hand, row):
     at = hand("product")
     told = numbers_of("product")[row]
-    at.set(row=row)
+    at.set(product=row)
     for device in range(8):
         said = at.set(device=device)
         factors, product = re.search(r"of w: ([\d ·]+) = ([\d,]+) FLOPs", said).groups()
@@ -29,18 +29,20 @@ def test_what_a_device_multiplies_takes_the_flops_and_lacks_the_bytes_of_the_tab
 
 def test_by_hand(hand):
     at = hand("product")
+    assert "x[B, D_X] · w[D, F_X]: device 5 multiplies [0:64, 0:256] of x by [0:256, 320:384] of w" in at.said()
+    assert "does not hold 14,336 of x, and no other device does the same work." in at.said()
     # x[B, D_X] · w[D, F]: every device gathers x, and all do the same
-    assert "x[B, D_X] · w[D, F]: device 5 multiplies [0:64, 0:256] of x by [0:256, 0:512] of w" in at.said()
+    assert "x[B, D_X] · w[D, F]: device 5 multiplies [0:64, 0:256] of x by [0:256, 0:512] of w" in at.set(product=6)
     assert "devices 0, 1, 2, 3, 4, 6, 7 do the same work" in at.said()
     assert "does not hold 14,336 of x, and" in at.said()
     assert at.page.locator(".moving svg [stroke-dasharray='5 4']").count() == 0
     # D split on both sides: partial sums
-    assert "[0:64, 160:192] of x by [160:192, 0:512] of w" in at.set(row=7)
+    assert "[0:64, 160:192] of x by [160:192, 0:512] of w" in at.set(product=7)
     assert at.page.locator(".moving svg [stroke-dasharray='5 4']").count() == 1
     # data parallelism, and FSDP
-    assert "[24:32, 0:256] of x by [0:256, 0:512] of w" in at.set(row=3, device=3)
+    assert "[24:32, 0:256] of x by [0:256, 0:512] of w" in at.set(product=3, device=3)
     assert "It holds all of these, and no other device does the same work. Nothing is sent." in at.said()
-    assert "does not hold 114,688 of w, and" in at.set(row=4)
+    assert "does not hold 114,688 of w, and" in at.set(product=4)
 
 
 def test_the_numbers_are_the_lesson_s_nine_rows():

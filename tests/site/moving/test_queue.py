@@ -8,8 +8,10 @@ from tests.site.moving.conftest import cell_of
 from tools.site import moving
 
 
-def test_it_begins_as_the_lesson_prints_and_says(hand):
-    said = hand("queue").said()
+def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(hand):
+    at = hand("queue")
+    assert "Waiting in every second step takes 9 ticks" in at.said()
+    said = at.set(second="at the end")
     # By hand, a load and a step of one tick: twelve in a row, or six and the last step
     assert "Waiting in every step takes 12 ticks: of 6 ticks of loading the device works during 0 and waits" in said
     assert "Waiting at the end takes 7 ticks: it works during 5 and waits during 1" in said
@@ -20,6 +22,7 @@ def test_it_begins_as_the_lesson_prints_and_says(hand):
 
 def test_the_longer_of_load_and_step_sets_the_pace(hand):
     at = hand("queue")
+    at.set(second="at the end")
     # A long load: 6 · 3 + 1; the device works in 1 of 3 ticks of each load but the first. All in a row: 6 · 4
     said = at.set(a_load=3, a_step=1)
     assert "every step takes 24 ticks: of 18 ticks of loading the device works during 0 and waits during 18" in said
@@ -34,7 +37,7 @@ def test_the_longer_of_load_and_step_sets_the_pace(hand):
 def test_now_and_then_lies_between(hand):
     at = hand("queue")
     # By hand, load 1 and step 1: two loads and two steps take 3, three times; of each pair one load has company
-    said = at.set(second="in every second step")
+    said = at.said()
     assert "Waiting in every second step takes 9 ticks: it works during 3 and waits during 3" in said
     assert said.endswith("1.3 times as long.")
     # Three loads and three steps take 4, twice
@@ -46,6 +49,7 @@ def test_now_and_then_lies_between(hand):
 
 def test_the_picture_has_a_bar_for_each_load_and_each_step_and_says_where_the_host_waits(hand):
     at = hand("queue")
+    at.set(second="at the end")
     words = at.page.locator(".moving svg text").all_text_contents()
     assert [words.count(str(i)) for i in range(1, 6)] == [4] * 5  # two loops, a load and a step in each
     assert words.count("waits") == 6 + 1

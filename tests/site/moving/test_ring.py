@@ -25,9 +25,18 @@ def column(at, device):
     return [line[device] for line in slots(at)]
 
 
-def test_it_opens_with_the_half_full_panel_of_the_lesson(hand):
+def test_it_opens_before_the_first_step_of_the_lessons_all_reduce(hand):
     at = hand("ring")
-    assert "after step 3 of 7: 32 of 64 slots are filled" in at.said()  # "32 are filled after step 3"
+    assert "after step 0 of 14: 0 of 64 slots hold a whole sum. Each device has sent 0 blocks" in at.said()
+    assert slots(at) == [["1"] * 8] * 8
+    at.place.get_by_role("button", name="Play").click()
+    at.place.locator(".said", has_text="after step 1 of 14").wait_for()
+
+
+def test_the_gather_is_half_full_after_three_steps(hand):
+    at = hand("ring")
+    said = at.set(collective="all-gather, one way", step=3)
+    assert "after step 3 of 7: 32 of 64 slots are filled" in said
     assert "3 blocks: 3/8 of the array." in at.said()
     assert column(at, 3) == ["0", "1", "2", "3", "", "", "", ""]
     assert column(at, 1) == ["0", "1", "", "", "", "", "6", "7"]
@@ -35,7 +44,7 @@ def test_it_opens_with_the_half_full_panel_of_the_lesson(hand):
 
 def test_steps_and_bytes_are_those_by_hand(hand):
     at = hand("ring")
-    assert "7 blocks: 7/8 of the array, which is (n - 1)/n." in at.set(step=7)
+    assert "7 blocks: 7/8 of the array, which is (n - 1)/n." in at.set(collective="all-gather, one way", step=7)
     # by hand: one way 7 steps, 7/8 of the array; the short way 4 steps, and over a wire at most 4/8
     said = at.set(collective="all-gather, short way", step=4)
     assert "after step 4 of 4: 64 of 64" in said
@@ -79,6 +88,7 @@ def test_the_slots_are_those_of_the_lessons_panels(hand):
 
 def test_other_numbers_of_devices_by_hand(hand):
     at = hand("ring")
+    at.set(collective="all-gather, one way")
     assert "after step 4 of 4: 25 of 25" in at.set(devices=5, step=4) and "4 blocks: 4/5" in at.said()
     said = at.set(collective="all-gather, short way", step=2)
     assert "after step 2 of 2: 25 of 25" in said and "2 to the right and 2 to the left" in said

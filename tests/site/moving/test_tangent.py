@@ -14,8 +14,11 @@ def test_it_begins_with_the_lessons_numbers(hand):
     at = hand("tangent")
     table = moving.printed(cell_of("00", "derivatives"))
     first, second, third = re.findall(r"at 0.5: +(-?[\d.]+), by hand", table)
-    assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in at.said()
-    assert f"first {first}, second {second}, third {third}." in at.said()
+    said = at.said()
+    assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in said
+    assert said.endswith(f" tanh 0.4621, first {first}.")  # tanh 0.5 by hand
+    said = at.set(tangent="second")
+    assert f"first {first}, second {second}, third {third}." in said
 
 
 def test_each_tangent_has_the_slope_of_the_next(hand):
@@ -26,9 +29,10 @@ def test_each_tangent_has_the_slope_of_the_next(hand):
     assert "tanh 0.0000, first 1.0000, second 0.0000, third -2.0000." in said
     said = at.set(tangent="first derivative")
     assert "the tangent to the first derivative climbs 0.0000" in said and "the second derivative is 0.0000" in said
+    assert said.endswith("tanh 0.0000, first 1.0000, second 0.0000.")  # what a tangent needs, and no more
     # by hand: tanh 1 = 0.76159; 1 - t^2 = 0.41997; -2 t (1 - t^2) = -0.63970; (1 - t^2)(6 t^2 - 2) = 0.62163
-    said = at.set(x=1)
-    assert "falls 0.6397 for each 1 to the right: there the second derivative is -0.6397." in said
+    assert "falls 0.6397 for each 1 to the right: there the second derivative is -0.6397." in at.set(x=1)
+    said = at.set(tangent="second")
     assert "tanh 0.7616, first 0.4200, second -0.6397, third 0.6216." in said
     # tanh is odd: so the second changes its sign, the others of the derivatives do not
     assert "tanh -0.7616, first 0.4200, second 0.6397, third 0.6216." in at.set(x=-1)
