@@ -2,7 +2,6 @@
 (() => {
   const { range, COLORS } = moving;
   const LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024];
-  const DRAWN = { 0: "none", 16: "7 4", 64: "9 3 2 3", 1024: "2 4" }; // the lesson's four curves, and their dashes
 
   // The lesson's sizes: an embedding of 96 characters; for each of 2 layers qkv, out, up and down.
   const [LAYERS, WIDTH, HIDDEN] = [2, 64, 256];
@@ -39,7 +38,7 @@
   };
 
   const chart = (canvas, rows, length, { chip, corner }, top) => {
-    const [left, right, high] = [44, 52, 176];
+    const [left, right, high] = [44, 20, 176];
     const x = (value) => left + (Math.log10(value) / 4) * (canvas.width - left - right);
     const y = (value) => top + high - (Math.log10(value) / 4) * high;
     for (const power of [0, 1, 2, 3, 4]) {
@@ -50,13 +49,8 @@
       canvas.text(x(value), top + high + 12, bytes(value), { fontSize: 11 });
     }
     const many = [...Array(41).keys()].map((i) => 10 ** (i / 10));
-    const curve = (length) => many.map((n) => [x(n), y(perByte(n, length))]);
-    Object.entries(DRAWN).forEach(([length, strokeDasharray], i) => {
-      canvas.line(curve(Number(length)), COLORS[i], { strokeWidth: 2, strokeDasharray });
-      canvas.text(x(1e4) + 6, y(perByte(1e4, Number(length))), length, { fontSize: 11, textAnchor: "start" });
-    });
-    canvas.text(canvas.width, top - 16, "characters", { fontSize: 11, textAnchor: "end" });
-    canvas.line(curve(length), "ink", { strokeWidth: 2.5 });
+    const curve = [...many.filter((n) => n < rows), rows].map((n) => [x(n), y(perByte(n, length))]); // so far
+    canvas.line(curve, "ink", { strokeWidth: 2.5 });
     canvas.line([[x(1), y(corner)], [x(1e4), y(corner)]], "ink", { strokeDasharray: "5 4" });
     canvas.text(x(1) + 6, y(corner) - 9, `${chip}: ${corner}`, { fontSize: 11, textAnchor: "start" });
     canvas.circle(x(rows), y(perByte(rows, length)), 6, COLORS[5], { stroke: "ink", strokeWidth: 1.5 });
@@ -68,8 +62,12 @@
     title: "Try it: more rows, longer texts",
     controls: () => ({
       doubled: range("rows at once", 1, 13, 3, { shown: (value) => bytes(2 ** value) }),
-      which: range("characters in the cache", 0, LENGTHS.length - 1, 3, { shown: (value) => LENGTHS[value] }),
+      which: range("characters in the cache", 0, LENGTHS.length - 1, 1, { shown: (value) => LENGTHS[value] }),
     }),
+    asks: {
+      cache_share: ({ doubled, which }) => doubled === 3 && LENGTHS[which] === 64,
+      rows_needed: ({ doubled, which }) => doubled > 3 && which > 0, // with any cache
+    },
     draw({ doubled, which }, canvas, numbers) {
       const [rows, length] = [2 ** doubled, LENGTHS[which]];
       const cache = 2 * rows * own(length);

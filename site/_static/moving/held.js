@@ -31,10 +31,11 @@
   moving.picture("held", {
     title: "Try it: other numbers of devices, models and chips",
     controls: ({ chips }) => ({
-      n: range("devices", 1, 64, 8),
-      model: choice("parameters", Object.keys(MODELS)),
+      n: range("devices", 1, 128, 64),
+      model: choice("parameters", Object.keys(MODELS), "7.5e9"),
       chip: choice("memory", Object.entries(chips).map(([name, gb]) => `${name}, ${gb} GB`)),
     }),
+    asks: { stage_1: ({ n }) => n === 8 },
     draw({ n, model, chip }, canvas, { parts, chips }) {
       const name = chip.slice(0, chip.lastIndexOf(","));
       const N = MODELS[model];

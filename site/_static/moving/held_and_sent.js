@@ -48,9 +48,14 @@
   moving.picture("held_and_sent", {
     title: "Try it: one layer, forward and back: what is sent, what is kept",
     controls: () => ({
-      name: choice("program", Object.keys(FORMS)),
+      name: choice("program", Object.keys(FORMS), "sequence, again"),
       step: steps("step", ({ name }) => order(FORMS[name]).length, 99),
     }),
+    asks: {
+      sums_a_layer: ({ name }) => isWhole(FORMS[name]),
+      in_pieces: ({ name }) => name === "sequence",
+      gather_again: ({ name }) => name === "sequence, gather again",
+    },
     // numbers of the lesson: {sent: {program: units}, held: {program: A a layer}, flops: {program: of tensor}}
     draw({ name, step }, canvas, { sent, held, flops }) {
       const form = FORMS[name];

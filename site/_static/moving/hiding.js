@@ -31,10 +31,11 @@
   moving.picture("hiding", {
     title: "Try it: how much of the sending is hidden",
     controls: () => ({
-      rows: range("rows of x on a chip", 256, MOST, N, { step: 256 }),
+      rows: range("rows of x on a chip", 256, MOST, N / 4, { step: 256 }),
       layers: range("layers", 2, 6, 2),
       order: choice("gathers", [EARLY, "one after the other"]),
     }),
+    asks: { hidden: ({ rows, layers, order }) => rows === N && layers === 2 && order === EARLY },
     draw({ rows, layers, order }, canvas, { flops, ringRate }) {
       const microseconds = (count) => (1e6 * 2 * count * N * N) / flops; // 2 · rows · N² FLOPs
       const gather = (((1e6 * 7) / 8) * 2 * N * N) / ringRate; // 7/8 of 2 · N² bytes, both ways around a ring

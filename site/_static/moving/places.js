@@ -76,7 +76,7 @@
       const column = Math.min(34, (canvas.width - left) / m);
       const floor = top + tall - 24;
       const words = { textAnchor: "start", fontSize: 12 };
-      canvas.text(left, floor - 16 * longest - 28, "hops from each chip to the next", words);
+      canvas.text(left, floor - 16 * longest - 28, "hops (links) from each chip to the next", words);
       hops.forEach((n, k) => {
         const pale = step && step !== k + 1 ? 0.3 : 1;
         for (let j = 1; j <= n; j++) {

@@ -51,7 +51,11 @@
       const shown = (k) => String(2 ** k);
       const size = (label, most, value) => range(label, 0, most, value, { shown });
       const how = choice("layers", ["remat", "kept"]);
-      return { f: size("fsdp", 6, 6), m: size("model", 5, 0), r: size("rounds", 4, 0), how };
+      return { f: size("fsdp", 6, 0), m: size("model", 5, 0), r: size("rounds", 4, 0), how };
+    },
+    asks: {
+      state: ({ f, m }) => f + m === 6,
+      rounds: ({ f, m, r }) => f === 6 && m === 0 && r === 2,
     },
     draw({ f, m, r, how }, canvas, rates) {
       const plan = { data: 2 ** (6 - f - m), fsdp: 2 ** f, model: 2 ** m, micro: 2 ** r, remat: how === "remat" };

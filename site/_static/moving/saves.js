@@ -19,9 +19,10 @@
     title: "Try it: save more often, or less",
     controls: () => ({
       t: range("a save after", -18, 14, 0, { shown: (k) => `${minutes(between(k))} min` }),
-      c: range("a save takes", -8, 0, 0, { shown: (k) => `${three(save(k))} s` }),
+      c: range("a save takes", -8, 0, -8, { shown: (k) => `${three(save(k))} s` }),
       m: range("a failure every", -3, 6, 0, { shown: (k) => `${three(fail(k) / 3600)} h` }),
     }),
+    asks: { slower: ({ c }) => c === 0 },
     draw({ t, c, m }, canvas) {
       const [T, C, M] = [between(t), save(c), fail(m)];
       const lost = (at) => C / at + at / (2 * M);

@@ -51,9 +51,14 @@
     controls: () => ({
       name: choice("schedule", ["GPipe", "1F1B"]),
       p: range("stages", 2, 8, 4),
-      m: range("microbatches", 1, 24, 8),
+      m: range("microbatches", 1, 24, 4),
       send: range("a send, in seconds", 0, 1, 0, { step: 0.25 }),
     }),
+    asks: {
+      ticks: ({ p, m }) => p === 4 && m === 8,
+      of_1f1b: ({ name }) => name === "1F1B", // any of them says it
+      live: ({ name, p, m }) => name === "1F1B" && p === 4 && m >= 4,
+    },
     draw({ name, p, m, send }, canvas) {
       const { done, end } = simulate(p, m, name, send);
       const left = 54;

@@ -18,9 +18,13 @@
   moving.picture("seats", {
     title: "Try it: seats that are too few, and seats that are sent empty",
     controls: () => ({
-      capacity: range("seats an expert", 1, 64, 10),
+      capacity: range("seats an expert", 1, 64, 8),
       uneven: range("unevenness", 0, 100, 100, { step: 5, shown: (percent) => `${percent} %` }),
     }),
+    asks: {
+      without_seat: ({ capacity, uneven }) => capacity === 10 && uneven === 100,
+      padding: ({ capacity }) => capacity === 64,
+    },
     // numbers: {wanted: tokens by expert, bytes: sent by a device for each seat that an expert has}
     draw({ capacity, uneven }, canvas, { wanted, bytes }) {
       const counts = between(wanted, uneven);
@@ -95,7 +99,7 @@
       return (
         `${capacity === 1 ? "1 seat" : `${capacity} seats`} an expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
         `and ${empty} of ${seats} seats are empty. ` +
-        `A device sends ${commas(sent)} bytes in the four all-to-alls: ` +
+        `A device sends ${commas(sent)} bytes in a training step: ` +
         `${commas(sent / seated)} for each seated token; if all seats were taken, ${commas(bytes / counts.length)}.`
       );
     },

@@ -4,6 +4,7 @@
   const N = 8;
   const COPY = (1e6 * 2 * 256 * 2048) / 50e9; // µs, as in the lesson
   const PRODUCT = (1e6 * 2 * 4096 * 256 * 2048) / 197e12;
+  const [HOPEFUL, ASKS] = ["hopeful", "ring_product, which asks first"];
   const turn = (i) => ((i % N) + N) % N;
 
   // The lesson's kernel `ring_product`, line by line. A buffer is its index. What comes into a buffer has a number, 0 the
@@ -102,12 +103,13 @@
   moving.picture("waits", {
     title: "Try it: make a device slow",
     controls: () => ({
-      kernel: choice("kernel", ["ring_product, with free", "hopeful, without"]),
+      kernel: choice("kernel", [HOPEFUL, ASKS]),
       slow: range("slow device", 0, N - 1, 3),
-      slowly: range("µs of its product", 22, 80, 60),
+      slowly: range("µs of its product", 22, 80, 40),
     }),
+    asks: { slow_end: ({ slowly }) => slowly === 60 },
     draw({ kernel, slow, slowly }, canvas) {
-      const free = kernel === "ring_product, with free";
+      const free = kernel === ASKS;
       const { events, lost, wrong, end } = play(slow, slowly, free);
       const [left, right, top, row] = [54, 44, 24, 36];
       const tick = (canvas.width - left - right) / play(slow, 80, true).end; // one scale for all settings
@@ -154,7 +156,7 @@
       const first = lost.map((cross) => `the first on device ${cross.device} after ${four(cross.time)} µs`)[0];
       const late = `device ${slow} takes ${slowly} µs for a product`;
       return (
-        `${free ? "With free" : "Without free"}, ${late}: all is done after ${four(end)} µs. ` +
+        `${kernel}; ${late}: all is done after ${four(end)} µs. ` +
         `Device ${before} ${waited(events, before)}; device ${after} ${waited(events, after)}. ` +
         (lost.length
           ? `${many} overwritten too soon (crosses), ${first}; wrong in the end: ${wrong.join(", ")}.`

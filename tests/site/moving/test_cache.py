@@ -12,8 +12,9 @@ from tools.site import moving
 LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024]
 
 
-def test_it_begins_with_what_the_lesson_counted(hand):
+def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(hand):
     at = hand("cache")
+    at.set(rows=3, characters=LENGTHS.index(64))
     printed = moving.printed(cell_of("15", "serve-count"))
     each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) a byte", printed, re.M)[1]
     read = re.search(r"([\d,]+) bytes to read", printed)[1]

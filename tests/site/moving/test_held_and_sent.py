@@ -45,7 +45,7 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program)
 
 def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
     at = hand("held_and_sent")
-    assert "backward, all-reduce sends 2 units; 8 of 8 units so far." in at.said()
+    assert "backward, all-reduce sends 2 units; 8 of 8 units so far." in at.set(program="tensor")
     assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # attention, sum, MLP, sum
     assert "backward, MLP sends nothing; 4 of 8" in at.set(step=5)
     assert "backward, all-reduce sends 2 units; 6 of 8" in at.set(step=6)  # where the half begins
@@ -66,6 +66,7 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
 def test_who_stands_at_the_end_stays_there(hand):
     """8 steps in one program are not the end of another."""
     at = hand("held_and_sent")
+    at.set(program="tensor")
     assert "8 of 8" in at.place.inner_text()
     at.set(program="sequence, again")
     assert f"{FOUND['sequence, again'][0]} of {FOUND['sequence, again'][0]}" in at.place.inner_text()

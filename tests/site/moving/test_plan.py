@@ -20,9 +20,10 @@ def settings(data, fsdp, model, micro=1, remat=True):
     return {label: int(math.log2(n)) for label, n in sizes.items()} | {"layers": "remat" if remat else "kept"}
 
 
-def test_it_opens_with_the_plan_that_leads(hand):
+def test_the_plan_that_leads(hand):
     leads = re.search(r"\n +(\d+) +(\d+) +(\d+) +(\d+) +True +([\d.]+)\n", moving.printed(cell_of("19", "choose-run")))
-    said = hand("plan").said()
+    data, fsdp, model, micro, _ = leads.groups()
+    said = hand("plan").by_label(settings(int(data), int(fsdp), int(model), int(micro)))
     assert said.startswith("data {} fsdp {} model {} micro {} remat: ".format(*leads.groups()[:4]))
     total = float(re.search(r": ([\d.]+) GB", said)[1])
     assert f"{total:.1f}" == leads[5]

@@ -14,8 +14,11 @@ def shown(at):
     return [[int(word) for word in words[i + 1 : i + 4]] for i, word in enumerate(words) if word.startswith("expert ")]
 
 
-def test_the_picture_opens_as_the_lesson_counts(hand):
+def test_ten_seats_are_as_the_lesson_counts(hand):
     at = hand("seats")
+    # one for each token: 3 + 23 + 5 of 11, 31 and 13 find none
+    assert "8 seats an expert (factor 1): 31 of 64 tokens are dropped, and 31 of 64 seats are empty." in at.said()
+    at.set(seats=10)
     counts = re.findall(r"\[([\d ]+)\]", moving.printed(cell_of("14", "seats-run")))
     seated, dropped = ([int(count) for count in row.split()] for row in counts)
     assert len(seated) == len(dropped) == 8
@@ -29,7 +32,7 @@ def test_the_bytes_are_those_that_the_lesson_counts(hand):
     rows = re.findall(r"^(10|64) seats: sends ([\d,]+) bytes", moving.printed(cell_of("14", "bytes-run")), re.M)
     assert len(rows) == 2
     for seats, sent in rows:
-        assert f"A device sends {sent} bytes in the four all-to-alls" in at.set(seats=seats)
+        assert f"A device sends {sent} bytes in a training step" in at.set(seats=seats)
     # four all-to-alls of 7/8 of a token of 64 numbers of 8 bytes; with 64 seats eight times as much for each token
     assert "14,336 for each seated token; if all seats were taken, 1,792." in at.said()
     assert "(factor 8): 0 of 64 tokens are dropped, and 448 of 512 seats" in at.said()

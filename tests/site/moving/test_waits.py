@@ -12,9 +12,12 @@ def _waits(told: str, device: int) -> str:
     return re.search(rf"device {device} sends 7 x, multiplies 8 x, (waits .*?);", told)[1]
 
 
-def test_it_opens_with_the_lessons_figure(hand):
+FIGURE = {"kernel": "ring_product, which asks first", "µs of": 60}
+
+
+def test_the_lessons_figure(hand):
     told = moving.alt(cell_of("18", "free-mended"))
-    said = hand("waits").said()
+    said = hand("waits").by_label(FIGURE)
     end = re.search(r"all done after (\S+) µs", told)[1]
     assert f"device 3 takes 60 µs for a product: all is done after {end} µs." in said
     for device in (2, 4):
@@ -27,6 +30,7 @@ def test_any_device_may_be_the_slow_one(hand):
     """The ring is the same everywhere: what the figure says of device 2 beside 3 holds beside any slow one."""
     waits = _waits(moving.alt(cell_of("18", "free-mended")), 2)
     at = hand("waits")
+    at.by_label(FIGURE)
     for slow in (0, 6, 7):
         said = at.by_label({"slow device": slow})
         assert f"evice {(slow - 1) % 8} {waits.replace('device 3', f'device {slow}')}" in said
@@ -35,7 +39,7 @@ def test_any_device_may_be_the_slow_one(hand):
 def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
     wrong = re.search(r"wrong on devices ([\d ]+)", moving.printed(cell_of("18", "free-run")))[1].split()
     at = hand("waits")
-    said = at.by_label({"kernel": "hopeful, without"})
+    said = at.by_label({"µs of": 60})
     assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")
     ends = at.page.locator(".moving svg text").all_text_contents()
     assert ends.count("wrong") == len(wrong) and ends.count("right") == 8 - len(wrong)
@@ -46,5 +50,5 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
 def test_a_cross_is_where_a_piece_was_still_to_be_read(hand):
     """By hand: device 2's copy of round 2 begins after two products, of 21.80 µs, and lands 20.97 later in buffer 1,
     from which device 3 sends its round 1 from 60 to 80.97."""
-    said = hand("waits").by_label({"kernel": "hopeful, without"})
+    said = hand("waits").by_label({"µs of": 60})
     assert "the first on device 3 after 64.58 µs" in said
