@@ -30,7 +30,7 @@ TEMPLATE = Path(__file__).with_name("slides_template")
 PREDICT = "> **Predict.**"
 LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
-ROOM, WIDE = 696, 1216  # px of a slide, less its edges
+ROOM, WIDE = 696, 1218  # px of a slide, less its edges
 SIZES = (24, 22, 20)  # px of code: the first that fits
 
 
