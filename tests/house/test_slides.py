@@ -105,8 +105,6 @@ def test_every_question_is_answered_before_the_next(path):
         assert any(cell.cell_type == "code" or slides.slide_type(cell) == "notes" for cell in between), cells[i].id
 
 
-<<<<<<< HEAD
-=======
 @LESSONS
 def test_a_question_stands_above_its_answer(path):
     """Above the first output that comes after it, unless a heading comes before."""
@@ -121,41 +119,6 @@ def test_a_question_stands_above_its_answer(path):
             question = ""
 
 
-GOOD = [
-    text("# Title", "slide"),
-    text(f"## Ask\n\n{slides.PREDICT} What?", "slide"),
-    code("print(2)", "fragment", prints="2"),
-]
-
-
-@pytest.mark.parametrize(
-    ("cells", "fault"),
-    [
-        ([*GOOD, text("Read.", "column")], "cell-3: 'column' is no slide type"),
-        ([text("# Title", "notes"), *GOOD[1:]], "the first cell is no slide"),
-        ([*GOOD, text(f"{slides.PREDICT} And?", "fragment")], "cell-3: a question that does not begin a slide"),
-        ([*GOOD, text(f"{slides.PREDICT} And?", "notes")], "cell-3: a question in the notes"),
-        ([*GOOD, text(f"{slides.PREDICT} And?", "skip")], "a question is lost"),
-        (
-            [*GOOD, text(f"{slides.PREDICT} And?\n\n| 3 | 4 |", "subslide")],
-            "cell-3: something is shown below a question",
-        ),
-        ([*GOOD[:2], picture("plot()", "-")], "cell-2: an output that comes together"),
-        ([*GOOD, code("ex01.f.check(f)", "subslide")], "cell-3: an exercise's check"),
-    ],
-)
-def test_a_faulty_mark_is_found(cells, fault):
-    assert slide_faults(small(*GOOD)) == []
-    assert slide_faults(small(*cells))[0].startswith(fault)
-
-
-def test_a_check_that_is_shown_is_found():
-    notebook = small(*GOOD, code("1", "subslide"))
-    notebook.cells[3].id = "ex-f-check"
-    assert slide_faults(notebook) == ["ex-f-check: is on a slide"]
-
-
->>>>>>> slides
 def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
     task = text("### Exercise 1.1 — Double (●○○ · 5 min)\n\nWrite it.\n\nAll of it.", "subslide")
     stub = new_code_cell("def double(x):\n    ...  # your code here", id="ex-double-stub")
@@ -198,6 +161,13 @@ def test_where_a_cell_stands_by_the_rule(cell, kind):
 @pytest.mark.parametrize("kind", ["notes", ""], ids=["as by the rule", "as JupyterLab leaves it"])
 def test_a_mark_that_says_nothing_is_not_kept(kind):
     assert "slideshow" not in notebooks.canonical(small(text("Read.", kind))).cells[0].metadata
+
+
+GOOD = [
+    text("# Title", "slide"),
+    text(f"## Ask\n\n{slides.PREDICT} What?", "slide"),
+    code("print(2)", "fragment", prints="2"),
+]
 
 
 def test_code_comes_before_its_output():
@@ -293,31 +263,12 @@ TEXTS = {  # what begins a slide, with its text; and the slides and notes that i
 }
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(("sources", "becomes"), [(one, rest) for one, *rest in TEXTS.values()], ids=TEXTS)
 def test_what_of_a_text_is_shown(sources, becomes):
     cells = [text(one, "subslide" if re.search("^#|Predict", one, re.M) else "notes") for one in sources]
     found = shown(small(*cells))
     assert [[source] for _, source in found] == becomes
     assert all((kind == "notes") != bool(re.search("^#|Predict", source, re.M)) for kind, source in found)
-
-
-def test_the_tag_shows_a_whole_text():
-    page = f"It was two.\n\n{QUESTION}"
-    assert shown(small(text(page, "subslide", "slide-text"))) == [("subslide", page)]
-=======
-def test_a_question_without_a_heading_takes_what_it_is_about_and_leaves_the_reading():
-    page = f"It was two.\n\n{slides.PREDICT} And now?"
-    assert shown(small(text(page, "subslide"))) == [
-        ("notes", "It was two."),
-        ("subslide", f"{slides.PREDICT} And now?"),
-    ]
-    page = f"It was two.\n\nTake device 5.\n\n{slides.PREDICT} And now?"
-    assert shown(small(text(page, "subslide"))) == [
-        ("notes", "It was two."),
-        ("subslide", f"Take device 5.\n\n{slides.PREDICT} And now?"),
-    ]
->>>>>>> slides
 
 
 def test_the_speaker_reads_what_the_room_may_say():

@@ -87,7 +87,7 @@ def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
         if kind == "notes":
             question = "" if answered else question
         elif cell.cell_type == "markdown" and (cell.source.startswith("#") or PREDICT in cell.source):
-            question = next((block for block in notebooks.blocks(cell.source) if block.startswith(PREDICT)), "")
+            question = next((block for block in blocks(cell.source) if block.startswith(PREDICT)), "")
             answered, room = False, ROOM - height(cell)
         else:
             strip = _text(cell, "subslide", [question.replace(PREDICT, ">")], ["asked"])
@@ -120,7 +120,7 @@ def height(cell: nbformat.NotebookNode, size: int = 20) -> float:
 
     if cell.cell_type == "markdown":
         asked = "asked" in cell.metadata.get("tags", [])
-        return 26 * lines(cell.source, 118) + 22 if asked else sum(36 * lines(b, 92) + 12 for b in notebooks.blocks(cell.source))
+        return 26 * lines(cell.source, 118) + 22 if asked else sum(36 * lines(b, 92) + 12 for b in blocks(cell.source))
     if cell.source:
         wide = max(map(len, cell.source.splitlines())) * 0.618 * size  # the widest of the fonts
         return float("inf") if wide > WIDE and size > SIZES[-1] else 1.2 * size * lines(cell.source, 99) + 22
@@ -180,7 +180,7 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
 
 def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator[nbformat.NotebookNode]:
     """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
-    found = notebooks.blocks(cell.source)
+    found = blocks(cell.source)
     group: list[str] = []  # of the slide that is being filled
     notes: list[str] = []
     expected, task = "", False  # what is shown behind a heading: a paragraph, then its list; in an exercise, all
