@@ -35,6 +35,7 @@ def everything(page):
     known = {"index.html": faults.anchors(page), "dot.svg": []}
     dead = faults.dead(faults.links(page), page.base, known)
     found = [faults.images(page), dead, faults.overflow(page), faults.small_print(page), faults.barriers(page)]
+    found += [faults.broken_words(page), faults.lone_cards(page), faults.gaps(page)]
     favicon = [error for error in page.errors if "favicon" not in error and "404 (File not found)" not in error]
     return [fault for faults_ in [*found, favicon] for fault in faults_]
 
@@ -54,6 +55,18 @@ def test_a_sound_page_has_none(look):
         ('<p style="font-size: 13px">small</p>', "13px: small"),
         ('<p style="color: #aaa">pale</p>', "color-contrast"),
         ("<p><button></button></p>", "button-name"),
+        (
+            '<table><tr><td style="overflow-wrap: anywhere"><code>' + "word" * 30 + "</code></td></tr></table>",
+            "broken in two: wordword",
+        ),
+        (
+            '<ol class="ways" style="display: flex; flex-wrap: wrap">' + '<li style="width: 40%">a</li>' * 3 + "</ol>",
+            "alone: a",
+        ),
+        (
+            '<button class="answer-waits">show</button><hr style="margin: 40px 0"><h2 style="margin: 0">x</h2>',
+            "px before x",
+        ),
         ("<script>console.error('oh')</script>", "oh"),
         ("<script>undefined.x</script>", "Cannot read"),
         ('<script src="https://cdn.example/x.js"></script>', "asks for https://cdn.example/x.js"),
