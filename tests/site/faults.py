@@ -18,15 +18,16 @@ def visit(tab: Any, url: str) -> Any:
 
 
 def images(tab: Any) -> list[str]:
-    """Pictures that do not show, or that say nothing to who cannot see them; ornaments stand outside the text, or beside
-    a title that says it."""
+    """Pictures that do not show, or that say nothing to who cannot see them. Ornaments stand outside the text, or
+    beside the titles of lessons.
+    """
     return tab.evaluate(
         """async () => {
             const all = [...document.querySelectorAll('img')].filter(img => img.checkVisibility());
             const there = img => img.complete && img.naturalWidth > 0;
             for (const img of all) if (img.loading === 'lazy') img.loading = 'eager';
             await Promise.all(all.map(img => there(img) || img.decode().catch(() => 0)));
-            const ornament = img => img.hasAttribute('alt') && !img.closest('main :not(ol.lessons > li) > img');
+            const ornament = img => img.hasAttribute('alt') && (!img.closest('main') || img.closest('ol.lessons'));
             return all.flatMap(img => [
                 ...(there(img) ? [] : [`broken: ${img.src}`]),
                 ...(img.alt.trim() || ornament(img) ? [] : [`no alt: ${img.src}`])]);
@@ -119,7 +120,8 @@ def broken_words(tab: Any) -> list[str]:
                 for (const word of text.data.matchAll(code ? /\\S+/g : /[^\\s\\-–—]+/g)) {
                     range.setStart(text, word.index);
                     range.setEnd(text, word.index + word[0].length);
-                    if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) found.push(word[0]);
+                    const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
+                    if (lines.size > 1) found.push(`broken in two: ${word[0]}`);
                 }
             }
             return found;
@@ -131,8 +133,9 @@ def lone_cards(tab: Any) -> list[str]:
     """Cards alone in a row, where another row has several."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('ol.ways')].flatMap(list => {
-            const rows = Object.values(Object.groupBy(list.children, card => Math.round(card.getBoundingClientRect().top)));
-            return rows.some(row => row.length > 1) ? rows.filter(row => row.length === 1).map(([card]) => card.innerText) : [];
+            const tops = [...list.children].map(card => Math.round(card.getBoundingClientRect().top));
+            const lone = [...list.children].filter((_, i) => tops.filter(top => top === tops[i]).length === 1);
+            return lone.length < tops.length ? lone.map(card => `alone: ${card.innerText}`) : [];
         })"""
     )
 

@@ -24,9 +24,7 @@ class Picture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         drawn, buffer = io.BytesIO(), io.BytesIO()
-        self.figure.savefig(
-            drawn, format="png", dpi=DPI, facecolor="white"
-        )  # white: it survives dark mode; the site turns it
+        self.figure.savefig(drawn, format="png", dpi=DPI, facecolor="white")  # white: it survives dark mode
         # A palette is a third of the size, which a repository of notebooks feels. With 64 colours some shades of eight
         # colours take the hue of another (lesson 07); with 128 nobody sees a difference.
         Image.open(drawn).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(buffer, "png", optimize=True)
