@@ -1,8 +1,8 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
-Where a cell stands says the rule in tools/notebooks.py, or its `slideshow` metadata where it differs (see CONTRIBUTING,
-Slides). What a slide shows of it is decided here: questions, code, outputs and pictures; the prose between them goes to
-the speaker's notes. Everything is put on disk, reveal.js as well, so that slides need no network.
+Where a cell stands says the rule in tools/notebooks.py (see CONTRIBUTING, Slides). What a slide shows of it, and how
+large, is decided here: questions, code, outputs and pictures; the prose between them goes to the speaker's notes.
+Everything is put on disk, reveal.js as well, so that slides need no network.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def arrange(
 def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
     """Code and output on one slide, or each on its own; above them the question, until text follows its answer."""
     question, answered, room = "", False, ROOM
-    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+    for number, cell in enumerate(cells):
         kind, size = slide_type(cell), SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
@@ -92,8 +92,8 @@ def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
                     yield (strip := _text(cell, kind, [f">{question}"], ["asked"]))
                     kind, room, strip.id = "-", ROOM - height(strip), f"{cell.id}-asked"
             if cell.cell_type == "code" and cell.source:
-                printed = height(following) if following and slide_type(following) == "fragment" else 0
-                fits = (size for beside in (printed, 0) for size in SIZES if height(cell, size) + beside <= room)
+                outputs = [height(each) for each in cells[number + 1 : number + 2] if slide_type(each) == "fragment"]
+                fits = (size for beside in (*outputs, 0) for size in SIZES if height(cell, size) + beside <= room)
                 size = next(fits, size)
                 cell.metadata.tags = [f"code-{size}"]
             answered |= bool(cell.get("outputs"))
