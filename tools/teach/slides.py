@@ -1,8 +1,8 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
-Where a cell stands says `slide_rule` in tools/lessons/, or its `slideshow` metadata where it differs (see CONTRIBUTING,
-Slides). What a slide shows of it is decided here: questions, code, outputs and pictures; the prose between them goes to
-the speaker's notes. Everything is put on disk, reveal.js as well, so that slides need no network.
+Where a cell stands says `slide_rule` in tools/lessons/notebooks.py (in words: notebooks/README.md). What a slide shows of
+it, and how large, is decided here: questions, code, outputs and pictures; the prose between them goes to the speaker's
+notes. Everything is put on disk, reveal.js as well, so that slides need no network.
 """
 
 from __future__ import annotations
@@ -79,61 +79,53 @@ def arrange(
 
 
 def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
-    """Code in letters that leave room for its output, or each on a slide of its own; above them the question, until text
-    follows the answer."""
+    """Code and output on one slide, or each on its own; above them the question, until text follows its answer."""
     question, answered, room = "", False, ROOM
-    for cell, following in zip(cells, [*cells[1:], None], strict=True):
-        kind = slide_type(cell)
+    for number, cell in enumerate(cells):
+        kind, size = slide_type(cell), SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
         elif cell.cell_type == "markdown" and (cell.source.startswith("#") or PREDICT in cell.source):
-            question = next((block for block in blocks(cell.source) if block.startswith(PREDICT)), "")
+            question = cell.source.partition(PREDICT)[2]
             answered, room = False, ROOM - height(cell)
         else:
-            strip = _text(cell, "subslide", [question.replace(PREDICT, ">")], ["asked"])
-            if kind == "fragment" and height(cell) > room:
-                kind = "subslide"
-            if kind == "subslide":
-                room = ROOM - (height(strip) if question else 0)
+            if kind == "subslide" or (kind == "fragment" and height(cell) > room):
+                kind, room = "subslide", ROOM
                 if question:
-                    strip.id = f"{cell.id}-asked"
-                    yield strip
-                    kind = "-"
-            size = SIZES[-1]
+                    yield (strip := _text(cell, kind, [f">{question}"], ["asked"]))
+                    kind, room, strip.id = "-", ROOM - height(strip), f"{cell.id}-asked"
             if cell.cell_type == "code" and cell.source:
-                prints = following and slide_type(following) == "fragment"
-                fit = [size for size in SIZES if height(cell, size) <= room]
-                both = [size for size in fit if prints and height(cell, size) + height(following) <= room]
-                size = (both or fit or [size])[0]
+                outputs = [height(each) for each in cells[number + 1 : number + 2] if slide_type(each) == "fragment"]
+                fits = (size for beside in (*outputs, 0) for size in SIZES if height(cell, size) + beside <= room)
+                size = next(fits, size)
                 cell.metadata.tags = [f"code-{size}"]
-            answered = answered or bool(cell.get("outputs"))
+            answered |= bool(cell.get("outputs"))
             room -= height(cell, size)
             cell.metadata.slideshow.slide_type = kind
         yield cell
 
 
-def height(cell: nbformat.NotebookNode, size: int = 20) -> float:
+def height(cell: nbformat.NotebookNode, size: int = SIZES[-1]) -> float:
     """About how many px it takes, as slides.css has it."""
 
     def lines(text: str, columns: int) -> int:
         return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
 
+    if "asked" in cell.metadata.get("tags", []):
+        return 26 * lines(cell.source, 118) + 22
     if cell.cell_type == "markdown":
-        asked = "asked" in cell.metadata.get("tags", [])
-        return 26 * lines(cell.source, 118) + 22 if asked else sum(36 * lines(b, 92) + 12 for b in blocks(cell.source))
+        return sum(36 * lines(block, 92) + 12 for block in blocks(cell.source))
     if cell.source:
-        wide = max(map(len, cell.source.splitlines())) * 0.618 * size  # the widest of the fonts
-        return float("inf") if wide > WIDE and size > SIZES[-1] else 1.2 * size * lines(cell.source, 99) + 22
+        wide = 0.618 * size * max(map(len, cell.source.splitlines()))  # in the widest of the fonts
+        return 1.2 * size * lines(cell.source, 99) + 22 if wide <= WIDE or size == SIZES[-1] else float("inf")
     tall = 10
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})
-        if "image/png" in data:
-            width, high = struct.unpack(">II", base64.b64decode(data["image/png"])[16:24])
+        if png := data.get("image/png"):
+            width, high = struct.unpack(">II", base64.b64decode(png)[16:24])
             tall += min(560, high * min(1, WIDE / width)) + 6
-        else:  # HTML: a table, whose columns stand side by side
-            rows = data.get("text/html", "").split("<tr>") if "text/html" in data else [data["text/plain"]]
-            wrap = 48 if "text/html" in data else 99
-            tall += sum(26 * max(lines(re.sub("<.*?>", "", td), wrap) for td in row.split("<td")) + 8 for row in rows)
+        else:
+            tall += 26 * lines(re.sub("<.*?>", "", data.get("text/html", data["text/plain"])), 99) + 8
     return tall
 
 
@@ -210,7 +202,8 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
             expected = "list" if expected and block.startswith("|") else ""
         elif group and group[-1].startswith("# ") and (price := re.match(r"\*\*.+?\*\*", block, re.S)):
             group.append(price[0])  # the rest of the wall is for the picture
-            notes.append(block[price.end() :].strip())
+            notes.append(block[price.end() :])
+            expected = ""
         elif not block.startswith("[!["):  # badges are for pages
             item = bool(re.match(r"(- |\d+\. )", block))
             if task or expected == "paragraph" or (expected == "list" and item):
