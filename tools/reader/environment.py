@@ -31,7 +31,7 @@ FOR_UV = {  # what pip was told, by files or by the environment, as uv's variabl
     "constraint": "UV_CONSTRAINT",
     "cert": "SSL_CERT_FILE",
 }
-# What uv would understand otherwise; the last admits the pre-releases that it names, as the weekly run's does.
+# What uv would read otherwise: PIP_CONSTRAINT admits the pre-releases that it names, which the weekly run needs.
 FOR_PIP = r"[.](no-index|pre|proxy|trusted-host)=|:env:[.]constraint='[^']"
 BIN, EXE = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")  # of an environment
 NOT_FOUND, STOPPED = 3, 130  # exit status: no Python is newer than the oldest; Ctrl-C
@@ -89,6 +89,7 @@ def found_uv(python: str) -> str | None:
 
 
 def install(venv: str, requirements: list[str]) -> None:
+    """By uv, told what pip was told; whatever stops it, pip is asked, and its words are shown."""
     python = os.path.join(venv, BIN, f"python{EXE}")
     named = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
     _, told = run([python, "-m", "pip", "config", "list"])
