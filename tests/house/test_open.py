@@ -31,7 +31,7 @@ def test_codespaces_uses_the_project_s_own_environment():
 def test_the_form_names_a_command_and_a_cell_that_exist():
     form = (ROOT / ".github" / "ISSUE_TEMPLATE" / "cell-does-not-run.yml").read_text(encoding="utf-8")
     assert "`make room`" in form and re.search(r"^room:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    [imported] = re.findall(r"`from tools\.room import (\w+)`", form)
+    [imported] = re.findall(r"`from tools\.reader\.room import (\w+)`", form)
     from tools.reader import room
 
     assert callable(getattr(room, imported)) and f"`{imported}()`" in form

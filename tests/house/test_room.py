@@ -188,7 +188,7 @@ def test_a_python_without_jax_says_so(tmp_path):
 
 
 def test_an_old_python_can_read_it():
-    for name in ("utils/__init__", "utils/devices", "tools/__init__", "tools/room"):
+    for name in ("utils/devices", *(f"tools/reader/{name}" for name in ("__init__", "environment", "room"))):
         source = (notebooks.ROOT / f"{name}.py").read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 8))
     with pytest.raises(SyntaxError):  # so that feature_version is no idle word

@@ -31,8 +31,6 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
         ("README.md", r"python3 (\S+) or newer", {first}),
         ("pyproject.toml", r'target-version = "py3(\d+)"', {minors[0]}),
         ("tools/reader/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
-        ("tools/reader/room.py", r"^OLDEST_PYTHON = \(3, (\d+)\)", {minors[0]}),
-        ("tools/reader/room.py", r'^NEWEST_PYTHON = "(.+)"', {last}),
         (".binder/runtime.txt", r"^python-(\S+)$", {pythons[-2] if len(pythons) > 1 else last}),  # Binder follows late
         (".devcontainer/devcontainer.json", r"python:1-(\d\.\d+)-", {last}),
         (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),

@@ -93,7 +93,13 @@ def listed(text: str, found: list[Row], setup: str | None = None) -> str:
         (r"All \d+ lessons take about \d+ hours", f"All {len(found)} lessons take about {hours(found)} hours"),
         (r"Each lesson takes \d+ to \d+ minutes", f"Each lesson takes {min(minutes)} to {max(minutes)} minutes"),
     ):
-        text, places = re.subn(place, lambda _, written=written: written, text)
-        if places != 1:
-            raise ValueError(f"README.md has {places} places, and not one, for: {written.splitlines()[0]}")
+        text = put(text, place, written)
+    return text
+
+
+def put(text: str, place: str, written: str) -> str:
+    """README's text with this in the place of a pattern. Raises ValueError where that is not one place."""
+    text, places = re.subn(place, lambda _: written, text)
+    if places != 1:
+        raise ValueError(f"README.md has {places} places, and not one, for: {written.splitlines()[0]}")
     return text

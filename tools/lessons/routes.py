@@ -92,12 +92,7 @@ def _link(number: str, copies: bool) -> str:
 
 def listed(text: str, setup: str | None = None) -> str:
     """README's text with the table of routes. Raises ValueError where it has no place for it."""
-    text, places = re.subn(
-        rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{table(setup=setup)}\n\n{END}", text
-    )
-    if places != 1:
-        raise ValueError(f"README.md has {places} places, and not one, for the routes")
-    return text
+    return readme.put(text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}")
 
 
 def cards() -> str:

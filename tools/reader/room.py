@@ -22,12 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.reader.environment import NEWEST, OLDEST
 from utils import devices
 from utils.devices import OLDEST_JAX, release_numbers
 
 ROOT = Path(__file__).resolve().parents[2]
-OLDEST_PYTHON = (3, 11)  # as in pyproject.toml
-NEWEST_PYTHON = "3.13"
 # Packages of requirements.txt that are imported by another name.
 IMPORTED_AS = {"orbax-checkpoint": "orbax", "scikit-learn": "sklearn"}
 PATIENCE = 40  # seconds for JAX to start: two on most machines, many on a cold disk
@@ -133,12 +132,11 @@ def how_to_install(python: str, packages: str) -> str:
 
 def python_line(trial: Trial) -> Line:
     version = tuple(map(int, (trial.after("python") or "0").split()))
-    found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST_PYTHON))
-    if version >= OLDEST_PYTHON:
+    newest = ".".join(map(str, NEWEST))
+    found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+    if version >= OLDEST:
         return Line("Python", OK, found)
-    do = (
-        f"Install Python {NEWEST_PYTHON} from python.org and type make PYTHON=python{NEWEST_PYTHON} lab, {elsewhere()}."
-    )
+    do = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {elsewhere()}."
     return Line("Python", STOP, f"{found}, and the course needs {oldest} or newer", do)
 
 

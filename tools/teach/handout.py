@@ -41,7 +41,7 @@ def fetch(python: str, system: str, wheels: Path) -> None:
     Raises CalledProcessError.
     """
     called, *platforms = SYSTEMS[system]
-    uv = shutil.which("uv") or environment.found_uv(sys.prefix, sys.executable)
+    uv = environment.found_uv(sys.executable)
     if not uv:
         raise SystemExit("Error: uv is missing, which says what other systems need: python3 -m pip install uv")
     requirements = str(notebooks.ROOT / "requirements.txt")
