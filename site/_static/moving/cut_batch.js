@@ -92,8 +92,8 @@
 
       const [along, across] = sent[mesh].map(bytes);
       return (
-        `${NAMES[mesh]}, ${bytes(examples)} examples: by this section's formula a device sends ${along} bytes along data and ` +
-        `${across} along model, ${bytes(sums[mesh])} in all. Of the four meshes ${NAMES[least]} sends the least.`
+        `${NAMES[mesh]}, ${bytes(examples)} examples: by this section's formula a device sends ${along} bytes ` +
+        `along data and ${across} along model, ${bytes(sums[mesh])} in all. Of the four meshes ${NAMES[least]} sends the least.`
       );
     },
   });
