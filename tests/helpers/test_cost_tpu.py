@@ -88,16 +88,6 @@ def test_tpu_fuses_a_sum_and_a_slice_to_a_reduce_scatter():
     assert 1 <= found.bytes_sent / (3 * 2_048 * 4_096 * 4 / 4) < 1.05
 
 
-def test_tpu_turns_a_gather_into_a_loop_of_permutes():
-    # (8192, 8192) in bf16, rows over 8 devices: seven pieces of 16,777,216 bytes have to arrive at each.
-    mesh = tpu_mesh(*TWO)
-    a = plan(mesh, (8192, 8192), ("x", "y"), dtype=jnp.bfloat16)
-    found = cost(lambda p, q: p @ q, a, a)
-    assert {c.kind for c in found} == {"collective-permute"}
-    assert found.flops == 2 * 8192**3 // 8  # so the loop's rounds were read right
-    assert 7 * 16_777_216 <= found.bytes_sent <= 9 * 16_777_216
-
-
 def test_tpu_asynchronous_collectives_count_once():
     # Two gathers of (2048, 2048) in bf16, overlapped with products: 7 pieces of 1,048,576 bytes each.
     mesh = tpu_mesh(*TWO)
