@@ -101,13 +101,6 @@ def test_the_advice_is_a_pair_that_jax_names(version, libtpu, install, monkeypat
     assert pods._install() == install
 
 
-@COMPILES
-def test_the_trial_is_what_an_unlucky_pair_fails_at(monkeypatch):
-    """JAX 0.10.2 reads a sum of libtpu 0.0.52, and not a gather that a v5p hands to its SparseCore."""
-    assert "v5p" in pods.TRIAL and "take_along_axis" in pods.TRIAL
-    assert not pods._why_not()
-
-
 def test_what_comes_first_is_said():
     with pytest.raises(RuntimeError, match=r"call pods.start\(\) first"):
         pods.mesh("v5e:2x4", (8,), ("i",))
