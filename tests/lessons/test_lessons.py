@@ -73,8 +73,8 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path) -
 
 @LESSONS
 @pytest.mark.once
-def test_the_page_as_it_is_written(path: Path) -> None:
-    """Its structure, badges, exercises and predictions."""
+def test_structure_badges_exercises_and_predictions(path: Path) -> None:
+    """The page as it is written."""
     notebook, module = notebooks.read(path), module_of(path)
     checks.refuse(
         checks.structure_faults(path)
