@@ -43,20 +43,10 @@ def clean(devices: int, *, x64: bool = True) -> dict[str, str]:
     return {**kept, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices), "JAX_ENABLE_X64": str(int(x64))}
 
 
-def together(commands: list[list[str]], settings: list[dict[str, str]] | None = None, *, x64: bool = True) -> list[str]:
+def together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
     """Run the commands at the same time, in examples/, on eight devices in all; what each printed."""
-    environment = clean(8 // len(commands), x64=x64)
-    runs = [
-        subprocess.Popen(
-            command,
-            cwd=EXAMPLES,
-            env={**environment, **more},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for command, more in zip(commands, settings or [{}] * len(commands), strict=True)
-    ]
+    options = {"env": clean(8 // len(commands), x64=x64), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    runs = [subprocess.Popen(command, cwd=EXAMPLES, text=True, **options) for command in commands]
     try:
         said = [run.communicate(timeout=TIME)[0] for run in runs]
     finally:

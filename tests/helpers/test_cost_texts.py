@@ -306,43 +306,6 @@ def test_a_sum_fused_with_its_slices_is_a_reduce_scatter():
         counter.read(text.replace("GIVEN", "%c0, %e1"))
 
 
-KERNEL = """custom-call(%p), custom_call_target="tpu_custom_call", frontend_attributes={kernel_metadata={
-"mesh_axes":"[\\"d\\"]"
-}}, metadata={op_name="jit(f)/pallas_call"}, backend_config={"custom_call_config":{"body":"TUzv",TELLS}}"""
-TOLD = '"cost_estimate":{"flops":"4096","transcendentals":"0","bytes_accessed":"0","remote_bytes_transferred":"SENT"}'
-
-
-def test_a_kernel_is_what_it_tells():
-    def read(tells):
-        return counter.read(TEXT.replace("LINE", KERNEL.replace("TELLS", tells)))
-
-    found = read(TOLD.replace("SENT", "0"))
-    assert (found.bytes_sent, found.flops) == (0, 4096)
-    found = read('"has_communication":true,' + TOLD.replace("SENT", "640"))
-    assert found.rows() == [("kernel", "as it says", "f32[8,4]", "f32[8,4]", 1, 640)]
-    with pytest.raises(UnknownConstruct, match=r"a kernel \(pallas_call\) that does not tell .*\(flops=\)"):
-        read('"needs_layout_passes":true')
-    with pytest.raises(UnknownConstruct, match=r"\(flops=, remote_bytes_transferred=\)"):
-        read('"has_communication":true')
-    with pytest.raises(UnknownConstruct, match=r"\(remote_bytes_transferred=\)"):
-        read('"has_communication":true,' + TOLD.replace("SENT", "0"))
-
-
-def test_links_of_a_tpu():
-    line = 'all-reduce(%p), replica_groups={}, backend_config={"collective_algorithm_config":{"debug":"\\nDEBUG"}}'
-    links = [
-        counter.read(TEXT.replace("LINE", line.replace("DEBUG", said))).collectives[0].links
-        for said in (
-            "UniDirectionNDRingStrategy{colors:6 phases:3 cores:{4 4 4}}",
-            "UniDirection1DRingStrategy{colors:2 phases:1 cores:{8},{8}}",
-            "StrategyND{colors:3 phases:3}",
-            "StrategyRing{colors:1 phases:1 cores:{8}}",  # it does not say whether both ways
-            "",
-        )
-    ]
-    assert links == [6, 2, None, None, None]
-
-
 def seconds(text):
     start = time.process_time()  # not the clock on the wall: the machine may be busy
     counter.read(text)

@@ -1,4 +1,4 @@
-"""utils/models/digits.py holds what lesson 00 teaches, line by line, and the network learns."""
+"""utils/models/digits.py holds what lesson 00 teaches, line by line."""
 
 from __future__ import annotations
 
@@ -33,24 +33,12 @@ def test_the_module_holds_what_the_lesson_teaches():
     assert set(mine) == TAUGHT and functions_of(cell.source for cell in cells) == mine
 
 
-def test_the_network_learns():
-    (train_x, train_y), (test_x, test_y) = digits.load()
+def test_the_digits_and_the_network_have_their_sizes():
+    """By hand: 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10. That it learns, lesson 00 shows."""
+    (train_x, _), (test_x, test_y) = digits.load()
     assert train_x.shape == (1400, 64) and test_x.shape == (397, 64)
     assert (train_x.min(), train_x.max()) == (0, 1) and set(test_y) == set(range(10))
-    params = digits.init(jax.random.key(1))
-    velocity = jax.tree.map(jnp.zeros_like, params)
-    # By hand: 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10.
-    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 58_442
-
-    @jax.jit
-    def step(params, velocity, x, y):
-        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, jax.grad(digits.loss)(params, x, y))
-        return jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity), velocity
-
-    for rows in digits.batches(train_y, seed=1, epochs=18):
-        params, velocity = jax.block_until_ready(step(params, velocity, train_x[rows], train_y[rows]))
-    right = (np.asarray(digits.predict(params, test_x)).argmax(axis=1) == test_y).sum()
-    assert right >= 0.95 * len(test_y)
+    assert sum(leaf.size for leaf in jax.tree.leaves(digits.init(jax.random.key(1)))) == 58_442
 
 
 def test_the_loss_of_equal_scores_is_log_10():

@@ -172,10 +172,6 @@ def test_what_cannot_be_drawn():
         draw.shardings({})
 
 
-def test_colours_are_told_apart():
-    assert len(set(COLORS)) == 8
-
-
 def test_picture_has_a_description_and_a_background():
     import io
 

@@ -168,16 +168,6 @@ def test_bars_with_a_sign_on_each_and_words_on_the_axis():
     assert low == 0 and high > 9  # the marks, too, are seen
 
 
-def test_panels_of_bars():
-    series = {"128": {"sent": [1, 2]}, "1024": {"sent": [8, 16]}}
-    shared = plot.bars(series, ["a", "b"], xlabel="kB", marks={"128": {"you": [3, 4]}})
-    assert shared.alt == "128: kB. a: 1, you 3; b: 2, you 4. 1024: kB. a: 8; b: 16."
-    left, right = shared.figure.axes
-    assert left.get_xlim() == right.get_xlim()
-    left, right = plot.bars(series, ["a", "b"], xlabel=["kB", "kB"]).figure.axes
-    assert left.get_xlim()[1] < right.get_xlim()[1]
-
-
 @pytest.mark.parametrize(
     "shown",
     [
@@ -198,11 +188,6 @@ def test_no_words_lie_on_others(shown):
     for axes in shown.figure.axes:
         labels = [text.get_window_extent() for text in axes.get_yticklabels() if text.get_text()]
         assert not any(a.overlaps(b) for i, a in enumerate(labels) for b in labels[:i])
-
-
-def test_told_stands_in_place_of_the_numbers():
-    assert plot.lines({"a": [0.1, 0.2]}, xlabel="n", told="It rises.").alt == "It rises."
-    assert plot.bars({"a": [0.1]}, ["b"], xlabel="n", told="One bar.").alt == "One bar."
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ def read(index):
         lambda key, cut: jax.device_put(make(key), cut),
         lambda key, cut: jax.jit(lambda w: w, out_shardings=cut)(make(key)),
         lambda key, cut: jax.lax.with_sharding_constraint(make(key), cut),
-        lambda key, cut: jnp.asarray(make(key), device=cut),
         lambda key, cut: jnp.zeros((1024, 512), device=cut) + make(key),
     ],
 )

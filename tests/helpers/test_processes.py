@@ -224,22 +224,19 @@ keep = Writer()
 """
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "told"),
-    [
-        ("", "save()", "OSError: [Errno 28] No space left on device"),
-        ("thread = threading.Thread(target=fails); thread.start(); thread.join()", "save()", "OSError: [Errno 28]"),
-        (
-            "try: raise KeyError('tried again')\nexcept KeyError: __import__('traceback').print_exc()",
-            "save()",
-            "OSError",
-        ),
-        ("Writer()", "save()", "OSError: [Errno 28]"),
-        ("", "Writer(); raise SystemExit('no more')", "no more"),
-        ("thread = threading.Thread(target=fails); thread.start(); thread.join()", "os._exit(1)", "ValueError: of a"),
-    ],
-    ids=["at its end", "a thread before", "handled before", "ignored before", "exit", "a thread alone"],
-)
+IN_A_THREAD = "thread = threading.Thread(target=fails); thread.start(); thread.join()"
+HANDLED = "try: raise KeyError('tried again')\nexcept KeyError: __import__('traceback').print_exc()"
+CAUSES = {
+    "at its end": ("", "save()", "OSError: [Errno 28] No space left on device"),
+    "a thread before": (IN_A_THREAD, "save()", "OSError: [Errno 28]"),
+    "handled before": (HANDLED, "save()", "OSError"),
+    "ignored before": ("Writer()", "save()", "OSError: [Errno 28]"),
+    "exit": ("", "Writer(); raise SystemExit('no more')", "no more"),
+    "a thread alone": (IN_A_THREAD, "os._exit(1)", "ValueError: of a"),
+}
+
+
+@pytest.mark.parametrize(("first", "then", "told"), CAUSES.values(), ids=CAUSES)
 def test_the_first_cause_is_told_and_not_what_followed(first, then, told):
     run = run_processes(OF_A_FULL_DISK.format(first=first, then=then), 1, **WITHOUT_JAX)
     assert run.ends[0].startswith(f"ended with status 1\n{told}")

@@ -102,17 +102,13 @@ def test_planes_of_accelerators():
         assert [(e.name, e.kind) for e in found.events if e.device == 1] == want
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        (name, "communication")
-        for name in ("all-reduce.2", "psum_invariant.7", "all-gather-start", "ppermute", "all-to-all")
-    ]
-    + [
-        (name, "compute")
-        for name in ("reduce_sum.9", "reduce-window", "gather_fusion", "scatter.1", "wrapped_tanh", "copy")
-    ],
-)
+KINDS = {
+    "communication": "all-reduce.2 psum_invariant.7 all-gather-start ppermute all-to-all",
+    "compute": "reduce_sum.9 reduce-window gather_fusion scatter.1 wrapped_tanh copy",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for kind, names in KINDS.items() for name in names.split()])
 def test_kinds(name, kind):
     assert trace.kind_of(name) == kind
 

@@ -73,23 +73,12 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path) -
 
 @LESSONS
 @pytest.mark.once
-def test_exercises(path: Path) -> None:
-    checks.refuse(checks.exercise_faults(notebooks.read(path), module_of(path)))
-
-
-@LESSONS
-@pytest.mark.once
-def test_predictions(path: Path) -> None:
-    checks.refuse(checks.prediction_faults(notebooks.read(path), module_of(path)))
-
-
-@LESSONS
-@pytest.mark.once
-def test_structure(path: Path) -> None:
-    checks.refuse(checks.structure_faults(path))
-
-
-@LESSONS
-@pytest.mark.once
-def test_badges(path: Path) -> None:
-    checks.refuse(checks.badge_faults(notebooks.read(path), f"notebooks/{path.name}"))
+def test_structure_badges_exercises_and_predictions(path: Path) -> None:
+    """The page as it is written."""
+    notebook, module = notebooks.read(path), module_of(path)
+    checks.refuse(
+        checks.structure_faults(path)
+        + checks.badge_faults(notebook, f"notebooks/{path.name}")
+        + checks.exercise_faults(notebook, module)
+        + checks.prediction_faults(notebook, module)
+    )

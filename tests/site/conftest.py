@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,6 +16,7 @@ from tools.site import browser
 from tools.site import build as site
 
 HTML = site.BUILD / "html"
+ELSEWHERE = re.compile("^(?!http://127.0.0.1:|data:|file:)")  # by a pattern: only what matches is asked about here
 NOT_THERE = "404.html"  # what GitHub shows for an address that leads nowhere; it stands alone
 PAGES = sorted(
     str(path.relative_to(HTML))
@@ -58,14 +60,11 @@ def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
         context.set_default_timeout(90_000)  # ms; a busy machine is no fault of a page
         page, errors = context.new_page(), []
 
-        def only_localhost(route: Any) -> None:
-            if route.request.url.startswith(("http://127.0.0.1:", "data:")):
-                route.continue_()
-            else:
-                errors.append(f"asks for {route.request.url}")
-                route.abort()
+        def refuse(route: Any) -> None:
+            errors.append(f"asks for {route.request.url}")
+            route.abort()
 
-        context.route("**/*", only_localhost)
+        context.route(ELSEWHERE, refuse)
         page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("requestfailed", lambda request: errors.append(f"no answer from {request.url}"))

@@ -53,7 +53,6 @@ def test_it_has_a_title_and_page_numbers(reader):
 
 def test_nothing_is_cut_off(tab):
     page = tab(width=658)  # A4 less its margins, in px
-    page.context.unroute("**/*")
     page.emulate_media(media="print")
     page.goto((site.BUILD / "print" / "index.html").as_uri())
     assert faults.cut(page) == []

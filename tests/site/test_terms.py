@@ -68,11 +68,3 @@ def test_a_term_on_two_lines_is_found():
     document = publish_doctree("")
     document += nodes.paragraph("", "", nodes.Text("a mesh"), nodes.Text("\n"), nodes.Text("axis"))
     assert terms.link(document, "07", [axis]) == {"mesh axis": "use-07-mesh-axis"}
-
-
-def test_emphasis_lists_and_quotations_are_prose():
-    assert linked("- a **mesh**\n\n    a *ring*")[0].count("](term-") == 2
-
-
-def test_an_entry_of_other_lessons_is_passed_over():
-    assert linked("A mesh, a ring.", lesson="02")[0] == "A [mesh](term-mesh), a ring."

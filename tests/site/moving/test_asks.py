@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.site.moving.conftest import lesson_of
-from tools import moving
+from tools.site import moving
 
 ASKED = [
     ("tangent", "third_at_zero", [{"tangent": "second", "x": 1}], [{"tangent": "first derivative", "x": 0}]),

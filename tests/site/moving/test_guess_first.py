@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.site.moving.conftest import lesson_of
-from tools import moving
+from tools.site import moving
 
 # By kind and question: values that answer it, and near ones that do not.
 CASES = {
