@@ -1,7 +1,7 @@
 """Fixtures: eight devices in this process, a served copy of the checkout, and how a lesson is executed.
 
 Two workers run the tests (pytest-xdist), each pinned to a core of its own, which its kernels inherit. `--passes` says
-how the lessons are executed: CONTRIBUTING, What is proved where.
+how the lessons are executed: tests/README.md.
 """
 
 from __future__ import annotations

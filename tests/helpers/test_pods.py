@@ -219,7 +219,7 @@ def wanted(lesson: str) -> list[str]:
 @pytest.mark.parametrize("lesson", list(filter(wanted, record.lessons())))
 def test_the_record_is_what_the_compiler_says(lesson):
     labels = wanted(lesson)
-    code = f"import json; from tools import record; print(json.dumps(record.compiled({lesson!r}, {labels!r})))"
+    code = f"import json; from tools.upkeep import record; print(json.dumps(record.compiled({lesson!r}, {labels!r})))"
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)

@@ -1,4 +1,4 @@
-"""How the course is proved: what CONTRIBUTING's table says of it, and that no page keeps what is compiled."""
+"""How the course is proved: what tests/README.md says of it, and that no page keeps what is compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tools.lessons import notebooks
 
 MAKEFILE = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
-CONTRIBUTING = (notebooks.ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TABLE = (notebooks.ROOT / "tests" / "README.md").read_text(encoding="utf-8")
 
 
 def test_no_page_and_no_command_keeps_what_is_compiled():
@@ -30,14 +30,14 @@ def test_no_page_and_no_command_keeps_what_is_compiled():
     ],
 )
 def test_the_table_of_proofs_says_what_the_makefile_does(target, passes, tests):
-    """CONTRIBUTING, What is proved where: a row for each command, with the pass that lessons get there."""
+    """tests/README.md: a row for each command, with the pass that lessons get there."""
     [rule] = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.M)
     variable = f"THE_{target.partition('-')[2].upper() or 'DEFAULT'}"
     assert f"$({variable})" in rule
     [value] = re.findall(rf"^{variable} = (.*)$", MAKEFILE, re.M)
     assert passes in value
     assert all(f"tests/{folder}" in value for folder in filter(None, tests.split(", ")))
-    [row] = re.findall(rf"^\| `make {target}` \|.*$", CONTRIBUTING, re.M)
+    [row] = re.findall(rf"^\| `make {target}` \|.*$", TABLE, re.M)
     assert ("each cell twice" in row) == (passes == "doubled")
     assert ("once" in row) == (passes == "plain")
 

@@ -152,7 +152,7 @@ def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_where_a_cell_stands_by_the_rule(cell, kind):
-    """What CONTRIBUTING, Slides, says; a type in the metadata goes before."""
+    """What notebooks/README.md says; a type in the metadata goes before."""
     assert slides.slide_type(cell) == kind
     kept = notebooks.canonical(small(marked(cell, "fragment"))).cells[0]
     assert slides.slide_type(kept) == "fragment"

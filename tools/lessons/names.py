@@ -10,7 +10,7 @@ MADE_UP = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|(?=.*[A-Z_])[\w-]+")  # by JupyterL
 
 
 def give(notebook: nbformat.NotebookNode) -> None:
-    """Rename these cells after what they hold or stand below. (What endings mean: CONTRIBUTING, Names of cells.)"""
+    """Rename these cells after what they hold or stand below. (What endings mean: notebooks/README.md.)"""
     taken, topic = {cell.id for cell in notebook.cells}, "cell"
     for cell in notebook.cells:
         if MADE_UP.fullmatch(cell.id):

@@ -135,7 +135,7 @@ def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def slide_rule(cell: nbformat.NotebookNode) -> str:
-    """Where a cell stands on the slides unless its metadata says otherwise. (In words: CONTRIBUTING, Slides.)"""
+    """Where a cell stands on the slides unless its metadata says otherwise. (In words: notebooks/README.md.)"""
     if cell.cell_type == "code":
         if re.fullmatch(r"ex-.*-stub", cell.id):
             return "-"
