@@ -1,5 +1,5 @@
 // Pictures that answer the reader's hand: plain SVG, drawn anew at each change of a control, of this file and of one in
-// moving/ for each kind. The page works without: the same picture stands above, still.
+// moving/ for each kind. The page works without: its figures stand there, still.
 //
 // moving.picture(kind, { title, controls, draw }). `controls(numbers)` gives, by name, what the reader sets: range, choice,
 // text or steps below. `draw(values, canvas, numbers)` draws, and returns the sentence that says what is seen: it stands

@@ -75,7 +75,7 @@ def minors(versions: list[str]) -> list[str]:
 
 
 def test_the_weekly_run_takes_each_minor_version_below_the_newest():
-    """By the record of released names, which whoever meets a new release extends (CONTRIBUTING, When the alarm rings)."""
+    """By the record of released names, which each new release extends (CONTRIBUTING, When the alarm rings)."""
     course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     released = minors(json.loads((notebooks.ROOT / "old_jax" / "names.json").read_text(encoding="utf-8"))["versions"])
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")

@@ -20,6 +20,22 @@ ASKED = [
     ("middle", "cheapest", [{"w2": "rows"}, {"w1": "rows", "w2": "columns"}], [{"w2": "rows"}]),
     ("collective", "scattered", [{"collective": "psum_scatter", "device": 3}], [{"collective": "psum"}]),
     ("cut_batch", "best_mesh", [{"examples": 1024, "data": 0}, {"examples": 880}], [{"examples": 872}]),
+    ("hiding", "hidden", [{"rows": 2048}], [{"rows": 1792}]),
+    ("held", "stage_1", [{"devices": 8}], [{"devices": 9}]),
+    ("held_and_sent", "sums_a_layer", [{"program": "tensor"}], [{"program": "sequence"}]),
+    ("held_and_sent", "in_pieces", [{"program": "sequence"}], [{"program": "tensor"}]),
+    ("held_and_sent", "gather_again", [{"program": "sequence, gather again"}], [{"program": "sequence, again"}]),
+    ("schedule", "ticks", [{"stages": 4, "microbatches": 8}], [{"stages": 4, "microbatches": 9}]),
+    ("schedule", "of_1f1b", [{"schedule": "1F1B", "stages": 5}], [{"schedule": "GPipe"}]),
+    ("schedule", "live", [{"schedule": "1F1B", "microbatches": 24}], [{"schedule": "1F1B", "stages": 5}]),
+    ("seats", "without_seat", [{"seats": 10}], [{"seats": 11}]),
+    ("seats", "padding", [{"seats": 64}], [{"seats": 63}]),
+    ("cache", "cache_share", [{"rows": 3, "characters": 3}], [{"rows": 3, "characters": 2}]),
+    ("cache", "rows_needed", [{"rows": 4, "characters": 3}], [{"rows": 13, "characters": 0}]),
+    ("saves", "slower", [{"a save takes": 0}], [{"a save takes": -1}]),
+    ("waits", "slow_end", [{"µs of": 60}], [{"µs of": 61}]),
+    ("plan", "state", [{"fsdp": 3, "model": 3}], [{"fsdp": 3, "model": 2}]),
+    ("plan", "rounds", [{"fsdp": 6, "model": 0, "rounds": 2}], [{"fsdp": 6, "model": 0, "rounds": 1}]),
 ]
 
 
