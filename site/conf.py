@@ -23,8 +23,8 @@ exclude_patterns = []
 
 nb_execution_mode = "off"  # the pages show the committed outputs
 nb_ipywidgets_js = {}  # no lesson has a widget, and these would come from elsewhere
-nb_code_prompt_show = "Show the setup cell"
-nb_code_prompt_hide = "Hide the setup cell"
+nb_code_prompt_show = "Show the code"
+nb_code_prompt_hide = "Hide the code"
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False

@@ -32,7 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// What opens the setup cell is told as it is read; Sphinx gives it another name.
+// What opens a cell is told as it is read; Sphinx gives it another name.
 document.addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");
 });

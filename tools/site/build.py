@@ -81,7 +81,7 @@ def code(source: str) -> str:
 
 
 def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
-    """The notebook as the site wants it: figures described, the setup cell folded, answers behind folds.
+    """The notebook as the site wants it: figures described, the setup and the first picture's code folded, answers too.
 
     On paper nothing folds: the setup cell leaves its output alone, and the answers stand at the end of the document.
     """
@@ -100,8 +100,10 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             if not printed:
                 cell.source = moving.shown(notebooks.number(path), cell)
             continue
-        if cell.id == "setup":
-            cell.metadata["tags"] = ["remove-input" if printed else "hide-input"]
+        if cell.id == "setup" and printed:
+            cell.metadata["tags"] = ["remove-input"]
+        elif cell.id in ("setup", "opening") and not printed:
+            cell.metadata["tags"] = ["hide-input"]
         for output in cell.outputs:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:

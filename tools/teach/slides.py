@@ -1,7 +1,7 @@
 """Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
 
 Where a cell stands says `slide_rule` in tools/lessons/notebooks.py (in words: notebooks/README.md). What a slide shows
-of it, and how large, is decided here: questions, code, outputs and pictures; the prose between them goes to the speaker's
+of it, and how large, is decided here: questions, code, outputs and pictures; the prose between goes to the speaker's
 notes. Everything is put on disk, reveal.js as well, so that slides need no network.
 """
 
