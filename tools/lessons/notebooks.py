@@ -61,6 +61,12 @@ def copies(revision: str) -> str:
     return f"copies-{revision}" if re.fullmatch(r"main|v[\d.]+", revision) else revision
 
 
+def colab(path: str, setup: str | None = None) -> str:
+    """The address that opens the notebook at `path` in Colab."""
+    name, revision = repository(setup)
+    return f"https://colab.research.google.com/github/{name}/blob/{copies(revision)}/{path}"
+
+
 def badges(path: str, setup: str | None = None) -> str:
     """The four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
     name, revision = repository(setup)
@@ -68,7 +74,7 @@ def badges(path: str, setup: str | None = None) -> str:
     blob = f"{name}/blob/{revision}/{path}"
     return (
         "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-        f"(https://colab.research.google.com/github/{blob})\n"
+        f"({colab(path, setup)})\n"
         "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]"
         f"(https://kaggle.com/kernels/welcome?src=https://github.com/{blob})\n"
         "[![Open in Binder](https://mybinder.org/badge_logo.svg)]"

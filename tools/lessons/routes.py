@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tools.lessons import clock, notebooks, readme
 
-WORKSHOPS = "one hour to two days"  # the plans of teach/workshop.md
+WORKSHOPS = "an hour, half a day, one or two days"  # the plans of teach/workshop.md
 BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "<!-- These are the routes -->"
 
 
@@ -26,7 +26,7 @@ class Route:
 
 
 ROUTES = (
-    Route("sharding", "In two hours: what sharding is", {"02": (), "03": ()}),
+    Route("sharding", "To know what sharding is, in two hours", {"02": (), "03": ()}),
     Route(
         "fsdp",
         "FSDP on Monday",
@@ -48,7 +48,13 @@ ROUTES = (
         },
         "and its [script](examples/10_fsdp.py)",
     ),
-    Route("old", "My code of 2022 no longer runs", {"90": ()}, "or [paste it]({site}/old_code.html), in your browser"),
+    Route(
+        "old",
+        "My code of 2022 (`pmap`, `xmap`) no longer runs",
+        {"90": ()},
+        "after you have [pasted it]({site}/old_code.html), in your browser alone, or in a clone: "
+        "`python -m old_jax FOLDER`",
+    ),
     Route("machines", "Several machines", {"16": (), "17": ()}, "and [one script to copy](examples/README.md)"),
     Route("plan", "Choose hardware, plan a run", {"07": (), "08": (), "19": ()}),
 )
@@ -64,30 +70,38 @@ def minutes(route: Route) -> int:
 
 
 def table(copies: bool = False, setup: str | None = None) -> str:
-    """As README has it: what one needs, the lessons, the minutes, and which sections where not all are needed. In
-    `copies`, beside START.md, a lesson lies in the same folder. `setup` names the repository, as in `readme.listed`."""
+    """As README has it: what one needs, the lessons, each with a link that opens it in Colab, the minutes, and which
+    sections where not all are needed. In `copies`, beside START.md, a lesson lies in the same folder. `setup` names the
+    repository, as in `readme.listed`."""
     owner, name = notebooks.repository(setup)[0].split("/")
-    rows, parts = ["| You want | Lessons | Minutes, without exercises |", "|---|---|---|"], []
+    head = "| You want | Lessons | Minutes, and of exercises |"
+    rows, parts = [head if copies else head.replace("Lessons", "Lessons: a click opens Colab"), "|---|---|---|"], []
     for route in ROUTES:
-        links = [_link(number, copies) for number in route.steps]
+        links = [_link(number, copies, setup) for number in route.steps]
         besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
-        rows.append(f"| **{route.need}** | {', '.join(filter(None, (*links, besides)))} | {minutes(route)} |")
-        named = "; ".join(
-            f"of {number} {_and([f'*{title}*' for title in sections])}"
-            for number, sections in route.steps.items()
-            if sections
-        )
-        parts += [f"**{route.need}** needs {named}; the rest whole."] if named else []
+        rows.append(f"| **{route.need}** | {', '.join(filter(None, (*links, besides)))} | {_time(route)} |")
+        if named := [f"- of {number} {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
+            whole = _and([number for number, read in route.steps.items() if not read])
+            how = "run the cells between them, too, and read on"
+            parts += [f"For **{route.need}** read {whole} whole, and these sections ({how}):", "", *named]
     found = readme.rows()
-    first, hours = _link(found[0].number, copies), readme.hours(found)
-    rows.append(f"| **The whole course** | {first} to the last | {hours} hours, with exercises |")
-    rows += [] if copies else [f"| **I teach** | the [guide for workshops](teach/workshop.md) | {WORKSHOPS} |"]
+    first, hours = _link(found[0].number, copies, setup), readme.hours(found)
+    rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
+    guide = f"the [guide for workshops](teach/workshop.md); try {_link('02', copies, setup)} first"
+    rows += [] if copies else [f"| **I teach** | {guide} | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
 
-def _link(number: str, copies: bool) -> str:
-    name = notebooks.lesson(number).name
-    return f"[{number}]({name if copies else f'notebooks/{name}'})"
+def _time(route: Route) -> str:
+    """Minutes of reading and guessing and, where lessons are whole, of their exercises."""
+    if any(route.steps.values()):
+        return f"{minutes(route)}, in parts of lessons"
+    return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).practice for number in route.steps)}"
+
+
+def _link(number: str, copies: bool, setup: str | None) -> str:
+    path = f"notebooks/{notebooks.lesson(number).name}"
+    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab(path, setup)})"
 
 
 def listed(text: str, setup: str | None = None) -> str:
@@ -114,8 +128,9 @@ def cards() -> str:
 
 
 def _card(need: str, steps: str, time: str) -> str:
-    need = html.escape(need)
-    return f"<li><strong>{need}</strong><span class='steps'>{steps}</span><span class='minutes'>{time}</span></li>"
+    return (
+        f"<li><strong>{_html(need)}</strong><span class='steps'>{steps}</span><span class='minutes'>{time}</span></li>"
+    )
 
 
 def places(number: str) -> Iterator[str]:
@@ -125,12 +140,16 @@ def places(number: str) -> Iterator[str]:
             continue
         order = list(route.steps)
         at, sections = order.index(number), route.steps[number]
-        said = f"Your route, {html.escape(route.need)}: lesson {at + 1} of {len(order)}."
+        said = f"Your route, {_html(route.need)}: lesson {at + 1} of {len(order)}."
         said += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
         if at + 1 < len(order):
             then = notebooks.lesson(order[at + 1]).stem
             said += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
         yield f"<p class='route' data-route='{route.key}' hidden>{said}</p>"
+
+
+def _html(need: str) -> str:
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(need))
 
 
 def _and(names: list[str]) -> str:
