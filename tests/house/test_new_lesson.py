@@ -52,6 +52,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
     houses = [f"tests/house/test_{name}.py" for name in ("site_sources", "slides")]
     python("-m", "pytest", "tests/lessons", "tests/exercises", *houses, "-k", "(89 or bytes_of_part) and not alone")
     before, made, after = notebooks.lessons(copy)[-3:]
+    python("-m", "ruff", "check", "--line-length", "88", "--no-force-exclude", str(made))  # as make check does
     notebook, text = notebooks.read(made), (copy / "README.md").read_text(encoding="utf-8")
     assert (
         readme.listed(text, readme.rows(copy)) == text and "| 89 | [A toy's lesson](notebooks/89_toy.ipynb) | " in text

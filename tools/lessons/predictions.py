@@ -38,7 +38,9 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
         if cell.cell_type == "markdown":
             asked += [None] * cell.source.count(QUESTION)
         elif asked and (name := re.search(rf"^ex{number}\.(\w+)\.compare\(guess, ", cell.source, re.M)):
-            prediction = getattr(module, name[1])
+            prediction = getattr(module, name[1], None)
+            if not prediction:
+                raise SystemExit(f"Error: {path.name}, cell {cell.id}: exercises/ex{number}.py has no {name[1]}")
             if not asked[-1] and not prediction.varies:
                 asked[-1] = told(prediction)
     yield from asked
