@@ -31,7 +31,7 @@ def faults(path: Path, cells: list) -> Iterator[str]:
         yield f"{questions} predictions; a page has five to seven"
     exercises = sum(len(re.findall(r"^### Exercise ", text, re.M)) for text in texts)
     if not 3 <= exercises <= 4:
-        yield f"{exercises} exercises; a page has three or four"
+        yield f"{exercises} exercises; a page has three or four: one gives way, or goes into another part"
     if not re.search(r"^## .*Take it to work", "\n".join(texts), re.M):
         yield "no section Take it to work"
     said, needed = readme.row(path).minutes, minutes(cells)

@@ -24,7 +24,7 @@ def test_cells_are_named_after_what_they_hold():
         (new_markdown_cell("> **Predict.** And now?"), "cut-the-rows-in-ask"),
         (new_code_cell("x = 2"), "cut-the-rows-in-run-2"),
         (new_code_cell("x = 3"), "cut-the-rows-in-run-3"),
-        (new_markdown_cell("### Exercise 2.1 — Who holds it? (●○○ · 5 min)\n\nA task."), "ex-who-holds-it-task"),
+        (new_markdown_cell("### Exercise 2.1 — Who holds it? (●○○ · 5 min)\n\nA task."), "ex-who-holds-task"),
         (new_code_cell(stub), "ex-who-holds-stub"),
         (new_code_cell("ex02.who_holds.check(who_holds)\n# ex02.who_holds.hint()"), "ex-who-holds-check"),
         (new_code_cell("x = 4", id="kept"), "kept"),

@@ -145,7 +145,8 @@ def gaps(tab: Any) -> list[str]:
     return tab.evaluate(
         """() => [...document.querySelectorAll('button.answer-waits')].flatMap(button => {
             const below = button.getBoundingClientRect().bottom;
-            const next = [...document.querySelectorAll('article :is(p, pre, h2, h3, h4, blockquote, form, li, .moving)')]
+            const seen = 'article :is(p, pre, h2, h3, h4, blockquote, form, li, .moving)';
+            const next = [...document.querySelectorAll(seen)]
                 .filter(node => node.checkVisibility({ contentVisibilityAuto: true }) && !node.closest('[hidden]'))
                 .map(node => [node.getBoundingClientRect().top - below, node]).filter(([gap]) => gap >= 0)
                 .sort(([a], [b]) => a - b)[0];

@@ -356,6 +356,12 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
     assert page.locator(f"[id='{term}']").is_visible()
 
 
+def test_search_for_fsdp_leads_to_its_lesson_first(tab, address):
+    page = faults.visit(tab(), f"{address}search.html?q=FSDP")
+    page.get_by_text("Search finished").wait_for()
+    assert page.locator("#search-results li").first.inner_text().startswith("10 ·")
+
+
 @pytest.mark.parametrize(
     ("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary"), ("psum", "Glossary")]
 )

@@ -12,9 +12,10 @@ MADE_UP = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|(?=.*[A-Z_])[\w-]+")  # by JupyterL
 def give(notebook: nbformat.NotebookNode) -> None:
     """Rename these cells after what they hold or stand below. (What endings mean: notebooks/README.md.)"""
     taken, topic = {cell.id for cell in notebook.cells}, "cell"
-    for cell in notebook.cells:
+    for cell, after in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if MADE_UP.fullmatch(cell.id):
-            name = wanted = _name(cell, topic)
+            is_task = after and re.match("### Exercise ", cell.source)  # named after its stub, which comes next
+            name = wanted = re.sub("-stub$", "-task", _name(after, topic)) if is_task else _name(cell, topic)
             while name in taken:
                 name = f"{wanted}-{int(name.removeprefix(wanted).lstrip('-') or 1) + 1}"
             taken.add(name)
@@ -29,7 +30,7 @@ def _name(cell: nbformat.NotebookNode, topic: str) -> str:
             if found := re.search(pattern, cell.source, re.M):
                 return f"ex-{found[1].strip('_').replace('_', '-')}-{ending}"
         return f"{topic}-run"
-    heading = re.search(r"^##+ (?P<exercise>Exercise \S+ — )?(.+?)( \(.*)?$", cell.source, re.M)
-    if heading and (words := re.findall(r"[a-z0-9]+", heading[2].lower())) and words[0][0].isalpha():
-        return "-".join(["ex"] * bool(heading["exercise"]) + words[:4] + ["task"] * bool(heading["exercise"]))
+    heading = re.search(r"^##+ (.+?)( \(.*)?$", cell.source, re.M)
+    if heading and (words := re.findall(r"[a-z0-9]+", heading[1].lower())) and words[0][0].isalpha():
+        return "-".join(words[:4])
     return f"{topic}-{'ask' if cell.source.startswith('> **Predict.**') else 'read'}"
