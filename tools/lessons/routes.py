@@ -46,14 +46,14 @@ ROUTES = (
             "07": ("Four cases name the collective", "The table to keep"),
             "10": (),
         },
-        "and its [script](examples/10_fsdp.py)",
+        "and its [script](examples/10_fsdp.py) to take to work",
     ),
     Route(
         "old",
         "My code of 2022 (`pmap`, `xmap`) no longer runs",
         {"90": ()},
-        "after you have [pasted it]({site}/old_code.html), in your browser alone, or in a clone: "
-        "`python -m old_jax FOLDER`",
+        "and paste it [on the site]({site}/old_code.html): it stays in your browser, and you see what to write; or "
+        "list a folder's old lines, in a clone with nothing installed: `python -m old_jax FOLDER`",
     ),
     Route("machines", "Several machines", {"16": (), "17": ()}, "and [one script to copy](examples/README.md)"),
     Route("plan", "Choose hardware, plan a run", {"07": (), "08": (), "19": ()}),
@@ -74,7 +74,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     sections where not all are needed. In `copies`, beside START.md, a lesson lies in the same folder. `setup` names the
     repository, as in `readme.listed`."""
     owner, name = notebooks.repository(setup)[0].split("/")
-    head = "| You want | Lessons | Minutes, and of exercises |"
+    head = "| You want | Lessons | Minutes + exercises |"
     rows, parts = [head if copies else head.replace("Lessons", "Lessons: a click opens Colab"), "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
@@ -82,12 +82,15 @@ def table(copies: bool = False, setup: str | None = None) -> str:
         rows.append(f"| **{route.need}** | {', '.join(filter(None, (*links, besides)))} | {_time(route)} |")
         if named := [f"- of {number} {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
             whole = _and([number for number, read in route.steps.items() if not read])
-            how = "run the cells between them, too, and read on"
-            parts += [f"For **{route.need}** read {whole} whole, and these sections ({how}):", "", *named]
+            folded = f"<details><summary><b>{route.need}</b>: which sections</summary>"
+            how = f"Run all cells of a lesson up to the last section named, and read these sections; {whole} whole:"
+            parts += [folded, "", how, "", *named, "", "</details>"]
     found = readme.rows()
     first, hours = _link(found[0].number, copies, setup), readme.hours(found)
     rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
-    guide = f"the [guide for workshops](teach/workshop.md); try {_link('02', copies, setup)} first"
+    first = readme.row(notebooks.lesson("02"))
+    tried = f"{_link('02', copies, setup)} first ({first.minutes} + {first.practice} minutes)"
+    guide = f"the [guide for workshops](teach/workshop.md); try {tried}"
     rows += [] if copies else [f"| **I teach** | {guide} | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
