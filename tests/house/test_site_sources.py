@@ -44,7 +44,7 @@ def read_lessons() -> dict[str, str]:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.term)
 def test_each_entry_is_complete_and_used_in_a_lesson(entry, read_lessons):
     found = [lesson for lesson, text in read_lessons.items() if entry.counts_in(lesson)]
-    assert any(glossary.first_uses(read_lessons[lesson], [entry]) for lesson in found)
+    assert any(glossary.first_uses(read_lessons[lesson], [entry]) for lesson in found), "no lesson's prose uses it"
     assert glossary.HAN.search(entry.simplified) and glossary.HAN.search(entry.traditional)
     sentences = re.findall(r"[.!](?= |$)", entry.definition)
     assert 1 <= len(sentences) <= 3 and entry.definition.endswith(".")
