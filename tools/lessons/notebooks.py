@@ -137,6 +137,8 @@ def _overwritten(line: str) -> str:
 def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if "execution_count" in output:
         output.execution_count = None
+    if output.output_type == "stream":  # of a script's cell: what a reader's first run says
+        output.text = re.sub(r"^Overwriting (?=\w+\.py$)", "Writing ", output.text, flags=re.M)
     return output
 
 
