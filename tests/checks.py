@@ -328,6 +328,8 @@ def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
         stub = namespace[name]
         if exercise.verdict(stub).outcome != "not attempted":
             faults.append(f"{name}: ships solved, or at least not as an empty stub")
+        if exercise.verdict(exercise.function).outcome != "right":
+            faults.append(f"{name}: its solution is not right")
         if inspect.signature(stub) != inspect.signature(exercise.function):
             faults.append(f"{name}: stub and solution have different signatures")
         if ast.get_docstring(node) != inspect.getdoc(exercise.function) or not ast.get_docstring(node):

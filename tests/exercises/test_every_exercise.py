@@ -31,6 +31,7 @@ EACH = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exerc
 EACH_GUESSED = pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=PREDICTIONS)
 
 
+@pytest.mark.elsewhere
 @EACH
 def test_right_answers_are_right_and_each_slip_is_refused_in_its_own_words(exercise):
     """The solution, and two answers or more in unusual forms."""
