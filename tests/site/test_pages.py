@@ -147,9 +147,9 @@ def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
     assert page.locator("details.answer").count() == 2 * len(answers)
     for answer in answers.values():
         assert page.locator("details.answer", has_text=answer.solution.splitlines()[0]).count() == 1
-    setup = page.locator("details.hide")
-    assert setup.count() == 1 and setup.get_attribute("open") is None
-    assert setup.locator("summary").get_attribute("aria-label") is None  # its words are its name
+    folded = page.locator("details.hide")  # the code of setup and opening
+    assert folded.count() == 2 and page.locator("details.hide[open]").count() == 0
+    assert page.locator("details.hide > summary[aria-label]").count() == 0  # its words are its name
     assert readme.row(path).draft or page.locator("span[id^='use-'] > a").count() > 5
 
 
