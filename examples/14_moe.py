@@ -100,7 +100,7 @@ def step(w, state, x, y, alpha):
 
 
 for alpha in ALPHAS:
-    w, state, draw = begin, jax.jit(rule.init)(begin), np.random.default_rng(1)
+    w, state, draw = begin, rule.init(begin), np.random.default_rng(1)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)
         w, state, seen = step(w, state, x[rows], y[rows], alpha)
