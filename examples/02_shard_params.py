@@ -68,7 +68,7 @@ gigabytes = sum(jax.tree.leaves(jax.tree.map(held, shapes, shardings))) / 1e9
 whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
 print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on each of {n} devices")
 
-small = partial(init, D=256, F=688, L=2)
+small = partial(init, D=64, F=172, L=2)
 weights = jax.jit(small, out_shardings=shardings)(key)  # each device makes its pieces
 planned = sum(jax.tree.leaves(jax.tree.map(held, weights, shardings)))
 shards = [shard for x in jax.tree.leaves(weights) for shard in x.addressable_shards]
