@@ -7,10 +7,16 @@ PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(ENOUGH)' 2>/dev/null 
 ENVIRONMENT = $(PYTHON) tools/reader/environment.py
 DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
 PYTEST = -m pytest
+FORM = .github/ISSUE_TEMPLATE
+SCHEMAS = "vendor.github-workflows $(wildcard .github/workflows/*.yml)" \
+	"vendor.dependabot .github/dependabot.yml" \
+	"vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard $(FORM)/*.yml))" \
+	"vendor.github-issue-config $(FORM)/config.yml" \
+	"vendor.citation-file-format CITATION.cff"
 # Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
-# Do the tests and the tools notice what is wrong?
-OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm execution new_lesson))
+# Do the tests and the tools notice what is wrong, and is a fresh machine set up?
+OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm environment execution new_lesson))
 # What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
 PASSES ?=
 THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
@@ -93,11 +99,7 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff check --quiet $(NARROW)
 	@.venv/bin/ruff format --quiet --check . --exclude '*.ipynb' && .venv/bin/ruff format --quiet --check $(NARROW)
 	@.venv/bin/codespell
-	@.venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	@.venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
-	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/cell-does-not-run.yml .github/ISSUE_TEMPLATE/text-or-teaching.yml
-	@.venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	@.venv/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	@printf '%s\n' $(SCHEMAS) | xargs -P 2 -L 1 .venv/bin/check-jsonschema --builtin-schema
 	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' $(PAGES) notebooks
 

@@ -83,6 +83,7 @@ def _odd() -> list:
     return [*odd, np.array([1.0, None]), _Bad(), deleted, jax.random.key(0), len, (i for i in range(3))]
 
 
+@pytest.mark.elsewhere
 @pytest.mark.once
 @EACH
 def test_whatever_comes_back_gets_an_answer(exercise):

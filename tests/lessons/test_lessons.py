@@ -14,12 +14,7 @@ from tests import checks
 from tests.conftest import ALL_CORES, cores, execute
 from tools.lessons import notebooks
 
-SLOWEST = "06"  # begun first
-LESSONS = pytest.mark.parametrize(
-    "path",
-    sorted(notebooks.lessons(), key=lambda path: notebooks.number(path) != SLOWEST),
-    ids=lambda path: path.stem,
-)
+LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 
 
 def module_of(path: Path) -> ModuleType:
