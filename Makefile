@@ -90,9 +90,9 @@ site: site-environment  ## build the pages and the PDF in site/_build/html, from
 	@echo "Building the site ..."
 	@.venv-site/bin/python -m tools.site.build
 
-test-site: site  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
+test-site: site slides  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
 	@echo "Testing the site ..."
-	@.venv-site/bin/python $(PYTEST) $(subst load ,loadgroup ,$(WORKERS)) --confcutdir=tests/site tests/site $(ARGS)
+	@.venv-site/bin/python $(PYTEST) $(WORKERS) --confcutdir=tests/site tests/site $(ARGS)
 
 check: test-environment  ## lint Python, notebooks, spelling, links inside the repository, and workflows
 	@echo "Linting ..."

@@ -10,10 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 PHONE = 390
 
 
-def visit(tab: Any, url: str) -> Any:
-    """Open a page and wait until it has asked for all it wants."""
-    tab.goto(url)
-    tab.wait_for_load_state("networkidle")
+def visit(tab: Any, url: str, until: str = "load") -> Any:
+    """Open a page; with `until="networkidle"` wait until it has asked for all it wants, half a second and more."""
+    tab.goto(url, wait_until=until)
     return tab
 
 
@@ -86,15 +85,28 @@ def small_print(tab: Any) -> list[str]:
     )
 
 
-def barriers(tab: Any) -> list[str]:
-    """What axe calls serious or critical."""
-    found = Axe().run(tab).response["violations"]
+CONTRAST = "color-contrast"  # axe's rule that takes four fifths of its time, the longer the wider the window
+
+
+def barriers(tab: Any, *only: str, but: tuple[str, ...] = ()) -> list[str]:
+    """What axe calls serious or critical: by all its rules, by some only, or by all but some."""
+    rules = {rule: {"enabled": False} for rule in but}
+    chosen = {"runOnly": {"type": "rule", "values": only}} if only else {"rules": rules}
+    found = Axe().run(tab, options={"resultTypes": ["violations"], **chosen}).response["violations"]
     return [
         f"{fault['id']}: {node['target']} {node.get('failureSummary', '').splitlines()[-1:]}"
         for fault in found
         if fault["impact"] in ("serious", "critical")
         for node in fault["nodes"]
     ]
+
+
+def small_code(tab: Any) -> list[str]:
+    """Code in smaller letters than prose; what is wider than 88 columns may shrink."""
+    return tab.evaluate(
+        """() => [...document.querySelectorAll('div.cell_input pre:not([style*=columns])')].filter(pre =>
+            parseFloat(getComputedStyle(pre).fontSize) < 15).map(pre => `small: ${pre.innerText.slice(0, 60)}`)"""
+    )
 
 
 def cut(tab: Any) -> list[str]:

@@ -52,6 +52,8 @@ def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, wid
                 fine()
             field.press("ArrowLeft")
             fine()
+    at.place.locator("select, input, button").last.press("Tab")
+    assert at.page.evaluate("document.activeElement.closest('.moving') === null"), "the keyboard cannot leave it"
 
 
 @pytest.mark.parametrize("kind", KINDS)
