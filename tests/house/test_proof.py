@@ -50,3 +50,10 @@ def test_what_make_test_leaves_of_the_house_runs_on_the_oldest():
     ]
     [names] = re.findall(r"^OF_TESTS = .*\.py,(.*)\)\)$", MAKEFILE, re.M)
     assert sorted(left) == [f"test_{name}.py" for name in names.split()]
+
+
+def test_slurm_is_installed_for_the_command_that_starts_it():
+    ci = (notebooks.ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    [target] = re.findall(r"Install Slurm.*\n +if: matrix.target == '(.+)'", ci)
+    [value] = re.findall(rf"^THE_{target.partition('-')[2].upper()} = (.*)$", MAKEFILE, re.M)
+    assert "tests/examples/test_train.py" in value

@@ -52,8 +52,7 @@ ROUTES = (
         "old",
         "My code of 2022 (`pmap`, `xmap`) no longer runs",
         {"90": ()},
-        "and paste it [on the site]({site}/old_code.html): it stays in your browser, and you see what to write; or "
-        "list a folder's old lines, in a clone with nothing installed: `python -m old_jax FOLDER`",
+        "or paste your code [on the site]({site}/old_code.html): it stays in your browser",
     ),
     Route("machines", "Several machines", {"16": (), "17": ()}, "and [one script to copy](examples/README.md)"),
     Route("plan", "Choose hardware, plan a run", {"07": (), "08": (), "19": ()}),
@@ -83,7 +82,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
         if named := [f"- of {number} {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
             whole = _and([number for number, read in route.steps.items() if not read])
             folded = f"<details><summary><b>{route.need}</b>: which sections</summary>"
-            how = f"Run all cells of a lesson up to the last section named, and read these sections; {whole} whole:"
+            how = f"Run each lesson's cells up to the last section named, and read these sections; read {whole} whole:"
             parts += [folded, "", how, "", *named, "", "</details>"]
     found = readme.rows()
     first, hours = _link(found[0].number, copies, setup), readme.hours(found)
@@ -98,7 +97,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
 def _time(route: Route) -> str:
     """Minutes of reading and guessing and, where lessons are whole, of their exercises."""
     if any(route.steps.values()):
-        return f"{minutes(route)}, in parts of lessons"
+        return f"{minutes(route)}, most lessons in part"
     return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).practice for number in route.steps)}"
 
 
