@@ -258,6 +258,18 @@ def test_who_hangs_is_killed_with_what_it_started(capsys):
     assert not Path(folder).exists() and not Path(folder).parent.exists()
 
 
+def test_who_hangs_after_python_has_ended_is_not_waited_for():
+    program = """
+        import atexit, ctypes, sys
+        libc = ctypes.CDLL(None)
+        libc.__cxa_atexit(libc.pause, None, None)  # C++ waits, for ever, where it tidies up
+        atexit.register(print, "tidied up")
+        print("written", end="", file=sys.stderr)
+    """
+    run = run_processes(program, limit=10, **WITHOUT_JAX)
+    assert (run.status, run.texts, run.errors) == ((0, 0), ("tidied up\n",) * 2, ("written",) * 2)
+
+
 def test_silence_counts_from_the_last_line_of_all():
     program = """
         import time
