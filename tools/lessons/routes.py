@@ -26,6 +26,7 @@ class Route:
 
 
 ROUTES = (
+    Route("new", "JAX is new to me", {"00": ()}, "for people who know NumPy or PyTorch; then any other row"),
     Route("sharding", "To know what sharding is, in two hours", {"02": (), "03": ()}),
     Route(
         "fsdp",
