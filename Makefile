@@ -60,17 +60,17 @@ test: check  ## prove the course on the newest JAX that this Python can have
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
 	@.venv/bin/python $(PYTEST) $(WORKERS) $(THE_DEFAULT) $(ARGS)
 
-test-oldest:  ## the lessons and the helpers on the oldest supported JAX, as in Colab
+test-oldest:  ## lessons, exercises and helpers on the oldest supported JAX, as in Colab; the tests of the tests
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
 	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(THE_OLDEST) $(ARGS)
 
-test-newest:  ## the same on the newest JAX and the newest Python found
+test-newest:  ## lessons (alone, each cell twice), exercises and helpers on the newest JAX and Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
 	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
 
-test-jax:  ## the same on a JAX of your choice, with the newest Flax that it allows: JAX=0.9, or JAX=0.9.1
+test-jax:  ## lessons and helpers on a JAX of your choice, with the newest Flax that it allows: JAX=0.9, or JAX=0.9.1
 	@mkdir -p scratch && echo "jax==$(JAX).*" > scratch/jax-$(JAX).txt
 	@$(ENVIRONMENT) --newest-python .venv-jax-$(JAX) scratch/jax-$(JAX).txt requirements.txt tests/requirements.txt
 	@echo "Running the tests on JAX $(JAX) ..."
