@@ -100,7 +100,9 @@ def step(w, state, x, y, alpha):
 
 
 for alpha in ALPHAS:
-    w, state, draw = begin, rule.init(begin), np.random.default_rng(1)
+    w, draw = begin, np.random.default_rng(1)
+    with jax.set_mesh(mesh):  # Adam's count starts on all devices
+        state = rule.init(w)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)
         w, state, seen = step(w, state, x[rows], y[rows], alpha)

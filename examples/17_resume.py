@@ -84,10 +84,11 @@ if KILL:
     threading.Thread(target=kill_in_save, daemon=True).start()
 options = ocp.CheckpointManagerOptions(max_to_keep=KEEP)
 with ocp.CheckpointManager(FOLDER, options=options) as manager:
-    state, done, again = jax.jit(init, out_shardings=layout)(), 0, []
-    if manager.latest_step():  # the newest one with its final name
-        done = manager.latest_step()
+    done, again = manager.latest_step() or 0, []  # the newest one with its final name
+    if done:
         state = manager.restore(done, args=ocp.args.StandardRestore(template))
+    else:
+        state = jax.jit(init, out_shardings=layout)()
     print(f"{mesh.size} devices go on after step {done}", flush=True)  # before a kill
     while done < LAST:
         state, loss = step(state, *batch(int(state["position"])))
