@@ -1,7 +1,8 @@
-"""python shard_params.py 50257: how much of a model's weights does each device hold?
+"""python shard_params.py 50257 50304: how much of a model does each device hold?
 
 Rules on names say which mesh axis splits what. Plans 6.9 billion parameters without
-making them, then makes a small model by the same plan and looks at the devices.
+making them, for each size of the vocabulary; then makes a small model by the last
+plan and looks at the devices.
 """
 
 import re
@@ -16,7 +17,6 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
-V = int(sys.argv[1])  # entries of the vocabulary
 RULES = [  # YOURS: the first pattern that is found in a name decides
     ("embed$", P("model", "data")),
     ("head$", P("data", "model")),
@@ -26,7 +26,7 @@ RULES = [  # YOURS: the first pattern that is found in a name decides
 ]
 
 
-def init(key, D, F, L):  # YOURS
+def init(key, V, D, F, L):  # YOURS; V: entries of the vocabulary
     keys = iter(jax.random.split(key, 6))
 
     def normal(*shape):
@@ -62,13 +62,15 @@ auto = (AxisType.Auto, AxisType.Auto)
 mesh = jax.make_mesh(sizes, ("data", "model"), axis_types=auto)
 
 key = jax.random.key(0)
-shapes = jax.eval_shape(partial(init, D=4096, F=11_008, L=32), key)  # makes nothing
-shardings = jax.tree.map_with_path(sharding_of, shapes)
-gigabytes = sum(jax.tree.leaves(jax.tree.map(held, shapes, shardings))) / 1e9
-whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
-print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on each of {n} devices")
+for V in map(int, sys.argv[1:]):
+    large = partial(init, V=V, D=4096, F=11_008, L=32)
+    shapes = jax.eval_shape(large, key)  # makes nothing
+    shardings = jax.tree.map_with_path(sharding_of, shapes)
+    gigabytes = sum(jax.tree.leaves(jax.tree.map(held, shapes, shardings))) / 1e9
+    whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
+    print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on each of {n} devices\n")
 
-small = partial(init, D=64, F=172, L=2)
+small = partial(init, V=V, D=64, F=172, L=2)
 weights = jax.jit(small, out_shardings=shardings)(key)  # each device makes its pieces
 planned = sum(jax.tree.leaves(jax.tree.map(held, weights, shardings)))
 shards = [shard for x in jax.tree.leaves(weights) for shard in x.addressable_shards]
@@ -76,5 +78,5 @@ for device in jax.local_devices():
     found = sum(shard.data.nbytes for shard in shards if shard.device == device)
     assert found == planned, f"{device} holds {found:,} bytes, planned {planned:,}"
 close = partial(np.testing.assert_allclose, rtol=0.02)
-jax.tree.map(close, weights, small(key))  # made on one device
+jax.tree.map(close, weights, jax.jit(small)(key))  # made on one device
 print(f"a small model: {planned:,} bytes on each, as planned; values as on one device")
