@@ -1,4 +1,4 @@
-"""What README says of the lessons, from the notebooks: their rows, how many, how long they take (`make stamp`)."""
+"""What README says of the lessons, from the notebooks: their rows, and how long they take (`make stamp`)."""
 
 from __future__ import annotations
 
@@ -69,17 +69,19 @@ def rows(root: Path = notebooks.ROOT) -> list[Row]:
 
 
 def hours(found: list[Row]) -> int:
-    return round(sum(row.minutes + row.practice for row in found) / 60)
+    """Of all lessons that are done."""
+    return round(sum(row.minutes + row.practice for row in found if not row.draft) / 60)
 
 
 def listed(text: str, found: list[Row], setup: str | None = None) -> str:
     """README's text with these lessons: a table for each part, with a badge of the repository that `setup` names
-    (the text of the setup cell; None: this one's); the other badges once, above; the sentences that count them.
+    (the text of the setup cell; None: this one's); the other badges once, above; the minutes of the
+    shortest and the longest.
 
     Raises ValueError where the text has no place for one of them.
     """
     _, *others = notebooks.badges(found[0].path, setup).split("\n")
-    tables = [BEGIN, f"Colab opens the lesson beside its badge. Elsewhere, begin with the first: {' '.join(others)}\n"]
+    tables = [BEGIN, f"A badge opens its lesson in Colab. The first lesson in other places: {' '.join(others)}\n"]
     for part, lessons in groupby(found, lambda row: row.part):
         tables += [f"### {part}\n", HEAD]
         for row in lessons:
@@ -90,7 +92,6 @@ def listed(text: str, found: list[Row], setup: str | None = None) -> str:
     minutes = [row.minutes + row.practice for row in found]
     for place, written in (
         (rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", "\n".join([*tables, END])),
-        (r"All \d+ lessons take about \d+ hours", f"All {len(found)} lessons take about {hours(found)} hours"),
         (r"Each lesson takes \d+ to \d+ minutes", f"Each lesson takes {min(minutes)} to {max(minutes)} minutes"),
     ):
         text = put(text, place, written)

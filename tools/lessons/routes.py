@@ -83,7 +83,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
         if named := [f"- of {number} {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
             whole = _and([number for number, read in route.steps.items() if not read])
             folded = f"<details><summary><b>{route.need}</b>: which sections</summary>"
-            how = f"Run each lesson's cells up to the last section named, and read these sections; read {whole} whole:"
+            how = f"Run each lesson down to the last section named. Read these sections, and all of {whole}:"
             parts += [folded, "", how, "", *named, "", "</details>"]
     found = readme.rows()
     first, hours = _link(found[0].number, copies, setup), readme.hours(found)
