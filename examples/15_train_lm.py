@@ -41,7 +41,7 @@ COMPUTING = RULES | {"width": None}  # a layer's weights are gathered along fsdp
 def specs(tree, rules=RULES):  # Adam's means have the name of their weight
     def of(path, a):
         names = NAMES.get(getattr(path[-1], "key", None), "").split()
-        names = names[len(names) - a.ndim :]  # the scan over layers takes "layer" away
+        names = names[-a.ndim :]  # the scan over layers takes "layer" away
         return P(*[rules.get(name) for name in names])
 
     return jax.tree.map_with_path(of, tree)

@@ -50,10 +50,6 @@ grown = Prediction(
     "times all weights",
     within=0.02,
 )
-same = Prediction(
-    "yes",
-    slips={"no": "a layout says where numbers lie; it changes who computes them, not what they are"},
-)
 cache_share = Prediction(
     8 * 16_384 / 104_448,
     "2 x 2 x 64 x 4 x 16 = 16,384 numbers in a row's cache, in 8 rows, for 104,448 weights",
