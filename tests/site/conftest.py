@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,6 +29,10 @@ PAGES = sorted(
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
         pass
+
+    def copyfile(self, *args: Any) -> None:
+        with suppress(ConnectionError):  # the tab was closed before all had arrived
+            super().copyfile(*args)
 
 
 def serve(folder: Path) -> Iterator[str]:
