@@ -20,8 +20,10 @@ from exercises import kit
 from tests import pages
 from tools import NUMBER
 from tools.lessons import names, notebooks, readme
+from utils import guess_gate
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+WAITING = "-waiting"  # ends the id of a cell that is executed as in a reader's copy, without a guess
 GUESS = "Your guess"  # begins what is said about one
 MASKS = [  # what differs from run to run and from machine to machine
     (re.compile(r"\d[\d.,]*(e-?\d+)? ?(ns|µs|ms|s)\b"), "<duration>"),
@@ -90,26 +92,43 @@ def stderr_faults(notebook: Any) -> list[str]:
     return faults
 
 
-def doubled(notebook: Any, again: Any = None) -> Any:
-    """The notebook with each code cell twice in a row; the second time as it stands in `again`, where that is given."""
+def doubled(notebook: Any, again: Any = None, copy: Any = None) -> Any:
+    """Return the notebook with each code cell twice in a row, the second time with the source it has in `again`.
+
+    A cell that waits for a guess in a reader's `copy` comes a third time, with its source there.
+    """
     twice = nbformat.from_dict(notebook)
     twice.cells = []
-    for cell, other in zip(notebook.cells, (again or notebook).cells, strict=True):
+    for cell, *others in zip(notebook.cells, (again or notebook).cells, (copy or notebook).cells, strict=True):
         twice.cells.append(nbformat.from_dict(cell))
         if cell.cell_type == "code":
-            second = nbformat.from_dict(other)
-            second.id = f"{cell.id}-again"
-            twice.cells.append(second)
+            waits = guess_gate.UNANSWERED.match(others[1].source) or others[1].source.startswith(guess_gate.AFTER_GUESS)
+            for other, ending in zip(others, ("-again", WAITING)[: 1 + bool(waits)], strict=False):
+                more = nbformat.from_dict(other)
+                more.id = cell.id + ending
+                twice.cells.append(more)
     return twice
 
 
 def each_once(executed: Any, second: bool) -> Any:
-    """Of an executed doubled notebook, the first (or the second) run of each cell."""
+    """Return the first (or the second) run of each cell of an executed doubled notebook."""
     half = nbformat.from_dict(executed)
-    code = [cell.id for cell in executed.cells if cell.cell_type == "code" and not cell.id.endswith("-again")]
+    half.cells = [cell for cell in executed.cells if not cell.id.endswith(WAITING)]
+    code = [cell.id for cell in half.cells if cell.cell_type == "code" and not cell.id.endswith("-again")]
     drop = set(code) if second else {f"{name}-again" for name in code}
-    half.cells = [cell for cell in executed.cells if cell.id not in drop]
+    half.cells = [cell for cell in half.cells if cell.id not in drop]
     return half
+
+
+def leak_faults(executed: Any) -> list[str]:
+    """List the cells of an executed doubled notebook that show something before the reader has made a guess."""
+    faults = []
+    for cell in executed.cells:
+        if cell.id.endswith(WAITING):
+            message = guess_gate.MESSAGE if cell.source.startswith("guess = ") else guess_gate.MESSAGE_AFTER
+            if texts(cell) != [("stdout", message)]:
+                faults.append(f"{cell.id}: shows {texts(cell)}")
+    return faults
 
 
 def structure_faults(path: Path) -> list[str]:

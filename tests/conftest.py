@@ -44,6 +44,7 @@ startup.write_text(
     )
 )
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
+CHIP = Path(__file__).with_name("chip")  # holds a JAX plugin
 APPENDIX = "90"  # shows what is deprecated
 ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}  # before a worker is pinned to its own
 matplotlib.use("agg")
@@ -56,6 +57,9 @@ LONGEST_FIRST = ("long", "doubled", "plain")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--passes", choices=["doubled", "plain", "all"], default="doubled", help="how lessons are executed"
+    )
+    parser.addoption(
+        "--chip", action="store_true", help="execute lessons where a chip belongs to one process (tests/chip)"
     )
 
 
@@ -84,7 +88,8 @@ def devices() -> list:
     from utils.devices import start_devices
 
     started = start_devices(8)
-    os.environ.pop("JAX_PLATFORMS", None)  # kernels start as a reader's would
+    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels start as a reader's would
+        os.environ.pop(variable, None)
     return started
 
 
@@ -154,6 +159,14 @@ def execute(path: Path) -> Any:
         messages = [text for kind, text in checks.texts(cell) if kind == "error"] or [result.error.summary]
         pytest.fail(f"{cell.id}: {messages[0].splitlines()[0]}\n\n{result.error.trace}", pytrace=False)
     return result.nb
+
+
+@pytest.fixture
+def chip(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --chip, give the lesson's kernel a chip that no other process may use meanwhile."""
+    if request.config.getoption("chip"):
+        monkeypatch.setenv("PYTHONPATH", str(CHIP))
+        monkeypatch.setenv("CHIP_LOCK", str(tmp_path / "chip.lock"))
 
 
 @pytest.fixture

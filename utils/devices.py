@@ -1,4 +1,4 @@
-"""Eight devices, whatever the machine: eight accelerators where there are eight, else eight emulated CPU devices."""
+"""Start eight devices on any machine: its accelerators if there are eight, otherwise emulated CPU devices."""
 
 from __future__ import annotations
 
@@ -19,66 +19,87 @@ _started: list[jax.Device] = []
 
 
 class SetupError(RuntimeError):
-    """Setup cannot go on; its message says what to do. A notebook shows the message alone, without a traceback."""
+    """Setup can't continue. The message says what to do; a notebook shows only the message, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:  # IPython asks for this
         return [f"SetupError: {self}"]
 
 
 def start_devices(count: int = 8) -> list[jax.Device]:
-    """Start JAX with `count` devices (1 to 64), print one line that says which, and return them.
+    """Start JAX with `count` devices (1 to 64), print which ones they are, and return them.
 
-    If an accelerator platform has at least `count` devices, these are used. Otherwise the devices are emulated on the
-    CPU, whatever else is in the machine: a single GPU or TPU chip stays reachable through `jax.devices()`, while new
-    arrays land on the emulated devices. Calling it again changes nothing.
+    If an accelerator platform has at least `count` devices, use these. Otherwise emulate the devices on the CPU: a
+    smaller number of accelerators stays available through `jax.devices()`, while new arrays go to the emulated devices.
+    In either case, make the processes that this one starts use emulated devices, because an accelerator that this
+    process has opened is closed to every other one. A second call changes nothing.
 
-    Raises ValueError for a count outside 1 to 64, and SetupError where JAX is missing, too old, or already running
-    with fewer devices.
+    Raises ValueError if count isn't from 1 to 64, and SetupError if JAX is missing, too old, or already running with
+    fewer devices.
     """
     if type(count) is not int or not 1 <= count <= 64:
         raise ValueError(f"the number of devices must be a whole number from 1 to 64, not {count!r}")
     jax = _import_jax()
-    asked = _asked_for_elsewhere()
-    _stay_on_the_cpu_where_nothing_else_is(jax)
-    with contextlib.suppress(RuntimeError):  # JAX is running already; whether it has enough devices is seen below
+    requested = _requested_elsewhere()
+    _avoid_probing_for_hardware(jax)
+    with contextlib.suppress(
+        RuntimeError
+    ):  # JAX is already running; the check below says whether it has enough devices
         jax.config.update("jax_num_cpu_devices", count)
 
-    found = jax.devices()
-    if len(found) < count or found[0].platform == "cpu":
+    chosen = available = jax.devices()
+    if len(available) < count or available[0].platform == "cpu":
         try:
-            cpus = jax.devices("cpu")
+            chosen = jax.devices("cpu")
         except RuntimeError as error:
             raise SetupError(
-                f"JAX_PLATFORMS={jax.config.jax_platforms} leaves the CPU out, and {found[0].platform} has "
-                f"{len(found)} of {count} devices. Unset it, restart the kernel, and run the setup cell first."
+                f"JAX_PLATFORMS={jax.config.jax_platforms} leaves the CPU out, and {available[0].platform} has "
+                f"{len(available)} of {count} devices. Unset it, restart the kernel, and run the setup cell first."
             ) from error
-        if len(cpus) < count:
+        if len(chosen) < count:
             raise SetupError(
-                f"JAX is already running with {len(cpus)} CPU device{'s' * (len(cpus) > 1)}; it is too late for "
+                f"JAX is already running with {len(chosen)} CPU device{'s' * (len(chosen) > 1)}; it is too late for "
                 f"{count}. Restart the kernel and run the setup cell before any other."
             )
-        if found[0].platform != "cpu":
-            jax.config.update("jax_default_device", cpus[0])
-        found = cpus
-    _started[:] = found[:count]
-    kind = "CPU" if found[0].platform == "cpu" else f"{found[0].platform.upper()} ({found[0].device_kind})"
-    emulated = " (emulated)" if found[0].platform == "cpu" else ""
-    print(f"{count} {kind} device{'s' * (count > 1)}{emulated} · jax {jax.__version__}")
-    for name, number in asked.items():
+        if available[0].platform != "cpu":
+            jax.config.update("jax_default_device", chosen[0])
+    _started[:] = chosen[:count]
+    os.environ["JAX_PLATFORMS"], os.environ["JAX_NUM_CPU_DEVICES"] = "cpu", str(count)  # for child processes
+    print(*_describe_machine(available, chosen, count, jax.__version__), sep="\n")
+    for name, number in requested.items():
         if number != count:
             print(f"{name} asks for {number} CPU devices; the course uses {count}.")
     return list(_started)
 
 
+def _describe_machine(available: list[jax.Device], chosen: list[jax.Device], count: int, version: str) -> list[str]:
+    """Say in at most three lines which devices the lessons use, and what that means for an accelerator's owner."""
+    kind = f"{available[0].platform.upper()}{f' ({available[0].device_kind})' * (available[0].platform != 'cpu')}"
+    if available[0].platform == "cpu":
+        return [f"{count} CPU device{'s' * (count > 1)} (emulated) · jax {version}"]
+    if chosen[0].platform != "cpu":
+        return [
+            f"{count} {kind} device{'s' * (count > 1)} · jax {version}",
+            f"The lessons' scripts run on {count} emulated CPU devices, because this kernel keeps the "
+            f"{available[0].platform.upper()} to itself.",
+        ]
+    return [
+        f"{count} CPU device{'s' * (count > 1)} (emulated) · jax {version}",
+        f"This machine has {len(available)} {kind}, and the lessons need {count} devices, so they emulate {count} on "
+        "the CPU: the bytes and FLOPs that you see are exact, but the times say nothing about real devices.",
+        f"Lesson 01 times the {available[0].platform.upper()}. The lessons' scripts use it if you run them in a "
+        "terminal after shutting down this kernel.",
+    ]
+
+
 def started_devices() -> list[jax.Device]:
-    """The devices that `start_devices` returned last. Raises SetupError where it was not called yet."""
+    """Return the devices that `start_devices` last returned. Raises SetupError if it hasn't been called."""
     if not _started:
         raise SetupError("no devices yet: run the setup cell at the top of the notebook first.")
     return list(_started)
 
 
 def release_numbers(release: str) -> tuple[int, ...]:
-    """(0, 10, 2) for '0.10.2': releases are compared by their first three numbers."""
+    """Return the first three numbers of a release for comparison: (0, 10, 2) for '0.10.2'."""
     return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
 
 
@@ -99,23 +120,22 @@ def _import_jax():
     return jax
 
 
-def _asked_for_elsewhere() -> dict[str, int]:
-    """Numbers of CPU devices that the environment asks for, by the variable that asks. JAX's option overrules both."""
+def _requested_elsewhere() -> dict[str, int]:
+    """Return the numbers of CPU devices that environment variables ask for. JAX's own option overrides them."""
     flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
     variable = os.environ.get("JAX_NUM_CPU_DEVICES", "")
-    asked = {"XLA_FLAGS": int(flag[1])} if flag else {}
-    return asked | ({"JAX_NUM_CPU_DEVICES": int(variable)} if variable.isdigit() else {})
+    requested = {"XLA_FLAGS": int(flag[1])} if flag else {}
+    return requested | ({"JAX_NUM_CPU_DEVICES": int(variable)} if variable.isdigit() else {})
 
 
-def _stay_on_the_cpu_where_nothing_else_is(jax) -> None:
-    """Say so to JAX, which otherwise looks for hardware: libtpu without a TPU costs a lock, a pause and a page of
-    warnings, a GPU without its plugin a warning.
+def _avoid_probing_for_hardware(jax) -> None:
+    """Restrict JAX to the CPU on a machine without accelerators.
 
-    JAX has set `jax_platforms` by now if it saw a TPU chip. Where a plugin (a GPU's) is installed, nothing is ruled
-    out: naming platforms would turn a plugin without its hardware into an error.
+    Otherwise JAX probes for hardware: libtpu without a TPU takes a lock, pauses and writes a page of warnings; a GPU
+    without its plugin causes a warning. JAX has already set `jax_platforms` if it saw a TPU chip. If a plugin (a GPU's)
+    is installed, don't rule anything out, because naming platforms turns a plugin without hardware into an error.
     """
     chip = importlib.util.find_spec("libtpu") and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
     plugin = importlib.util.find_spec("jax_plugins") or importlib.metadata.entry_points(group="jax_plugins")
     if not (jax.config.jax_platforms or chip or plugin):
         jax.config.update("jax_platforms", "cpu")
-        os.environ["JAX_PLATFORMS"] = "cpu"  # and to the scripts that a lesson starts

@@ -11,8 +11,8 @@ for name in [name for name in sys.modules if name.split(".")[0] in ("exercises",
 if ".cache" in COURSE.parts:
     print(f"Using the course in {COURSE} (delete it to fetch it anew)")
 
-from utils.asked import wait_for_guesses  # noqa: E402
 from utils.devices import start_devices  # noqa: E402
+from utils.guess_gate import wait_for_guesses  # noqa: E402
 
 if shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
     wait_for_guesses(shell)

@@ -12,7 +12,7 @@ import numpy as np
 from exercises import progress
 from exercises.kit.spelled import shown
 from exercises.kit.told import tell
-from utils import asked
+from utils import guess_gate
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class Prediction:
 
     def compare(self, guess: Any, truth: Any) -> None:
         """Print what is to be said about the guess, given what the cell counted; nothing where it is None or `skip`."""
-        if guess is None or guess is asked.SKIP:
-            return None if asked.waiting else progress.prediction(self, None)
+        if guess is None or guess is guess_gate.SKIP:
+            return None if guess_gate.waiting else progress.prediction(self, None)
         line = self.reading(guess, truth)
         right = None if "; expected " in line else line.endswith(": right.")
         tell(

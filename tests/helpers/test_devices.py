@@ -107,7 +107,11 @@ from utils.devices import start_devices
 def test_eight_chips_of_more_are_used(fresh):
     run = fresh(PRETEND + "chips, _ = pretend('tpu', 10); assert start_devices() == chips[:8]")
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("8 TPU (pretended) devices · jax ")
+    first, second = run.stdout.splitlines()
+    assert first.startswith("8 TPU (pretended) devices · jax ")
+    assert second == (
+        "The lessons' scripts run on 8 emulated CPU devices, because this kernel keeps the TPU to itself."
+    )
 
 
 def test_beside_a_single_chip_new_arrays_land_on_the_emulated_devices(fresh):
@@ -120,7 +124,18 @@ assert jax.devices() == chips  # still reachable
 """
     run = fresh(PRETEND + code)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("8 CPU devices (emulated)")
+    first, second, third = run.stdout.splitlines()
+    assert LINE.match(first + "\n")
+    assert second.startswith("This machine has 1 GPU (pretended), and the lessons need 8 devices, so they emulate 8")
+    assert second.endswith("bytes and FLOPs that you see are exact, but the times say nothing about real devices.")
+    assert third.startswith("Lesson 01 times the GPU. The lessons' scripts use it if you run them in a terminal")
+
+
+@pytest.mark.parametrize("platform, count", [("cpu", 0), ("gpu", 1), ("tpu", 10)])
+def test_child_processes_get_emulated_devices_whatever_this_process_uses(fresh, platform, count):
+    code = PRETEND + (f"pretend({platform!r}, {count})\n" if count else "") + "start_devices()\n"
+    run = fresh(code + "import os; print(os.environ['JAX_PLATFORMS'], os.environ['JAX_NUM_CPU_DEVICES'])")
+    assert run.stdout.splitlines()[-1] == "cpu 8", run.stderr
 
 
 def test_platforms_without_the_cpu(fresh):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from exercises import ex02, progress
-from utils import asked
+from utils import guess_gate
 
 pytestmark = pytest.mark.once
 
@@ -242,7 +242,7 @@ def test_a_room(tmp_path, capsys):
         cell("guess = 5\nex02.a.compare(guess, 5)", "\x1b[1;32m✓\x1b[0m Your guess, 5 rows: right.\n"),
         cell("guess = 6\nex02.b.compare(guess, 5)", "Your guess, 6 columns, should be 5 columns: no half.\n"),
         cell("guess = None\nex02.c.compare(guess, 5)", ""),
-        cell(f"guess = None  # {asked.OR_SKIP}\nex02.d.compare(guess, 5)", f"{asked.SAID}\n"),
+        cell(f"guess = None  # {guess_gate.OR_SKIP}\nex02.d.compare(guess, 5)", f"{guess_gate.MESSAGE}\n"),
     ]
     (tmp_path / "anna").mkdir()
     (tmp_path / "anna" / "02.ipynb").write_text(json.dumps({"cells": cells}))

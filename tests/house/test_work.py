@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from tools.lessons import notebooks
 from tools.lessons.notebooks import blocks
 from tools.reader import work
+from utils import guess_gate
 
 
 def text(source):
@@ -70,7 +71,7 @@ def test_code_that_tells_waits_behind_a_click():
     cell.metadata["tags"] = [notebooks.TELLS]
     [copied] = work.copy(new_notebook(cells=[cell])).cells
     assert copied.metadata["jupyter"] == {"source_hidden": True} and copied.metadata["cellView"] == "form"
-    assert copied.source == work.FIRST + cell.source
+    assert copied.source == guess_gate.AFTER_GUESS + cell.source
     assert work.copy(new_notebook(cells=[copied])).cells[0].source == copied.source
 
 
@@ -81,7 +82,7 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
     assert not any(cell.get("outputs") for cell in copied.cells if cell.id != "opening")
     for before, after in zip(lesson.cells, copied.cells, strict=True):
         plain = after.source.replace(work.FOLD, "").replace(work.LATER, "").replace("\n\n</details>", "")
-        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(work.FIRST)
+        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(guess_gate.AFTER_GUESS)
         plain = re.sub(r"^(guess = None.*?)(, |  # )or guess = skip$", r"\1", plain, flags=re.M)
         assert (blocks(plain) if before.cell_type == "markdown" else plain) == (
             blocks(before.source) if before.cell_type == "markdown" else before.source

@@ -13,6 +13,7 @@ import pytest
 from tests import checks
 from tests.conftest import ALL_CORES, cores, execute
 from tools.lessons import notebooks
+from tools.reader import work as copies
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 
@@ -29,14 +30,17 @@ def guessed(path: Path) -> Any:
 @LESSONS
 @pytest.mark.doubled
 def test_alone_each_cell_twice_on_one_core(
-    path: Path, tmp_path: Path, served: dict, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, served: dict, chip: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first time as shipped: what the page shows. The second time with the right guesses: the same, and right."""
+    """Run each cell as shipped: it shows what's on the page. Then with the right guess: it shows the same, and says so.
+
+    Run each question a third time, as it is in a reader's copy, without a guess: it shows only that it waits for one.
+    """
     for name, value in served.items():
         monkeypatch.setenv(name, value)
     committed = notebooks.read(path)
     copy = tmp_path / path.name
-    notebooks.write(checks.doubled(committed, guessed(path)), copy)
+    notebooks.write(checks.doubled(committed, guessed(path), copies.copy(committed)), copy)
     with cores({min(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else ALL_CORES):
         run = execute(copy)
     for setup in [cell for cell in run.cells if cell.id in ("setup", "setup-again")]:
@@ -49,12 +53,13 @@ def test_alone_each_cell_twice_on_one_core(
         + checks.output_faults(committed, first)
         + checks.output_faults(first, checks.unguessed(second))
         + checks.reading_faults(second, module_of(path))
+        + checks.leak_faults(run)
     )
 
 
 @LESSONS
 @pytest.mark.plain
-def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path) -> None:
+def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, chip: None) -> None:
     """Once, on all cores, with the right guesses."""
     notebooks.write(guessed(path), clone / path.name)
     with cores(ALL_CORES):

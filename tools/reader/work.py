@@ -20,10 +20,9 @@ from exercises import progress
 from tools.lessons import notebooks, routes
 from tools.lessons.notebooks import blocks
 from tools.lessons.predictions import QUESTION
-from utils.asked import OR_SKIP
+from utils.guess_gate import AFTER_GUESS, OR_SKIP
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
-FIRST = "# Guess first; then run this cell, and open it to read.\n"  # all that is seen of a cell that tells
 LATER = FOLD.replace("After your guess: what it shows", "What this shows")  # nothing was asked since the last fold
 CHANGED = "Lesson {0} has changed since you began it. Yours stays; make fresh LESSON={0} gives the new one."
 OPEN = 3  # exit status: somebody works here
@@ -62,7 +61,7 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.source = re.sub(r"^guess = None(  #.*)?", _or_skip, cell.source)
             if notebooks.TELLS in cell.metadata.get("tags", ()):
                 cell.metadata.update(notebooks.HIDDEN)
-                cell.source = cell.source if cell.source.startswith(FIRST) else FIRST + cell.source
+                cell.source = AFTER_GUESS + cell.source.removeprefix(AFTER_GUESS)
         elif parts := {part for at, part in waiting if at == number}:
             cell.source = "\n\n".join(_folds(blocks(cell.source), parts, fold))
             fold = LATER
@@ -71,7 +70,7 @@ def copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _or_skip(line: re.Match) -> str:
-    """The line that waits for a guess, as utils/asked.py knows it in a copy."""
+    """The line that waits for a guess, as utils/guess_gate.py knows it in a copy."""
     if line[0].endswith(OR_SKIP):
         return line[0]
     return f"{line[0]}, {OR_SKIP}" if line[1] else f"{line[0]}  # {OR_SKIP}"

@@ -1,0 +1,28 @@
+"""A JAX plugin that behaves like a TPU in one respect: it belongs to the first process that starts JAX.
+
+Put the folder `tests/chip` on PYTHONPATH. The first process then holds a lock (the file CHIP_LOCK) until it ends.
+Every other process that starts JAX meanwhile fails, as it does beside a real TPU, unless it asks only for CPUs
+(JAX_PLATFORMS=cpu). The stand-in has no devices of its own.
+"""
+
+import fcntl
+import os
+
+_locks = []  # open until the process ends
+
+
+def initialize() -> None:
+    """Register the stand-in; JAX calls this before it starts its backends."""
+    from jax._src import xla_bridge
+
+    xla_bridge._backend_factories.pop("tpu", None)  # no real TPU here, and probing for one is slow
+    lock = open(os.environ["CHIP_LOCK"], "a+")  # noqa: SIM115
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _locks.append(lock)
+    except OSError:
+        xla_bridge.register_backend_factory("chip", _refuse, priority=500, fail_quietly=False)
+
+
+def _refuse() -> None:
+    raise RuntimeError("The TPU is already in use by another process.")

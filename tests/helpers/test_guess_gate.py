@@ -1,0 +1,87 @@
+"""In a reader's copy, a question without a guess: its cell runs, shows no answer, and spends no guess."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from exercises import ex02
+from tools.lessons import notebooks
+from tools.reader import work
+from utils import guess_gate
+
+QUESTION = "guess = None  # rows, or guess = skip\nwhole = 6\nprint(whole)\ncompare(guess, whole)"
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """A shell in which `compare` judges one question and keeps the reader's progress in progress.json."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()  # where IPython's `display` sends its output
+    shell.user_ns["compare"] = ex02.first_cut.compare
+    for _ in range(2):  # the setup cell runs twice
+        guess_gate.wait_for_guesses(shell)
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def saved_progress(folder: Path) -> dict:
+    path = folder / "progress.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def test_without_a_guess_the_cell_runs_and_shows_nothing(shell, tmp_path, capsys):
+    shell.run_cell(QUESTION)
+    assert capsys.readouterr().out == f"{guess_gate.MESSAGE}\n" and saved_progress(tmp_path) == {}
+    shell.run_cell("print(whole + 1)")  # what a later cell needs is there
+    shell.run_cell(QUESTION.replace("None", "6"))
+    assert capsys.readouterr().out == "7\n6\n✓ Your guess, 6: right.\n"
+    assert saved_progress(tmp_path) == {"02": {"predictions": {"first_cut": "right at once"}}}
+
+
+def test_skip_shows_the_answer_and_spends_the_guess(shell, tmp_path, capsys):
+    shell.run_cell(QUESTION.replace("None", "skip"))
+    assert capsys.readouterr().out == "6\n"
+    assert saved_progress(tmp_path) == {"02": {"predictions": {"first_cut": "seen"}}}
+
+
+@pytest.mark.parametrize("last_line", ["whole", "display(whole)", "whole;", "[print(whole), whole][1]"])
+def test_the_value_of_the_last_line_waits_too(shell, capsys, last_line):
+    shell.run_cell(f"from IPython.display import display\n{QUESTION}")
+    capsys.readouterr()
+    shell.run_cell(f"{QUESTION}\n{last_line}")
+    assert capsys.readouterr().out == f"{guess_gate.MESSAGE}\n"
+    shell.run_cell("whole")  # and no other cell is affected
+    assert capsys.readouterr().out.endswith("6\n")
+
+
+@pytest.mark.parametrize("answer", ["6  # rows, or guess = skip", "6", "skip"])
+def test_a_picture_of_the_answer_waits_until_the_question_above_is_answered(shell, capsys, answer):
+    picture = f"{guess_gate.AFTER_GUESS}print('a picture')"
+    for before in ("", QUESTION):  # at first no question has run at all
+        shell.run_cell(before)
+        capsys.readouterr()
+        shell.run_cell(picture)
+        assert capsys.readouterr().out == f"{guess_gate.MESSAGE_AFTER}\n"
+    shell.run_cell(f"guess = {answer}\ncompare(guess, 6)")
+    capsys.readouterr()
+    shell.run_cell(picture)
+    assert capsys.readouterr().out == "a picture\n"
+
+
+def test_an_error_in_such_a_cell_is_shown(shell, capsys):
+    shell.run_cell(f"{QUESTION}\nprint(missing)")
+    output = capsys.readouterr().out
+    assert output.startswith("6\n") and "NameError" in output and guess_gate.MESSAGE not in output
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_each_question_of_a_copy_waits_and_none_of_a_lesson(path):
+    lesson = notebooks.read(path)
+    asks = [cell.source.startswith("guess = None") for cell in lesson.cells]
+    assert not any(guess_gate.UNANSWERED.match(cell.source) for cell in lesson.cells)
+    assert [bool(guess_gate.UNANSWERED.match(cell.source)) for cell in work.copy(lesson).cells] == asks

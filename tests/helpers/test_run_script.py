@@ -1,0 +1,70 @@
+"""Running a lesson's script: what is printed, where, and what a failure shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from tests.conftest import CHIP
+from utils.scripts import ScriptError, run_script
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Return a function that writes script.py into the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return (tmp_path / "script.py").write_text
+
+
+def test_the_command_and_the_output_are_printed(script, capsys):
+    script("import sys\nprint(sys.argv[1:])\nprint('a warning', file=sys.stderr)")
+    assert run_script("script.py 8 'two words'") == 0
+    assert capsys.readouterr().out == "$ python script.py 8 'two words'\n['8', 'two words']\n\n"
+
+
+def test_settings_are_printed_and_passed_on_and_the_script_runs_in_its_folder(script, capsys, tmp_path):
+    script("import os, pathlib\nprint(os.environ['COLOUR'], pathlib.Path.cwd().name)")
+    (tmp_path / "elsewhere").mkdir()
+    run_script("script.py", folder=tmp_path / "elsewhere", COLOUR="blue")
+    assert capsys.readouterr().out == "$ COLOUR=blue python script.py\nblue elsewhere\n\n"
+
+
+FAILS = "import sys\nprint('before')\nprint('the cause', file=sys.stderr)\nsys.exit(3)"
+
+
+def test_a_failure_shows_everything_that_the_script_printed(script, capsys):
+    script(FAILS)
+    with pytest.raises(ScriptError, match=r"script\.py ended with status 3\. It printed:\n\nbefore\nthe cause$"):
+        run_script("script.py")
+    assert run_script("script.py", check=False) == 3
+    assert capsys.readouterr().out.endswith("before\nthe cause\n\n")
+
+
+def test_a_notebook_shows_the_failure_without_a_traceback(script, capsys):
+    script(FAILS)
+    InteractiveShell().run_cell("from utils.scripts import run_script\nrun_script('script.py')")
+    shown = capsys.readouterr()
+    assert "the cause" in shown.out + shown.err and "Traceback" not in shown.out + shown.err
+
+
+# What a lesson does on a machine with one chip: the kernel opens it, and then a script starts JAX, too.
+LESSON = """
+from pathlib import Path
+Path("script.py").write_text("import jax; print(jax.devices()[0].platform, jax.device_count())")
+from utils.devices import start_devices
+start_devices()
+"""
+
+
+def test_a_script_runs_while_the_kernel_has_the_chip(python, tmp_path):
+    from tools.lessons.notebooks import ROOT
+
+    chip = {"PYTHONPATH": f"{CHIP}:{ROOT}", "CHIP_LOCK": str(tmp_path / "chip.lock")}
+    run = python(LESSON + "from utils.scripts import run_script; run_script('script.py')", **chip)
+    assert run.stdout.endswith("$ python script.py\ncpu 8\n\n"), run.stderr
+    run = python(
+        LESSON + "import os, sys; os.environ['JAX_PLATFORMS'] = ''; os.system(f'{sys.executable} script.py')", **chip
+    )
+    assert re.search("TPU is already in use", run.stderr)  # so the stand-in does refuse a second process

@@ -1,0 +1,59 @@
+"""In a reader's copy, hide the answer to a question until the reader has made a guess.
+
+The copies write `or guess = skip` after `guess = None`. Until the reader replaces None, such a cell still runs, so that
+later cells work, but its output is withheld. So is the output of the cells that belong to the answer: the copies begin
+them with the line AFTER_GUESS. The lessons themselves, which are executed for their outputs, have neither.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+SKIP = "skip"
+OR_SKIP = "or guess = skip"
+UNANSWERED = re.compile(rf"guess = None\b.*{OR_SKIP}")
+AFTER_GUESS = "# Guess first; then run this cell, and open it to read.\n"
+MESSAGE = (
+    "Your guess first: put it in place of None, and run this cell again. To see the answer without one: guess = skip"
+)
+MESSAGE_AFTER = "Your guess first: answer the question above, and run its cell. Then run this one."
+waiting = False  # whether the cell that is running withholds its output
+
+
+def wait_for_guesses(shell: Any) -> None:
+    """Make an IPython shell withhold the output of cells whose question has no guess yet, and say so instead."""
+    if "skip" in shell.user_ns:  # the setup cell runs again
+        return
+    from IPython.utils.capture import capture_output
+
+    shell.user_ns["skip"] = SKIP
+    answered = False  # the last question that ran, if any
+    captures: list[Any] = []
+
+    def before_cell(info: Any) -> None:
+        global waiting
+        nonlocal answered
+        source = info.raw_cell or ""
+        if asks := source.startswith("guess = "):
+            answered = not UNANSWERED.match(source)
+        if answered or not (asks or source.startswith(AFTER_GUESS)):
+            return
+        waiting = True
+        capture = capture_output()
+        output = capture.__enter__()
+        # IPython shows the value of a cell's last line through display_trap.hook, which it installs after this event.
+        hook, shell.display_trap.hook = shell.display_trap.hook, sys.displayhook
+        captures.append((capture, output, hook, MESSAGE if asks else MESSAGE_AFTER))
+
+    def after_cell(result: Any) -> None:
+        global waiting
+        while captures:
+            waiting = False
+            capture, output, shell.display_trap.hook, message = captures.pop()
+            capture.__exit__(None, None, None)
+            print(message) if result.success else output.show()
+
+    shell.events.register("pre_run_cell", before_cell)
+    shell.events.register("post_run_cell", after_cell)

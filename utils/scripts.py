@@ -1,0 +1,48 @@
+"""Run a script that a lesson wrote, as a reader would run it in a terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+
+class ScriptError(RuntimeError):
+    """A script failed. The message ends with everything it printed; a notebook shows it without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython calls this
+        return [f"ScriptError: {self}"]
+
+
+def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **environment: object) -> int:
+    """Run ``python COMMAND`` in a process of its own, and print the command and its output.
+
+    The process uses emulated CPU devices, because an accelerator that this kernel has opened is closed to every other
+    process. In a terminal, the same script takes the accelerators that it finds.
+
+    Args:
+        command: the script, which is looked up in the current folder, and its arguments, as typed in a shell.
+        folder: the folder in which the script runs.
+        check: raise an error if the script fails.
+        environment: further environment variables, such as ``JAX_NUM_CPU_DEVICES=4``.
+
+    Returns the exit status. Raises ScriptError, with the script's output, if it isn't 0 and `check` is set.
+    """
+    variables = {name: str(value) for name, value in environment.items()}
+    script, *arguments = shlex.split(command)
+    print("$", *(f"{name}={value}" for name, value in variables.items()), "python", command)
+    process = subprocess.run(
+        [sys.executable, Path(script).resolve(), *arguments],
+        cwd=folder,
+        env=os.environ | {"JAX_PLATFORMS": "cpu"} | variables,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    if process.returncode and check:
+        output = f"{process.stdout}{process.stderr}".rstrip() or "(no output)"
+        raise ScriptError(f"{script} ended with status {process.returncode}. It printed:\n\n{output}")
+    print(process.stdout + process.stderr * bool(process.returncode))
+    return process.returncode
