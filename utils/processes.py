@@ -1,4 +1,4 @@
-"""Run a program in several processes at once, and show what each printed, side by side."""
+"""Run a program in several processes at once, and show their output side by side."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from utils.as_text import as_text
+from utils.function_source import program_source
 
-DEVICES = 8
-START = """\
+TOTAL_DEVICES = 8
+PREAMBLE = """\
 import os
 
 import jax
 
-n = int(os.environ["PROCESSES"])  # how many there are
-i = int(os.environ["PROCESS"])  # which of them this is
+n = int(os.environ["PROCESSES"])  # the number of processes
+i = int(os.environ["PROCESS"])  # the index of this process
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8 // n)  # in this process
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -38,66 +38,68 @@ jax.distributed.initialize(
     os.environ["COORDINATOR"], n, i, heartbeat_timeout_seconds=seconds
 )
 """
-# A pipe of which only the parent holds the other end: when that closes, the parent is gone, however it went, and
-# nobody else is left to tidy up.
-CHILD = """\
+# Each child reads from a pipe whose other end only the parent holds open. The read returns when the parent has ended,
+# for whatever reason, and then the child has to clean up by itself.
+CHILD_PROGRAM = """\
 import atexit, io, os, runpy, shutil, signal, sys, threading
 
-def watch():
+def clean_up_after_parent():
     os.read(int(sys.argv[1]), 1)
     shutil.rmtree(os.path.dirname(sys.argv[2]), ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 
-threading.Thread(target=watch, daemon=True).start()
-sys.stdout = io.TextIOWrapper(open(os.dup(1), "wb", 0), "utf-8", write_through=True)  # who hangs has said it
-os.dup2(2, 1)  # the runtime's own words (Gloo's) would else stand in the midst of the program's
-ended = []
-# The first is called last, when JAX has tidied up. What C++ does after Python has hung: in 1 of 135 runs.
-atexit.register(lambda: ended and (sys.stderr.flush(), os._exit(0)))
+threading.Thread(target=clean_up_after_parent, daemon=True).start()
+sys.stdout = io.TextIOWrapper(open(os.dup(1), "wb", 0), "utf-8", write_through=True)  # unbuffered, in case of a hang
+os.dup2(2, 1)  # keep the runtime's own messages (Gloo's) out of the program's output
+finished = []
+# The first handler registered runs last, after JAX has cleaned up. It exits before the C++ runtime shuts down, because
+# that shutdown hung in 1 of 135 runs.
+atexit.register(lambda: finished and (sys.stderr.flush(), os._exit(0)))
 runpy.run_path(sys.argv[2], run_name="__main__")
-ended.append(True)
+finished.append(True)
 """
-# In what Python writes to stderr: where the report of another error begins (with those that it calls its causes, before
-# it), the line in which it says what was raised, and an error that it ignored.
-BEGINS = re.compile(
+# Three patterns for Python's messages in stderr. REPORT_START matches the start of an error report, but not the later
+# tracebacks of a chained exception: those belong to the report that begins with their cause.
+REPORT_START = re.compile(
     r"(?<!exception occurred:\n\n)(?<!following exception:\n\n)^(?:Exception in thread .*\n)?Traceback ", re.M
 )
-PYTHON = re.compile(r"^(?:[EWIF]\d{4} .*?\] )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)", re.M)
-IGNORED = re.compile(r"^Exception ignored .*\n(?:Traceback .*\n(?:[ \t].*\n)*)?\S.*\n?", re.M)
+ERROR_LINE = re.compile(r"^(?:[EWIF]\d{4} .*?\] )?([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)", re.M)
+IGNORED_ERROR = re.compile(r"^Exception ignored .*\n(?:Traceback .*\n(?:[ \t].*\n)*)?\S.*\n?", re.M)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What became of the processes, in their order; the last line of a cell shows it as a table."""
+    """The results of all processes, in order. As the last line of a cell, it shows itself as a table."""
 
-    texts: tuple[str, ...]  # printed
-    errors: tuple[str, ...]  # written to stderr
-    status: tuple[int, ...]  # as `subprocess` has it: 0 is well, -9 is killed by signal 9
-    ends: tuple[str, ...]  # the same in words, with the last error
+    stdout: tuple[str, ...]
+    stderr: tuple[str, ...]
+    returncodes: tuple[int, ...]  # as in `subprocess`: 0 is success, and -9 means killed by signal 9
+    outcomes: tuple[str, ...]  # how each process ended, in words, with its last error
 
     def __str__(self) -> str:
-        blocks = zip(self.ends, self.texts, strict=True)
+        blocks = zip(self.outcomes, self.stdout, strict=True)
         return "\n".join(
-            f"process {i} · {end.replace(chr(10), ' · ')}\n{textwrap.indent(text.rstrip() or '(prints nothing)', '  ')}"
-            for i, (end, text) in enumerate(blocks)
+            f"process {i} · {outcome.replace(chr(10), ' · ')}\n"
+            f"{textwrap.indent(text.rstrip() or '(prints nothing)', '  ')}"
+            for i, (outcome, text) in enumerate(blocks)
         )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        left = "text-align: left; vertical-align: top; padding: 0.2em 1.5em 0.2em 0"
-        wrap = "white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal; margin: 0"
+        cell_css = "text-align: left; vertical-align: top; padding: 0.2em 1.5em 0.2em 0"
+        pre_css = "white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal; margin: 0"
 
-        def row(cells, tag="td", wrap=wrap):
+        def row(cells, tag="td", pre_css=pre_css):
             return (
                 "<tr>"
-                + "".join(f'<{tag} style="{left}"><pre style="{wrap}">{cell}</pre></{tag}>' for cell in cells)
+                + "".join(f'<{tag} style="{cell_css}"><pre style="{pre_css}">{cell}</pre></{tag}>' for cell in cells)
                 + "</tr>"
             )
 
-        heads = "".join(f'<th scope="col" style="{left}">process {i}</th>' for i in range(len(self.texts)))
-        texts = [html.escape(text.rstrip()) or "(prints nothing)" for text in self.texts]
-        return f"<table><tr>{heads}</tr>{row(texts)}{row(map(html.escape, self.ends))}</table>"
+        headers = "".join(f'<th scope="col" style="{cell_css}">process {i}</th>' for i in range(len(self.stdout)))
+        output = [html.escape(text.rstrip()) or "(prints nothing)" for text in self.stdout]
+        return f"<table><tr>{headers}</tr>{row(output)}{row(map(html.escape, self.outcomes))}</table>"
 
 
 def run_processes(
@@ -105,78 +107,94 @@ def run_processes(
     n: int = 2,
     *,
     args: Sequence[Any] = (),
-    limit: float = 60,
-    quiet: float | None = None,
-    heartbeat: int = 100,
+    timeout: float = 60,
+    silence_timeout: float | None = None,
+    heartbeat_timeout: int = 100,
     folder: str | Path | None = None,
-    start: str = START,
+    preamble: str = PREAMBLE,
 ) -> Run:
-    """Run `start`, then the program, in n processes of 8 / n emulated devices each, and wait until all have ended.
+    """Run a program in n processes with 8 / n emulated devices each, and wait until all of them have ended.
 
-    The program is text, or a function of the lesson, called with `args`: its source goes along, and of what it names
-    the functions as source, modules as imports, values as copies. Its current folder is `folder`, which stays, or a
-    new one, which does not.
+    Args:
+        program: source text, or a function of the lesson. A function is sent as source, together with what it refers
+            to: other functions as source, modules as imports, and values as copies.
+        n: the number of processes: 1, 2, 4 or 8.
+        args: the arguments for `program`, if it's a function.
+        timeout: the seconds after which processes that are still running are killed.
+        silence_timeout: the seconds of silence after which they're killed as well, because they must be hanging.
+            Silence begins once every process has printed something, and any further output ends it. None: no limit.
+        heartbeat_timeout: the seconds of silence after which JAX considers a process dead.
+        folder: the working directory, which is kept. By default it's a temporary one, which is deleted.
+        preamble: source text that runs before the program in each process.
 
-    Whoever still runs after `limit` seconds is killed; with `quiet`, also when all have printed a line and then none
-    has printed another for so many seconds: they hang. `heartbeat`: after so many silent seconds JAX takes a process
-    for dead.
+    All of these processes, and any that they start, end with this call, even if the cell is interrupted or the kernel
+    dies.
 
-    However this ends (an interrupted cell, a kernel that dies), the processes and what they started end with it.
-
-    Raises ValueError where n does not divide 8, or where the program cannot be sent: it says what to do instead.
+    Raises NotImplementedError on Windows, and ValueError if n doesn't divide 8, or if the program can't be sent; the
+    message says what to do instead.
     """
-    if type(n) is not int or n < 1 or DEVICES % n:
-        raise ValueError(f"n must divide the {DEVICES} devices: 1, 2, 4 or 8, not {n!r}")
-    text = textwrap.dedent(program) if isinstance(program, str) else as_text(program, args)
-    started = f"{n} process{'es' * (n > 1)} of {DEVICES // n} device{'s' * (n < DEVICES)} each"
-    alive, holds = os.pipe()
+    if sys.platform == "win32":  # which has no SIGSTOP, no process groups, and no pass_fds
+        raise NotImplementedError("this needs Linux or macOS: on Windows, open the lesson in WSL or Colab")
+    if type(n) is not int or n < 1 or TOTAL_DEVICES % n:
+        raise ValueError(f"n must divide the {TOTAL_DEVICES} devices: 1, 2, 4 or 8, not {n!r}")
+    source = textwrap.dedent(program) if isinstance(program, str) else program_source(program, args)
+    label = f"{n} process{'es' * (n > 1)} of {TOTAL_DEVICES // n} device{'s' * (n < TOTAL_DEVICES)} each"
+    read_end, write_end = os.pipe()
     processes: list[subprocess.Popen] = []
-    outs: list[_Heard] = []
-    errs: list[_Heard] = []
-    with tempfile.TemporaryDirectory(prefix="processes-") as private:
+    out_readers: list[_PipeReader] = []
+    err_readers: list[_PipeReader] = []
+    with tempfile.TemporaryDirectory(prefix="processes-") as temporary:
         try:
-            script = Path(private, "program.py")
-            script.write_text(f"{start}\n{text}", encoding="utf-8")
-            at = Path(folder or Path(private, "work"))
-            at.mkdir(parents=True, exist_ok=True)
+            script = Path(temporary, "program.py")
+            script.write_text(f"{preamble}\n{source}", encoding="utf-8")
+            working_directory = Path(folder or Path(temporary, "work"))
+            working_directory.mkdir(parents=True, exist_ok=True)
             port = _free_port()
             for i in range(n):
                 processes.append(
                     subprocess.Popen(
-                        [sys.executable, "-c", CHILD, str(alive), str(script)],
+                        [sys.executable, "-c", CHILD_PROGRAM, str(read_end), str(script)],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
                         stderr=subprocess.PIPE,
-                        cwd=at,
-                        env=_environment(i, n, port, heartbeat),
-                        pass_fds=(alive,),
+                        cwd=working_directory,
+                        env=_environment(i, n, port, heartbeat_timeout),
+                        pass_fds=(read_end,),
                         start_new_session=True,
                     )
                 )
-                outs.append(_Heard(processes[i].stdout))
-                errs.append(_Heard(processes[i].stderr))
-            late, why = _wait(processes, outs, started, limit, quiet)
+                out_readers.append(_PipeReader(processes[i].stdout))
+                err_readers.append(_PipeReader(processes[i].stderr))
+            killed, limit_reached = _wait_for_all(processes, out_readers, label, timeout, silence_timeout)
         except KeyboardInterrupt:
-            _end(processes)
-            _say(f"{started}: interrupted, and ended\n")
+            _kill_all(processes)
+            _show_status(f"{label}: interrupted, and ended\n")
             raise
         finally:
-            _end(processes)
-            os.close(alive)
-            os.close(holds)
-        texts = [_without_chatter(heard.whole()) for heard in (*outs, *errs)]
-    status = [process.returncode for process in processes]
-    words = [f"killed: {why}" if i in late else _word(s) for i, s in enumerate(status)]
-    alike = len(set(words)) == 1 < n and status[0]
-    failed = [f"each {words[0]}"] if alike else [f"process {i} {word}" for i, word in enumerate(words) if status[i]]
-    _say(f"{started}: {'; '.join(failed) or 'ended well'}\n")
-    said = [_last(error, errors_only=i in late) if status[i] else "" for i, error in enumerate(texts[n:])]
-    ends = tuple(f"{word}\n{last}".rstrip() for word, last in zip(words, said, strict=True))
-    return Run(tuple(texts[:n]), tuple(texts[n:]), tuple(status), ends)
+            _kill_all(processes)
+            os.close(read_end)
+            os.close(write_end)
+        texts = [_without_gloo_messages(reader.read_all()) for reader in (*out_readers, *err_readers)]
+    stdout, stderr = texts[:n], texts[n:]
+    returncodes = [process.returncode for process in processes]
+    endings = [f"killed: {limit_reached}" if i in killed else _describe(code) for i, code in enumerate(returncodes)]
+    if len(set(endings)) == 1 < n and returncodes[0]:
+        failures = [f"each {endings[0]}"]
+    else:
+        failures = [f"process {i} {ending}" for i, ending in enumerate(endings) if returncodes[i]]
+    _show_status(f"{label}: {'; '.join(failures) or 'ended well'}\n")
+    last_errors = [
+        _last_error(text, errors_only=i in killed) if returncodes[i] else "" for i, text in enumerate(stderr)
+    ]
+    outcomes = tuple(f"{ending}\n{error}".rstrip() for ending, error in zip(endings, last_errors, strict=True))
+    return Run(tuple(stdout), tuple(stderr), tuple(returncodes), outcomes)
 
 
-class _Heard(threading.Thread):
-    """What comes out of a pipe. (A file would be one that the process writes, and it may be told to write none.)"""
+class _PipeReader(threading.Thread):
+    """Collect a pipe's output in a background thread.
+
+    A file wouldn't do instead, because the process itself would write it, and may be limited in what it can write.
+    """
 
     def __init__(self, pipe: Any) -> None:
         super().__init__(daemon=True)
@@ -185,87 +203,104 @@ class _Heard(threading.Thread):
 
     def run(self) -> None:
         with self.pipe:
-            while came := os.read(self.pipe.fileno(), 2**16):
-                self.bytes += came
+            while chunk := os.read(self.pipe.fileno(), 2**16):
+                self.bytes += chunk
 
-    def whole(self) -> str:
-        self.join(5)  # all have ended; whoever left their session may still hold the pipe
+    def read_all(self) -> str:
+        """Return all of the output, once the processes have ended."""
+        self.join(5)  # not forever, because a process that left its session may still hold the pipe open
         return self.bytes.decode("utf-8", errors="replace")
 
 
-def _environment(i: int, n: int, port: int, heartbeat: int) -> dict[str, str]:
-    root = str(Path(__file__).parents[1])  # where utils is
+def _environment(i: int, n: int, port: int, heartbeat_timeout: int) -> dict[str, str]:
+    """Return the environment of process i, including the variables that `PREAMBLE` reads."""
+    root = str(Path(__file__).parents[1])  # so that the program can import utils
     return os.environ | {
         "PROCESSES": str(n),
         "PROCESS": str(i),
         "COORDINATOR": f"localhost:{port}",
-        "HEARTBEAT": str(heartbeat),
+        "HEARTBEAT": str(heartbeat_timeout),
         "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
     }
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
 
 
-def _wait(processes: list, outs: list[_Heard], started: str, limit: float, quiet: float | None) -> tuple[set[int], str]:
-    """Until all have ended, or the time is over: then who still ran, and which time it was."""
-    begun = said = heard = time.monotonic()
+def _wait_for_all(
+    processes: list, readers: list[_PipeReader], label: str, timeout: float, silence_timeout: float | None
+) -> tuple[set[int], str]:
+    """Wait until all processes have ended or a limit is reached, and show the time meanwhile.
+
+    Return the indices of the processes that are still running, and the limit that was reached, in words.
+    """
+    started = last_shown = last_output = time.monotonic()
     sizes: list[int] = []
     while running := {i for i, process in enumerate(processes) if process.poll() is None}:
         now = time.monotonic()
-        if now - begun > limit:
-            return running, f"it still ran after {limit:g} s"
-        before, sizes = sizes, [len(out.bytes) for out in outs]
-        if sizes != before or not all(sizes):
-            heard = now
-        if quiet and now - heard > quiet:
-            return running, f"nothing was printed for {quiet:g} s"
-        if now - said > 0.5:
-            said = now
-            _say(f"{started}: {now - begun:.0f} s")
+        if now - started > timeout:
+            return running, f"it still ran after {timeout:g} s"
+        previous_sizes, sizes = sizes, [len(reader.bytes) for reader in readers]
+        if sizes != previous_sizes or not all(sizes):
+            last_output = now
+        if silence_timeout and now - last_output > silence_timeout:
+            return running, f"nothing was printed for {silence_timeout:g} s"
+        if now - last_shown > 0.5:
+            last_shown = now
+            _show_status(f"{label}: {now - started:.0f} s")
         time.sleep(0.05)
     return set(), ""
 
 
-def _end(processes: list) -> None:
-    """Stop all before any dies, so that none has time to write about another's end."""
-    for stop in (signal.SIGSTOP, signal.SIGKILL):
+def _kill_all(processes: list) -> None:
+    """Kill all processes and what they started. Stop them all first, so that none can report another's end."""
+    for signal_number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, stop)
+                os.killpg(process.pid, signal_number)
     for process in processes:
         process.wait()
 
 
-def _say(text: str) -> None:
-    """In place of what stands in the line."""
+def _show_status(text: str) -> None:
+    """Print a status line over the previous one. It stays on the screen if it ends with a newline."""
     print(f"\r{text:<60}" if not text.endswith("\n") else f"\r{text[:-1]:<60}", end=text[len(text.rstrip()) :])
     sys.stdout.flush()
 
 
-def _word(status: int) -> str:
-    return f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+def _describe(returncode: int) -> str:
+    """Describe in words how a process ended."""
+    return f"ended by {signal.Signals(-returncode).name}" if returncode < 0 else f"ended with status {returncode}"
 
 
-def _without_chatter(text: str) -> str:
-    left = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
-    return left if left == text else _without_chatter(left)  # one may stand within another
+def _without_gloo_messages(text: str) -> str:
+    """Remove the messages that Gloo prints when it connects."""
+    rest = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
+    return rest if rest == text else _without_gloo_messages(rest)  # one message may be inside another
 
 
-def _last(error: str, errors_only: bool = False) -> str:
-    """The last error that Python told, by its first cause, else the runtime's; else the last line, without its date and
-    place. What Python ignored (much is torn down already at a process's end) counts where nothing else was told.
+def _last_error(stderr: str, errors_only: bool = False) -> str:
+    """Return the last error in a process's stderr, in one line, or "" if there's none.
+
+    Use the first of these that exists: the last error that Python reports for the main thread, the first one that it
+    reports for another thread, the runtime's last fatal message, and (unless `errors_only`) the last line. For a
+    chained exception, use the first cause. Leave out the date and source location that start the runtime's lines.
+
+    Errors that Python ignored count only if stderr contains nothing else, because a process that's shutting down
+    reports many of them.
     """
-    left = IGNORED.sub("", error)
-    error = left if left.strip() else error
-    causes: dict[bool, list[str]] = {True: [], False: []}  # of threads, whose errors end no process, and of the rest
-    for begin, end in pairwise([0, *(found.start() for found in BEGINS.finditer(error)), len(error)]):
-        report = error[begin:end]
-        causes[report.startswith("Exception in thread ")] += PYTHON.findall(report)[:1]
-    python = causes[False][-1:] or causes[True][:1]
-    lines = [re.sub(r"^[EWIF]\d{4} .*?\] ", "", line) for line in error.splitlines() if line.strip()]
-    fatal = [line for line in error.splitlines() if re.match(r"F\d{4} ", line)]
-    return (python or [re.sub(r"^F\d{4} .*?\] ", "", line) for line in fatal] or lines * (not errors_only) or [""])[-1]
+    rest = IGNORED_ERROR.sub("", stderr)
+    stderr = rest if rest.strip() else stderr
+    causes: dict[bool, list[str]] = {True: [], False: []}  # by whether it's in a thread, where errors end no process
+    starts = [match.start() for match in REPORT_START.finditer(stderr)]
+    for start, end in pairwise([0, *starts, len(stderr)]):
+        report = stderr[start:end]
+        causes[report.startswith("Exception in thread ")] += ERROR_LINE.findall(report)[:1]
+    python_errors = causes[False][-1:] or causes[True][:1]
+    lines = [re.sub(r"^[EWIF]\d{4} .*?\] ", "", line) for line in stderr.splitlines() if line.strip()]
+    fatal_lines = [line for line in stderr.splitlines() if re.match(r"F\d{4} ", line)]
+    fatal_errors = [re.sub(r"^F\d{4} .*?\] ", "", line) for line in fatal_lines]
+    return (python_errors or fatal_errors or lines * (not errors_only) or [""])[-1]

@@ -16,7 +16,7 @@ class ScriptError(RuntimeError):
         return [f"ScriptError: {self}"]
 
 
-def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **environment: object) -> int:
+def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **environment: object) -> None:
     """Run ``python COMMAND`` in a process of its own, and print the command and its output.
 
     The process uses emulated CPU devices, because an accelerator that this kernel has opened is closed to every other
@@ -25,10 +25,10 @@ def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **
     Args:
         command: the script, which is looked up in the current folder, and its arguments, as typed in a shell.
         folder: the folder in which the script runs.
-        check: raise an error if the script fails.
+        check: raise an error if the script fails. Otherwise print its errors and its exit status, too.
         environment: further environment variables, such as ``JAX_NUM_CPU_DEVICES=4``.
 
-    Returns the exit status. Raises ScriptError, with the script's output, if it isn't 0 and `check` is set.
+    Raises ScriptError, with the script's output, if its exit status isn't 0 and `check` is set.
     """
     variables = {name: str(value) for name, value in environment.items()}
     script, *arguments = shlex.split(command)
@@ -44,5 +44,6 @@ def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **
     if process.returncode and check:
         output = f"{process.stdout}{process.stderr}".rstrip() or "(no output)"
         raise ScriptError(f"{script} ended with status {process.returncode}. It printed:\n\n{output}")
-    print(process.stdout + process.stderr * bool(process.returncode))
-    return process.returncode
+    print(process.stdout)
+    if process.returncode:
+        print(f"{process.stderr}(exit status {process.returncode})\n")

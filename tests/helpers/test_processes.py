@@ -17,13 +17,14 @@ from nbformat.v4 import new_output
 
 from tools.lessons import notebooks
 from utils import processes
-from utils.as_text import as_text
+from utils.function_source import program_source
 from utils.processes import run_processes
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_JAX = {"start": "import os\ni = int(os.environ['PROCESS'])"}
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Linux or macOS")
+WITHOUT_JAX = {"preamble": "import os\ni = int(os.environ['PROCESS'])"}
 FACTOR = [2, 3]
 TABLE = {"a": {4, 5}}
 LOCK = open(__file__)  # noqa: SIM115  what no other process can have
@@ -75,15 +76,25 @@ def sum_over_processes():
     print(os.environ["COORDINATOR"].split(":")[1], file=sys.stderr)
 
 
+def test_windows_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(
+        NotImplementedError, match="this needs Linux or macOS: on Windows, open the lesson in WSL or Colab"
+    ):
+        run_processes("print(1)")
+
+
 def test_what_the_runtime_says_itself_is_not_the_program_s():
-    run = run_processes("import os\nprint('a', end=' ')\nos.write(1, b'greeting\\n')\nprint('b')", 1, start="")
-    assert run.texts == ("a b\n",) and run.errors == ("greeting\n",)
+    run = run_processes("import os\nprint('a', end=' ')\nos.write(1, b'greeting\\n')\nprint('b')", 1, preamble="")
+    assert run.stdout == ("a b\n",) and run.stderr == ("greeting\n",)
 
 
 def test_what_was_printed_before_a_hang_is_there(monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    run = run_processes("import time\nprint('a')\nprint('the sum is', end=' ')\ntime.sleep(60)", 1, quiet=1, start="")
-    assert run.texts == ("a\nthe sum is ",)
+    run = run_processes(
+        "import time\nprint('a')\nprint('the sum is', end=' ')\ntime.sleep(60)", 1, silence_timeout=1, preamble=""
+    )
+    assert run.stdout == ("a\nthe sum is ",)
 
 
 NO_LONG_FILES = """
@@ -99,56 +110,56 @@ for _ in range(500):
 def test_what_a_process_prints_is_no_file_of_its_own(monkeypatch, unbuffered):
     # Of lesson 17, whose program may write no long file: on a stranger's machine it ended with status 120.
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    run = run_processes(NO_LONG_FILES, 1, start="")
-    assert run.status == (0,)
-    assert (len(run.texts[0]), len(run.errors[0])) == (2001, 500 * 16)
+    run = run_processes(NO_LONG_FILES, 1, preamble="")
+    assert run.returncodes == (0,)
+    assert (len(run.stdout[0]), len(run.stderr[0])) == (2001, 500 * 16)
 
 
 def test_greetings_within_greetings_are_left_out():
     said = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
     within = said.format("[Gloo] Rank 6" + said.format(6)[13:] + "5")
-    assert processes._without_chatter(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
+    assert processes._without_gloo_messages(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
 
 
 @pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.elsewhere)])
 def test_devices_of_all_processes_add_up(n, capsys):
     run = run_processes(sum_over_processes, n)
-    assert run.texts == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))  # 0 + 1 + ... + 7; no gloo
-    assert run.status == (0,) * n
+    assert run.stdout == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))  # 0 + 1 + ... + 7; no gloo
+    assert run.returncodes == (0,) * n
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its last connections may be remembered
-        free.bind(("localhost", int(run.errors[0].split()[-1])))  # Gloo may greet before
+        free.bind(("localhost", int(run.stderr[0].split()[-1])))  # Gloo may greet before
     shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
     assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
 
 
 def test_a_function_takes_along_what_it_names():
     run = run_processes(of_the_lesson, 2, args=("it's", 1), **WITHOUT_JAX)
-    assert run.texts == ("it's 3.0\n",) * 2  # half(1) = half(2) = 1; sqrt(5 - 1) = 2
+    assert run.stdout == ("it's 3.0\n",) * 2  # half(1) = half(2) = 1; sqrt(5 - 1) = 2
     assert str(run) == "process 0 · ended with status 0\n  it's 3.0\nprocess 1 · ended with status 0\n  it's 3.0"
 
 
 def test_an_argument_is_not_the_variable_of_its_name():
-    assert as_text(takes_what_is_named_so, (3,)).startswith("def takes_what_is_named_so(LOCK):")
+    assert program_source(takes_what_is_named_so, (3,)).startswith("def takes_what_is_named_so(LOCK):")
 
 
 def test_what_cannot_be_sent_says_what_to_do():
-    with pytest.raises(ValueError, match=r"LOCK cannot be sent to another process .* make it inside"):
+    with pytest.raises(ValueError, match=r"LOCK cannot be sent to another process .* create it inside"):
         run_processes(names_a_file)
     with pytest.raises(ValueError, match="argument 0 cannot be sent"):
         run_processes(of_the_lesson, args=(LOCK,))
-    with pytest.raises(ValueError, match="begin it there with def"):
+    with pytest.raises(ValueError, match="define it there with def"):
         run_processes(lambda: None)
 
     def inner():
         pass
 
-    with pytest.raises(ValueError, match="inner has no name at the top of the lesson"):
+    with pytest.raises(ValueError, match="inner is not a top-level function of the lesson"):
         run_processes(inner)
     scope = {"__name__": __name__}
     exec("def typed(): pass", scope)
     with pytest.raises(ValueError, match=r"the source of typed .* give the program as text"):
-        as_text(scope["typed"])
+        program_source(scope["typed"])
     for n in (0, 3, 16, 2.0, True):
         with pytest.raises(ValueError, match="must divide the 8 devices"):
             run_processes("", n)
@@ -168,13 +179,13 @@ def test_ends_are_told_as_they_were(capsys):
         if i == 3: os.abort()
     """
     run = run_processes(program, 4, **WITHOUT_JAX)
-    assert run.status == (0, 1, 1, -signal.SIGABRT)
-    assert run.ends[:3] == (
+    assert run.returncodes == (0, 1, 1, -signal.SIGABRT)
+    assert run.outcomes[:3] == (
         "ended with status 0",
         "ended with status 1\nno more",
         "ended with status 1\nKeyError: 'name'",
     )
-    assert run.ends[3].startswith("ended by SIGABRT")
+    assert run.outcomes[3].startswith("ended by SIGABRT")
     assert "process 2 · ended with status 1 · KeyError: 'name'\n  " in str(run)
     assert "&lt;one&gt;" in run._repr_html_() and run._repr_html_().count("(prints nothing)") == 3
     assert capsys.readouterr().out.endswith(
@@ -184,7 +195,7 @@ def test_ends_are_told_as_they_were(capsys):
 
 
 def test_one_end_of_all_is_said_once(capsys):
-    assert run_processes("raise KeyError", 2, **WITHOUT_JAX).status == (1, 1)
+    assert run_processes("raise KeyError", 2, **WITHOUT_JAX).returncodes == (1, 1)
     last = capsys.readouterr().out.rsplit("\r", 1)[1]  # over a longer line, which blanks erase
     assert last.rstrip() == "2 processes of 4 devices each: each ended with status 1"
 
@@ -192,14 +203,14 @@ def test_one_end_of_all_is_said_once(capsys):
 def test_the_last_error_is_python_s_then_the_runtime_s():
     fatal = "F1122 11:43:10.748085    8759 client.h:75] Terminating process.\nmore of it\n"
     python = "Traceback (most recent call last):\n  File x\njax.errors.JaxRuntimeError: UNKNOWN: no\n"
-    assert processes._last(python + fatal) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
-    assert processes._last("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
-    assert processes._last("one\ntwo\n\n") == "two"
+    assert processes._last_error(python + fatal) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
+    assert processes._last_error("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
+    assert processes._last_error("one\ntwo\n\n") == "two"
     ignored = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nOSError: [Errno 28] No space left on device\n"
-    assert processes._last(ignored).startswith("OSError: [Errno 28]")  # with status 120 nothing else is told
-    assert processes._last("") == ""
-    assert processes._last("one\n", errors_only=True) == ""
-    assert processes._last(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
+    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # with status 120 nothing else is told
+    assert processes._last_error("") == ""
+    assert processes._last_error("one\n", errors_only=True) == ""
+    assert processes._last_error(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
 
 
 OF_A_FULL_DISK = """
@@ -239,7 +250,7 @@ CAUSES = {
 @pytest.mark.parametrize(("first", "then", "told"), CAUSES.values(), ids=CAUSES)
 def test_the_first_cause_is_told_and_not_what_followed(first, then, told):
     run = run_processes(OF_A_FULL_DISK.format(first=first, then=then), 1, **WITHOUT_JAX)
-    assert run.ends[0].startswith(f"ended with status 1\n{told}")
+    assert run.outcomes[0].startswith(f"ended with status 1\n{told}")
 
 
 def test_who_hangs_is_killed_with_what_it_started(capsys):
@@ -249,11 +260,11 @@ def test_who_hangs_is_killed_with_what_it_started(capsys):
             print(os.getpid(), subprocess.Popen(["sleep", "60"]).pid, os.getcwd())
             time.sleep(60)
     """
-    run = run_processes(program, limit=1.5, **WITHOUT_JAX)
-    assert run.status == (0, -signal.SIGKILL)
-    assert run.ends[1] == "killed: it still ran after 1.5 s"
+    run = run_processes(program, timeout=1.5, **WITHOUT_JAX)
+    assert run.returncodes == (0, -signal.SIGKILL)
+    assert run.outcomes[1] == "killed: it still ran after 1.5 s"
     assert capsys.readouterr().out.endswith("each: process 1 killed: it still ran after 1.5 s\n")
-    *pids, folder = run.texts[1].split()
+    *pids, folder = run.stdout[1].split()
     assert all(gone(int(pid)) for pid in pids)
     assert not Path(folder).exists() and not Path(folder).parent.exists()
 
@@ -266,8 +277,8 @@ def test_who_hangs_after_python_has_ended_is_not_waited_for():
         atexit.register(print, "tidied up")
         print("written", end="", file=sys.stderr)
     """
-    run = run_processes(program, limit=10, **WITHOUT_JAX)
-    assert (run.status, run.texts, run.errors) == ((0, 0), ("tidied up\n",) * 2, ("written",) * 2)
+    run = run_processes(program, timeout=10, **WITHOUT_JAX)
+    assert (run.returncodes, run.stdout, run.stderr) == ((0, 0), ("tidied up\n",) * 2, ("written",) * 2)
 
 
 def test_silence_counts_from_the_last_line_of_all():
@@ -278,9 +289,9 @@ def test_silence_counts_from_the_last_line_of_all():
         if i == 0: time.sleep(60)
     """
     begun = time.monotonic()
-    run = run_processes(program, quiet=0.5, **WITHOUT_JAX)
-    assert run.status == (-signal.SIGKILL, 0)
-    assert run.ends[0] == "killed: nothing was printed for 0.5 s"
+    run = run_processes(program, silence_timeout=0.5, **WITHOUT_JAX)
+    assert run.returncodes == (-signal.SIGKILL, 0)
+    assert run.outcomes[0] == "killed: nothing was printed for 0.5 s"
     assert time.monotonic() - begun < 10
 
 
@@ -289,7 +300,7 @@ import signal
 from utils.processes import run_processes
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
 program = "open(os.environ['AT'] + str(i), 'w').write(f'{os.getpid()} {os.getcwd()}'); time.sleep(60)"
-run_processes(program, start="import os, time; i = int(os.environ['PROCESS'])")
+run_processes(program, preamble="import os, time; i = int(os.environ['PROCESS'])")
 """
 
 

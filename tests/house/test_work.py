@@ -82,7 +82,9 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
     assert not any(cell.get("outputs") for cell in copied.cells if cell.id != "opening")
     for before, after in zip(lesson.cells, copied.cells, strict=True):
         plain = after.source.replace(work.FOLD, "").replace(work.LATER, "").replace("\n\n</details>", "")
-        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(guess_gate.AFTER_GUESS)
+        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(
+            guess_gate.AFTER_GUESS
+        )
         plain = re.sub(r"^(guess = None.*?)(, |  # )or guess = skip$", r"\1", plain, flags=re.M)
         assert (blocks(plain) if before.cell_type == "markdown" else plain) == (
             blocks(before.source) if before.cell_type == "markdown" else before.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,10 +17,18 @@ from tools.lessons import notebooks
 from tools.reader import work as copies
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+NOT_ON_WINDOWS = ("16", "17")  # they start, stop and kill several processes, and say so
 
 
 def module_of(path: Path) -> ModuleType:
     return importlib.import_module(f"exercises.ex{notebooks.number(path)}")
+
+
+@pytest.fixture
+def machine(path: Path) -> None:
+    """Skip the lesson on a system on which it doesn't claim to run."""
+    if sys.platform == "win32" and notebooks.number(path) in NOT_ON_WINDOWS:
+        pytest.skip("needs Linux or macOS")
 
 
 def guessed(path: Path) -> Any:
@@ -30,7 +39,7 @@ def guessed(path: Path) -> Any:
 @LESSONS
 @pytest.mark.doubled
 def test_alone_each_cell_twice_on_one_core(
-    path: Path, tmp_path: Path, served: dict, chip: None, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, served: dict, machine: None, chip: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run each cell as shipped: it shows what's on the page. Then with the right guess: it shows the same, and says so.
 
@@ -59,7 +68,7 @@ def test_alone_each_cell_twice_on_one_core(
 
 @LESSONS
 @pytest.mark.plain
-def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, chip: None) -> None:
+def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, machine: None, chip: None) -> None:
     """Once, on all cores, with the right guesses."""
     notebooks.write(guessed(path), clone / path.name)
     with cores(ALL_CORES):
@@ -69,6 +78,18 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, c
         + checks.output_faults(notebooks.read(path), checks.unguessed(run))
         + checks.reading_faults(run, module_of(path))
     )
+
+
+@pytest.mark.once
+def test_lessons_that_start_several_processes_say_where_they_run() -> None:
+    """README, the lessons' requirements and the tests agree on the lessons that Windows can't run."""
+    cells = {notebooks.number(path): notebooks.read(path).cells for path in notebooks.lessons()}
+    starts = [number for number, lesson in cells.items() if any("run_processes" in cell.source for cell in lesson)]
+    assert tuple(starts) == NOT_ON_WINDOWS
+    for number in starts:
+        [plan] = [cell.source for cell in cells[number] if cell.id == "plan"]
+        assert "Linux or macOS" in plan
+    assert "all lessons but 16 and 17" in (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @LESSONS

@@ -15,7 +15,8 @@ def initialize() -> None:
     """Register the stand-in; JAX calls this before it starts its backends."""
     from jax._src import xla_bridge
 
-    xla_bridge._backend_factories.pop("tpu", None)  # no real TPU here, and probing for one is slow
+    if xla_bridge._backend_factories.pop("tpu", None):  # probing for a real TPU is slow, and libtpu complains
+        xla_bridge.register_backend_factory("tpu", _refuse, priority=-500, fail_quietly=True)
     lock = open(os.environ["CHIP_LOCK"], "a+")  # noqa: SIM115
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -25,4 +26,4 @@ def initialize() -> None:
 
 
 def _refuse() -> None:
-    raise RuntimeError("The TPU is already in use by another process.")
+    raise RuntimeError("The TPU is already in use by another process (says the stand-in).")
