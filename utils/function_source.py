@@ -75,4 +75,5 @@ def _expression_for(value: Any, name: str) -> str:
     try:
         return f"__import__('pickle').loads({pickle.dumps(value)!r})"
     except Exception as error:
-        raise ValueError(f"{name} cannot be sent to another process ({error}): create it inside the function") from error
+        message = f"{name} cannot be sent to another process ({error}): create it inside the function"
+        raise ValueError(message) from error
