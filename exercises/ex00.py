@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 outside = Prediction(
     9,

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from exercises.kit import Bound, Prediction, Seen, exercise
+from exercises.framework import Bound, Prediction, Seen, exercise
 
 chain = Prediction(
     0,

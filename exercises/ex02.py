@@ -5,8 +5,8 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, Seen, exercise, plain, shown, watched
-from exercises.kit.watch import mesh_of
+from exercises.framework import Prediction, Seen, exercise, plain, shown, watched
+from exercises.framework.runners import mesh_of
 from utils.layout import piece_of, where
 
 first_cut = Prediction(

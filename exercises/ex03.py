@@ -5,9 +5,9 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
-from exercises.kit.watch import compiled, mesh_of, watched
+from exercises.framework import Prediction, exercise
+from exercises.framework.compare import Seen
+from exercises.framework.runners import compiled, mesh_of, watched
 
 rows_alone = Prediction(
     0,

@@ -6,8 +6,8 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import compiled, mesh_of
+from exercises.framework import Prediction, exercise
+from exercises.framework.runners import compiled, mesh_of
 
 hidden = Prediction(
     11_010_048,

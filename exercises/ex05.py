@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Bound, Prediction, Seen, exercise, on_devices
-from exercises.kit.watch import mesh_of
+from exercises.framework import Bound, Prediction, Seen, exercise, on_devices
+from exercises.framework.runners import mesh_of
 
 joined = Prediction(
     40,

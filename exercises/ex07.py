@@ -1,6 +1,6 @@
 """Exercises and predictions of lesson 07, Collectives and what they cost."""
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 eight_devices = Prediction(
     117.44,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import mesh_of
+from exercises.framework import Prediction, exercise
+from exercises.framework.runners import mesh_of
 
 given = Prediction(
     5.24,

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 psums = Prediction(
     5,

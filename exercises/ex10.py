@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Bound, Prediction, Seen, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Bound, Prediction, Seen, exercise
+from exercises.framework.runners import on_devices
 
 _SCATTER = "each device needs the sum of its own piece alone: a reduce-scatter, one round"
 _PILE = "the backward pass multiplies by the weights of every layer; who keeps them until then?"

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Bound, Prediction, Seen, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Bound, Prediction, Seen, exercise
+from exercises.framework.runners import on_devices
 from utils.compat import varying
 
 by_rows = Prediction(

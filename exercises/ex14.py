@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Prediction, exercise
+from exercises.framework.runners import on_devices
 
 router_gradient = Prediction(
     0,

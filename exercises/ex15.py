@@ -2,7 +2,7 @@
 
 import math
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 even = Prediction(
     math.log(96),

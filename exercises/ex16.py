@@ -4,7 +4,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 from utils.devices import started_devices
 
 length = Prediction(

@@ -10,9 +10,9 @@ from jax import ShapeDtypeStruct
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
-from exercises.kit.watch import mesh_of
+from exercises.framework import Prediction, exercise
+from exercises.framework.compare import Seen
+from exercises.framework.runners import mesh_of
 
 on_disk = Prediction(
     3,

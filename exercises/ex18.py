@@ -12,8 +12,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import mesh_of
+from exercises.framework import Prediction, exercise
+from exercises.framework.runners import mesh_of
 from utils.count.copies import Play, play
 
 passed_on = Prediction(

@@ -2,8 +2,8 @@
 
 import math
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Bound, Seen
+from exercises.framework import Prediction, exercise
+from exercises.framework.compare import Bound, Seen
 
 state = Prediction(
     1.535,

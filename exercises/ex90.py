@@ -8,8 +8,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
+from exercises.framework import Prediction, exercise
+from exercises.framework.compare import Seen
 from utils.devices import started_devices
 
 messages = Prediction(

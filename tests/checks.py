@@ -16,7 +16,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from exercises import kit
+from exercises import framework
 from tests import pages
 from tools import NUMBER
 from tools.lessons import names, notebooks, readme
@@ -234,11 +234,11 @@ def badge_faults(notebook: Any, path: str) -> list[str]:
 
 
 def exercises_of(module: ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, kit.Exercise)}
+    return {name: value for name, value in vars(module).items() if isinstance(value, framework.Exercise)}
 
 
 def predictions_of(module: ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, kit.Prediction)}
+    return {name: value for name, value in vars(module).items() if isinstance(value, framework.Prediction)}
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:

@@ -1,4 +1,4 @@
-// What is said about a guess, as the lessons say it: exercises/kit/prediction.py, on the data of site/predictions.json.
+// What is said about a guess, as the lessons say it: exercises/framework/prediction.py, on the data of site/predictions.json.
 const close = (a, b, within, least = 0) => Math.abs(a - b) <= Math.max(within * Math.max(Math.abs(a), Math.abs(b)), least);
 const significant = (value, digits) => Number(value.toPrecision(digits));
 const amount = (value) =>

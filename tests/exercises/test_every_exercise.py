@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit.exercise import changed, is_text
-from exercises.kit.spelled import shown
+from exercises.framework.exercise import changed, is_text
+from exercises.framework.formatting import shown
 from tests.checks import exercises_of, predictions_of
 from tests.mutants import mutants
 from tools.lessons import notebooks
@@ -22,9 +22,11 @@ pytestmark = pytest.mark.usefixtures("compiled_once")
 MOST = 24  # changes of one solution: they are evenly chosen where there are more
 NUMBERS = [*map(notebooks.number, notebooks.lessons())]
 MODULES = {number: importlib.import_module(f"exercises.ex{number}") for number in NUMBERS}
-TABLES = [importlib.import_module(f"tests.exercises.right.ex{number}") for number in NUMBERS]
-RIGHT = {exercise: answers for table in TABLES for exercise, answers in table.RIGHT.items()}
-SAME = {exercise: changes for table in TABLES for exercise, changes in getattr(table, "SAME", {}).items()}
+TABLES = [importlib.import_module(f"tests.exercises.alternative_solutions.ex{number}") for number in NUMBERS]
+ALTERNATIVES = {exercise: answers for table in TABLES for exercise, answers in table.ALTERNATIVES.items()}
+EQUIVALENT_MUTANTS = {
+    exercise: changes for table in TABLES for exercise, changes in getattr(table, "EQUIVALENT_MUTANTS", {}).items()
+}
 EXERCISES = [exercise for module in MODULES.values() for exercise in exercises_of(module).values()]
 PREDICTIONS = {f"{n}-{name}": one for n, module in MODULES.items() for name, one in predictions_of(module).items()}
 EACH = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.function.__name__)
@@ -35,8 +37,8 @@ EACH_GUESSED = pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=P
 @EACH
 def test_right_answers_are_right_and_each_slip_is_refused_in_its_own_words(exercise):
     """The solution, and two answers or more in unusual forms."""
-    assert len(RIGHT[exercise]) >= 2
-    for answer in (exercise.function, *RIGHT[exercise]):
+    assert len(ALTERNATIVES[exercise]) >= 2
+    for answer in (exercise.function, *ALTERNATIVES[exercise]):
         assert exercise.verdict(answer).message == f"{exercise.function.__name__}: right."
     slips = {slip: words for slip, words in exercise.slips.items() if not is_text(slip)}
     assert len(slips) <= 6, "six at most: those that the lesson is about"
@@ -51,8 +53,8 @@ def test_right_answers_are_right_and_each_slip_is_refused_in_its_own_words(exerc
 @EACH
 @pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a change may hand JAX a generator
 def test_each_change_of_a_solution_is_refused(exercise):
-    """In one place, by `tests.mutants`; but for the changes that compute the same, which SAME lists with why."""
-    same, quick = dict(SAME.get(exercise, [])), dataclasses.replace(exercise, seconds=5)
+    """Change it in one place with `tests.mutants`; EQUIVALENT_MUTANTS lists the changes that don't change the results."""
+    same, quick = dict(EQUIVALENT_MUTANTS.get(exercise, [])), dataclasses.replace(exercise, seconds=5)
     found = mutants(exercise, MOST)
     for mutant in found:
         answer = mutant.function(exercise.function)

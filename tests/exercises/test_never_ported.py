@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from exercises import ex06
-from exercises.kit.watch import mesh_of
+from exercises.framework.runners import mesh_of
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),

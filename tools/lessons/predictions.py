@@ -47,7 +47,7 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
 
 
 def told(prediction: Any) -> dict[str, Any]:
-    """A prediction: site/_static/readings.js reads a guess by it as exercises/kit/prediction.py does."""
+    """A prediction: site/_static/readings.js reads a guess by it as exercises/framework/prediction.py does."""
     spell = _word if isinstance(prediction.truth, (bool, str)) else float
     slips = [[spell(slip), words] for slip, words in prediction.slips.items()]
     found = {"truth": spell(prediction.truth), "why": prediction.why, "slips": slips}

@@ -1,6 +1,6 @@
 """Exercises and predictions of lesson NN, TITLE."""
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 third = Prediction(
     6, "devices 0, 1 and 2 hold two numbers each before it", {3: "that is its number; it holds the fourth pair"}
