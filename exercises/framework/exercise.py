@@ -1,4 +1,7 @@
-"""An exercise: its solution, its cases, a few slips. One judge for all: it runs the answer as it runs the solution."""
+"""Check a reader's answer to an exercise against the solution.
+
+There's one checker for all exercises: it runs the answer and the solution on the same cases, and compares the results.
+"""
 
 from __future__ import annotations
 
@@ -14,238 +17,283 @@ from typing import Any
 import numpy as np
 
 from exercises import progress
-from exercises.framework.compare import Difference, Raised, differs
-from exercises.framework.console import tell
-from exercises.framework.formatting import shown, written
-from exercises.framework.limits import GIBIBYTES, TooLong, limited
-from exercises.framework.near_misses import in_common
+from exercises.console import print_verdict
+from exercises.framework.compare import Difference, first_difference
+from exercises.framework.formatting import Raised, format_argument, format_value
+from exercises.framework.limits import MEMORY_LIMIT_GIB, TimeLimitExceeded, limit_time_and_memory
+from exercises.framework.near_misses import describe_common_error
 
 Function = Callable[..., Any]
 
 
-def call(f: Function, *args: Any) -> Any:
+def call_function(f: Function, *args: Any) -> Any:
+    """Call f(*args). This is how an exercise without a `run` option runs an answer."""
     return f(*args)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader is told. `named`: in the words of a slip, or of what all cases have in common."""
+    """The outcome of a check, and the message for the reader."""
 
-    outcome: str  # "not attempted", "wrong", "right"
+    outcome: str  # "not attempted", "wrong" or "right"
     message: str
-    named: bool = False
+    is_explained: bool = False  # whether the message names a common mistake, or a pattern that all cases share
 
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """Made by `exercise`, whose docstring has the fields. `function` is the solution: `solution()` prints it, the tests
-    run it, and an answer is compared with it."""
+    """An exercise with its solution, cases and common mistakes. Make one with `exercise`, which documents the fields.
+
+    `function` is the solution. Answers are compared with it, `solution()` prints it, and the tests run it.
+    """
 
     function: Function
-    text: str
+    hint_text: str
     cases: Any = ((),)
-    slips: dict[Function | str | None, str] = field(default_factory=dict)
-    run: Function = call
-    secret: bool | None = None
+    mistakes: dict[Function | str | None, str] = field(default_factory=dict)
+    run: Function = call_function
+    hide_expected: bool | None = None
     within: float = 1e-4
-    seconds: float = 60
-    _known: dict[Any, Any] = field(default_factory=dict)  # what the solution and the slips give, by case
+    timeout: float = 60
+    _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by name and case
 
     def check(self, answer: Function) -> None:
-        """Print one of the three outcomes for the reader's function; where it is right, what is next."""
+        """Print the verdict on the reader's function and, if it's right, what to do next."""
         verdict = self.verdict(answer)
-        tell(verdict.outcome, verdict.message)
-        tried = verdict.outcome != "not attempted"
-        if tried and (said := progress.exercise(self.function, verdict.outcome == "right")):
-            print(said)
+        print_verdict(verdict.outcome, verdict.message)
+        was_attempted = verdict.outcome != "not attempted"
+        if was_attempted and (next_step := progress.record_exercise(self.function, verdict.outcome == "right")):
+            print(next_step)
 
     def hint(self) -> None:
-        print(f"Hint. {self.text}")
+        """Print the hint."""
+        print(f"Hint. {self.hint_text}")
 
     def solution(self) -> None:
-        print(source(self.function))
+        """Print the source of the solution."""
+        print(source_of(self.function))
 
     def verdict(self, answer: Function) -> Verdict:
+        """Check the reader's function, within the limits on time and memory, and return the verdict."""
         name = self.function.__name__
         if not callable(answer):
-            return _wrong(f"Hand over the function itself: check({name}), not what it returns ({shown(answer)}).")
+            value = format_value(answer)
+            return _wrong(f"Pass the function itself: check({name}), not the value that it returns ({value}).")
         if _is_stub(answer):
-            how = "Fill in the function above and run its cell and this one."
-            return Verdict("not attempted", f"{name}: not attempted yet. {how}")
+            instruction = "Fill in the function above and run its cell and this one."
+            return Verdict("not attempted", f"{name}: not attempted yet. {instruction}")
         try:
-            with limited(self.seconds):
-                return self._judged(answer)
-        except TooLong:
-            return _wrong(f"Your function was stopped after {self.seconds:g} s. Is there a loop in it that never ends?")
+            with limit_time_and_memory(self.timeout):
+                return self._evaluate(answer)
+        except TimeLimitExceeded:
+            return _wrong(f"Your function was stopped after {self.timeout:g} s. Does it contain an endless loop?")
 
-    def _judged(self, answer: Function) -> Verdict:
-        calls = self._calls()
-        got = [self._seen(answer, args) for _, args in calls]
-        want = [self._known_of("solution", self.function, i, args) for i, (_, args) in enumerate(calls)]
-        for seen, _ in want:  # then any answer would be as right as the solution
-            if isinstance(seen, Raised):
-                self._known.clear()  # it may run the next time
-                why = f"the check could not run: {seen.error}. Run the setup cell, then this one."
-                return Verdict("not attempted", f"{self.function.__name__}: {why}")
-        found = [differs(a[0], b[0], self.within) for a, b in zip(got, want, strict=True)]
-        if not any(found):
+    def _evaluate(self, answer: Function) -> Verdict:
+        """Run the answer and the solution on every case, and explain the first case in which they differ."""
+        cases = self._labelled_cases()
+        actual = [self._observe(answer, args) for _, args in cases]
+        expected = [self._observe_cached("solution", self.function, i, args) for i, (_, args) in enumerate(cases)]
+        for observed, _ in expected:  # if the solution itself raises an error, no answer can be judged
+            if isinstance(observed, Raised):
+                self._cache.clear()  # the solution may run next time
+                reason = f"the check could not run: {observed.error}. Run the setup cell, then this one."
+                return Verdict("not attempted", f"{self.function.__name__}: {reason}")
+        differences = [first_difference(a[0], b[0], self.within) for a, b in zip(actual, expected, strict=True)]
+        if not any(differences):
             return Verdict("right", f"{self.function.__name__}: right.")
-        i = next(i for i, one in enumerate(found) if one)
-        first, told = found[i], self._told(calls[i][0], found[i], got[i], want[i])
-        words = next((words for slip, words in self.slips.items() if self._is(slip, told, got, calls, i, first)), "")
-        if not words and not first.bound:
-            names = list(inspect.signature(self.function).parameters) if self.run is call else []
-            words = in_common([a[0] for a in got], [b[0] for b in want], names, [args for _, args in calls])
-            told = told.removesuffix(f" {first.why}") if words else told  # which says it of one case
-        right = found.count(None)
-        score = f"Right in {right} of {len(got)} cases." if right and not first.bound else ""
-        asked = "" if words else self.slips.get(None, "")
-        return _wrong(" ".join(filter(None, (told, _sentence(words), score, _sentence(asked)))), bool(words))
+        i = next(i for i, difference in enumerate(differences) if difference)
+        first = differences[i]
+        failure = self._describe_failure(cases[i][0], first, actual[i], expected[i])
+        texts = (text for key, text in self.mistakes.items() if self._matches(key, failure, actual, cases, i, first))
+        explanation = next(texts, "")
+        if not explanation and not first.bound:
+            names = list(inspect.signature(self.function).parameters) if self.run is call_function else []
+            arguments = [args for _, args in cases]
+            explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
+            if explanation:  # it covers all cases, so leave out the reason that covers only this one
+                failure = failure.removesuffix(f" {first.reason}")
+        right = differences.count(None)
+        score = f"Right in {right} of {len(actual)} cases." if right and not first.bound else ""
+        question = "" if explanation else self.mistakes.get(None, "")
+        sentences = failure, _as_sentence(explanation), score, _as_sentence(question)
+        return _wrong(" ".join(filter(None, sentences)), bool(explanation))
 
-    def _calls(self) -> list[tuple[str, tuple]]:
-        """Of each case the call in words, and its arguments."""
+    def _labelled_cases(self) -> list[tuple[str, tuple]]:
+        """Return each case as (the call in words, its arguments)."""
         cases = self.cases() if callable(self.cases) else self.cases
         name = self.function.__name__
         if isinstance(cases, dict):
             return [(f"{name}({label})", args) for label, args in cases.items()]
-        return [(f"{name}({', '.join(map(written, args))})", args) for args in cases]
+        return [(f"{name}({', '.join(map(format_argument, args))})", args) for args in cases]
 
-    def _seen(self, function: Function, args: tuple) -> tuple[Any, Any]:
-        """What the run observes, or Raised; and what the function returned itself, when it was first called."""
+    def _observe(self, function: Function, args: tuple) -> tuple[Any, Any]:
+        """Run a function on one case.
+
+        Return what `run` observed (or `Raised`), and what the function itself returned when it was first called.
+        """
         returned: list[Any] = []
 
         def recorded(*given: Any, **named: Any) -> Any:
-            value = function(*own(given), **own(named))
+            value = function(*copy_mutable(given), **copy_mutable(named))
             returned.append(list(value) if isinstance(value, (Iterator, type({}.values()))) else value)
             return returned[-1]
 
         recorded.__name__ = self.function.__name__
         try:
-            seen = self.run(recorded, *args)
+            observed = self.run(recorded, *args)
         except (Exception, SystemExit) as error:
-            seen = Raised(raised(error, function), shown(returned[0]) if returned else "")
-        return seen, returned[0] if returned else None
+            observed = Raised(describe_error(error, function), format_value(returned[0]) if returned else "")
+        return observed, returned[0] if returned else None
 
-    def _known_of(self, name: Any, function: Function, i: int, args: tuple) -> tuple[Any, Any]:
-        if (name, i) not in self._known:
-            self._known[name, i] = self._seen(function, args)
-        return self._known[name, i]
+    def _observe_cached(self, name: Any, function: Function, i: int, args: tuple) -> tuple[Any, Any]:
+        """Return what `_observe` returns for case i, and run the function only the first time."""
+        if (name, i) not in self._cache:
+            self._cache[name, i] = self._observe(function, args)
+        return self._cache[name, i]
 
-    def _is(self, slip: Any, told: str, got: list, calls: list, i: int, first: Difference) -> bool:
-        """Does the slip give what the answer gives, in each case? Case i, which is wrong, is looked at first."""
-        if is_text(slip):
-            return slip is not None and slip in told
-        function, cost = changed(self.function, slip) if isinstance(slip, str) else slip, bool(first.bound)
-        for k in [i, *(k for k in range(len(got)) if k != i)]:
-            its = self._known_of(slip, function, k, calls[k][1])[0]
-            if differs(got[k][0], its, self.within, bounds=cost) or (cost and differs(its, got[k][0], self.within)):
+    def _matches(self, mistake: Any, failure: str, actual: list, cases: list, i: int, first: Difference) -> bool:
+        """Return whether a mistake gives the same results as the answer in every case, beginning with case i.
+
+        Case i is the first one that failed, with the difference `first`. A mistake that is only a text matches if
+        `failure`, the description of that case, contains it.
+        """
+        if is_message(mistake):
+            return mistake is not None and mistake in failure
+        function = apply_edit(self.function, mistake) if isinstance(mistake, str) else mistake
+        compare_costs = bool(first.bound)
+        for k in [i, *(k for k in range(len(actual)) if k != i)]:
+            answer_result = actual[k][0]
+            mistake_result = self._observe_cached(mistake, function, k, cases[k][1])[0]
+            if first_difference(answer_result, mistake_result, self.within, check_costs=compare_costs):
+                return False
+            if compare_costs and first_difference(mistake_result, answer_result, self.within):
                 return False
         return True
 
-    def _told(self, call: str, one: Difference, got: tuple, want: tuple) -> str:
-        """The smallest counterexample: the call, what came back, what was expected."""
-        seen, returned = got
-        given = inspect.signature(self.function).parameters
-        secret = self.secret if self.secret is not None else not given
-        if isinstance(seen, Raised):
-            if not seen.after:
-                return f"{call} raises {seen.error}."
-            kind = shown(want[1]) if given else f"a {type(want[1]).__name__}"  # without arguments it is the solution
-            expected = "" if _like(returned, want[1]) else f"; expected {kind}"
-            ended = " Does it end with `return`?" * (seen.after == "None")
-            return f"{call} raises {seen.error}. It had returned {seen.after}{expected}.{ended}"
-        if one.bound:
-            enough = f"at least {one.want} are needed" if one.bound.least else f"{one.want} are enough"
-            return f"The result of {call} is right. But {one.label}: {one.got}; {enough}."
-        expected = "." if secret else f"; expected {one.want}."
-        told = f"{call}{one.at} is {one.got}{expected}"
-        if one.label:
-            told = f"{call} is {shown(returned)}. With it, {one.label}{one.at}: {one.got}{expected}"
-        return f"{told}{' That is not what is asked.' * secret} {one.why}".rstrip()
+    def _describe_failure(self, call: str, difference: Difference, actual: tuple, expected: tuple) -> str:
+        """Describe one failed case: the call, what it returned, and what was expected.
+
+        `actual` and `expected` are the pairs that `_observe` returns.
+        """
+        observed, returned = actual
+        parameters = inspect.signature(self.function).parameters
+        hide_expected = self.hide_expected if self.hide_expected is not None else not parameters
+        if isinstance(observed, Raised):
+            if not observed.after:
+                return f"{call} raises {observed.error}."
+            # without parameters, the value is the answer: don't give it away
+            kind = format_value(expected[1]) if parameters else f"a {type(expected[1]).__name__}"
+            wanted = "" if _same_type_and_shape(returned, expected[1]) else f"; expected {kind}"
+            question = " Does it end with `return`?" * (observed.after == "None")
+            return f"{call} raises {observed.error}. It had returned {observed.after}{wanted}.{question}"
+        if difference.bound:
+            limit = difference.expected
+            enough = f"at least {limit} are needed" if difference.bound.is_minimum else f"{limit} are enough"
+            return f"The result of {call} is right. But {difference.label}: {difference.actual}; {enough}."
+        wanted = "." if hide_expected else f"; expected {difference.expected}."
+        failure = f"{call}{difference.path} is {difference.actual}{wanted}"
+        if difference.label:
+            place = f"{difference.label}{difference.path}"
+            failure = f"{call} is {format_value(returned)}. With it, {place}: {difference.actual}{wanted}"
+        hint = " That isn't the answer." if hide_expected else ""
+        return f"{failure}{hint} {difference.reason}".rstrip()
 
 
-def exercise(text: str, **options: Any) -> Callable[[Function], Exercise]:
-    """Make an exercise of the solution that stands below. `text` is the hint; the options, in the order of their use:
+def exercise(hint_text: str, **options: Any) -> Callable[[Function], Exercise]:
+    """Return a decorator that makes an exercise from its solution.
 
-    cases   a list of tuples of arguments, the smallest first; with arrays in them, a function that makes
-            {label: arguments}
-    slips   {a wrong answer: what its author is to be told}; a wrong answer is a function, or "a -> b": the solution,
-            with each `a` in it replaced by `b` (several: "a -> b ;; c -> d"). They are the wrong answers of the tests.
-            Any other text: told where the counterexample has it ("IndivisibleError"), whatever the cause, so it must
-            hold for every cause. None: a question, where nothing else is told.
-    run     run(f, *arguments) -> what is compared, of answer, solution and slips alike; see runners.py
-    secret  the value that is expected is not told: so where a function without arguments is its own answer
-    within  how far off a number may be, relatively; `seconds`: for the whole check
+    Args:
+        hint_text: what `hint()` prints.
+        options: any of these fields of `Exercise`:
+
+    cases          a list of argument tuples, the smallest first. If they contain arrays, give a function instead that
+                   returns {label: argument tuple}.
+    mistakes       {common mistake: message for whoever makes it}. A mistake is a function, or an edit of the solution:
+                   "a -> b" replaces every `a` with `b`, and "a -> b ;; c -> d" makes two edits. The tests submit each
+                   of these mistakes as an answer. Any other text, such as "IndivisibleError", matches every failure
+                   whose description contains it, so its message must be true whatever the cause. The key None has a
+                   question, which is asked if nothing else explains the failure.
+    run            a function: run(f, *arguments) returns what to compare. It runs the answer, the solution and the
+                   mistakes; see exercises/framework/runners.py.
+    hide_expected  whether to keep the expected value from the reader. By default it's hidden if the function has no
+                   parameters, since its value is then the solution.
+    within         the relative tolerance for numbers.
+    timeout        the limit for the whole check, in seconds.
     """
-    return lambda function: Exercise(function, text, **options)
+    return lambda function: Exercise(function, hint_text, **options)
 
 
-def is_text(slip: Any) -> bool:
-    """Is a slip no wrong answer, but words for a counterexample, or the question?"""
-    return slip is None or (isinstance(slip, str) and " -> " not in slip)
+def is_message(mistake: Any) -> bool:
+    """Return whether a key of `mistakes` is only a text to look for (or None) and can't be run as a wrong answer."""
+    return mistake is None or (isinstance(mistake, str) and " -> " not in mistake)
 
 
-def source(function: Function) -> str:
+def source_of(function: Function) -> str:
+    """Return the source of a function without its decorators."""
     text = textwrap.dedent(inspect.getsource(function))
     return text[re.search(r"^def ", text, re.M).start() :].rstrip()
 
 
-def changed(function: Function, edit: str) -> Function:
-    """The function with its source edited: "a -> b" puts b for each a. Raises ValueError where there is no a."""
-    text, names = source(function), dict(function.__globals__)
-    for old, new in (one.split(" -> ") for one in edit.split(" ;; ")):
+def apply_edit(function: Function, edit: str) -> Function:
+    """Return the function with its source edited: "a -> b" replaces every `a` with `b`.
+
+    Raises ValueError if the source doesn't contain `a`.
+    """
+    text, namespace = source_of(function), dict(function.__globals__)
+    for old, new in (replacement.split(" -> ") for replacement in edit.split(" ;; ")):
         if old not in text:
             raise ValueError(f"{function.__name__} has no {old!r} to edit")
         text = text.replace(old, new)
-    exec(compile(text, f"<{function.__name__}, {edit}>", "exec"), names)
-    return names[function.__name__]
+    exec(compile(text, f"<{function.__name__}, {edit}>", "exec"), namespace)
+    return namespace[function.__name__]
 
 
-def own(value: Any) -> Any:
-    """A copy of what an answer could change, so that no later case sees the change."""
+def copy_mutable(value: Any) -> Any:
+    """Copy the lists, tuples, dictionaries and NumPy arrays in an argument, so that later cases don't see changes."""
     if type(value) is np.ndarray:
         return value.copy()
     if type(value) in (list, tuple):
-        return type(value)(map(own, value))
-    return {key: own(item) for key, item in value.items()} if type(value) is dict else value
+        return type(value)(map(copy_mutable, value))
+    return {key: copy_mutable(item) for key, item in value.items()} if type(value) is dict else value
 
 
-def raised(error: BaseException, answer: Function) -> str:
-    """An error in one line, and where if it has no words of its own."""
+def describe_error(error: BaseException, answer: Function) -> str:
+    """Describe an error in one line; if it has no message, quote the line of the answer that raised it."""
     name, lines = type(error).__name__, [line.strip() for line in str(error).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
     if isinstance(error, MemoryError) or "Out of memory allocating" in line:
-        return f"{name}: it asks for more than the {GIBIBYTES} GiB that the check allows. Is a size wrong?"
+        return f"{name}: it asks for more than the {MEMORY_LIMIT_GIB:g} GiB that the check allows. Is a size wrong?"
     if isinstance(error, RecursionError):
-        return f"{name}: it calls itself without an end"
+        return f"{name}: infinite recursion"
     file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
-    own_lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    if line or not own_lines:
+    answer_frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if line or not answer_frames:
         return f"{name}: {line[:300]}" if line else name
-    at = linecache.getline(file, own_lines[-1].lineno).strip() or f"line {own_lines[-1].lineno}"
-    return f"{name}, without a word, at `{at}`"
+    code = linecache.getline(file, answer_frames[-1].lineno).strip() or f"line {answer_frames[-1].lineno}"
+    return f"{name}, with no message, at `{code}`"
 
 
-def _like(got: Any, want: Any) -> bool:
-    return type(got) is type(want) and getattr(got, "shape", None) == getattr(want, "shape", None)
+def _same_type_and_shape(actual: Any, expected: Any) -> bool:
+    return type(actual) is type(expected) and getattr(actual, "shape", None) == getattr(expected, "shape", None)
 
 
-def _wrong(why: str, named: bool = False) -> Verdict:
-    return Verdict("wrong", textwrap.fill(f"Not yet. {why}", 110, break_on_hyphens=False), named)
+def _wrong(reason: str, is_explained: bool = False) -> Verdict:
+    return Verdict("wrong", textwrap.fill(f"Not yet. {reason}", 110, break_on_hyphens=False), is_explained)
 
 
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}{'' if not words or words[-1] in '.?' else '.'}"
+def _as_sentence(text: str) -> str:
+    """Capitalize the first letter, and end with a full stop unless there's a full stop or question mark already."""
+    return f"{text[:1].upper()}{text[1:]}{'' if not text or text[-1] in '.?' else '.'}"
 
 
 def _is_stub(answer: Function) -> bool:
-    """Does the function hold nothing but its docstring and `...`, as shipped?"""
+    """Return whether the function still contains only its docstring and `...`, as it does in the notebook."""
 
-    def shipped():
+    def unsolved():
         """A docstring."""
         ...
 
     code = getattr(answer, "__code__", None)
-    if code is None or code.co_code != shipped.__code__.co_code or code.co_names:
+    if code is None or code.co_code != unsolved.__code__.co_code or code.co_names:
         return False
     return all(constant in (None, ..., answer.__doc__) for constant in code.co_consts)

@@ -1,4 +1,4 @@
-"""A value in few words, as its reader would write it."""
+"""Format values briefly, the way a reader would write them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from utils.compat import device_text, spec_text
 
 @dataclass(frozen=True)
 class Raised:
-    """A case that ended in an error. `after`: what the function had returned before, if it had."""
+    """The outcome of a case that ended in an error."""
 
     error: str
-    after: str = ""
+    after: str = ""  # what the function itself had returned before the error, if it did return
 
 
-class _Short(reprlib.Repr):
-    """A value as one would write it, in few words."""
-
+class _ShortRepr(reprlib.Repr):
     def repr1(self, x: Any, level: int) -> str:
         if isinstance(x, Raised):
             return x.error
@@ -51,15 +49,17 @@ class _Short(reprlib.Repr):
         return super().repr1(x, level)
 
 
-_SHORT = _Short()
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 8
-_SHORT.maxstring = _SHORT.maxother = 90
+_SHORT_REPR = _ShortRepr()
+_SHORT_REPR.maxlist = _SHORT_REPR.maxtuple = _SHORT_REPR.maxdict = 8
+_SHORT_REPR.maxstring = _SHORT_REPR.maxother = 90
 
 
-def shown(value: Any) -> str:
-    return _SHORT.repr(value)
+def format_value(value: Any) -> str:
+    """Format any value in one short line; an array of more than 12 elements becomes its dtype and shape."""
+    """Format any value in one short line; an array of more than 12 elements becomes its dtype and shape."""
+    return _SHORT_REPR.repr(value)
 
 
-def written(value: Any) -> str:
-    """An argument as the reader would write it."""
-    return f"{value:g}" if isinstance(value, float) else shown(value)
+def format_argument(value: Any) -> str:
+    """Format an argument as the reader would write it in a call."""
+    return f"{value:g}" if isinstance(value, float) else format_value(value)

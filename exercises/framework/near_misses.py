@@ -1,4 +1,4 @@
-"""What all the numbers of a wrong answer have in common: n times too large, in another order, one too small."""
+"""Find an error that a wrong answer makes in every case, such as "n times too large"."""
 
 from __future__ import annotations
 
@@ -6,44 +6,52 @@ from typing import Any
 
 import numpy as np
 
-from exercises.framework.compare import Seen, listed
+from exercises.framework.compare import Observed, as_list
 
 
-def in_common(got: list, want: list, names: list[str], cases: list[tuple]) -> str:
-    """In words; '' if nothing. `got` and `want` by case, `cases` their arguments, which have these `names`, if any."""
-    said, right = [_numbers(a) for a in got], [_numbers(b) for b in want]
-    if any(a is None or b is None or a.size != b.size for a, b in zip(said, right, strict=True)):
+def describe_common_error(actual: list, expected: list, names: list[str], cases: list[tuple]) -> str:
+    """Describe the one error that explains all numbers of a wrong answer; return "" if there's none.
+
+    Args:
+        actual: the answer's results, one for each case.
+        expected: the solution's results.
+        names: the parameters that an explanation may name; empty if the arguments aren't passed to the function itself.
+        cases: the arguments of each case.
+    """
+    answers, solutions = [_flatten_numbers(a) for a in actual], [_flatten_numbers(b) for b in expected]
+    if any(a is None or b is None or a.size != b.size for a, b in zip(answers, solutions, strict=True)):
         return ""
-    a, b = np.concatenate(said), np.concatenate(right)
-    if all(np.allclose(np.sort(x), np.sort(y)) for x, y in zip(said, right, strict=True)):
-        return "" if np.allclose(a, b) else "the numbers are right, and in another order"
-    many = "each number is" if len(cases) == 1 else f"in all {len(cases)} cases it is"
-    if len(b) > 1 and np.allclose(abs(a - b), 1) and len(set(np.sign(a - b))) == 1 and len(set(b.tolist())) > 1:
-        return f"{many} 1 too {'large' if a[0] > b[0] else 'small'}"
-    if len(b) < 2 or not b.all() or not a.all() or len(set(b.tolist())) < 2:
+    a, b = np.concatenate(answers), np.concatenate(solutions)
+    if all(np.allclose(np.sort(x), np.sort(y)) for x, y in zip(answers, solutions, strict=True)):
+        return "" if np.allclose(a, b) else "the numbers are right, but in the wrong order"
+    scope = "each number is" if len(cases) == 1 else f"in all {len(cases)} cases it is"
+    has_different_values = len(set(b.tolist())) > 1  # a constant is off by a factor and by an amount
+    if has_different_values and np.allclose(abs(a - b), 1) and len(set(np.sign(a - b))) == 1:
+        return f"{scope} 1 too {'large' if a[0] > b[0] else 'small'}"
+    if not has_different_values or not b.all() or not a.all():
         return ""
-    ratio, sizes = a / b, [len(x) for x in right]
+    ratio, sizes = a / b, [len(x) for x in solutions]
     for name, values in zip(names, zip(*cases, strict=True), strict=False):
         if all(isinstance(n, (int, float)) and n not in (0, 1) for n in values) and len(set(values)) > 1:
             n = np.repeat(np.array(values, float), sizes)
-            for words, factor in {name: n, f"({name} - 1) / {name}": (n - 1) / n, f"({name} - 1)": n - 1}.items():
-                for way, times in (("large", factor), ("small", 1 / factor)):
-                    if np.allclose(ratio, times, 1e-6, 0):
-                        return f"{many} {words} times too {way}"
+            for factor_text, factor in {name: n, f"({name} - 1) / {name}": (n - 1) / n, f"({name} - 1)": n - 1}.items():
+                for direction, expected_ratio in (("large", factor), ("small", 1 / factor)):
+                    if np.allclose(ratio, expected_ratio, 1e-6, 0):
+                        return f"{scope} {factor_text} times too {direction}"
     if not np.allclose(ratio, ratio[0], 1e-6, 0) or not 1e-12 < abs(ratio[0]) < 1e12:
         return ""
     if ratio[0] == -1:
-        return f"{many} of the other sign"
-    much, way = (ratio[0], "large") if abs(ratio[0]) > 1 else (1 / ratio[0], "small")
-    return f"{many} {much:.6g} times too {way}"
+        return "each number has the wrong sign" if len(cases) == 1 else f"the sign is wrong in all {len(cases)} cases"
+    factor, direction = (ratio[0], "large") if abs(ratio[0]) > 1 else (1 / ratio[0], "small")
+    return f"{scope} {factor:.6g} times too {direction}"
 
 
-def _numbers(value: Any) -> np.ndarray | None:
-    """All numbers in a result, one after the other; None if there is anything else in it."""
-    value = value.get("") if isinstance(value, Seen) else value
+def _flatten_numbers(value: Any) -> np.ndarray | None:
+    """Return all numbers in a result as one flat array, or None if it contains anything else."""
+    value = value.get("") if isinstance(value, Observed) else value
     try:
-        parts = listed(value) if not hasattr(value, "dtype") else None
-        found = np.concatenate([*map(_numbers, parts)]) if parts else np.asarray(value, np.float64).ravel()
-        return found if found.size and np.isfinite(found).all() else None
-    except Exception:  # no numbers, or nothing that can be read
+        parts = as_list(value) if not hasattr(value, "dtype") else None
+        numbers = np.concatenate([*map(_flatten_numbers, parts)]) if parts else np.asarray(value, np.float64).ravel()
+        return numbers if numbers.size and np.isfinite(numbers).all() else None
+    except Exception:  # it contains something other than numbers, or can't be read
         return None

@@ -1,4 +1,4 @@
-"""What happened while an answer ran: what stood where, what was fetched and computed. Nothing is patched."""
+"""Trace a function from outside: the arrays it keeps on each device, copies to the host, and the FLOPs it runs."""
 
 from __future__ import annotations
 
@@ -11,121 +11,125 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from types import FrameType
 from typing import Any
+
+import jax
 
 from utils.devices import started_devices
 
 
 @dataclass
-class Watched:
-    """What `watch` saw. `result` is what the answer returned."""
+class Trace:
+    """What `trace` recorded. Arrays that existed before the call don't count."""
 
     result: Any = None
-    on_device: Counter[int] = field(default_factory=Counter)  # by id: the most bytes of new arrays at any one time
+    peak_by_device: Counter[int] = field(default_factory=Counter)  # the most bytes of arrays at a time, by device id
     fetched: set[tuple[int, ...]] = field(default_factory=set)  # shapes of the arrays that were copied to the host
-    layouts: set[tuple[tuple[int, ...], Any]] = field(default_factory=set)  # shape and sharding of each new array
+    shardings: set[tuple[tuple[int, ...], Any]] = field(default_factory=set)  # shape and sharding of each array
     _executables: list = field(default_factory=list)
 
     @property
-    def most(self) -> int:
-        """The most bytes of new arrays that one device held at any one time."""
-        return max(self.on_device.values(), default=0)
+    def peak_bytes(self) -> int:
+        """Return the most bytes of arrays that any device held at a time."""
+        return max(self.peak_by_device.values(), default=0)
 
     @property
     def flops(self) -> float:
-        """FLOPs of the programs that were compiled on the way (not before, by other code), on all devices together, as
-        XLA counts them: those of single elements, too."""
-        return sum((one.cost_analysis().get("flops") or 0) * len(one.local_devices()) for one in self._executables)
+        """Return the FLOPs of all programs that were compiled during the call, over all devices.
+
+        They're XLA's count, which includes element-wise operations.
+        """
+        programs = self._executables
+        return sum((program.cost_analysis().get("flops") or 0) * len(program.local_devices()) for program in programs)
 
 
-def watch(answer: Callable[..., Any], *args: Any) -> Watched:
-    """Run an answer once, and look at the arrays that live on the devices at each step of it.
+def trace(function: Callable[..., Any], *args: Any) -> Trace:
+    """Call a function once, and inspect the arrays on the devices at each step.
 
-    A step is a call or a return in code that belongs neither to Python nor to an installed package. Arrays that were
-    alive before do not count; two arrays in one place (a shard and its array, say) count once.
+    A step is a call or a return in code that belongs neither to Python nor to an installed package. Arrays that share
+    a buffer, such as an array and its shards, count once.
     """
-    import jax
+    record, device = Trace(), started_devices()[0]
+    arrays_before = {id(array): array for array in jax.live_arrays(device.platform)}
+    fetched_before = {key for key, array in arrays_before.items() if was_fetched(array)}
+    executables = {id(executable): executable for executable in device.client.live_executables()}
+    memory = _MemoryMeter()
 
-    seen, device = Watched(), started_devices()[0]
-    before = {id(array): array for array in jax.live_arrays(device.platform)}
-    known = {name for name, array in before.items() if was_fetched(array)}
-    compiled = {id(program): program for program in device.client.live_executables()}
+    def inspect() -> None:
+        live = [array for array in jax.live_arrays(device.platform) if not array.is_deleted()]
+        new = [array for array in live if id(array) not in arrays_before]
+        memory.update_peaks(record.peak_by_device, new)
+        record.shardings |= {(array.shape, array.sharding) for array in new}
+        record.fetched |= {array.shape for array in live if was_fetched(array) and id(array) not in fetched_before}
+        for executable in device.client.live_executables():
+            if id(executable) not in executables:
+                executables[id(executable)] = executable
+                record._executables.append(executable)
 
-    held = _Held()
-
-    def look() -> None:
-        alive = [array for array in jax.live_arrays(device.platform) if not array.is_deleted()]
-        new = [array for array in alive if id(array) not in before]
-        held.note(new, seen.on_device)
-        seen.layouts |= {(array.shape, array.sharding) for array in new}
-        seen.fetched |= {array.shape for array in alive if was_fetched(array) and id(array) not in known}
-        for program in device.client.live_executables():
-            if id(program) not in compiled:
-                compiled[id(program)] = program
-                seen._executables.append(program)
-
-    def step(frame: Any, event: str, _: Any) -> None:
+    def on_event(frame: FrameType, event: str, _: Any) -> None:
         caller = frame.f_back if event in ("call", "return") else None
         if not (_is_library(frame) and (caller is None or _is_library(caller))):
-            look()
+            inspect()
 
-    profiler = sys.getprofile()
-    sys.setprofile(step)
+    previous = sys.getprofile()
+    sys.setprofile(on_event)
     try:
-        seen.result = answer(*args)
+        record.result = function(*args)
     finally:
-        sys.setprofile(profiler)
-    look()
-    return seen
+        sys.setprofile(previous)
+    inspect()
+    return record
 
 
 def was_fetched(array: Any) -> bool:
-    """Were the values of this array, which lies on several devices, copied to the host since it was made?"""
-    # JAX keeps the copy with the array. (Its guard against transfers sees none on the CPU before 0.12.)
+    """Return whether an array on several devices has been copied to the host since it was made."""
+    # JAX caches the host's copy in the array. (Before 0.12, its transfer guard doesn't notice such copies on a CPU.)
     return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
 
 
-class _Held:
-    """Which arrays take which places on which devices, each of them looked up once."""
+class _MemoryMeter:
+    """Add up arrays' buffers on each device, and look up the buffers of each array only once."""
 
     def __init__(self) -> None:
-        self._bytes: dict[int, tuple[Any, dict[int, int]]] = {}  # by id: a weak reference, and bytes by device
-        self._places: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}  # and bytes by device and address
+        # By the array's id: a weak reference to it, and its bytes by device, or by device and address.
+        self._by_device: dict[int, tuple[Any, dict[int, int]]] = {}
+        self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 
-    def note(self, arrays: list, most: Counter[int]) -> None:
-        """Raise the most bytes of each device to what these arrays take now."""
-        at_most: Counter[int] = Counter()
+    def update_peaks(self, peaks: Counter[int], arrays: list) -> None:
+        """Raise each device's peak to the bytes that these arrays take up now."""
+        upper_bounds: Counter[int] = Counter()  # they count shared buffers several times
         for array in arrays:
-            at_most.update(_once(self._bytes, array, _bytes_by_device))
-        if any(bytes_ > most[device] for device, bytes_ in at_most.items()):  # perhaps: one place may count twice
-            places: dict[tuple[int, int], int] = {}
-            for array in arrays:
-                places |= _once(self._places, array, _bytes_by_place)
-            now: Counter[int] = Counter()
-            for (device, _), bytes_ in places.items():
-                now[device] += bytes_
-            for device, bytes_ in now.items():
-                most[device] = max(most[device], bytes_)
+            upper_bounds.update(_look_up_once(self._by_device, array, _bytes_by_device))
+        if all(size <= peaks[device] for device, size in upper_bounds.items()):
+            return
+        buffers: dict[tuple[int, int], int] = {}
+        for array in arrays:
+            buffers |= _look_up_once(self._by_buffer, array, _bytes_by_buffer)
+        totals: Counter[int] = Counter()
+        for (device, _), size in buffers.items():
+            totals[device] += size
+        peaks |= totals  # keeps the larger count of each device
 
 
-def _once(known: dict[int, tuple[Any, dict]], array: Any, look_up: Callable[[Any], dict]) -> dict:
-    """What was looked up for this array, which is not kept alive by it."""
-    if id(array) not in known or known[id(array)][0]() is not array:
-        known[id(array)] = weakref.ref(array), look_up(array)
-    return known[id(array)][1]
+def _look_up_once(cached: dict[int, tuple[Any, dict]], array: Any, look_up: Callable[[Any], dict]) -> dict:
+    """Return look_up(array), cached by the array's id without keeping the array alive."""
+    if id(array) not in cached or cached[id(array)][0]() is not array:
+        cached[id(array)] = weakref.ref(array), look_up(array)
+    return cached[id(array)][1]
 
 
 def _bytes_by_device(array: Any) -> dict[int, int]:
-    bytes_ = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
-    return {device.id: bytes_ for device in array.devices()}
+    size = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
+    return {device.id: size for device in array.devices()}
 
 
-def _bytes_by_place(array: Any) -> dict[tuple[int, int], int]:
+def _bytes_by_buffer(array: Any) -> dict[tuple[int, int], int]:
     shards = array.addressable_shards
     return {(shard.device.id, shard.data.unsafe_buffer_pointer()): shard.data.nbytes for shard in shards}
 
 
-def _is_library(frame: Any) -> bool:
+def _is_library(frame: FrameType) -> bool:
     return _is_library_file(frame.f_code.co_filename)
 
 

@@ -14,23 +14,23 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Prediction, Seen, exercise, limits, on_devices
-from exercises.framework.compare import differs
-from exercises.framework.runners import mesh_of
+from exercises.framework import Bound, Observed, Prediction, exercise, limits, run_per_device
+from exercises.framework.compare import first_difference
+from exercises.framework.runners import build_mesh
 from tests.conftest import double_precision
 
 
 @exercise(
     "Halve it.",
     cases=[(2, 8), (3, 10), (5, 4)],
-    slips={"n * k / 2 -> (n + k) / 2": "you add; the area is a product", None: "Which two numbers are multiplied?"},
+    mistakes={"n * k / 2 -> (n + k) / 2": "you add; the area is a product", None: "Which two numbers are multiplied?"},
 )
 def area(n, k):
     """Return half of n times k."""
     return n * k / 2
 
 
-def said(answer, of=area):
+def message_of(answer, of=area):
     return " ".join(of.verdict(answer).message.split())
 
 
@@ -45,16 +45,16 @@ def said(answer, of=area):
         (lambda n, k: n * k / 2 - 1, "Not yet. area(2, 8) is 7; expected 8. In all 3 cases it is 1 too small."),
         (lambda n, k: 8, "Not yet. area(3, 10) is 8; expected 15. Right in 1 of 3 cases. Which two numbers are "
          "multiplied?"),
-        (lambda n, k: None, "Not yet. area(2, 8) is None; expected 8. Does the function end with `return`, on every "
-         "way through it? Which two numbers are multiplied?"),
-        (lambda n, k: "8", "Not yet. area(2, 8) is '8'; expected 8. That is a text; leave out the quotes. Which two "
+        (lambda n, k: None, "Not yet. area(2, 8) is None; expected 8. Does every path through the function end with "
+         "`return`? Which two numbers are multiplied?"),
+        (lambda n, k: "8", "Not yet. area(2, 8) is '8'; expected 8. That's a string; leave out the quotes. Which two "
          "numbers are multiplied?"),
         (lambda n, k: {}["a"], "Not yet. area(2, 8) raises KeyError: 'a'. Which two numbers are multiplied?"),
-        (3, "Not yet. Hand over the function itself: check(area), not what it returns (3)."),
+        (3, "Not yet. Pass the function itself: check(area), not the value that it returns (3)."),
     ],
 )  # fmt: skip
 def test_what_an_answer_is_told(answer, message):
-    assert said(answer) == message
+    assert message_of(answer) == message
 
 
 def test_the_three_outcomes(capsys):
@@ -75,7 +75,7 @@ def test_the_three_outcomes(capsys):
 
 
 def test_where_results_differ_first(devices):
-    mesh = mesh_of({"i": 8})
+    mesh = build_mesh({"i": 8})
     want = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i")))
     copies = [jax.device_put(np.arange(3.0) + (d.id == 5), d) for d in devices]
     odd = jax.make_array_from_single_device_arrays((3,), NamedSharding(mesh, P()), copies)
@@ -94,9 +94,9 @@ def test_where_results_differ_first(devices):
         (1, True, "", "1", "True"),
         (2.001, 2.0, "", "2.001", "2"),
     ]:
-        first = differs(got, wanted)
+        first = first_difference(got, wanted)
         assert first, (got, wanted)
-        assert (first.at, first.got, first.want) == (at, found, expected)
+        assert (first.path, first.actual, first.expected) == (at, found, expected)
 
 
 def test_what_is_the_same():
@@ -107,55 +107,57 @@ def test_what_is_the_same():
         (2.0001, 2.0), (range(3), [0, 1, 2]), (jnp.ones(3), np.ones(3)), (None, None), (float("inf"), float("inf")),
         (np.array([1, np.nan]), np.array([1, np.nan])), (np.array([2, np.inf]), np.array([2, np.inf])),
     ]:  # fmt: skip
-        assert differs(got, wanted) is None, (got, wanted)
+        assert first_difference(got, wanted) is None, (got, wanted)
 
 
 def test_what_to_do_about_a_value_of_the_wrong_kind():
     deleted = jnp.ones(3)
     deleted.delete()
     for got, wanted, why in [
-        (None, 3, "Does the function end with `return`, on every way through it?"),
-        (len, 3, "That is a function; call it."),
-        ("3", 3, "That is a text; leave out the quotes."),
+        (None, 3, "Does every path through the function end with `return`?"),
+        (len, 3, "That's a function; call it."),
+        ("3", 3, "That's a string; leave out the quotes."),
         ({1, 2}, [1, 2], "A set has no order."),
         ([1], [1, 2], "It has 1 elements, not 2."),
-        (np.ones(3), jnp.ones(3), "A jax.Array lives on devices."),
-        (deleted, jnp.ones(3), "It is deleted: its memory was given away (donated)."),
-        (-2.5, 2.5, "That is of the other sign."),
+        (np.ones(3), jnp.ones(3), "That isn't a jax.Array."),
+        (deleted, jnp.ones(3), "The array was deleted, because its buffer was donated."),
+        (-2.5, 2.5, "The sign is wrong."),
         (float("nan"), 2.5, ""),
     ]:
-        assert differs(got, wanted).why == why
+        assert first_difference(got, wanted).reason == why
 
 
 def test_a_cost_is_told_with_both_figures_and_only_where_the_result_is_right():
     def run(f, n):
         sent = []
         result = f(lambda bytes_: sent.append(bytes_) or bytes_, n)
-        return Seen({"": result, "bytes sent": Bound(sum(sent))})
+        return Observed({"": result, "bytes sent": Bound(sum(sent))})
 
-    @exercise("", cases=[(2000,)], run=run, slips={"bytes sent": "send once"})
+    @exercise("", cases=[(2000,)], run=run, mistakes={"bytes sent": "send once"})
     def sends(send, n):
         """Send n bytes, and return n."""
         return send(n)
 
     twice = "Not yet. The result of sends(2000) is right. But bytes sent: 5,000; 2,000 are enough. Send once."
-    assert said(lambda send, n: send(n + 1000) and send(n), sends) == twice
-    assert said(lambda send, n: send(n) + send(n), sends).startswith("Not yet. sends(2000) is 4000; expected 2000.")
-    assert said(lambda send, n: send(n - 1000) + 1000, sends) == "sends: right."
+    assert message_of(lambda send, n: send(n + 1000) and send(n), sends) == twice
+    assert message_of(lambda send, n: send(n) + send(n), sends).startswith(
+        "Not yet. sends(2000) is 4000; expected 2000."
+    )
+    assert message_of(lambda send, n: send(n - 1000) + 1000, sends) == "sends: right."
 
 
 def test_a_program_of_each_device_is_run_and_its_bytes_are_counted():
     """A ring of 8 all-reduces 4 numbers a device: 2 * 7/8 * 16 bytes."""
     specs = {"mesh": {"i": 8}, "in_specs": P("i"), "out_specs": P("i")}
-    seen = on_devices(lambda x: x + jax.lax.psum(x, "i"), np.arange(32.0, dtype=np.float32), **specs)
+    seen = run_per_device(lambda x: x + jax.lax.psum(x, "i"), np.arange(32.0, dtype=np.float32), **specs)
     assert seen["bytes that a device sends"].value == 28
     assert np.asarray(seen[""])[:2].tolist() == [0 + 112, 1 + 120]  # 0 + 4 + ... + 28 is 112
 
 
 def test_it_runs_on_its_own_mesh_where_a_lesson_has_set_another():
     specs = {"mesh": {"X": 4}, "in_specs": P("X"), "out_specs": P()}
-    with jax.set_mesh(mesh_of({"X": 8})):
-        seen = on_devices(lambda x: jax.lax.psum(x, "X"), np.arange(8, dtype=np.float32), **specs)
+    with jax.set_mesh(build_mesh({"X": 8})):
+        seen = run_per_device(lambda x: jax.lax.psum(x, "X"), np.arange(8, dtype=np.float32), **specs)
         assert np.asarray(seen[""]).tolist() == [0 + 2 + 4 + 6, 1 + 3 + 5 + 7]
 
 
@@ -166,21 +168,21 @@ def forever(*args):
 
 
 def test_an_endless_loop_is_stopped():
-    quick = exercise("", cases=[(1,)], seconds=0.3)(lambda x: x)
+    quick = exercise("", cases=[(1,)], timeout=0.3)(lambda x: x)
     began = time.monotonic()
-    assert said(forever, quick).endswith("stopped after 0.3 s. Is there a loop in it that never ends?")
+    assert message_of(forever, quick).endswith("stopped after 0.3 s. Does it contain an endless loop?")
     assert time.monotonic() - began < 5
 
 
 def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
     """In a thread there is no alarm; in a compiled program it would come too late."""
-    monkeypatch.setattr(limits, "PATIENCE", 0.0)
-    sleeper = exercise("", cases=[(1,)], seconds=0.1)(lambda x: x)
+    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.0)
+    sleeper = exercise("", cases=[(1,)], timeout=0.1)(lambda x: x)
     thread = threading.Thread(target=lambda: sleeper.verdict(lambda x: time.sleep(0.5)))
     thread.start()
     thread.join()
-    assert "The check still waits for your function" in capsys.readouterr().out
-    assert said(lambda x: x, sleeper) == "<lambda>: right."
+    assert "The check is still waiting for your function" in capsys.readouterr().out
+    assert message_of(lambda x: x, sleeper) == "<lambda>: right."
     time.sleep(0.3)
     assert capsys.readouterr().out == ""
 
@@ -195,11 +197,11 @@ def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
     ],
 )
 def test_a_huge_array_is_refused_and_the_process_lives_on(huge):
-    told = said(huge)
+    told = message_of(huge)
     assert (
         "asks for more than the 4 GiB that the check allows. Is a size wrong?" in told or "float32[200000, 3]" in told
     )
-    assert said(lambda n, k: jnp.ones(n * k).sum() / 2) == "area: right."
+    assert message_of(lambda n, k: jnp.ones(n * k).sum() / 2) == "area: right."
 
 
 def test_where_the_solution_itself_raises_no_answer_is_right():
@@ -231,19 +233,21 @@ def test_what_is_made_of_an_answer_raises():
         return lambda x: n * x
 
     message = "Not yet. times(2) raises TypeError: 'int' object is not subscriptable. It had returned <lambda>."
-    assert said(lambda n: lambda x: x[n], times) == message
+    assert message_of(lambda n: lambda x: x[n], times) == message
     message = "It had returned None; expected <lambda>. Does it end with `return`?"
-    assert said(lambda n: None, times).endswith(message)
+    assert message_of(lambda n: None, times).endswith(message)
 
 
 def test_an_error_that_jax_finds_only_when_it_lowers_the_program():
     @exercise(
-        "", cases={"x": (np.arange(8.0),)}, run=partial(on_devices, mesh={"i": 8}, in_specs=P("i"), out_specs=P("i"))
+        "",
+        cases={"x": (np.arange(8.0),)},
+        run=partial(run_per_device, mesh={"i": 8}, in_specs=P("i"), out_specs=P("i")),
     )
     def same(x):
         return x
 
-    assert said(lambda x: jax.lax.ppermute(x, "i", [(i, 0) for i in range(8)]), same).startswith(
+    assert message_of(lambda x: jax.lax.ppermute(x, "i", [(i, 0) for i in range(8)]), same).startswith(
         "Not yet. same(x) raises "
     )
 
@@ -255,10 +259,10 @@ def test_errors_in_a_line():
     def without(n, k):
         raise AssertionError
 
-    assert "raises ValueError: The types differ: one has 3, the other 4." in said(of_three_lines)
-    assert "raises AssertionError, without a word, at `raise AssertionError`." in said(without)
-    assert "raises RecursionError: it calls itself without an end." in said(lambda n, k, f=lambda g: g(g): f(f))
-    assert "raises SystemExit" in said(lambda n, k: exit())
+    assert "raises ValueError: The types differ: one has 3, the other 4." in message_of(of_three_lines)
+    assert "raises AssertionError, with no message, at `raise AssertionError`." in message_of(without)
+    assert "raises RecursionError: infinite recursion." in message_of(lambda n, k, f=lambda g: g(g): f(f))
+    assert "raises SystemExit" in message_of(lambda n, k: exit())
 
 
 def test_what_an_answer_changes_is_its_own():
@@ -272,7 +276,7 @@ def test_what_an_answer_changes_is_its_own():
         x[:], y[0], z["a"] = 7, 7, 7
         return found
 
-    assert [said(one, total) for one in (spoils, spoils)] == ["total: right."] * 2
+    assert [message_of(one, total) for one in (spoils, spoils)] == ["total: right."] * 2
 
 
 def test_readings_of_a_guess(capsys):
@@ -291,11 +295,13 @@ def test_readings_of_a_guess(capsys):
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line
     device = Prediction(6, "the second mesh row begins with 4")  # a name: 3 is not half of it
-    assert device.reading(3, 6) == "Your guess, 3, should be 6: the second mesh row begins with 4."
-    word = Prediction("all-reduce", slips={"all-gather": "nothing is missing on a device"})
-    assert word.reading(" All-Reduce ", "all-reduce") == "Your guess, all-reduce: right."
-    assert word.reading("sum", "all-reduce") == "Your guess is 'sum'; expected all-gather or all-reduce."
-    assert Prediction(True, "does it?").reading("no", np.True_) == "Your guess, no, should be yes: does it?"
+    assert device.read_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
+    word = Prediction("all-reduce", mistakes={"all-gather": "nothing is missing on a device"})
+    assert word.read_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")
+    text = "Your guess is 'sum'; expected all-gather or all-reduce."
+    assert word.read_guess("sum", "all-reduce") == ("not attempted", text)
+    text = "Your guess, no, should be yes: does it?"
+    assert Prediction(True, "does it?").read_guess("no", np.True_) == ("wrong", text)
 
 
 def test_what_keeps_float32_is_right_where_the_lesson_has_float64():
@@ -313,5 +319,5 @@ def test_a_tiny_ratio_is_not_taken_for_a_factor_that_has_a_name():
     def bytes_of(numbers, n):
         return 16e9 * numbers / n
 
-    said = " ".join(bytes_of.verdict(lambda numbers, n: 16 * numbers / n).message.split())
-    assert "In all 3 cases it is 1e+09 times too small." in said
+    message_of = " ".join(bytes_of.verdict(lambda numbers, n: 16 * numbers / n).message.split())
+    assert "In all 3 cases it is 1e+09 times too small." in message_of

@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework.tracer import was_fetched, watch
+from exercises.framework.tracer import trace, was_fetched
 from utils.mesh import make_mesh
 
 WHOLE = 1024 * 512 * 4
@@ -39,14 +39,14 @@ def read(index):
     ],
 )
 def test_the_whole_on_one_device_is_seen(answer, cut):
-    assert watch(answer, jax.random.key(0), cut).most >= WHOLE
+    assert trace(answer, jax.random.key(0), cut).peak_bytes >= WHOLE
 
 
 def test_pieces_made_in_place_are_no_more_than_pieces(cut):
-    seen = watch(lambda key: jax.jit(make, out_shardings=cut)(key), jax.random.key(0))
-    assert seen.on_device == dict.fromkeys(range(8), PIECE)
+    seen = trace(lambda key: jax.jit(make, out_shardings=cut)(key), jax.random.key(0))
+    assert seen.peak_by_device == dict.fromkeys(range(8), PIECE)
     assert seen.result.sharding == cut
-    assert seen.most == PIECE and not seen.fetched
+    assert seen.peak_bytes == PIECE and not seen.fetched
 
 
 def test_a_shard_and_its_array_are_one(cut):
@@ -55,24 +55,24 @@ def test_a_shard_and_its_array_are_one(cut):
         array = jax.make_array_from_single_device_arrays((1024, 512), cut, held)
         return array, [shard.data for shard in array.addressable_shards]
 
-    assert watch(singles, cut).most == PIECE
+    assert trace(singles, cut).peak_bytes == PIECE
 
 
 def test_a_change_of_layout_through_the_host_is_seen(cut):
     other = NamedSharding(cut.mesh, P(None, ("x", "y")))
     array = jax.jit(lambda: jnp.zeros((1024, 512)), out_shardings=cut)()
-    compiled = watch(lambda: jax.jit(lambda w: w, out_shardings=other)(array))
+    compiled = trace(lambda: jax.jit(lambda w: w, out_shardings=other)(array))
     assert not compiled.fetched and not was_fetched(array)
-    assert watch(lambda: jax.device_put(array, other)).fetched == {(1024, 512)}
+    assert trace(lambda: jax.device_put(array, other)).fetched == {(1024, 512)}
     assert was_fetched(array)
 
 
 def test_what_was_computed(cut):
     """By hand: a square and a sum are two for each value; placing computes nothing, and an old program is not seen."""
     host, sums = read(...), jax.jit(lambda array: (array * array).sum())
-    assert watch(lambda: jax.device_put(host, cut)).flops == 0
-    assert 2 * host.size <= watch(lambda: sums(jax.device_put(host, cut))).flops < 2.1 * host.size
-    assert watch(lambda: sums(jax.device_put(host, cut))).flops == 0
+    assert trace(lambda: jax.device_put(host, cut)).flops == 0
+    assert 2 * host.size <= trace(lambda: sums(jax.device_put(host, cut))).flops < 2.1 * host.size
+    assert trace(lambda: sums(jax.device_put(host, cut))).flops == 0
 
 
 def test_what_an_answer_raises_goes_through_and_watching_ends():
@@ -80,5 +80,5 @@ def test_what_an_answer_raises_goes_through_and_watching_ends():
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        watch(broken)
-    assert watch(lambda: 3).result == 3
+        trace(broken)
+    assert trace(lambda: 3).result == 3
