@@ -1,1 +1,1 @@
-"""What the lessons ask: one file a lesson, ex07.py of lesson 07, and the kit that judges all answers alike."""
+"""Exercises and predictions, with one module per lesson (ex07.py is for lesson 07), and the framework behind them."""

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 outside = Prediction(
     9,
@@ -68,7 +68,7 @@ def in_jit(f, *args):
         "[4, 2, 7, 3, inf, nan, 9, -1], n = 4": (jnp.array([4.0, 2.0, 7.0, 3.0, jnp.inf, jnp.nan, 9.0, -1.0]), 4),
     },
     run=in_jit,
-    slips={
+    mistakes={
         "/ n -> / len(losses)": "the padded rows count in the denominator; the mean is over the n real ones",
         "jnp.where(real, losses, 0) -> losses": "the padded rows are added up as well",
         "< n -> <= n": "row n is the first of the padding: rows are counted from 0",
@@ -101,7 +101,7 @@ def value_and_slope(f, v):
         )
     },
     run=value_and_slope,
-    slips={
+    mistakes={
         "jnp.where(zero, 1.0, v) -> v": "the root of 0 is computed all the same, and its slope is infinite",
         ".sum()) -> .sum() + 1e-6)": "what is added under the root changes the length of a short vector",
         "return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum())) -> return jnp.sqrt((harmless**2).sum())": "that is the "
@@ -170,7 +170,7 @@ def as_arrays(f, *args):
     "and take the mean of each leaf over axis 0.",
     cases=batches_to_clip,
     run=as_arrays,
-    slips={
+    mistakes={
         after_the_mean: "you shorten the mean; shorten each example's gradient, then take the mean",
         leaf_by_leaf: "you shorten each leaf by its own length; the length is that of all leaves",
         "jnp.minimum(1, most / size) -> (most / size)": "the short gradients are stretched; only what is longer is to change",

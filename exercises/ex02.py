@@ -5,8 +5,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, Seen, exercise, plain, shown, watched
-from exercises.kit.watch import mesh_of
+from exercises.framework import Observed, Prediction, as_numpy, build_mesh, exercise, format_value, run_traced
 from utils.layout import piece_of, where
 
 first_cut = Prediction(
@@ -51,7 +50,7 @@ bytes_held = Prediction(
 )
 ten_over_four = Prediction(
     "refuses",
-    slips={
+    mistakes={
         "uneven": "all pieces of an array that you place have one shape",
         "pads": "an array that you place has the rows that you gave it, and no others",
     },
@@ -81,7 +80,7 @@ whole_leaves = Prediction(
 @exercise(
     "Four block rows, two block columns: row // 2 and column // 6. Which of them is the place along 'y', and which along 'x'?",
     cases=[(row, column) for row in range(8) for column in range(12)],
-    slips={
+    mistakes={
         (
             lambda row, column: 4 * (row // 4) + column // 3
         ): "you split the rows by 'x' and the columns by 'y'. A spec's "
@@ -109,17 +108,17 @@ def holder_of(row, column):
 
 def _held(f):
     spec = f()
-    sharding = NamedSharding(mesh_of({"a": 2, "b": 2, "c": 2}), getattr(spec, "spec", spec))
+    sharding = NamedSharding(build_mesh({"a": 2, "b": 2, "c": 2}), getattr(spec, "spec", spec))
     held = piece_of(jax.device_put(np.zeros((16, 6, 10)), sharding))
-    return Seen({f"device {i} holds": where(held[i]) for i in (1, 2, 4, 0)})
+    return Observed({f"device {i} holds": where(held[i]) for i in (1, 2, 4, 0)})
 
 
 @exercise(
     "Compare devices that differ in one mesh axis: 0 and 4 in a, 0 and 2 in b, 0 and 1 in c. On which dimension of the "
     "array does the piece change, and by how far?",
     run=_held,
-    secret=False,
-    slips={
+    hide_expected=False,
+    mistakes={
         '("c", "a") -> ("a", "c")': "in a tuple, the first name splits in halves, the second splits each half: look at "
         "devices 1 and 4",
         'None, "b" -> "b"': "you split the second dimension, and each device holds it whole",
@@ -134,24 +133,24 @@ def spec_from_pieces():
 
 def _rows():
     rng, cases = np.random.default_rng(4), {}
-    grid, other = mesh_of({"x": 2, "y": 4}), mesh_of({"x": 3, "y": 2})
+    grid, other = build_mesh({"x": 2, "y": 4}), build_mesh({"x": 3, "y": 2})
     for mesh, spec, n, features in (  # the last one is large enough to be watched
         (grid, P("y"), 10, 3), (grid, P(("x", "y")), 3, 2), (other, P("x"), 6, 3), (grid, P(("y", "x")), 4001, 8),
     ):  # fmt: skip
         rows = (3 * rng.normal(size=(n, features)) - np.arange(2, features + 2)).astype(np.float32)
         rows[1], rows[2, 0] = 0, 0  # real rows may hold zeros: they are no sign of padding
         rows[:, 2:3] += 3000 * (n == 6)  # where the mean of the squares less the square of the mean loses all digits
-        cases[f"{n} rows, {shown(NamedSharding(mesh, spec))}"] = rows, NamedSharding(mesh, spec)
+        cases[f"{n} rows, {format_value(NamedSharding(mesh, spec))}"] = rows, NamedSharding(mesh, spec)
     return cases
 
 
 def _placed(f, rows, sharding):
     if rows.nbytes < 1e5:
-        return plain(f(rows, sharding))
-    seen = watched(f, rows, sharding, demand="held fetched computed")
-    laid = [by for shape, by in seen.watched.layouts if shape[1:] == rows.shape[1:] and shape[0] >= len(rows)]
-    lies = not laid or any(by.is_equivalent_to(sharding, 2) for by in laid)
-    return Seen({"": plain(seen.pop("")), "the rows are sharded as asked": lies} | seen)
+        return as_numpy(f(rows, sharding))
+    observed, trace = run_traced(f, rows, sharding, measure=("peak_bytes", "elements_fetched", "flops"))
+    shardings = [used for shape, used in trace.shardings if shape[1:] == rows.shape[1:] and shape[0] >= len(rows)]
+    as_asked = not shardings or any(used.is_equivalent_to(sharding, 2) for used in shardings)
+    return Observed({"": as_numpy(observed.pop("")), "the rows are sharded as asked": as_asked} | observed)
 
 
 @exercise(
@@ -159,7 +158,7 @@ def _placed(f, rows, sharding):
     "with jnp.where.",
     cases=_rows,
     run=_placed,
-    slips={
+    mistakes={
         "placed.sum(axis=0) / n -> placed.mean(axis=0)": "the rows of padding count in the mean, though not in the squares",
         "jax.numpy.where(real[:, None], (placed - mean) ** 2, 0) -> ((placed - mean) ** 2)": "the rows of padding were 0, "
         "and are no longer once the mean is subtracted from them",
@@ -192,7 +191,7 @@ def variance_of_rows(rows, sharding):
         ((9, 30), P(None, ("model", "data")), {"data": 2, "model": 15}),
         ((5, 7), P(), {"data": 4}),
     ],
-    slips={
+    mistakes={
         "pieces *= sizes[name] -> pieces = max(pieces, sizes[name])": "several names in one entry split one after the other: "
         "multiply their sizes",
         "None if shape[i] % pieces else entry -> entry if shape[i] >= pieces else None": "a dimension can be larger than "

@@ -5,9 +5,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
-from exercises.kit.watch import compiled, mesh_of, watched
+from exercises.framework import Observed, Prediction, build_mesh, exercise, run_compiled, run_traced
 
 rows_alone = Prediction(
     0,
@@ -87,7 +85,7 @@ two_axes = Prediction(
 
 def _places():
     keys = jax.random.key(7), jax.random.key(11)
-    tall, wide = mesh_of({"X": 8}), mesh_of({"data": 2, "model": 4})
+    tall, wide = build_mesh({"X": 8}), build_mesh({"data": 2, "model": 4})
     return {
         "key, P('X', None)": (keys[0], NamedSharding(tall, P("X", None))),
         "key, P('model', 'data')": (keys[1], NamedSharding(wide, P("model", "data"))),
@@ -101,13 +99,13 @@ def _held_whole(key, sharding):
 @exercise(
     "Compile a function of the key alone. An argument of jax.jit says how its result is sharded.",
     cases=_places,
-    slips={
+    mistakes={
         _held_whole: "the array is made on one device, and only then split",
         "jax.jit(draw, out_shardings=sharding) -> jax.jit(draw)": "nothing says how the result is to be sharded",
         "normal(key, -> normal(jax.random.key(0),": "these are other numbers: draw them from the key that is handed in",
         "copied back": "the array went through the host; it can be made where it lives",
     },
-    run=watched,
+    run=lambda *args: run_traced(*args)[0],
 )
 def make_weights(key, sharding):
     """Return jax.random.normal(key, (256, 512)), made in its sharding."""
@@ -122,7 +120,7 @@ def make_weights(key, sharding):
     "Write both products with their subscripts: xᵀ[D, B] · dy[B, F_X] and dy[B, F_X] · wᵀ[F_X, D]. In which is the "
     "dimension summed over split?",
     cases=[(64, 256, 512, 8), (96, 40, 24, 4), (10, 700, 30, 5)],
-    slips={
+    mistakes={
         "return 0, sent -> return sent, 0": "for dw B is summed over, and nobody split it; for dx it is F",
         "B * D -> D * F": "what is added up has the shape of dx, B x D",
         "B * D -> B * F": "what is added up has the shape of dx, B x D",
@@ -140,16 +138,16 @@ def backward_bytes(B, D, F, n):
 def _attention(answer):
     """What the scores are under the answer's spec, and what a device sends and computes for them."""
     spec = answer()
-    mesh, one = mesh_of({"data": 2, "model": 4}), np.arange(4 * 6 * 20 * 32, dtype=np.float32).reshape(4, 6, 20, 32)
+    mesh, one = build_mesh({"data": 2, "model": 4}), np.arange(4 * 6 * 20 * 32, dtype=np.float32).reshape(4, 6, 20, 32)
     queries = jax.device_put(np.sin(one), NamedSharding(mesh, spec))
-    seen = compiled(jax.vmap(jax.vmap(lambda q, k: q @ k.T)), queries, queries, demand="sends computes")
-    return Seen(seen | {"": np.asarray(seen[""])})
+    seen = run_compiled(jax.vmap(jax.vmap(lambda q, k: q @ k.T)), queries, queries, measure=("bytes_sent", "flops"))
+    return Observed(seen | {"": np.asarray(seen[""])})
 
 
 @exercise(
     "Which two dimensions does each product have for itself? Give each of them a mesh axis that divides it.",
     cases=[()],
-    slips={
+    mistakes={
         lambda: P("data", None, None, "model"): "the features are summed over: a device would have partial sums",
         lambda: P(
             "data", None, "model"
@@ -157,7 +155,7 @@ def _attention(answer):
         lambda: P("data"): "the devices along model do the same work",
     },
     run=_attention,
-    secret=True,
+    hide_expected=True,
 )
 def silent_spec():
     """Return one spec for queries and keys: an eighth of the work each, no sends."""

@@ -6,8 +6,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import compiled, mesh_of
+from exercises.framework import Prediction, build_mesh, exercise, run_compiled
 
 hidden = Prediction(
     11_010_048,
@@ -83,7 +82,7 @@ cheapest = Prediction(
 def _models():
     rng, cases = np.random.default_rng(0), {}
     for data, model in ((2, 4), (4, 2)):
-        mesh = mesh_of({"data": data, "model": model})
+        mesh = build_mesh({"data": data, "model": model})
 
         def put(array, *spec, mesh=mesh):
             return jax.device_put(array.astype(np.float32), NamedSharding(mesh, P(*spec)))
@@ -101,7 +100,7 @@ def _models():
 def _in_mesh(f, *args):
     """Compiled in the mesh of the arguments; the numbers of the result, wherever they live."""
     with jax.set_mesh(jax.tree.leaves(args)[0].sharding.mesh):
-        seen = compiled(f, *args, demand="sends computes")
+        seen = run_compiled(f, *args, measure=("bytes_sent", "flops"))
     seen[""] = seen[""] if isinstance(seen[""], (tuple, list)) else np.asarray(seen[""])
     return seen
 
@@ -109,7 +108,7 @@ def _in_mesh(f, *args):
 @exercise(
     "Which axis splits no row of the batch? A tuple of names splits one dimension by both: P(('data', 'model'), None).",
     cases=_models,
-    slips={
+    mistakes={
         '("data", "model"), None -> "data", None': "the rows of the batch are split along data alone, so activations are "
         "added up along model",
         '("data", "model"), None -> ("model", "data"), None': "a device has tokens of its place along data already; with "
@@ -129,7 +128,7 @@ def all_rows(params, tokens):
 def _caches():
     rng, cases = np.random.default_rng(1), {}
     for axes, names, n, length, width in (({"X": 8}, "X", 24, 40, 12), ({"a": 2, "b": 3}, ("a", "b"), 18, 25, 7)):
-        rows = NamedSharding(mesh_of(axes), P(names))
+        rows = NamedSharding(build_mesh(axes), P(names))
         cache = rng.normal(size=(n, length, width)).astype(np.float32)
         positions = rng.integers(length, size=n, dtype=np.int32)
         cache[1, positions[1], 3] = -np.inf  # masked: 0 * -inf is no number
@@ -145,7 +144,7 @@ def _by_index(cache, positions, new):
 @exercise(
     "Write the program of one sequence: its cache (length, width), its position, its new row. Then jax.vmap.",
     cases=_caches,
-    slips={
+    mistakes={
         _by_index: "the compiler does not see that sequence i writes into row i alone, and gathers positions and new rows",
         "cache.at[position].set(new) -> cache.at[position].add(new)": "the new row replaces what is there",
         "cache.at[position].set(new) -> cache.at[position - 1].set(new)": "each row is written one place too early",
@@ -166,7 +165,7 @@ def write_rows(cache, positions, new):
 def _blocks():
     rng, cases = np.random.default_rng(2), {}
     for (x, y), (m, k, n) in (((2, 4), (48, 640, 24)), ((2, 2), (20, 960, 12))):
-        mesh = mesh_of({"x": x, "y": y}, explicit=True)
+        mesh = build_mesh({"x": x, "y": y}, explicit=True)
         a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((m, k), (k, n)))
         cases[f"{x} x {y} devices, K = {k}"] = jax.device_put((a, b), NamedSharding(mesh, P("x", "y")))
     return cases
@@ -174,14 +173,14 @@ def _blocks():
 
 def _typed(f, a, b):
     with jax.set_mesh(a.sharding.mesh):
-        return compiled(f, a, b, demand="sends computes")
+        return run_compiled(f, a, b, measure=("bytes_sent", "flops"))
 
 
 @exercise(
     "a is split along K by y already. jax.sharding.reshard gives b rows that match; then each device has partial sums of a "
     "small product, and out_sharding says where they are added up.",
     cases=_blocks,
-    slips={
+    mistakes={
         'jax.sharding.reshard(b, P("y", None)) -> b': "rows of a and columns of b are gathered: K is the long dimension, and "
         "it travels",
         'out_sharding=P("x", "y") -> out_sharding=P("x", None)': "the product is to be split as a and b are",

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Bound, Prediction, Seen, exercise, on_devices
-from exercises.kit.watch import mesh_of
+from exercises.framework import Bound, Observed, Prediction, build_mesh, exercise, run_per_device
 
 joined = Prediction(
     40,
@@ -77,7 +76,7 @@ ring = Prediction(
 
 
 def _along_x(f, x, n):
-    return on_devices(f, x, mesh={"X": n}, in_specs=P("X"), out_specs=P("X"))
+    return run_per_device(f, x, mesh={"X": n}, in_specs=P("X"), out_specs=P("X"))
 
 
 def _long():
@@ -90,7 +89,7 @@ def _long():
     "One number has to come, the left neighbour's last: jax.lax.ppermute of x[-1:]. What does device 0 get, if nobody "
     "sends to it?",
     cases=_long,
-    slips={
+    mistakes={
         "[(i, i + 1) for i in range(n - 1)] -> [(i, (i + 1) % n) for i in range(n)]": "from the first number of all the "
         "last device's last is taken away, as in a ring",
         'x[-1:], "X" -> x[:1], "X"': "the number before a part is the left neighbour's last, not its first",
@@ -113,7 +112,7 @@ def differences(x):
     "What must a device know of the devices to its left? One number of each: jax.lax.all_gather(x.sum(), 'X'). Then add "
     "those that stand before jax.lax.axis_index('X').",
     cases=_long,
-    slips={
+    mistakes={
         "before + jnp.cumsum(x) -> jnp.cumsum(x)": "each part begins anew: what stands to the left of it is missing",
         "jnp.arange(sums.size) < -> jnp.arange(sums.size) <=": "a device's own sum is counted twice; its running sum has it",
         "jnp.arange(sums.size) < jax -> jnp.arange(sums.size) != jax": "the sums of the devices to the right are in it, too",
@@ -132,7 +131,7 @@ def running_sum(x):
 
 
 def _scored(f, scores, word, n):
-    return on_devices(f, scores, word, mesh={"X": n}, in_specs=(P("X"), P()), out_specs=P())
+    return run_per_device(f, scores, word, mesh={"X": n}, in_specs=(P("X"), P()), out_specs=P())
 
 
 def _texts():
@@ -153,7 +152,7 @@ def _texts():
     "-log(exp(score - m) / total) is log(total) + m - score. Two numbers you know how to get. The third, the score of the "
     "word, one device has: let it hand in the score and the others 0, and add up.",
     cases=_texts,
-    slips={
+    mistakes={
         'jax.lax.pmax(scores.max(), "X") -> 0.0': "subtract the largest score of all: in float32 exp(200) is infinite, and "
         "exp(-200) is 0",
         'jax.lax.pmax(scores.max(), "X") -> jax.lax.pmean(scores.max(), "X")': "a mean of the devices' largest scores can "
@@ -181,13 +180,15 @@ def loss(scores, word):
 
 def _on_a_grid(f, t, data, model):
     specs, mesh = {"in_specs": P("data", "model"), "out_specs": P("data", "model")}, {"data": data, "model": model}
-    traced = str(jax.make_jaxpr(jax.shard_map(f, mesh=mesh_of(mesh), **specs))(t))
+    traced = str(jax.make_jaxpr(jax.shard_map(f, mesh=build_mesh(mesh), **specs))(t))
     for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process where it compiles such a sum
         if re.search(r"('\w+').*\1", axes):
             raise ValueError(f"a collective names an axis twice: ({axes})")
-    seen = on_devices(f, t, mesh=mesh, **specs)
+    seen = run_per_device(f, t, mesh=mesh, **specs)
     sent = "bytes that a device sends"  # less than its block takes
-    return Seen({**seen, sent: Bound(seen[sent].value, few=t.nbytes / data / model - seen[sent].value * 1.02 - 1)})
+    return Observed(
+        {**seen, sent: Bound(seen[sent].value, margin=t.nbytes / data / model - seen[sent].value * 1.02 - 1)}
+    )
 
 
 def _tables():
@@ -203,7 +204,7 @@ def _tables():
     "t.mean(axis=1) has a mean for each row of the block. Which devices hold the rest of these rows? pmean along that axis "
     "alone. For the columns it is the other axis; the mean of all needs both.",
     cases=_tables,
-    slips={
+    mistakes={
         'axis=1), "model" -> axis=1), "data"': "the devices that share a row lie along model",
         'axis=0), "data" -> axis=0), "model"': "the devices that share a column lie along data",
         'axis=1), "model" -> axis=1), ("data", "model")': "the rows' means are taken over both axes, across different rows",

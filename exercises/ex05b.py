@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Prediction, exercise, run_per_device
 
 shared_weight = Prediction(
     28,
@@ -71,7 +70,7 @@ ring = Prediction(
 @exercise(
     "How many losses does JAX see, and how large is each? Then: what does the step behind the gradient do to n equal numbers?",
     cases=[(8, "", ""), (8, "", "pmean"), (5, "", "psum"), (8, "pmean", ""), (5, "psum", ""), (3, "pmean", "psum"), (3, "psum", "psum")],
-    slips={
+    mistakes={
         'if inside == "pmean" -> if not inside': "a local loss varies: n losses of n devices, and the gradient by a shared "
         "weight adds up all of them",
         'if inside == "pmean" else n -> if inside == "pmean" else n * n if inside == "psum" else n': "after a psum the loss is "
@@ -97,7 +96,7 @@ def _padded(f, counts):
     w, x, y = (np.float32(rng.normal(size=s)) for s in (FEATURES, (rows, FEATURES), rows))
     real = np.concatenate([rng.permutation(np.arange(6) < count) for count in counts]).astype(np.float32)
     specs = {"in_specs": (P(), P("X"), P("X"), P("X")), "out_specs": P()}
-    return on_devices(f, w, x, y, real, mesh={"X": len(counts)}, **specs)
+    return run_per_device(f, w, x, y, real, mesh={"X": len(counts)}, **specs)
 
 
 @exercise(
@@ -109,7 +108,7 @@ def _padded(f, counts):
         "of 8 devices, one with none": ((6, 6, 0, 4, 6, 5, 6, 1),),
     },
     run=_padded,
-    slips={
+    mistakes={
         'jax.lax.psum(squares, "X") / jax.lax.psum(real.sum(), "X") -> jax.lax.pmean(squares / real.sum(), "X")': "the mean of "
         "means: a device with one real row counts as much as one with six",
         'return jax.grad(loss)(w) -> return jax.lax.psum(jax.grad(loss)(w), "X")': "the gradient of a loss of all is complete. "
@@ -137,7 +136,7 @@ def _pairs(f, devices, rows):
     rng = np.random.default_rng(devices)
     w, images, texts = (np.float32(rng.normal(size=s) / 2) for s in ((5, 4), (devices * rows, 4), (devices * rows, 5)))
     specs = {"in_specs": (P(), P("X"), P("X")), "out_specs": P()}
-    return on_devices(f, w, images, texts, mesh={"X": devices}, demand="", **specs)
+    return run_per_device(f, w, images, texts, mesh={"X": devices}, measure=(), **specs)
 
 
 @exercise(
@@ -145,7 +144,7 @@ def _pairs(f, devices, rows):
     "over the devices inside, too.",
     cases={"of 4 devices with 5 pairs each": (4, 5), "of 8 devices with 3 pairs each": (8, 3)},
     run=_pairs,
-    slips={
+    mistakes={
         'jax.lax.pmean((every - own).mean(), "X") -> (every - own).mean()': "the gradient is that of the sum of all devices' "
         "losses. What makes it the one mean over all images?",
         'jax.lax.all_gather(texts @ w, "X", tiled=True) -> texts @ w': "an image is compared with the texts of its own device "

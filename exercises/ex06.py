@@ -6,9 +6,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
-from exercises.kit.watch import compiled, mesh_of
+from exercises.framework import Observed, Prediction, build_mesh, exercise, run_compiled
 
 step_bytes = Prediction(
     409_101,
@@ -84,7 +82,7 @@ def _epochs(answer, length, n):
     lengths, there = [len(part) for part in parts], (rows >= 0) & (rows < length)
     read = np.bincount(rows[there], minlength=length)
     orders = {np.concatenate(epoch(number)).tobytes() for number in (0, 1, *range(4, 18))}
-    return Seen(
+    return Observed(
         {
             "rows that no device reads": int((read == 0).sum()),
             "rows that are read twice": int((read > 1).sum()),
@@ -98,7 +96,7 @@ def _epochs(answer, length, n):
 @exercise(
     "Draw one order of all the rows from the epoch; every device draws the same. Then each takes every n-th row of it.",
     cases=[(14, 4), (1400, 8), (29, 3)],
-    slips={
+    mistakes={
         "order[rank::n] -> order[0::n]": "every device takes the share of device 0. What tells them apart?",
         "default_rng(epoch) -> default_rng([epoch, rank])": "each device shuffles by itself, so their shares overlap. "
         "Shuffle alike, then split",
@@ -124,14 +122,14 @@ def _tokens(answer, n, parts):
     x, y = (np.float32(rng.normal(size=(parts, 6 * n, k)) + np.arange(6 * n)[:, None] / n) for k in (5, 3))
     real = np.float32(rng.random((parts, 6 * n)) < np.linspace(0.1, 0.95, 6 * n))
     real[:, ::6] = 1  # a device has one real row at least in each part
-    mesh, cut = mesh_of({"data": n}), P(None, "data")
+    mesh, cut = build_mesh({"data": n}), P(None, "data")
     args = [jax.device_put(a, NamedSharding(mesh, s)) for a, s in zip((w, x, y, real), (P(), *[cut] * 3), strict=True)]
     specs = {"in_specs": (P(), cut, cut, cut), "out_specs": P("data")}
 
     def each(*args):
         return answer(*args)[None]  # what each device says, as an entry of its own
 
-    return compiled(jax.shard_map(each, mesh=mesh, check_vma=False, **specs), *args)
+    return run_compiled(jax.shard_map(each, mesh=mesh, check_vma=False, **specs), *args)
 
 
 def _mean_of_means(w, x, y, real):
@@ -149,7 +147,7 @@ def _counts_the_padding(w, x, y, real):
 @exercise(
     "Add up the gradients of *sums* over the real rows, and count those rows. One `psum` of both, then divide.",
     cases={"on 4 devices, 3 parts": (4, 3), "on 8 devices, 5 parts": (8, 5)},
-    slips={
+    mistakes={
         _mean_of_means: "a part with few real rows weighs as much as a full one. Sums first, over all parts and devices",
         "total / count -> total / real.sum()": "you divide by the device's own rows, not by those of all devices",
         'jax.lax.psum((total, real.sum()), "data") -> (total, real.sum())': "each device has its own gradient; nothing "
@@ -183,7 +181,7 @@ def old_step(w, mean, x, y):
 
 def _laid_out(answer, axes, order):
     """The answer under jit, on a mesh that is not the first eight devices in their order."""
-    rng, mesh = np.random.default_rng(len(order)), mesh_of({"all": 8})
+    rng, mesh = np.random.default_rng(len(order)), build_mesh({"all": 8})
     devices = np.array([mesh.devices[i] for i in order]).reshape(*axes.values())
     mesh = jax.sharding.Mesh(devices, tuple(axes))
     x = np.float32(rng.normal(size=(40, 4)) + np.arange(40)[:, None] / 16)
@@ -191,7 +189,7 @@ def _laid_out(answer, axes, order):
     w, mean = np.float32(rng.normal(size=(4, 3))), np.float32(rng.normal(size=4))
     whole, cut = NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
     args = [*jax.device_put((w, mean), whole), *jax.device_put((x, y), cut)]
-    return compiled(answer, *args, demand="sends")
+    return run_compiled(answer, *args)
 
 
 def _never_ported(w, mean, x, y):
@@ -216,7 +214,7 @@ _UNPORTED = (
         "on a mesh of devices 3, 1, 6, 4": ({"data": 4}, (3, 1, 6, 4)),
         "on a mesh of 2 x 4": ({"data": 2, "model": 4}, (7, 6, 5, 4, 3, 2, 1, 0)),
     },
-    slips={
+    mistakes={
         _never_ported: _UNPORTED,
         _still_stacked: _UNPORTED,
         old_step: "`pmean` needs an axis that `pmap` or `shard_map` names. Under `jit` a mean is over all rows already",

@@ -1,6 +1,6 @@
 """Exercises and predictions of lesson 07, Collectives and what they cost."""
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 eight_devices = Prediction(
     117.44,
@@ -66,7 +66,7 @@ torus = Prediction(
 @exercise(
     "Which part of the weights does a device have, in bytes? How many devices add it up? Then 2 (n - 1)/n of it.",
     cases=[(48_000, 2, 4), (7_000_000, 16, 8), (120_000_000, 5, 3)],
-    slips={
+    mistakes={
         "(data - 1) / data -> (model - 1) / model": "the gradient is added up along data; along model every device has "
         "another piece",
         "parameters / model -> parameters": "a device holds, and sends, one piece of the weights, not all of them",
@@ -84,7 +84,7 @@ def gradient_bytes(parameters, data, model):
 @exercise(
     "Bits to bytes, both directions to one: that is the whole chip. On a torus a ring uses two of its links.",
     cases=[(1600, 4, False), (4500, 5, False), (7200, 18, True)],
-    slips={
+    mistakes={
         "/ 8 / 2 -> / 2": "a byte has 8 bits",
         "/ 8 / 2 -> / 8": "the sheet adds both directions; a sender uses one",
         "if switched else whole_chip * 2 / links -> ": "on a torus a ring reaches two neighbours: two links of all",
@@ -102,7 +102,7 @@ def ring_rate(gbit_per_second, links, switched):
 @exercise(
     "A chip sends 2 (n - 1)/n x 2 B F bytes and computes 2 B D F / n FLOPs. Set the two times equal; B and F cancel.",
     cases=[(8, 197e12, 100e9), (16, 989.5e12, 450e9), (5, 918e12, 200e9)],
-    slips={
+    mistakes={
         "2 * (n - 1) -> (n - 1)": "that is the reduce-scatter of the table; an all-reduce sends twice as much",
         "2 * (n - 1) -> 2 * (n - 1) / n": "each chip does an n-th of the work, so n stays in the quotient",
         "2 * (n - 1) -> 2 * n": "an all-reduce sends 2 (n - 1)/n of the array, not 2",

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import mesh_of
+from exercises.framework import Prediction, build_mesh, exercise
 
 given = Prediction(
     5.24,
@@ -84,7 +83,7 @@ def _cases():
     def product(x, w):
         return x @ w
 
-    line, grid = mesh_of({"data": 8}), mesh_of({"data": 2, "model": 4})
+    line, grid = build_mesh({"data": 8}), build_mesh({"data": 2, "model": 4})
     large = 2**20  # of bfloat16, 2**40 numbers are two terabytes
     return {
         "double, 8 devices, (24, 5), P('data')": (double, line, [(24, 5)], [P("data")]),
@@ -109,7 +108,7 @@ def _evenly(f, mesh, shapes, specs):
     "Shapes with a sharding stand for the arrays: `jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=...)`. Lower `jax.jit(f)` "
     "for them, compile, and ask `memory_analysis()` for `argument_size_in_bytes` and `output_size_in_bytes`.",
     cases=_cases,
-    slips={
+    mistakes={
         ", sharding=NamedSharding(mesh, spec) -> ": "a shape without its sharding is whole on one device",
         "jnp.bfloat16 -> jnp.float32": "a number in bfloat16 takes 2 bytes",
         "argument_size_in_bytes, memory.output -> output_size_in_bytes, memory.argument": "what it is given comes first",
@@ -138,7 +137,7 @@ def given_and_returned(f, mesh, shapes, specs):
         (8_000_000_000, 32, 4096, 8192, 3, 32_000_000_000),
         (70_000_000_000, 80, 8192, 4096, 1, 80_000_000_000),
     ],
-    slips={
+    mistakes={
         "2 * 2 * layers -> 2 * layers": "keys and values, of 2 bytes each: 4 bytes",
         "chips * memory - weights -> memory - weights / chips": "the sequences are cut over the chips as well",
         "weights = 2 * -> weights = 12 *": "12 bytes are of training; to serve takes the bfloat16 weights alone",
@@ -166,7 +165,7 @@ def sequences_that_fit(parameters, layers, width, length, chips, memory):
         (90e9, 1e9, 8),
         (3e9, 7e9, 4),
     ],
-    slips={
+    mistakes={
         "return best -> return best[::-1]": "`data` comes first",
         "3 * -> 2 *": "the weights travel three times: gathered twice, and their gradients are summed",
         "weights / m -> weights": "`model` cuts the weights, and `data` cuts the batch: only an m-th and a d-th travel",

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 psums = Prediction(
     5,
@@ -94,7 +94,7 @@ def _calls(*changes):
         _calls(*({place: value} for place, value in _OTHER.items()), {**_OTHER, 3: 3}, {**_OTHER, 3: 4}, {4: False}),
         ([],),
     ],
-    slips={
+    mistakes={
         "type(rate) -> rate": "of a traced number the type counts, not the value",
         "type(rate), -> ": "of a traced number the type counts: 1 becomes an int32, 0.1 a float32",
         ", training) for -> ) for": "each value of a static argument is a program of its own",
@@ -152,7 +152,7 @@ _MORE = _step(  # 1 runs more operations, so they take longer as well
 @exercise(
     "The late device has the greatest start of an all-reduce. Count the other events of each device, and add up their time.",
     cases=[(_MORE,), (_SAME,), (_HELD,), (_HOST,), (_CHIP,), (_DATA,)],
-    slips={
+    mistakes={
         "late = max(arrives -> late = min(arrives": "the first to arrive has the longest all-reduce, and waits",
         "key=arrives.get -> key=busy.get": "the device that computes most is another one; others may begin later",
         "key=arrives.get -> key=ran.get": "the device that runs most operations is another one; others may begin later",
@@ -203,7 +203,7 @@ def _one_by_one(bars):
         ([("compute", 1, 50), (_SENDS, 7, 19)],),
         ([],),
     ],
-    slips={
+    mistakes={
         'covering == {"communication"} -> "communication" in covering': "you count also what a product hides",
         'covering == {"communication"} -> covering != {"compute"} and len(covering) < 2': "a gap, in which the chip does "
         "nothing, is no sending",

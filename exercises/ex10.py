@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Bound, Prediction, Seen, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Bound, Observed, Prediction, exercise, run_per_device
 
 _SCATTER = "each device needs the sum of its own piece alone: a reduce-scatter, one round"
 _PILE = "the backward pass multiplies by the weights of every layer; who keeps them until then?"
@@ -52,7 +51,7 @@ hidden_at = Prediction(
 @exercise(
     "Three parts: weights 2, gradients 2, optimizer 12. A stage divides its part, and those before, by n. Add them up.",
     cases=[(numbers, n, stage) for numbers, n in ((7.5e9, 64), (1.3e9, 8), (70e9, 24)) for stage in range(4)],
-    slips={
+    mistakes={
         "stage >= 3 -> stage >= 2": "at stage 2 the weights are still whole, 2 bytes",
         "12 -> 8": "the float32 copy of the weights is missing: 4 bytes more, cut with the moments",
         ">= -> ==": "each stage cuts its own part alone; it keeps the cuts of those before",
@@ -83,9 +82,9 @@ def _gated(f, n):
     y *= np.float32(1 + np.arange(5 * n)[:, None] / (5 * n))  # the last device's loss is the largest
     specs = {"in_specs": (CUT, P("data"), P("data")), "out_specs": (P(), CUT) if n == 8 else P()}
     f = jax.value_and_grad(f) if n == 8 else f
-    seen = on_devices(f, params, x, y, mesh={"data": n}, demand="sends largest", **specs)
+    seen = run_per_device(f, params, x, y, mesh={"data": n}, measure=("bytes_sent", "largest_array"), **specs)
     largest = "bytes of the largest array on a device"  # a layer's three weights may be gathered as one
-    return Seen({**seen, largest: Bound(seen[largest].value, slack=3)})
+    return Observed({**seen, largest: Bound(seen[largest].value, slack=3)})
 
 
 @exercise(
@@ -94,7 +93,7 @@ def _gated(f, n):
     cases={"of 4 devices": (4,), "of 8 devices, with its gradient": (8,)},
     run=_gated,
     within=1e-3,
-    slips={
+    mistakes={
         "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
         'jax.lax.pmean(((x - y) ** 2).mean(), "data") -> ((x - y) ** 2).mean()': "each device has a loss of its own. "
         "What averages it over 'data', and types it as shared?",
@@ -121,7 +120,7 @@ def gated_loss(params, x, y):
 @exercise(
     "For each parameter: (2 weight_bytes + gradient_bytes) (n - 1)/n / rate seconds to send, work T / flops to compute.",
     cases=[(197e12, 100e9, 8, 0.5, 4, 7), (989.5e12, 450e9, 64, 1, 4, 6), (459e12, 200e9, 5, 2, 4, 8)],
-    slips={
+    mistakes={
         "2 * weight_bytes -> weight_bytes": "the weights are gathered twice, forward and backward",
         "+ gradient_bytes -> ": "the gradients travel, too",
         "2 * weight_bytes + gradient_bytes -> 2 * (weight_bytes + gradient_bytes)": "gradients are reduce-scattered, "

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Bound, Prediction, Seen, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Bound, Observed, Prediction, exercise, run_per_device
 from utils.compat import varying
 
 by_rows = Prediction(
@@ -69,7 +68,7 @@ farthest = Prediction(
 )
 lowest = Prediction(
     "wrong",
-    slips={
+    mistakes={
         "whole": "nobody fits the sum of the eight small models: each is fitted to the targets alone",
         "right": "so one would hope; but each of the eight small models fits the targets by itself",
     },
@@ -88,7 +87,7 @@ def _matrices():
     "Split each of the three into n pieces along its columns. Then piece 0 of q, of k and of v side by side; then piece 1 "
     "of each, and so on.",
     cases=_matrices,
-    slips={
+    mistakes={
         "for i in range(n) for three in pieces -> for three in pieces for i in range(n)": "all of q, then all of k, then "
         "all of v: split into n pieces, the first device gets queries alone",
         lambda q, k, v, n: np.concatenate(
@@ -127,10 +126,10 @@ def _gated(f, n):
         return jax.grad(value, argnums=(0, 1), has_aux=True)(w, x)
 
     specs = {"in_specs": (GATED, P()), "out_specs": ((GATED, P()), P())}
-    seen = on_devices(program, w, x, mesh={"model": n}, **specs)
+    seen = run_per_device(program, w, x, mesh={"model": n}, **specs)
     (by_w, by_x), result = seen.pop("")
     gradients = {f"the gradient by {name}": gradient for name, gradient in {"x": by_x, **by_w}.items()}
-    return Seen({"": result, **gradients, **seen})
+    return Observed({"": result, **gradients, **seen})
 
 
 @exercise(
@@ -139,7 +138,7 @@ def _gated(f, n):
     cases={"on 4 devices": (4,), "on 8 devices": (8,)},
     run=_gated,
     within=1e-3,
-    slips={
+    mistakes={
         'h @ w["down"], "model") + w["bias"] -> h @ w["down"] + w["bias"], "model")': "each device adds the bias to its "
         "partial sum, so it counts once for each device. Where is it added once?",
         'varying(x, "model") -> x': "x meets two split weights, and each brings a sum in the backward pass. What makes x varying "
@@ -162,7 +161,7 @@ def gated_mlp(x, w):
     "Per token: 6 * params / n FLOPs; four all-reduces of width numbers, 2 bytes each: 4 * 2 (n - 1)/n * 2 * width bytes. "
     "FLOPs / bytes = ratio where they take equally long.",
     cases=[(8192, 856e6, 1970), (4096, 218e6, 2199), (12288, 1.8e9, 19_790)],
-    slips={
+    mistakes={
         "6 * params -> 2 * params": "that is the forward pass alone: the backward pass has two products for each of its",
         "(4 * 2 -> (2 * 2": "a factor of 2 is missing: four all-reduces, each sends 2 (n - 1)/n of the activations, in 2 bytes",
         "1 + -> ": "the part that a chip need not send is missing: with (n - 1)/n, n - 1 stands where you have n",
@@ -187,10 +186,12 @@ def _of_vocabulary(f, n, size):
     targets = np.int32([7, 39, 12, 0, 26, 18])
     words = P(None, "model")
     specs = {"in_specs": (words, P()), "out_specs": (P(), words)}
-    seen = on_devices(jax.value_and_grad(f), logits, targets, mesh={"model": n}, **specs)
+    seen = run_per_device(jax.value_and_grad(f), logits, targets, mesh={"model": n}, **specs)
     (loss, gradient), sent = seen[""], seen["bytes that a device sends"].value
-    numbers = Bound(sent / 4 / TOKENS, slack=4, few=0)
-    return Seen({"": loss, "the gradient by the logits": gradient, "numbers that a device sends for a token": numbers})
+    numbers = Bound(sent / 4 / TOKENS, slack=4, margin=0)
+    return Observed(
+        {"": loss, "the gradient by the logits": gradient, "numbers that a device sends for a token": numbers}
+    )
 
 
 @exercise(
@@ -199,7 +200,7 @@ def _of_vocabulary(f, n, size):
     cases={"on 4 devices": (4, 1), "on 8 devices": (8, 1), "on 8 devices, logits in the thousands": (8, 2000)},
     run=_of_vocabulary,
     within=1e-3,
-    slips={
+    mistakes={
         "Differentiation rule": "`pmax` has no derivative. For the largest logit none is needed: put `jax.lax.stop_gradient` "
         "inside of the pmax",
         "out_specs": "Your loss is typed as each device's own. Which of its parts is not yet brought together over 'model'?",

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Prediction, exercise, run_per_device
 
 _FILL = "microbatch 7 enters stage 0 after 7 ticks, and then takes 4 ticks to pass through 4 stages"
 
@@ -80,7 +79,7 @@ twice_round = Prediction(
 @exercise(
     "(p - 1)/(m + p - 1) is to be at most the share. Solve for m, and round up.",
     cases=[(3, 0.3), (6, 0.13), (12, 0.06), (2, 0.035), (5, 0.81), (9, 0.5)],
-    slips={
+    mistakes={
         "(p - 1) * (1 - share) / share -> (p - 1) / share": "that is the number of ticks, m + p - 1; or you took "
         "(p - 1)/m, the bubble over the useful time",
         "math.ceil -> math.floor": "rounded down, the bubble is larger than the share",
@@ -99,7 +98,7 @@ def enough(p, share):
 @exercise(
     "All: p devices, m + p - 1 ticks, each as long as max(times). Useful: m microbatches through every stage.",
     cases=[([1.0, 1.5, 0.5, 2.0], 6), ([0.3, 0.7, 0.2], 11), ([3.0, 1.0, 2.0, 1.0, 1.25], 2)],
-    slips={
+    mistakes={
         "m * sum(times) -> m * p * max(times)": "in each tick the faster stages wait for the slowest, too",
         "(m + p - 1) -> m": "the ticks that fill and empty the pipeline are missing",
         "1 - m -> m": "that is the useful share",
@@ -128,7 +127,7 @@ def _again(f, p, rounds):
         return f(w, x, rounds)[None]  # from each device
 
     specs = {"in_specs": (P("stage"), P()), "out_specs": P("stage")}
-    return on_devices(program, w, x, mesh={"stage": p}, demand="computes", **specs)
+    return run_per_device(program, w, x, mesh={"stage": p}, measure=("flops",), **specs)
 
 
 @exercise(
@@ -136,7 +135,7 @@ def _again(f, p, rounds):
     "So the sends go round: the last stage sends to stage 0.",
     cases={"of 4 stages, 3 rounds": (4, 3), "of 8 stages, 2 rounds": (8, 2)},
     run=_again,
-    slips={
+    mistakes={
         "(stage == 0) & (t < p - 1) -> stage == 0": "the results are those of the first round; does stage 0 "
         "take what comes back, and do you return the last results?",
         "range(p)] -> range(p - 1)]": "the last stage sends nothing to stage 0",

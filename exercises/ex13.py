@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Prediction, exercise, run_per_device
 
 _FIRST = "for which devices is the number of a row also the place of its token?"
 _HOME = "a gradient starts from zero at its owner and must come home to it: eight sends"
@@ -113,7 +112,7 @@ def _plain_mean(first, second):
     "Behind a level stands a sum, exp(level). The sums add up, and each mean counts with its share of both. "
     "np.logaddexp(a, b) is the log of exp(a) + exp(b), without computing either.",
     cases=_results,
-    slips={
+    mistakes={
         _plain_mean: "the plain mean of both: the one with the larger sum of exp(score) counts for more",
         _direct: "the exp of 800 is beyond all numbers, and that of -800 is 0. What can you take off both levels first?",
         "np.logaddexp -> np.maximum": "each is rescaled to the larger level; nothing divides by the sum of both shares",
@@ -138,7 +137,7 @@ def _contrast(f, n, own, features, size):
     x, y = (np.float32(size * rng.normal(size=(own * n, features))) for _ in range(2))
     x *= np.float32(1 + np.arange(own * n)[:, None] / (own * n))  # the last device's loss is the largest
     specs = {"in_specs": (P("data"), P("data")), "out_specs": P()}
-    return on_devices(f, x, y, mesh={"data": n}, demand="sends largest", **specs)
+    return run_per_device(f, x, y, mesh={"data": n}, measure=("bytes_sent", "largest_array"), **specs)
 
 
 @exercise(
@@ -151,7 +150,7 @@ def _contrast(f, n, own, features, size):
     },
     run=_contrast,
     within=1e-3,
-    slips={
+    mistakes={
         "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
         "length=n - 1 -> length=n": "the own y came home and counts twice",
         "length=n - 1 -> length=0": "each row has met the y of its own device alone",
@@ -184,7 +183,7 @@ def contrastive(x, y):
     "rounded up? And how many can there be at most?",
     cases=[(48, 6, window) for window in (1, 2, 9, 10, 16, 30, 48)]
     + [(35, 5, 8), (35, 5, 9), (40, 4, 22), (40, 4, 40)],
-    slips={
+    mistakes={
         "math.ceil((window - 1) / piece) -> window // piece": "whole pieces in the window; the first query of a piece has "
         "all the rest of its window before its own piece",
         "(window - 1) / piece -> window / piece": "the query itself is in the window, and in its own piece",

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import on_devices
+from exercises.framework import Prediction, exercise, run_per_device
 
 router_gradient = Prediction(
     0,
@@ -73,7 +72,7 @@ raises = Prediction(
         (33, 6, 10, 2, 1.0, 5, 4),
         (6, 3, 24, 1, 1.25, 12, 2),
     ],
-    slips={
+    mistakes={
         "4 * (n - 1) -> 2 * (n - 1)": "those are the two forward; the gradient goes back through both",
         "(n - 1) / n -> 1": "a device keeps the slots for its own experts: an n-th does not travel",
         "factor * k * tokens -> factor * tokens": "each token takes a seat at k experts",
@@ -108,7 +107,7 @@ def _tables():
 
 def _looked_up(f, ids, table, n):
     specs = {"in_specs": (P("expert"), P("expert")), "out_specs": P("expert")}
-    return on_devices(f, ids, table, mesh={"expert": n}, demand="sends", **specs)
+    return run_per_device(f, ids, table, mesh={"expert": n}, **specs)
 
 
 @exercise(
@@ -116,7 +115,7 @@ def _looked_up(f, ids, table, n):
     "(n, tokens) of rows. Answer with `table[asked]`, send that back, and pick the owners' answers.",
     cases=_tables,
     run=_looked_up,
-    slips={
+    mistakes={
         "ids % rows -> ids": "an id counts through the whole table; the owner's rows begin at 0",
         "table[asked] -> table[wanted]": "you read your own rows: the questions have not travelled",
         'jax.lax.all_to_all(table[asked], "expert", 0, 0) -> table[asked]': "the answers stay with those who "
@@ -155,7 +154,9 @@ def _choices():
 
 def _balanced(f, p, choice, n):
     specs = {"in_specs": (P("expert"), P("expert")), "out_specs": P("expert")}
-    return on_devices(lambda p, choice: _one(f(p, choice))[None], p, choice, mesh={"expert": n}, demand="", **specs)
+    return run_per_device(
+        lambda p, choice: _one(f(p, choice))[None], p, choice, mesh={"expert": n}, measure=(), **specs
+    )
 
 
 def _one(value):
@@ -174,7 +175,7 @@ def _mean_of_balances(p, choice):
     "the devices, before you multiply.",
     cases=_choices,
     run=_balanced,
-    slips={
+    mistakes={
         _mean_of_balances: "a mean of products is not the product of the means: average the two factors, then multiply",
         'jax.lax.pmean(p.mean(axis=0), "expert") -> p.mean(axis=0)': "the mean probability is that of one device, so each "
         "device has another balance",

@@ -2,7 +2,7 @@
 
 import math
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 even = Prediction(
     math.log(96),
@@ -64,7 +64,9 @@ cache_share = Prediction(
 )
 rows_needed = Prediction(
     "no",
-    slips={"yes": "without a cache 241 rows would do; but each row brings a cache of its own, read for that row alone"},
+    mistakes={
+        "yes": "without a cache 241 rows would do; but each row brings a cache of its own, read for that row alone"
+    },
 )
 
 SIZES = {"data": 2, "fsdp": 4, "model": 3}
@@ -84,7 +86,7 @@ RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "
         "one number": ((), (), RULES, SIZES),
         "an axis of 1": (("batch", "hidden"), (7, 33), RULES, {"data": 1, "fsdp": 4, "model": 11}),
     },
-    slips={
+    mistakes={
         " and size % sizes[axis] == 0 -> ": "an axis that does not divide a dimension cannot cut it",
         " and axis not in taken -> ": "an array may use each axis of the mesh once; the first dimension takes it",
         "axis in sizes and -> axis and": "a rule may name an axis that this mesh does not have",
@@ -112,7 +114,7 @@ def spec_of(names, shape, rules, sizes):
         (7, 9, 10, 44, 50, 11, 3, 1),
         (6, 1, 12, 26, 40, 13, 5, 4),
     ],
-    slips={
+    mistakes={
         "return 2 * layers -> return layers": "keys and values are both kept",
         "max(key_heads / model, 1) -> key_heads / model": "where there are fewer key heads than `model`, each device keeps one whole",
         "max(key_heads / model, 1) -> key_heads": "a device keeps its own key heads: they are cut over `model`",
@@ -140,7 +142,7 @@ def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
         (2e9, 4096, 150, 241, 241),
         (2e9, 4096, 260, 241, 241),
     ],
-    slips={
+    mistakes={
         "corner - group -> corner - 1": "`group` query heads use each number of cache that is read",
         "rows * per_character * -> per_character *": "each row has a cache of its own",
     },

@@ -4,7 +4,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 from utils.devices import started_devices
 
 length = Prediction(
@@ -75,7 +75,7 @@ def _layouts():
     "`rows = sharding.devices_indices_map(shape)[device][0]` is a slice. Its `indices(shape[0])` gives start, stop and "
     "step, also where it is slice(None). A set keeps each row once.",
     cases=_layouts,
-    slips={
+    mistakes={
         "sorted({ -> list([ ;; }) -> ])": "each row once, in rising order: devices may share rows",
         "for device in mine -> for device in mine[:1]": "these are the rows of the first device alone",
         "[device][0] -> [device][-1] ;; shape[0] -> shape[-1]": "the rows are the first axis, not the last",
@@ -94,7 +94,7 @@ def rows_to_read(sharding, shape, mine):
     "Every process makes the whole order: numbers are cheap, rows are not. Reshape it to (batches, batch), then take "
     "columns.",
     cases=[(13, 6, 3, 2, 1, 3), (50, 12, 1, 0, 2, 4), (31, 10, 0, 5, 0, 2), (24, 8, 5, 1, 3, 4)],
-    slips={
+    mistakes={
         "(seed, epoch) -> (seed, epoch, i)": "each process shuffles in an order of its own, so rows come twice or never",
         "(seed, epoch) -> (seed, 0)": "the epoch does not count: every epoch comes in the same order",
         "(seed, epoch) -> seed + epoch": "the generator begins with (seed, epoch), not with their sum",
@@ -123,7 +123,7 @@ def epoch_rows(rows, batch, seed, epoch, i, n):
         ([[], ["a"], [], ["b", "c"]],),
         ([["a", "a", "a"], ["a"], ["a", "a"]],),
     ],
-    slips={
+    mistakes={
         "== 1 -> >= 1": "you compare lengths; programs of different names do not run together",
         "len(log) > ran] -> len(log) == ran]": "these have nothing more in their log; who has begun one more?",
         "return ran, -> return ran + 1,": "the program in which they wait has not run",

@@ -10,9 +10,7 @@ from jax import ShapeDtypeStruct
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
-from exercises.kit.watch import mesh_of
+from exercises.framework import Observed, Prediction, build_mesh, exercise
 
 on_disk = Prediction(
     3,
@@ -28,7 +26,7 @@ on_disk = Prediction(
 )
 cast = Prediction(
     "bfloat16",
-    slips={
+    mistakes={
         "float32": "the template says what comes back, and it says another type",
         "error": "shapes must agree; the type is converted without a word",
     },
@@ -54,7 +52,7 @@ goodbye = Prediction(
 )
 fewer = Prediction(
     "close",
-    slips={
+    mistakes={
         "equal": "the mean over the batch is added up in another order, and each addition rounds",
         "different": "the batch, the key and the weights are the same; only the order of the sums differs",
     },
@@ -70,7 +68,7 @@ slower = Prediction(
 
 def _template(answer, axes, saved):
     """What the answer asks for on this mesh: each array's shape, dtype and layout, and whether it is an array."""
-    asked = answer(dict(saved), mesh_of(axes))
+    asked = answer(dict(saved), build_mesh(axes))
     if not isinstance(asked, dict):
         return asked
     return {name: _asked(one) for name, one in asked.items()}
@@ -110,7 +108,7 @@ _SAVED = {
         ({"x": 2, "y": 4}, _SAVED),
         ({"a": 3, "b": 2}, _SAVED),
     ],
-    slips={
+    mistakes={
         "size % mesh.size == 0 -> axis == 0": "the devices must divide the axis: take the first that they do",
         "mesh.axis_names -> mesh.axis_names[0]": "split over all axes of the mesh together, not over its first axis",
         "ShapeDtypeStruct(shape, dtype, -> ShapeDtypeStruct(shape, 'float32',": "the type is that of the disk, or the "
@@ -169,14 +167,14 @@ def _lives(answer, last, every, lives):
         kept = list(store.items())[::-1]  # a folder lists its files in any order
         store.clear()
         store.update(kept)
-    return Seen(seen)
+    return Observed(seen)
 
 
 @exercise(
     "The number of steps done is the key. Save a deep copy of the state together with the position of the next batch. "
     "`max(store)` is the newest; an empty store means `fresh()` and position 0.",
     cases=[(10, 3, (4, 2, 99)), (9, 4, (2, 6, 1, 99)), (8, 2, (99, 99)), (14, 3, (13, 99))],
-    slips={
+    mistakes={
         "deepcopy((state, position)) -> (state, position)": "`step` changes the arrays in place: save a copy",
         "deepcopy(store[done]) if done -> store[done] if done": "`step` changes the arrays in place: go on with a copy "
         "of what was saved",
@@ -222,7 +220,7 @@ def train_on(last, every, store, fresh, step, batch):
         (["10/part_0_of_3", "10/part_2_of_3"],),
         ([],),
     ],
-    slips={
+    mistakes={
         "re.fullmatch -> re.match": "a name that ends in .tmp is a part that was still being written",
         "(step, of), set() -> (step, 0), set()": "parts of two saves do not add up: one save has all of its own",
         "max(whole, default=None) -> max(whole, key=str, default=None)": "as a text, 90 comes after 100: compare numbers",

@@ -12,8 +12,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.watch import mesh_of
+from exercises.framework import Prediction, build_mesh, exercise
 from utils.count.copies import Play, play
 
 passed_on = Prediction(
@@ -39,7 +38,7 @@ never_sent = Prediction(
 )
 signal_to = Prediction(
     "left",
-    slips={
+    mistakes={
         "right": "then you know that your left neighbour has begun; into whose memory do you write?",
         "either": "a signal says that its sender has begun; you need to hear that from the one you write to",
     },
@@ -98,7 +97,7 @@ def _played(kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], scratch
         compiler_params=pltpu.CompilerParams(collective_id=0),
     )
     specs = {"in_specs": P("i"), "out_specs": P("i"), "check_vma": False}
-    program = jax.shard_map(call, mesh=mesh_of({"i": len(parts)}), **specs)
+    program = jax.shard_map(call, mesh=build_mesh({"i": len(parts)}), **specs)
     try:
         return play(program, np.concatenate(parts), **options)
     except IndexError as error:  # a copy or a signal to a device that is not there
@@ -140,7 +139,7 @@ def _swapped(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
         "4 devices, device 0 late": (4, 0),
     },
     run=_swapped,
-    slips={
+    mistakes={
         '"i") ^ 1 -> "i") - 1': "that sends everything to the left: to whom does device 0 send?",
         "copy.wait() -> copy.wait_send()": "which wait says that your partner's part has arrived?",
         "copy.wait() -> copy.wait_recv()": "the copy's other end counts, too: a semaphore that nobody waits for stays above 0",
@@ -169,7 +168,7 @@ def swap_pairs(x_ref, o_ref, sent, arrived):
         (5, 20_000, 1000, 3000, 459e12, 90e9),
         (32, 1000, 4096, 14_336, 918e12, 100e9),
     ],
-    slips={
+    mistakes={
         "max(send, multiply) -> (send + multiply)": "that is one after the other; the copy travels while the device multiplies",
         "(n - 1) * max -> n * max": "that is n rounds with a copy; in the last one nothing is sent",
         " + multiply -> ": "that is n - 1 rounds; n pieces are multiplied",
@@ -201,7 +200,7 @@ def _summed(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[st
         "4 devices, the second copy from 0 to 1 arrives late": (4, None, {(0, 1, 1): 50}),
     },
     run=_summed,
-    slips={
+    mistakes={
         "pl.semaphore_wait(free, 1) -> ... ;; pl.semaphore_signal(free, 1, device_id=(left,)) -> ...": "what keeps your left "
         "neighbour from writing into a buffer that you still need?",
         "(free, 1, device_id=(left,)) -> (free, 1, device_id=(right,))": "who writes into your buffers, and so waits for "

@@ -2,8 +2,7 @@
 
 import math
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Bound, Seen
+from exercises.framework import Bound, Observed, Prediction, exercise
 
 state = Prediction(
     1.535,
@@ -49,7 +48,7 @@ rounds = Prediction(
 )
 other_chip = Prediction(
     "computing",
-    slips={"sending": "the bytes and the wire are the same, 0.97 s; how long does half the speed compute?"},
+    mistakes={"sending": "the bytes and the wire are the same, 0.97 s; how long does half the speed compute?"},
 )
 reduced = Prediction(
     32.24,
@@ -64,7 +63,7 @@ reduced = Prediction(
     "The useful FLOPs of the whole run, over what all chips do in a second. A chip-hour is one chip for one hour.",
     cases=[(7e9, 2e12, 48, 300e12, 0.5), (70e9, 15e12, 8960, 459e12, 0.4), (1.3e9, 26e9, 12, 197e12, 0.35)],
     within=1e-6,
-    slips={
+    mistakes={
         "6 * -> 8 *": "a repeated forward pass is no useful work: utilization counts 6 FLOPs a parameter and token",
         "6 * -> 2 *": "that is the forward pass alone; the backward pass takes twice as much again",
         "chips * flops_per_second * utilization -> flops_per_second * utilization": "all chips work at once",
@@ -86,7 +85,7 @@ def run_bill(parameters, tokens, chips, flops_per_second, utilization):
         (9e9, 5, 1e9, 3, 700_000, 7),
     ],
     within=1e-6,
-    slips={
+    mistakes={
         "12 * (shared + experts * each) -> 12 * (shared + active * each)": "every expert must be stored, also those that a "
         "token does not choose",
         "(shared + active * each) * tokens -> (shared + experts * each) * tokens": "a token computes with the active "
@@ -111,7 +110,7 @@ def expert_chip(shared, experts, each, active, tokens, chips):
         (3_000_000, 989.5e12, 50e9, True),
         (700_000, 459e12, 200e9, False),
     ],
-    slips={
+    mistakes={
         "1 + -> ": "n - 1 of n pieces travel, so one chip more can be fed",
         "/ 6 -> / 2": "the weights are gathered twice and the gradients scattered: three times 2 bytes a parameter",
         "8 if remat else 6 -> 6": "where layers are computed again, a chip computes longer, and the wire has more time",
@@ -148,7 +147,7 @@ def _planned(f):
     if min(sizes) < 1 or list(plan[:4]) != sizes:
         raise ValueError("data, fsdp, model and micro are whole numbers from 1")
     holds, *times = _on_v5e(data, fsdp, model, micro, remat)
-    return Seen(
+    return Observed(
         {
             "data x fsdp x model": data * fsdp * model,
             "sequences left over": 64 % (data * fsdp * micro),
@@ -162,8 +161,8 @@ def _planned(f):
 @exercise(
     "Give `price` the new numbers, SEQUENCES = 64, C = 197e12 and W = 100e9, and rank all plans that hold less than 16.",
     run=_planned,
-    secret=False,
-    slips={
+    hide_expected=False,
+    mistakes={
         "1, 8, 8, 4, False -> 1, 64, 1, 1, True": "it fits, and computes every layer twice: 0.68 s in place of 0.59",
         "1, 8, 8, 4, False -> 1, 32, 2, 1, False": "with flash attention this is the best one; here the scores are stored",
         "1, 8, 8, 4, False -> 1, 64, 1, 1, False": "without `remat` the chip keeps all that is inside a layer, 40 times",

@@ -8,8 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit import Prediction, exercise
-from exercises.kit.compare import Seen
+from exercises.framework import Observed, Prediction, exercise
 from utils.devices import started_devices
 
 messages = Prediction(
@@ -54,9 +53,9 @@ specs_equal = Prediction(
 
 @exercise(
     "Search the table for check_rep, for Contracting and for device_put_replicated. The last has no message.",
-    run=lambda f: Seen({f"message {i}": row for i, row in enumerate(f(), 1)}),
-    secret=True,
-    slips={
+    run=lambda f: Observed({f"message {i}": row for i, row in enumerate(f(), 1)}),
+    hide_expected=True,
+    mistakes={
         "11 -> 10": "pjit became jit; check_rep is a keyword of shard_map",
         "11 -> 13": "that is a keyword of make_mesh",
         "16 -> 23": "that row is about a constraint; the message is about a product",
@@ -93,7 +92,7 @@ def _without_pmap(f, parts, mesh):
     "shard_map with pmax.",
     cases=_parts,
     run=_without_pmap,
-    slips={
+    mistakes={
         "stacked.max() -> stacked.max(axis=tuple(range(1, stacked.ndim)), keepdims=True)": "each part is divided by its "
         "own largest value; the largest of all eight is asked: that was the pmax",
         "stacked.max() -> stacked.max(axis=0)": "you divide by the largest of each column; one number is asked",
@@ -139,14 +138,14 @@ def _mesh(f, devices, sizes):
         if sizes:
             stack.enter_context(mock.patch.object(jax, "make_mesh", _as_in(sizes)))
         made = f(devices)
-    return Seen({"": made, "the axes are": ", ".join(str(kind).split(".")[-1] for kind in made.axis_types)})
+    return Observed({"": made, "the axes are": ", ".join(str(kind).split(".")[-1] for kind in made.axis_types)})
 
 
 @exercise(
     "jax.make_mesh(sizes, names, axis_types=..., devices=...): give the sizes and the names by position.",
     cases=_releases,
     run=_mesh,
-    slips={
+    mistakes={
         "axis_types=(AxisType.Auto,) * 2, -> ": "without axis_types a mesh is automatic before 0.9.0 and explicit since",
         "AxisType.Auto -> AxisType.Explicit": "automatic axes are asked for",
         ", devices=devices -> ": "hand the eight devices over: left to itself, make_mesh may take others, or another order",

@@ -16,7 +16,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from exercises import kit
+from exercises import framework
+from exercises.console import printed_outcomes
 from tests import pages
 from tools import NUMBER
 from tools.lessons import names, notebooks, readme
@@ -253,11 +254,11 @@ def badge_faults(notebook: Any, path: str) -> list[str]:
 
 
 def exercises_of(module: ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, kit.Exercise)}
+    return {name: value for name, value in vars(module).items() if isinstance(value, framework.Exercise)}
 
 
 def predictions_of(module: ModuleType) -> dict[str, Any]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, kit.Prediction)}
+    return {name: value for name, value in vars(module).items() if isinstance(value, framework.Prediction)}
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
@@ -287,15 +288,17 @@ def guessed(notebook: Any, module: ModuleType) -> Any:
 
 
 def reading_faults(executed: Any, module: ModuleType) -> list[str]:
-    """Where such a reader is not told that it is right: what the cell counted is not the truth of the prediction."""
+    """List the cells where a right guess isn't read as right: the cell's result differs from the prediction's truth.
+
+    A guess whose right answer varies between runs may also be wrong.
+    """
     faults = []
     for cell, prediction in _compared(executed, module):
-        lines = [line for _, text in texts(cell) for line in text.splitlines() if GUESS in line]
-        if len(lines) != 1:
-            faults.append(f"{cell.id}: says {len(lines)} things about the guess")
-        may = prediction.varies  # be wrong; it is read, though
-        right = [line for line in lines if line.endswith(": right.") or (may and ", should be " in line)]
-        faults += [f"{cell.id}: {line}" for line in lines if line not in right]
+        outcomes = printed_outcomes("".join(text for _, text in texts(cell)))
+        if len(outcomes) != 1:
+            faults.append(f"{cell.id}: prints {len(outcomes)} readings of the guess")
+        allowed = {"right", "wrong"} if prediction.varies else {"right"}
+        faults += [f"{cell.id}: reads a right guess as {outcome}" for outcome in outcomes if outcome not in allowed]
     return faults
 
 
@@ -353,6 +356,6 @@ def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
             faults.append(f"{name}: stub and solution have different signatures")
         if ast.get_docstring(node) != inspect.getdoc(exercise.function) or not ast.get_docstring(node):
             faults.append(f"{name}: stub and solution have different docstrings, or none")
-        if not exercise.text.strip():
+        if not exercise.hint_text.strip():
             faults.append(f"{name}: its hint is empty")
     return faults

@@ -1,4 +1,4 @@
-// What is said about a guess, as the lessons say it: exercises/kit/prediction.py, on the data of site/predictions.json.
+// What is said about a guess, as the lessons say it: exercises/framework/prediction.py, on the data of site/predictions.json.
 const close = (a, b, within, least = 0) => Math.abs(a - b) <= Math.max(within * Math.max(Math.abs(a), Math.abs(b)), least);
 const significant = (value, digits) => Number(value.toPrecision(digits));
 const amount = (value) =>
@@ -15,13 +15,13 @@ const typed = (text) => {
 };
 
 // One reading of a guess: { right, said }. A word is one of the answers of a list, as it stands there.
-window.reading = ({ truth, why, slips, unit, within, answers }, text) => {
+window.reading = ({ truth, reason, mistakes, unit, within, answers }, text) => {
   const said = answers ? text : typed(text);
   if (Number.isNaN(said)) return { right: false, said: `Your guess is ${text}; expected a number${unit && ` of ${unit}`}.` };
   const shown = (value) => (answers ? value : `${amount(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`.trimEnd());
   const same = (one, off, least) => (answers ? one === said : close(one, said, off, least));
   if (same(truth, within, 1e-9)) return { right: true, said: `Your guess, ${shown(said)}: right.` };
-  const words = slips.find(([slip]) => same(slip, Math.max(within, 1e-2)))?.[1] || why;
+  const words = mistakes.find(([mistake]) => same(mistake, Math.max(within, 1e-2)))?.[1] || reason;
   const [low, high] = [Math.min(said, truth), Math.max(said, truth)]; // of words, NaN
   const off = ` (${significant(high / low, 4)} times too ${said > truth ? "large" : "small"})`;
   const line = `Your guess, ${shown(said)}, should be ${shown(truth)}${unit && low > 0 && high >= 2 * low ? off : ""}`;

@@ -1,4 +1,4 @@
-"""What is asked of every exercise and every prediction, whatever the lesson."""
+"""Tests that every exercise and every prediction must pass, whatever its lesson."""
 
 from __future__ import annotations
 
@@ -11,109 +11,119 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from exercises.kit.exercise import changed, is_text
-from exercises.kit.spelled import shown
+from exercises.framework.exercise import apply_edit, is_message
+from exercises.framework.formatting import format_value
 from tests.checks import exercises_of, predictions_of
 from tests.mutants import mutants
 from tools.lessons import notebooks
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
-MOST = 24  # changes of one solution: they are evenly chosen where there are more
+MAX_MUTANTS = 24  # of each solution, evenly chosen if there are more
 NUMBERS = [*map(notebooks.number, notebooks.lessons())]
 MODULES = {number: importlib.import_module(f"exercises.ex{number}") for number in NUMBERS}
-TABLES = [importlib.import_module(f"tests.exercises.right.ex{number}") for number in NUMBERS]
-RIGHT = {exercise: answers for table in TABLES for exercise, answers in table.RIGHT.items()}
-SAME = {exercise: changes for table in TABLES for exercise, changes in getattr(table, "SAME", {}).items()}
+TABLES = [importlib.import_module(f"tests.exercises.alternative_solutions.ex{number}") for number in NUMBERS]
+ALTERNATIVES = {exercise: answers for table in TABLES for exercise, answers in table.ALTERNATIVES.items()}
+EQUIVALENT_MUTANTS = {
+    exercise: changes for table in TABLES for exercise, changes in getattr(table, "EQUIVALENT_MUTANTS", {}).items()
+}
 EXERCISES = [exercise for module in MODULES.values() for exercise in exercises_of(module).values()]
-PREDICTIONS = {f"{n}-{name}": one for n, module in MODULES.items() for name, one in predictions_of(module).items()}
-EACH = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.function.__name__)
-EACH_GUESSED = pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=PREDICTIONS)
+PREDICTIONS = {
+    f"{number}-{name}": prediction
+    for number, module in MODULES.items()
+    for name, prediction in predictions_of(module).items()
+}
+each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.function.__name__)
+each_prediction = pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=PREDICTIONS)
 
 
 @pytest.mark.elsewhere
-@EACH
-def test_right_answers_are_right_and_each_slip_is_refused_in_its_own_words(exercise):
-    """The solution, and two answers or more in unusual forms."""
-    assert len(RIGHT[exercise]) >= 2
-    for answer in (exercise.function, *RIGHT[exercise]):
+@each_exercise
+def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
+    """Check the solution, two or more alternative solutions in unusual forms, and each common mistake."""
+    assert len(ALTERNATIVES[exercise]) >= 2
+    for answer in (exercise.function, *ALTERNATIVES[exercise]):
         assert exercise.verdict(answer).message == f"{exercise.function.__name__}: right."
-    slips = {slip: words for slip, words in exercise.slips.items() if not is_text(slip)}
-    assert len(slips) <= 6, "six at most: those that the lesson is about"
-    for slip, words in slips.items():
-        verdict = exercise.verdict(changed(exercise.function, slip) if isinstance(slip, str) else slip)
-        assert verdict.outcome == "wrong", slip
-        assert words[1:] in " ".join(verdict.message.split()), (slip, verdict.message)
+    mistakes = {mistake: text for mistake, text in exercise.mistakes.items() if not is_message(mistake)}
+    assert len(mistakes) <= 6, "list only the mistakes that the lesson is about, six at most"
+    for mistake, text in mistakes.items():
+        verdict = exercise.verdict(apply_edit(exercise.function, mistake) if isinstance(mistake, str) else mistake)
+        assert verdict.outcome == "wrong", mistake
+        assert text[1:] in " ".join(verdict.message.split()), (mistake, verdict.message)
 
 
 @pytest.mark.elsewhere
 @pytest.mark.once
-@EACH
-@pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a change may hand JAX a generator
-def test_each_change_of_a_solution_is_refused(exercise):
-    """In one place, by `tests.mutants`; but for the changes that compute the same, which SAME lists with why."""
-    same, quick = dict(SAME.get(exercise, [])), dataclasses.replace(exercise, seconds=5)
-    found = mutants(exercise, MOST)
-    for mutant in found:
+@each_exercise
+@pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a mutant may pass JAX a generator
+def test_mutants_of_a_solution_are_refused(exercise):
+    """Change the solution in one place with `tests.mutants`: only the changes in EQUIVALENT_MUTANTS may pass."""
+    equivalent, quick = dict(EQUIVALENT_MUTANTS.get(exercise, [])), dataclasses.replace(exercise, timeout=5)
+    changed_solutions = mutants(exercise, MAX_MUTANTS)
+    for mutant in changed_solutions:
         answer = mutant.function(exercise.function)
         right = quick.verdict(answer).outcome == "right"
         if right and not inspect.signature(answer).parameters and repr(answer()) == repr(exercise.function()):
             continue
-        assert right == (mutant.change in same), f"{'accepted' if right else 'refused'}: {mutant.change}"
-    assert len(found) == MOST or set(same) <= {mutant.change for mutant in found}, "lists a change that is not made"
+        assert right == (mutant.change in equivalent), f"{'accepted' if right else 'refused'}: {mutant.change}"
+    tested = {mutant.change for mutant in changed_solutions}
+    assert len(changed_solutions) == MAX_MUTANTS or set(equivalent) <= tested, "a listed change is never made"
 
 
-class _Bad:
+class _RaisesOnAnyUse:
     def __eq__(self, other):
         raise RuntimeError("no")
 
     __array__ = __len__ = __iter__ = __repr__ = __float__ = __eq__
 
 
-def _broken(*args):
+def _raise_index_error(*args):
     return [][1]
 
 
-def _odd() -> list:
+def _nonsense() -> list:
     import jax
 
     deleted = jax.numpy.ones(3)
     deleted.delete()
-    odd = [None, True, float("nan"), "x", [], (None,), {}, object(), P("z"), np.zeros(2), [10**400]]
-    return [*odd, np.array([1.0, None]), _Bad(), deleted, jax.random.key(0), len, (i for i in range(3))]
+    values = [None, True, float("nan"), "x", [], (None,), {}, object(), P("z"), np.zeros(2), [10**400]]
+    generator = (i for i in range(3))
+    return [*values, np.array([1.0, None]), _RaisesOnAnyUse(), deleted, jax.random.key(0), len, generator]
 
 
 @pytest.mark.elsewhere
 @pytest.mark.once
-@EACH
-def test_whatever_comes_back_gets_an_answer(exercise):
-    for odd in _odd():
-        verdict = exercise.verdict(lambda *args, odd=odd: odd)
-        assert verdict.outcome == "wrong" and verdict.message.startswith("Not yet. "), odd
-        alone = not inspect.signature(exercise.function).parameters
-        assert not (alone and shown(exercise.function()) in verdict.message), "tells the solution"
-    told = " ".join(exercise.verdict(_broken).message.split())
-    assert told.startswith("Not yet. ") and "IndexError: list index out of range" in told
+@each_exercise
+def test_nonsense_is_refused_with_a_message(exercise):
+    for value in _nonsense():
+        verdict = exercise.verdict(lambda *args, value=value: value)
+        assert verdict.outcome == "wrong" and verdict.message.startswith("Not yet. "), value
+        if not inspect.signature(exercise.function).parameters:
+            assert format_value(exercise.function()) not in verdict.message, "the message gives the solution away"
+    message = " ".join(exercise.verdict(_raise_index_error).message.split())
+    assert message.startswith("Not yet. ") and "IndexError: list index out of range" in message
 
 
 @pytest.mark.once
-@EACH_GUESSED
-def test_right_and_wrong_guesses_are_read(prediction):
-    assert prediction.reading(prediction.truth, prediction.truth).endswith(": right.")
-    words = {**prediction.slips} if isinstance(prediction.truth, str) else {_other(prediction.truth): prediction.why}
-    for guess, why in {**words, **prediction.slips}.items():
-        reading = prediction.reading(guess, prediction.truth)
-        assert (why or prediction.why) in reading and "should be" in reading
-    assert prediction.why or all(prediction.slips.values()), "a wrong guess is told why"
+@each_prediction
+def test_a_wrong_guess_gets_its_explanation(prediction):
+    assert prediction.read_guess(prediction.truth, prediction.truth).outcome == "right"
+    guesses = dict(prediction.mistakes)
+    if not isinstance(prediction.truth, str):
+        guesses = {_unlisted_guess(prediction.truth): prediction.reason, **guesses}
+    for guess, explanation in guesses.items():
+        reading = prediction.read_guess(guess, prediction.truth)
+        assert reading.outcome == "wrong" and (explanation or prediction.reason) in reading.text
+    assert prediction.reason or all(prediction.mistakes.values()), "a wrong guess would get no explanation"
 
 
-def _other(truth):
+def _unlisted_guess(truth):
     return not truth if isinstance(truth, bool) else 3 * truth + math.pi
 
 
 @pytest.mark.once
-@EACH_GUESSED
-def test_whatever_is_guessed_gets_a_reading(prediction, capsys):
-    for odd in [*_odd(), 0]:
-        prediction.compare(odd, prediction.truth)
-        assert bool(capsys.readouterr().out) == (odd is not None), odd
+@each_prediction
+def test_any_guess_gets_a_reading(prediction, capsys):
+    for guess in [*_nonsense(), 0]:
+        prediction.compare(guess, prediction.truth)
+        assert bool(capsys.readouterr().out) == (guess is not None), guess

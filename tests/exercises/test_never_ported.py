@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from exercises import ex06
-from exercises.kit.watch import mesh_of
+from exercises.framework.runners import build_mesh
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -40,7 +40,7 @@ def of_as_many_as_it_likes(w, mean, x, y):
 
 def on_a_mesh_of_its_own(*args):
     specs = {"in_specs": (P(), P(), P("data"), P("data")), "out_specs": P()}
-    return jax.shard_map(ex06.old_step, mesh=mesh_of({"data": 8}), check_vma=False, **specs)(*args)
+    return jax.shard_map(ex06.old_step, mesh=build_mesh({"data": 8}), check_vma=False, **specs)(*args)
 
 
 @pytest.mark.parametrize("loop", [folded, stacked, on_numpy_arrays, of_as_many_as_it_likes, on_a_mesh_of_its_own])

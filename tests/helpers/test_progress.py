@@ -24,7 +24,7 @@ pytestmark = pytest.mark.once
 def kept(tmp_path, monkeypatch):
     path = tmp_path / "progress.json"
     monkeypatch.setenv("COURSE_PROGRESS", str(path))
-    progress._not_kept.cache_clear()
+    progress._warn_not_saved.cache_clear()
     return path
 
 
@@ -37,7 +37,7 @@ def test_a_check_is_kept_and_says_what_is_next(kept, capsys):
     assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
     assert "Lesson 02" not in capsys.readouterr().out
     ex02.holder_of.check(ex02.holder_of.function)
-    names = progress.exercises("02")
+    names = progress.exercise_names("02")
     assert names[0] == "holder_of" and len(names) == 4
     assert capsys.readouterr().out == f"✓ holder_of: right.\nLesson 02: 1 of 4 exercises right. Next: {names[1]}.\n"
     ex02.holder_of.check(wrong)
@@ -45,7 +45,7 @@ def test_a_check_is_kept_and_says_what_is_next(kept, capsys):
 
 
 def test_the_last_one(kept, capsys):
-    names = progress.exercises("02")
+    names = progress.exercise_names("02")
     kept.write_text(json.dumps({"02": {"exercises": dict.fromkeys(names[1:], "right")}}))
     ex02.holder_of.check(ex02.holder_of.function)
     assert capsys.readouterr().out.endswith("\nLesson 02: all 4 exercises are right.\n")
@@ -74,7 +74,7 @@ def test_of_a_guess_the_first_counts(kept):
 def test_what_was_seen_before_a_guess_is_not_right_at_once(kept, before):
     """The cell shows its output either way."""
     ex02.first_cut.compare(before, 6)
-    assert progress.counts(progress.read(), "02")[2:] == (0, 0)  # no guess was made
+    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # no guess was made
     ex02.first_cut.compare(6, 6)
     assert json.loads(kept.read_text()) == {"02": {"predictions": {"first_cut": "right later"}}}
 
@@ -91,13 +91,13 @@ def test_a_guess_may_be_an_array(kept, capsys):
 )
 def test_a_damaged_file_is_set_aside(kept, capsys, damage):
     kept.write_text(damage)
-    assert progress.read() == {}
+    assert progress.load_progress() == {}
     assert capsys.readouterr().out == (
-        "(progress.json could not be read. It is progress.damaged.json now, and your progress begins anew.)\n"
+        "(progress.json is damaged. It was renamed to progress.damaged.json, and your progress starts over.)\n"
     )
     assert not kept.exists() and kept.with_name("progress.damaged.json").read_text() == damage
     kept.write_text("again")
-    assert progress.read() == {} and kept.with_name("progress.damaged-2.json").read_text() == "again"
+    assert progress.load_progress() == {} and kept.with_name("progress.damaged-2.json").read_text() == "again"
     assert kept.with_name("progress.damaged.json").read_text() == damage
 
 
@@ -113,10 +113,10 @@ def test_a_write_that_fails_leaves_nothing_behind(kept, monkeypatch):
 def test_where_nothing_can_be_written_one_line_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "a file").touch()
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "a file" / "progress.json"))
-    progress._not_kept.cache_clear()
+    progress._warn_not_saved.cache_clear()
     for _ in range(2):
         ex02.holder_of.check(wrong)
-    assert capsys.readouterr().out.count("is not kept") == 1
+    assert capsys.readouterr().out.count("isn't saved") == 1
 
 
 def refuse(monkeypatch, folder, *names):
@@ -139,11 +139,11 @@ def test_a_file_that_cannot_be_read_stays_and_so_does_the_verdict(kept, monkeypa
         for _ in range(2):
             ex02.holder_of.check(ex02.holder_of.function)
         ex02.first_cut.compare(6, 6)
-        assert progress.read() == {}
+        assert progress.load_progress() == {}
     said = capsys.readouterr().out
     assert said.count("holder_of: right.\n") == 2 and said.count("\n✓ Your guess, 6: right.\n") == 1
-    assert said.count(f"(Your progress is not kept: {kept}: Permission denied.)\n") == 1
-    assert said.endswith(f"\n(Your progress cannot be read: {kept}: Permission denied.)\n")
+    assert said.count(f"(Your progress isn't saved: {kept}: Permission denied.)\n") == 1
+    assert said.endswith(f"\n(Your progress can't be read: {kept}: Permission denied.)\n")
     assert kept.read_text() == before
 
 
@@ -157,12 +157,12 @@ def test_in_a_read_only_folder_the_verdict_stands(kept, monkeypatch, capsys, con
     progress.show()
     said = capsys.readouterr().out
     assert said.count("holder_of: right.\n") == 2 and kept.read_text() == content
-    assert said.count(f"(Your progress is not kept: {kept}: Permission denied.)\n") == 1
+    assert said.count(f"(Your progress isn't saved: {kept}: Permission denied.)\n") == 1
 
 
 def test_a_byte_order_mark_is_no_damage(kept, capsys):
     kept.write_text(json.dumps({"02": {"exercises": {"half": "right"}}}), encoding="utf-8-sig")
-    assert progress.read() == {"02": {"exercises": {"half": "right"}}} and capsys.readouterr().out == ""
+    assert progress.load_progress() == {"02": {"exercises": {"half": "right"}}} and capsys.readouterr().out == ""
 
 
 def test_a_symbolic_link_stays_one(kept):
@@ -179,7 +179,7 @@ WRITER = """
 import sys
 from exercises import progress
 for number in range(150):
-    progress._note("02", "exercises", f"{sys.argv[1]} {number}", lambda before: "right")
+    progress._record("02", "exercises", f"{sys.argv[1]} {number}", lambda before: "right")
 """
 
 
@@ -191,8 +191,8 @@ def test_two_kernels_that_write_at_once_lose_no_note(kept):
 
 
 def test_who_holds_the_lock_for_ever_stops_nobody(kept, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.1)
-    with progress._alone(kept):
+    monkeypatch.setattr(progress, "LOCK_TIMEOUT", 0.1)
+    with progress._hold_lock(kept):
         ex02.holder_of.check(wrong)
     assert json.loads(kept.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
 
@@ -214,7 +214,7 @@ def test_off(monkeypatch, capsys):
     ex02.holder_of.check(ex02.holder_of.function)
     assert capsys.readouterr().out == "✓ holder_of: right.\n"
     progress.show()
-    assert capsys.readouterr().out.endswith("Nothing is kept here.\n")
+    assert capsys.readouterr().out.endswith("Nothing is saved here.\n")
 
 
 def test_the_table(kept, capsys):
@@ -226,7 +226,7 @@ def test_the_table(kept, capsys):
     progress.show()
     said = capsys.readouterr().out
     assert "\n02 sharding " in said and " 1 of 4 " in said and " 0 of 1\n" in said
-    of = sum(len(progress.exercises(lesson)) for lesson in progress.lessons())
+    of = sum(len(progress.exercise_names(lesson)) for lesson in progress.lesson_notebooks())
     assert f" 1 of {of} " in said and "\nNext: spec_from_pieces, in lesson 02.\n" in said
     assert "  02  half (exercise)\n  02  first_cut (prediction)\n" in said and "holder_of" not in said
     assert str(kept) in said
@@ -238,9 +238,9 @@ def test_a_room(tmp_path, capsys):
 
     cells = [
         cell("ex02.holder_of.check(holder_of)\n# ex02.holder_of.hint()", "\x1b[1;32m✓\x1b[0m holder_of: right.\n"),
-        cell("ex02.half.check(half)", "Not yet. That is a quarter.\n"),
+        cell("ex02.half.check(half)", "✗ Not yet. That is a quarter.\n"),
         cell("guess = 5\nex02.a.compare(guess, 5)", "\x1b[1;32m✓\x1b[0m Your guess, 5 rows: right.\n"),
-        cell("guess = 6\nex02.b.compare(guess, 5)", "Your guess, 6 columns, should be 5 columns: no half.\n"),
+        cell("guess = 6\nex02.b.compare(guess, 5)", "✗ Your guess, 6 columns, should be 5 columns: no half.\n"),
         cell("guess = None\nex02.c.compare(guess, 5)", ""),
         cell(f"guess = None  # {guess_gate.OR_SKIP}\nex02.d.compare(guess, 5)", f"{guess_gate.MESSAGE}\n"),
     ]
@@ -250,7 +250,7 @@ def test_a_room(tmp_path, capsys):
     for part in ("work", "work/kept", "notebooks"):  # of a clone: the copies in which she works count, and not the rest
         (tmp_path / "cleo" / part).mkdir(parents=True)
         (tmp_path / "cleo" / part / "02.ipynb").write_text(json.dumps({"cells": cells[2:]}))
-    assert progress.show_room(tmp_path)
+    assert progress.show_group(tmp_path)
     out = capsys.readouterr().out
     assert re.findall(r"^cleo.(\S+).02", out, re.M) == ["work"]
     said = [line.split() for line in out.splitlines()]
@@ -258,10 +258,10 @@ def test_a_room(tmp_path, capsys):
     assert ["ben.ipynb", "cannot", "be", "read", "-"] in said
     assert ["02", "holder_of", "1", "of", "1"] in said and ["02", "half", "0", "of", "1"] in said
     (tmp_path / "empty").mkdir()
-    assert not progress.show_room(tmp_path / "empty")
-    assert not progress.show_room(tmp_path / "nobody")
+    assert not progress.show_group(tmp_path / "empty")
+    assert not progress.show_group(tmp_path / "nobody")
     out = capsys.readouterr().out
-    assert f"No notebook in {tmp_path / 'empty'}." in out and f"There is no folder {tmp_path / 'nobody'}." in out
+    assert f"No notebook in {tmp_path / 'empty'}." in out and f"No folder {tmp_path / 'nobody'}." in out
 
 
 CELL = {"cell_type": "code", "source": "ex02.half.check(half)", "outputs": []}
@@ -287,7 +287,7 @@ def test_one_odd_notebook_does_not_end_a_room(tmp_path, capsys, odd):
         pytest.skip("this system has none")
     ODD[odd](tmp_path / "anna.ipynb")
     (tmp_path / "ben.ipynb").write_text(json.dumps({"cells": [CELL]}), encoding="utf-8-sig")
-    assert progress.show_room(tmp_path)
+    assert progress.show_group(tmp_path)
     said = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["anna.ipynb", "cannot", "be", "read", "-"] in said
     assert ["ben.ipynb", "0", "of", "1", "0", "of", "0"] in said and ["02", "half", "0", "of", "1"] in said

@@ -123,7 +123,7 @@ def test_answers_are_what_the_exercise_prints(path, capsys):
     for name, exercise in exercises.items():
         exercise.solution()
         assert capsys.readouterr().out.rstrip("\n") == given[name].solution
-        assert exercise.text == given[name].hint
+        assert exercise.hint_text == given[name].hint
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)

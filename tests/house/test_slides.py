@@ -258,8 +258,8 @@ def test_what_of_a_text_is_shown(sources, becomes):
 
 def test_the_speaker_reads_what_the_room_may_say():
     """With the question, before the answer is shown: the right one, and the slips of the lesson's predictions."""
-    question = {"truth": 1024.0, "why": "count", "slips": [[512.0, "row by row"]]}
-    word = {"truth": "yes", "why": "look again", "slips": [["no", ""]]}
+    question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
+    word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
     page = small(text(f"{slides.PREDICT} One?", "subslide"), text(slides.PREDICT, "subslide"))
     page.cells.append(text(f"{slides.PREDICT} Three?", "subslide"))
     notes = [cell.source for cell in slides.arrange(page, [question, None, word]).cells if cell.cell_type == "markdown"]

@@ -82,7 +82,7 @@ def test_a_room_s_folder_is_taken_from_where_one_stands(ran, monkeypatch, tmp_pa
 def test_a_room_s_folder_that_is_not_there(tmp_path):
     command = [sys.executable, ROOT / "start.py", "progress", "nobody"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 1 and f"There is no folder {tmp_path / 'nobody'}." in run.stdout
+    assert run.returncode == 1 and f"No folder {tmp_path / 'nobody'}." in run.stdout
 
 
 def test_a_second_lab_in_one_folder_is_told_where_the_first_is(monkeypatch, capsys, tmp_path):

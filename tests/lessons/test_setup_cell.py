@@ -12,7 +12,7 @@ from tools.lessons import notebooks
 CELL = notebooks.setup_source()
 NAME, REVISION = notebooks.repository()
 LINE = re.compile(r"^8 CPU devices \(emulated\) · jax \d+\.\d+\.\d+", re.M)
-OURS = "\nimport utils.compat, exercises.kit; print('ours', utils.compat.spec_text.__name__)"
+OURS = "\nimport utils.compat, exercises.framework; print('ours', utils.compat.spec_text.__name__)"
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_stranger_s_packages_of_the_same_names_do_not_win(python, served, tmp_
         other.mkdir(parents=True)
         (other / "__init__.py").write_text("print('a stranger')")
         (other / "mesh.py").write_text("")
-    code = "\nfrom utils.mesh import make_mesh; from exercises.kit import Exercise; print(make_mesh)"
+    code = "\nfrom utils.mesh import make_mesh; from exercises.framework import Exercise; print(make_mesh)"
     run = python(prelude + CELL + code, PYTHONPATH=str(tmp_path / "site"), **served)
     assert LINE.search(run.stdout), run.stderr
     assert "function make_mesh" in run.stdout

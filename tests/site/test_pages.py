@@ -302,7 +302,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     asked = ASKED[path.stem]
     assert page.locator("form.guess").count() == len(asked) - asked.count(None)
     for question in filter(None, asked):
-        told = [(guess, words or question["why"]) for guess, words in question["slips"]]
+        told = [(guess, words or question["reason"]) for guess, words in question["mistakes"]]
         for guess, words in [(question["truth"], ": right."), *told]:
             reading = page.evaluate("([asked, typed]) => reading(asked, typed)", [question, str(guess)])
             assert words in reading["said"] and reading["right"] == (words == ": right."), (guess, reading)
@@ -312,7 +312,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
 def test_a_number_as_people_type_it(tab, address):
     """A comma groups three digits, or stands for the point; what is no number, or beyond all numbers, is none."""
     page = faults.visit(tab(), address + LESSONS[2])
-    asked = {"truth": 11.25, "why": "", "slips": [], "unit": "rows", "within": 0.01}
+    asked = {"truth": 11.25, "reason": "", "mistakes": [], "unit": "rows", "within": 0.01}
     right = "([asked, said]) => reading(asked, said).right"
     for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
         assert page.evaluate(right, [asked, said]) == so, said

@@ -61,7 +61,7 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
     notebooks.write(new_notebook(cells=list(cells(filled("notebook.md")))), path)
     for template, target in (
         ("exercises.py", f"exercises/ex{number}.py"),
-        ("right_answers.py", f"tests/exercises/right/ex{number}.py"),
+        ("alternative_solutions.py", f"tests/exercises/alternative_solutions/ex{number}.py"),
         ("script.py", f"examples/{number}_{name}.py"),
     ):
         (root / target).write_text(filled(template), encoding="utf-8")

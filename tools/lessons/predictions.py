@@ -42,19 +42,22 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
             if not prediction:
                 raise SystemExit(f"Error: {path.name}, cell {cell.id}: exercises/ex{number}.py has no {name[1]}")
             if not asked[-1] and not prediction.varies:
-                asked[-1] = told(prediction)
+                asked[-1] = as_data(prediction)
     yield from asked
 
 
-def told(prediction: Any) -> dict[str, Any]:
-    """A prediction: site/_static/readings.js reads a guess by it as exercises/kit/prediction.py does."""
-    spell = _word if isinstance(prediction.truth, (bool, str)) else float
-    slips = [[spell(slip), words] for slip, words in prediction.slips.items()]
-    found = {"truth": spell(prediction.truth), "why": prediction.why, "slips": slips}
-    if spell is float:
+def as_data(prediction: Any) -> dict[str, Any]:
+    """A prediction: site/_static/readings.js reads a guess by it as exercises/framework/prediction.py does."""
+    convert = _word if isinstance(prediction.truth, (bool, str)) else float
+    mistakes = [[convert(mistake), words] for mistake, words in prediction.mistakes.items()]
+    found = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}
+    if convert is float:
         return {**found, "unit": prediction.unit, "within": prediction.within}
     yes_or_no = found["truth"] in ("yes", "no")
-    return {**found, "answers": ["yes", "no"] if yes_or_no else sorted({found["truth"], *(slip for slip, _ in slips)})}
+    return {
+        **found,
+        "answers": ["yes", "no"] if yes_or_no else sorted({found["truth"], *(mistake for mistake, _ in mistakes)}),
+    }
 
 
 def _word(answer: Any) -> str:

@@ -156,11 +156,11 @@ def bring(root: Path = notebooks.ROOT) -> Iterator[str]:
         else:
             marks = new
             if there != new["copy"]:
-                progress.put(mine, text)
+                progress.write_atomically(mine, text)
         if known.get(mine.name) != marks:  # lesson by lesson: whoever is killed has those that are whole
             known[mine.name] = marks
-            progress.put(work / ".copies.json", json.dumps(known, indent=1) + "\n")
-    progress.put(work / "START.md", start(root, news))
+            progress.write_atomically(work / ".copies.json", json.dumps(known, indent=1) + "\n")
+    progress.write_atomically(work / "START.md", start(root, news))
     yield from news
 
 
@@ -187,12 +187,12 @@ def fresh(number: str, root: Path = notebooks.ROOT) -> str:
 
 def start(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
     """The page on which JupyterLab opens: where to go on, which lessons have changed, what is solved."""
-    kept, rows, untouched = progress.read(), [], ""
+    kept, rows, untouched = progress.load_progress(), [], ""
     going = (0.0, "", "")  # of the lessons that are begun, the one that was saved last
     for path in notebooks.lessons(root):
         number = notebooks.number(path)
         title = next(line[2:] for line in notebooks.read(path).cells[0].source.split("\n") if line.startswith("# "))
-        right, of, at_once, guessed = progress.counts(kept, number)
+        right, of, at_once, guessed = progress.count_results(kept, number)
         link = f"[{title}]({path.name})"
         rows.append(f"| {link} | {right} of {of} | {f'{at_once} of {guessed}' if guessed else ''} |")
         if number not in kept:

@@ -141,7 +141,7 @@ def answered(asked: dict) -> str:
     def said(guess: float | str) -> str:
         return f"`{guess}`" if isinstance(guess, str) else f"{guess:,.10g}"
 
-    heard = "\n".join(f"- {said(guess)}: {words or asked['why']}" for guess, words in asked["slips"])
+    heard = "\n".join(f"- {said(guess)}: {words or asked['reason']}" for guess, words in asked["mistakes"])
     return f"**Right:** {said(asked['truth'])}.\n\n**You may hear**, and what to point at:\n\n{heard}"
 
 

@@ -1,6 +1,6 @@
 """Exercises and predictions of lesson NN, TITLE."""
 
-from exercises.kit import Prediction, exercise
+from exercises.framework import Prediction, exercise
 
 third = Prediction(
     6, "devices 0, 1 and 2 hold two numbers each before it", {3: "that is its number; it holds the fourth pair"}
@@ -10,7 +10,7 @@ third = Prediction(
 @exercise(
     "A part has rows / 8 rows, each of `columns` numbers; a float32 takes 4 bytes.",
     cases=[(24, 5), (16, 7), (80, 3)],
-    slips={
+    mistakes={
         "/ 8 -> ": "that is the whole array; a device holds one of eight parts",
         "4 * columns -> columns": "these are numbers; how many bytes has a float32?",
     },

@@ -1,0 +1,299 @@
+"""Check a reader's answer to an exercise against the solution.
+
+There's one checker for all exercises: it runs the answer and the solution on the same cases, and compares the results.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import textwrap
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exercises import progress
+from exercises.console import print_verdict
+from exercises.framework.compare import Difference, first_difference
+from exercises.framework.formatting import Raised, format_argument, format_value
+from exercises.framework.limits import MEMORY_LIMIT_GIB, TimeLimitExceeded, limit_time_and_memory
+from exercises.framework.near_misses import describe_common_error
+
+Function = Callable[..., Any]
+
+
+def call_function(f: Function, *args: Any) -> Any:
+    """Call f(*args). This is how an exercise without a `run` option runs an answer."""
+    return f(*args)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a check, and the message for the reader."""
+
+    outcome: str  # "not attempted", "wrong" or "right"
+    message: str
+    is_explained: bool = False  # whether the message names a common mistake, or a pattern that all cases share
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """An exercise with its solution, cases and common mistakes. Make one with `exercise`, which documents the fields.
+
+    `function` is the solution. Answers are compared with it, `solution()` prints it, and the tests run it.
+    """
+
+    function: Function
+    hint_text: str
+    cases: Any = ((),)
+    mistakes: dict[Function | str | None, str] = field(default_factory=dict)
+    run: Function = call_function
+    hide_expected: bool | None = None
+    within: float = 1e-4
+    timeout: float = 60
+    _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by name and case
+
+    def check(self, answer: Function) -> None:
+        """Print the verdict on the reader's function and, if it's right, what to do next."""
+        verdict = self.verdict(answer)
+        print_verdict(verdict.outcome, verdict.message)
+        was_attempted = verdict.outcome != "not attempted"
+        if was_attempted and (next_step := progress.record_exercise(self.function, verdict.outcome == "right")):
+            print(next_step)
+
+    def hint(self) -> None:
+        """Print the hint."""
+        print(f"Hint. {self.hint_text}")
+
+    def solution(self) -> None:
+        """Print the source of the solution."""
+        print(source_of(self.function))
+
+    def verdict(self, answer: Function) -> Verdict:
+        """Check the reader's function, within the limits on time and memory, and return the verdict."""
+        name = self.function.__name__
+        if not callable(answer):
+            value = format_value(answer)
+            return _wrong(f"Pass the function itself: check({name}), not the value that it returns ({value}).")
+        if _is_stub(answer):
+            instruction = "Fill in the function above and run its cell and this one."
+            return Verdict("not attempted", f"{name}: not attempted yet. {instruction}")
+        try:
+            with limit_time_and_memory(self.timeout):
+                return self._evaluate(answer)
+        except TimeLimitExceeded:
+            return _wrong(f"Your function was stopped after {self.timeout:g} s. Does it contain an endless loop?")
+
+    def _evaluate(self, answer: Function) -> Verdict:
+        """Run the answer and the solution on every case, and explain the first case in which they differ."""
+        cases = self._labelled_cases()
+        actual = [self._observe(answer, args) for _, args in cases]
+        expected = [self._observe_cached("solution", self.function, i, args) for i, (_, args) in enumerate(cases)]
+        for observed, _ in expected:  # if the solution itself raises an error, no answer can be judged
+            if isinstance(observed, Raised):
+                self._cache.clear()  # the solution may run next time
+                reason = f"the check could not run: {observed.error}. Run the setup cell, then this one."
+                return Verdict("not attempted", f"{self.function.__name__}: {reason}")
+        differences = [first_difference(a[0], b[0], self.within) for a, b in zip(actual, expected, strict=True)]
+        if not any(differences):
+            return Verdict("right", f"{self.function.__name__}: right.")
+        i = next(i for i, difference in enumerate(differences) if difference)
+        first = differences[i]
+        failure = self._describe_failure(cases[i][0], first, actual[i], expected[i])
+        texts = (text for key, text in self.mistakes.items() if self._matches(key, failure, actual, cases, i, first))
+        explanation = next(texts, "")
+        if not explanation and not first.bound:
+            names = list(inspect.signature(self.function).parameters) if self.run is call_function else []
+            arguments = [args for _, args in cases]
+            explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
+            if explanation:  # it covers all cases, so leave out the reason that covers only this one
+                failure = failure.removesuffix(f" {first.reason}")
+        right = differences.count(None)
+        score = f"Right in {right} of {len(actual)} cases." if right and not first.bound else ""
+        question = "" if explanation else self.mistakes.get(None, "")
+        sentences = failure, _as_sentence(explanation), score, _as_sentence(question)
+        return _wrong(" ".join(filter(None, sentences)), bool(explanation))
+
+    def _labelled_cases(self) -> list[tuple[str, tuple]]:
+        """Return each case as (the call in words, its arguments)."""
+        cases = self.cases() if callable(self.cases) else self.cases
+        name = self.function.__name__
+        if isinstance(cases, dict):
+            return [(f"{name}({label})", args) for label, args in cases.items()]
+        return [(f"{name}({', '.join(map(format_argument, args))})", args) for args in cases]
+
+    def _observe(self, function: Function, args: tuple) -> tuple[Any, Any]:
+        """Run a function on one case.
+
+        Return what `run` observed (or `Raised`), and what the function itself returned when it was first called.
+        """
+        returned: list[Any] = []
+
+        def recorded(*given: Any, **named: Any) -> Any:
+            value = function(*copy_mutable(given), **copy_mutable(named))
+            returned.append(list(value) if isinstance(value, (Iterator, type({}.values()))) else value)
+            return returned[-1]
+
+        recorded.__name__ = self.function.__name__
+        try:
+            observed = self.run(recorded, *args)
+        except (Exception, SystemExit) as error:
+            observed = Raised(describe_error(error, function), format_value(returned[0]) if returned else "")
+        return observed, returned[0] if returned else None
+
+    def _observe_cached(self, name: Any, function: Function, i: int, args: tuple) -> tuple[Any, Any]:
+        """Return what `_observe` returns for case i, and run the function only the first time."""
+        if (name, i) not in self._cache:
+            self._cache[name, i] = self._observe(function, args)
+        return self._cache[name, i]
+
+    def _matches(self, mistake: Any, failure: str, actual: list, cases: list, i: int, first: Difference) -> bool:
+        """Return whether a mistake gives the same results as the answer in every case, beginning with case i.
+
+        Case i is the first one that failed, with the difference `first`. A mistake that is only a text matches if
+        `failure`, the description of that case, contains it.
+        """
+        if is_message(mistake):
+            return mistake is not None and mistake in failure
+        function = apply_edit(self.function, mistake) if isinstance(mistake, str) else mistake
+        compare_costs = bool(first.bound)
+        for k in [i, *(k for k in range(len(actual)) if k != i)]:
+            answer_result = actual[k][0]
+            mistake_result = self._observe_cached(mistake, function, k, cases[k][1])[0]
+            if first_difference(answer_result, mistake_result, self.within, check_costs=compare_costs):
+                return False
+            if compare_costs and first_difference(mistake_result, answer_result, self.within):
+                return False
+        return True
+
+    def _describe_failure(self, call: str, difference: Difference, actual: tuple, expected: tuple) -> str:
+        """Describe one failed case: the call, what it returned, and what was expected.
+
+        `actual` and `expected` are the pairs that `_observe` returns.
+        """
+        observed, returned = actual
+        parameters = inspect.signature(self.function).parameters
+        hide_expected = self.hide_expected if self.hide_expected is not None else not parameters
+        if isinstance(observed, Raised):
+            if not observed.after:
+                return f"{call} raises {observed.error}."
+            # without parameters, the value is the answer: don't give it away
+            kind = format_value(expected[1]) if parameters else f"a {type(expected[1]).__name__}"
+            wanted = "" if _same_type_and_shape(returned, expected[1]) else f"; expected {kind}"
+            question = " Does it end with `return`?" * (observed.after == "None")
+            return f"{call} raises {observed.error}. It had returned {observed.after}{wanted}.{question}"
+        if difference.bound:
+            limit = difference.expected
+            enough = f"at least {limit} are needed" if difference.bound.is_minimum else f"{limit} are enough"
+            return f"The result of {call} is right. But {difference.label}: {difference.actual}; {enough}."
+        wanted = "." if hide_expected else f"; expected {difference.expected}."
+        failure = f"{call}{difference.path} is {difference.actual}{wanted}"
+        if difference.label:
+            place = f"{difference.label}{difference.path}"
+            failure = f"{call} is {format_value(returned)}. With it, {place}: {difference.actual}{wanted}"
+        hint = " That isn't the answer." if hide_expected else ""
+        return f"{failure}{hint} {difference.reason}".rstrip()
+
+
+def exercise(hint_text: str, **options: Any) -> Callable[[Function], Exercise]:
+    """Return a decorator that makes an exercise from its solution.
+
+    Args:
+        hint_text: what `hint()` prints.
+        options: any of these fields of `Exercise`:
+
+    cases          a list of argument tuples, the smallest first. If they contain arrays, give a function instead that
+                   returns {label: argument tuple}.
+    mistakes       {common mistake: message for whoever makes it}. A mistake is a function, or an edit of the solution:
+                   "a -> b" replaces every `a` with `b`, and "a -> b ;; c -> d" makes two edits. The tests submit each
+                   of these mistakes as an answer. Any other text, such as "IndivisibleError", matches every failure
+                   whose description contains it, so its message must be true whatever the cause. The key None has a
+                   question, which is asked if nothing else explains the failure.
+    run            a function: run(f, *arguments) returns what to compare. It runs the answer, the solution and the
+                   mistakes; see exercises/framework/runners.py.
+    hide_expected  whether to keep the expected value from the reader. By default it's hidden if the function has no
+                   parameters, since its value is then the solution.
+    within         the relative tolerance for numbers.
+    timeout        the limit for the whole check, in seconds.
+    """
+    return lambda function: Exercise(function, hint_text, **options)
+
+
+def is_message(mistake: Any) -> bool:
+    """Return whether a key of `mistakes` is only a text to look for (or None) and can't be run as a wrong answer."""
+    return mistake is None or (isinstance(mistake, str) and " -> " not in mistake)
+
+
+def source_of(function: Function) -> str:
+    """Return the source of a function without its decorators."""
+    text = textwrap.dedent(inspect.getsource(function))
+    return text[re.search(r"^def ", text, re.M).start() :].rstrip()
+
+
+def apply_edit(function: Function, edit: str) -> Function:
+    """Return the function with its source edited: "a -> b" replaces every `a` with `b`.
+
+    Raises ValueError if the source doesn't contain `a`.
+    """
+    text, namespace = source_of(function), dict(function.__globals__)
+    for old, new in (replacement.split(" -> ") for replacement in edit.split(" ;; ")):
+        if old not in text:
+            raise ValueError(f"{function.__name__} has no {old!r} to edit")
+        text = text.replace(old, new)
+    exec(compile(text, f"<{function.__name__}, {edit}>", "exec"), namespace)
+    return namespace[function.__name__]
+
+
+def copy_mutable(value: Any) -> Any:
+    """Copy the lists, tuples, dictionaries and NumPy arrays in an argument, so that later cases don't see changes."""
+    if type(value) is np.ndarray:
+        return value.copy()
+    if type(value) in (list, tuple):
+        return type(value)(map(copy_mutable, value))
+    return {key: copy_mutable(item) for key, item in value.items()} if type(value) is dict else value
+
+
+def describe_error(error: BaseException, answer: Function) -> str:
+    """Describe an error in one line; if it has no message, quote the line of the answer that raised it."""
+    name, lines = type(error).__name__, [line.strip() for line in str(error).splitlines() if line.strip()]
+    line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
+    if isinstance(error, MemoryError) or "Out of memory allocating" in line:
+        return f"{name}: it asks for more than the {MEMORY_LIMIT_GIB:g} GiB that the check allows. Is a size wrong?"
+    if isinstance(error, RecursionError):
+        return f"{name}: infinite recursion"
+    file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
+    answer_frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if line or not answer_frames:
+        return f"{name}: {line[:300]}" if line else name
+    code = linecache.getline(file, answer_frames[-1].lineno).strip() or f"line {answer_frames[-1].lineno}"
+    return f"{name}, with no message, at `{code}`"
+
+
+def _same_type_and_shape(actual: Any, expected: Any) -> bool:
+    return type(actual) is type(expected) and getattr(actual, "shape", None) == getattr(expected, "shape", None)
+
+
+def _wrong(reason: str, is_explained: bool = False) -> Verdict:
+    return Verdict("wrong", textwrap.fill(f"Not yet. {reason}", 110, break_on_hyphens=False), is_explained)
+
+
+def _as_sentence(text: str) -> str:
+    """Capitalize the first letter, and end with a full stop unless there's a full stop or question mark already."""
+    return f"{text[:1].upper()}{text[1:]}{'' if not text or text[-1] in '.?' else '.'}"
+
+
+def _is_stub(answer: Function) -> bool:
+    """Return whether the function still contains only its docstring and `...`, as it does in the notebook."""
+
+    def unsolved():
+        """A docstring."""
+        ...
+
+    code = getattr(answer, "__code__", None)
+    if code is None or code.co_code != unsolved.__code__.co_code or code.co_names:
+        return False
+    return all(constant in (None, ..., answer.__doc__) for constant in code.co_consts)

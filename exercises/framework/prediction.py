@@ -1,0 +1,105 @@
+"""A prediction: the reader commits to a guess in the cell that shows the answer."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exercises import progress
+from exercises.console import Outcome, print_verdict
+from exercises.framework.formatting import format_value
+from utils import guess_gate
+
+
+class Reading(NamedTuple):
+    """The outcome of a guess, and the sentence for the reader. A guess of the wrong type is "not attempted"."""
+
+    outcome: Outcome
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """One question with one answer. In exNN.py:
+
+        kept = Prediction(8, "the backward pass multiplies by the weights of every layer", {1: "..."}, unit="layers")
+
+    and in the lesson's cell, which begins with `guess = None  # layers`: `ex10.kept.compare(guess, counted)`.
+    """
+
+    truth: Any  # worked out by hand, and the same as the cell's result: a number, a word, or True or False (yes or no)
+    reason: str = ""  # explains the truth after a wrong guess that isn't among the mistakes
+    mistakes: dict[Any, str] = field(default_factory=dict)  # {a wrong guess: its explanation}, with all other words
+    unit: str = ""  # in the plural; a number without a unit names something, such as a device
+    within: float = 1e-3  # the relative tolerance for a number
+    varies: bool = False  # whether the right answer depends on the run
+
+    def compare(self, guess: Any, truth: Any) -> None:
+        """Print how good the guess is, given the cell's result. Print nothing if there's no guess (None or `skip`)."""
+        if guess is None or guess is guess_gate.SKIP:
+            return None if guess_gate.waiting else progress.record_prediction(self, None)
+        outcome, text = self.read_guess(guess, truth)
+        print_verdict(outcome, textwrap.fill(text, 110, break_on_hyphens=False))
+        progress.record_prediction(self, None if outcome == "not attempted" else outcome == "right")
+
+    def read_guess(self, guess: Any, truth: Any) -> Reading:
+        """Compare a guess with the truth, and explain it if it's wrong or of the wrong type."""
+        guessed, expected = _normalize(guess), _normalize(truth)
+        mistakes = {_normalize(wrong): explanation for wrong, explanation in self.mistakes.items()}
+        if isinstance(expected, float):
+            if not isinstance(guessed, float):
+                wanted = f"a number of {self.unit}" if self.unit else "a number"
+                return Reading("not attempted", f"Your guess is {format_value(guess)}; expected {wanted}.")
+            if math.isclose(guessed, expected, rel_tol=self.within, abs_tol=1e-9):
+                return Reading("right", f"Your guess, {self._format(guessed)}: right.")
+        else:
+            answers = ["yes", "no"] if expected in ("yes", "no") else sorted({expected, *mistakes})
+            if guessed not in answers:
+                return Reading(
+                    "not attempted", f"Your guess is {format_value(guess)}; expected {' or '.join(answers)}."
+                )
+            if guessed == expected:
+                return Reading("right", f"Your guess, {guessed}: right.")
+        matching = (text for wrong, text in mistakes.items() if _is_same_guess(wrong, guessed, self.within))
+        reason = next(matching, "") or self.reason
+        factor = _describe_factor(guessed, expected) if self.unit else ""
+        line = f"Your guess, {self._format(guessed)}, should be {self._format(expected)}{factor}"
+        line += f": {reason}" * bool(reason)
+        return Reading("wrong", line if line.endswith("?") else f"{line}.")
+
+    def _format(self, value: float | str) -> str:
+        if not isinstance(value, float):
+            return value
+        unit = self.unit.removesuffix("s") if value == 1 else self.unit
+        return f"{f'{value:,.0f}' if abs(value) >= 1e4 else f'{value:,.5g}'} {unit}".rstrip()
+
+
+def _is_same_guess(one: float | str, other: float | str, within: float) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=max(within, 1e-2))
+    return one == other
+
+
+def _describe_factor(guessed: float | str, expected: float | str) -> str:
+    """Describe by what factor a number is wrong; return "" for a word, or a factor below 2."""
+    if not isinstance(guessed, float) or not isinstance(expected, float):
+        return ""
+    low, high = sorted((guessed, expected))
+    if not 0 < 2 * low <= high:
+        return ""
+    return f" ({high / low:.4g} times too {'large' if guessed > expected else 'small'})"
+
+
+def _normalize(value: Any) -> float | str:
+    """Convert a guess or a truth to a float if possible, else to lower-case text; True and False become yes and no."""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    try:
+        return float(value)
+    except Exception:  # a word, a shape, or whatever else a reader writes
+        text = value if isinstance(value, str) else format_value(value)
+        return " ".join(text.lower().split()).replace(", ", ",")

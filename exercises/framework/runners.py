@@ -1,0 +1,99 @@
+"""Run an answer where its result isn't all that counts, and measure its costs too.
+
+An exercise's `run` calls one of these: `run_compiled` puts a function in `jax.jit`, `run_per_device` puts it in
+`jax.shard_map` as well, and `run_traced` calls it as it is and observes it from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from exercises.framework.compare import Bound, Observed
+from exercises.framework.tracer import Trace, trace
+from utils.count import hlo
+from utils.count.cost import cost
+from utils.devices import started_devices
+
+
+def build_mesh(axes: dict[str, int], explicit: bool = False) -> Mesh:
+    """Build a mesh from the course's first devices, such as {"x": 2, "y": 4}; its axes are Auto unless `explicit`."""
+    devices = np.array(started_devices()[: prod(axes.values())]).reshape(*axes.values())
+    return Mesh(devices, tuple(axes), axis_types=(AxisType.Explicit if explicit else AxisType.Auto,) * len(axes))
+
+
+def run_per_device(
+    f: Callable,
+    *args: Any,
+    mesh: dict[str, int],
+    in_specs: Any,
+    out_specs: Any,
+    measure: tuple[str, ...] = ("bytes_sent",),
+) -> Observed:
+    """Run `f` as the per-device program on a new mesh, and return its result and costs as `run_compiled` does.
+
+    The arguments are placed on the mesh according to `in_specs` first.
+    """
+    device_mesh = build_mesh(mesh)
+    shardings = jax.tree.map(
+        lambda spec: NamedSharding(device_mesh, spec), in_specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
+    )
+    with jax.set_mesh(device_mesh):  # the lesson may have set a different mesh, and JAX refuses a program with two
+        args = jax.tree.map(jax.device_put, args, jax.tree.broadcast(shardings, args))
+        program = jax.shard_map(f, mesh=device_mesh, in_specs=in_specs, out_specs=out_specs)
+        return run_compiled(program, *args, measure=measure)
+
+
+def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sent",), **options: Any) -> Observed:
+    """Run `jax.jit(f, **options)`, and return its result and the costs of the compiled program.
+
+    Args:
+        measure: the costs to measure, keys of `PROGRAM_COSTS`.
+    """
+    program = jax.jit(f, **options).lower(*args).compile(compiler_options=_FAST_COMPILATION)
+    costs = {label: Bound(count(program), slack) for label, slack, count in map(PROGRAM_COSTS.__getitem__, measure)}
+    return Observed({"": program(*args), **costs})
+
+
+def run_traced(
+    f: Callable, *args: Any, measure: tuple[str, ...] = ("peak_bytes", "elements_fetched")
+) -> tuple[Observed, Trace]:
+    """Run `f` without compiling it, and return its result, the costs, and the trace from which they were computed.
+
+    Args:
+        measure: the costs to measure, keys of `TRACED_COSTS`.
+    """
+    jax.clear_caches()  # a program that was compiled before would be missing from the trace
+    run = trace(f, *args)
+    costs = {label: bound(run) for label, bound in map(TRACED_COSTS.__getitem__, measure)}
+    return Observed({"": run.result, **costs}), run
+
+
+def _largest_array_bytes(program: Any) -> float:
+    """Return the size of the largest array in a compiled program's text, in bytes on one device."""
+    computations = hlo.program(program.as_text()).computations.values()
+    instructions = (computation[name] for computation in computations for name in computation.lines)
+    return max(hlo.nbytes((array,)) for instruction in instructions for array in instruction.shapes)
+
+
+# Costs of a compiled program: the label, the factor by which an answer may exceed the solution, how to measure it.
+PROGRAM_COSTS: dict[str, tuple[str, float, Callable[[Any], float]]] = {
+    "bytes_sent": ("bytes that a device sends", 1.01, lambda program: cost(program).bytes_sent),
+    "flops": ("FLOPs of a device's products", 1.01, lambda program: cost(program).flops),
+    "largest_array": ("bytes of the largest array on a device", 1.5, _largest_array_bytes),
+}
+# Costs of a traced run: the label, and the cost with the excess that is allowed.
+TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
+    "peak_bytes": ("bytes that one device holds at a time", lambda run: Bound(run.peak_bytes, 2.5)),
+    "elements_fetched": (
+        "elements copied back to the host",
+        lambda run: Bound(max(map(prod, run.fetched), default=0), 1.5),
+    ),
+    "flops": ("operations that the devices compute", lambda run: Bound(run.flops, 3, is_minimum=True)),
+}
+_FAST_COMPILATION = {"xla_backend_optimization_level": 0}  # each program runs only once, on a CPU

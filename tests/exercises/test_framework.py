@@ -1,0 +1,323 @@
+"""The one judge: what it says of an answer, by the kind of the result; and that nothing escapes it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from exercises.framework import Bound, Observed, Prediction, exercise, limits, run_per_device
+from exercises.framework.compare import first_difference
+from exercises.framework.runners import build_mesh
+from tests.conftest import double_precision
+
+
+@exercise(
+    "Halve it.",
+    cases=[(2, 8), (3, 10), (5, 4)],
+    mistakes={"n * k / 2 -> (n + k) / 2": "you add; the area is a product", None: "Which two numbers are multiplied?"},
+)
+def area(n, k):
+    """Return half of n times k."""
+    return n * k / 2
+
+
+def message_of(answer, of=area):
+    return " ".join(of.verdict(answer).message.split())
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda n, k: n * k / 2, "area: right."),
+        (lambda n, k: jnp.float32(n * k) / 2, "area: right."),
+        (lambda n, k: (n + k) / 2, "Not yet. area(2, 8) is 5; expected 8. You add; the area is a product."),
+        (lambda n, k: n * k, "Not yet. area(2, 8) is 16; expected 8. In all 3 cases it is 2 times too large."),
+        (lambda n, k: n * n * k / 2, "Not yet. area(2, 8) is 16; expected 8. In all 3 cases it is n times too large."),
+        (lambda n, k: n * k / 2 - 1, "Not yet. area(2, 8) is 7; expected 8. In all 3 cases it is 1 too small."),
+        (lambda n, k: 8, "Not yet. area(3, 10) is 8; expected 15. Right in 1 of 3 cases. Which two numbers are "
+         "multiplied?"),
+        (lambda n, k: None, "Not yet. area(2, 8) is None; expected 8. Does every path through the function end with "
+         "`return`? Which two numbers are multiplied?"),
+        (lambda n, k: "8", "Not yet. area(2, 8) is '8'; expected 8. That's a string; leave out the quotes. Which two "
+         "numbers are multiplied?"),
+        (lambda n, k: {}["a"], "Not yet. area(2, 8) raises KeyError: 'a'. Which two numbers are multiplied?"),
+        (3, "Not yet. Pass the function itself: check(area), not the value that it returns (3)."),
+    ],
+)  # fmt: skip
+def test_what_an_answer_is_told(answer, message):
+    assert message_of(answer) == message
+
+
+def test_the_three_outcomes(capsys):
+    def area_(n, k):
+        """Return half of n times k."""
+        ...  # your code here
+
+    assert area.verdict(area_).outcome == "not attempted"
+    area.check(area_)
+    area.check(area.function)
+    area.solution()
+    area.hint()
+    printed = capsys.readouterr().out
+    assert printed.startswith("○ area: not attempted yet. Fill in the function above and run its cell and this one.\n")
+    assert printed.endswith(
+        '✓ area: right.\ndef area(n, k):\n    """Return half of n times k."""\n    return n * k / 2\nHint. Halve it.\n'
+    )
+
+
+def test_where_results_differ_first(devices):
+    mesh = build_mesh({"i": 8})
+    want = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i")))
+    copies = [jax.device_put(np.arange(3.0) + (d.id == 5), d) for d in devices]
+    odd = jax.make_array_from_single_device_arrays((3,), NamedSharding(mesh, P()), copies)
+    for got, wanted, at, found, expected in [
+        (np.arange(13.0), want, "", "float64[13]", "float32[8]"),
+        (jnp.zeros(3), want, ".shape", "(3,)", "(8,)"),
+        (jnp.arange(8), want, ".dtype", "int32", "float32"),
+        (jnp.arange(8.0), want, ".sharding", "cpu:0", "P('i') on 8 ('i',)"),
+        (want.at[2].add(1), want, "[2]", "3", "2"),
+        (odd, jax.device_put(np.arange(3.0), odd.sharding), "[0], in the copy on device 5,", "1", "0"),
+        ([1, (2, 4)], (1, [2, 3]), "[1][1]", "4", "3"),
+        ({"a": 1}, {"a": 2}, "['a']", "1", "2"),
+        ([1, 2], [1, 2, 3], "", "[1, 2]", "[1, 2, 3]"),
+        (P("a", None), P(None, "a"), "", "P('a', None)", "P(None, 'a')"),
+        ("all_gather", "all-reduce", "", "all_gather", "all-reduce"),
+        (1, True, "", "1", "True"),
+        (2.001, 2.0, "", "2.001", "2"),
+    ]:
+        first = first_difference(got, wanted)
+        assert first, (got, wanted)
+        assert (first.path, first.actual, first.expected) == (at, found, expected)
+
+
+def test_what_is_the_same():
+    for got, wanted in [
+        (np.float32(4), 4), (4.0, 4), (jnp.array(4), 4), (np.float64(4), jnp.float32(4)), ((1, 2), [1, 2]),
+        (np.array([1, 2]), [1.0, 2.0]),
+        ({0: "a", 1: "b"}, ["a", "b"]), (P(("a",), None), P("a")), ("All Gather", "all-gather"), (np.True_, True),
+        (2.0001, 2.0), (range(3), [0, 1, 2]), (jnp.ones(3), np.ones(3)), (None, None), (float("inf"), float("inf")),
+        (np.array([1, np.nan]), np.array([1, np.nan])), (np.array([2, np.inf]), np.array([2, np.inf])),
+    ]:  # fmt: skip
+        assert first_difference(got, wanted) is None, (got, wanted)
+
+
+def test_what_to_do_about_a_value_of_the_wrong_kind():
+    deleted = jnp.ones(3)
+    deleted.delete()
+    for got, wanted, why in [
+        (None, 3, "Does every path through the function end with `return`?"),
+        (len, 3, "That's a function; call it."),
+        ("3", 3, "That's a string; leave out the quotes."),
+        ({1, 2}, [1, 2], "A set has no order."),
+        ([1], [1, 2], "It has 1 elements, not 2."),
+        (np.ones(3), jnp.ones(3), "That isn't a jax.Array."),
+        (deleted, jnp.ones(3), "The array was deleted, because its buffer was donated."),
+        (-2.5, 2.5, "The sign is wrong."),
+        (float("nan"), 2.5, ""),
+    ]:
+        assert first_difference(got, wanted).reason == why
+
+
+def test_a_cost_is_told_with_both_figures_and_only_where_the_result_is_right():
+    def run(f, n):
+        sent = []
+        result = f(lambda bytes_: sent.append(bytes_) or bytes_, n)
+        return Observed({"": result, "bytes sent": Bound(sum(sent))})
+
+    @exercise("", cases=[(2000,)], run=run, mistakes={"bytes sent": "send once"})
+    def sends(send, n):
+        """Send n bytes, and return n."""
+        return send(n)
+
+    twice = "Not yet. The result of sends(2000) is right. But bytes sent: 5,000; 2,000 are enough. Send once."
+    assert message_of(lambda send, n: send(n + 1000) and send(n), sends) == twice
+    assert message_of(lambda send, n: send(n) + send(n), sends).startswith(
+        "Not yet. sends(2000) is 4000; expected 2000."
+    )
+    assert message_of(lambda send, n: send(n - 1000) + 1000, sends) == "sends: right."
+
+
+def test_a_program_of_each_device_is_run_and_its_bytes_are_counted():
+    """A ring of 8 all-reduces 4 numbers a device: 2 * 7/8 * 16 bytes."""
+    specs = {"mesh": {"i": 8}, "in_specs": P("i"), "out_specs": P("i")}
+    seen = run_per_device(lambda x: x + jax.lax.psum(x, "i"), np.arange(32.0, dtype=np.float32), **specs)
+    assert seen["bytes that a device sends"].value == 28
+    assert np.asarray(seen[""])[:2].tolist() == [0 + 112, 1 + 120]  # 0 + 4 + ... + 28 is 112
+
+
+def test_it_runs_on_its_own_mesh_where_a_lesson_has_set_another():
+    specs = {"mesh": {"X": 4}, "in_specs": P("X"), "out_specs": P()}
+    with jax.set_mesh(build_mesh({"X": 8})):
+        seen = run_per_device(lambda x: jax.lax.psum(x, "X"), np.arange(8, dtype=np.float32), **specs)
+        assert np.asarray(seen[""]).tolist() == [0 + 2 + 4 + 6, 1 + 3 + 5 + 7]
+
+
+def forever(*args):
+    while True:
+        with contextlib.suppress(Exception):
+            time.sleep(0.01)
+
+
+def test_an_endless_loop_is_stopped():
+    quick = exercise("", cases=[(1,)], timeout=0.3)(lambda x: x)
+    began = time.monotonic()
+    assert message_of(forever, quick).endswith("stopped after 0.3 s. Does it contain an endless loop?")
+    assert time.monotonic() - began < 5
+
+
+def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
+    """In a thread there is no alarm; in a compiled program it would come too late."""
+    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.0)
+    sleeper = exercise("", cases=[(1,)], timeout=0.1)(lambda x: x)
+    thread = threading.Thread(target=lambda: sleeper.verdict(lambda x: time.sleep(0.5)))
+    thread.start()
+    thread.join()
+    assert "The check is still waiting for your function" in capsys.readouterr().out
+    assert message_of(lambda x: x, sleeper) == "<lambda>: right."
+    time.sleep(0.3)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "huge",
+    [
+        lambda n, k: np.ones((200_000, 200_000)),
+        lambda n, k: jnp.ones((200_000, 200_000)),
+        lambda n, k: jax.jit(lambda: jnp.ones((200_000, 200_000)) @ jnp.ones((200_000, 3)))(),
+        lambda n, k: [0] * 10**12,
+    ],
+)
+def test_a_huge_array_is_refused_and_the_process_lives_on(huge):
+    told = message_of(huge)
+    assert (
+        "asks for more than the 4 GiB that the check allows. Is a size wrong?" in told or "float32[200000, 3]" in told
+    )
+    assert message_of(lambda n, k: jnp.ones(n * k).sum() / 2) == "area: right."
+
+
+def test_where_the_solution_itself_raises_no_answer_is_right():
+    ready = False
+
+    def without_devices(f, n):
+        if not ready:
+            raise RuntimeError("no mesh is set")
+        return f(n)
+
+    @exercise("Halve it.", cases=[(2,)], run=without_devices)
+    def half(n):
+        return n / 2
+
+    verdict = half.verdict(lambda n: "anything")
+    assert verdict.outcome == "not attempted"
+    assert "the check could not run: RuntimeError: no mesh is set. Run the setup cell" in verdict.message
+    ready = True
+    assert half.verdict(lambda n: 0.5 * n).message == "half: right."
+    assert half.verdict(lambda n: "anything").outcome == "wrong"
+
+
+def test_what_is_made_of_an_answer_raises():
+    """Neither the function's own error nor the check's: it is told with what the function had returned."""
+
+    @exercise("", cases=[(2,)], run=lambda f, n: f(n)(5))
+    def times(n):
+        """Return a function that multiplies by n."""
+        return lambda x: n * x
+
+    message = "Not yet. times(2) raises TypeError: 'int' object is not subscriptable. It had returned <lambda>."
+    assert message_of(lambda n: lambda x: x[n], times) == message
+    message = "It had returned None; expected <lambda>. Does it end with `return`?"
+    assert message_of(lambda n: None, times).endswith(message)
+
+
+def test_an_error_that_jax_finds_only_when_it_lowers_the_program():
+    @exercise(
+        "",
+        cases={"x": (np.arange(8.0),)},
+        run=partial(run_per_device, mesh={"i": 8}, in_specs=P("i"), out_specs=P("i")),
+    )
+    def same(x):
+        return x
+
+    assert message_of(lambda x: jax.lax.ppermute(x, "i", [(i, 0) for i in range(8)]), same).startswith(
+        "Not yet. same(x) raises "
+    )
+
+
+def test_errors_in_a_line():
+    def of_three_lines(n, k):
+        raise ValueError("The types differ:\n\n  one has 3, the other 4\n  and more")
+
+    def without(n, k):
+        raise AssertionError
+
+    assert "raises ValueError: The types differ: one has 3, the other 4." in message_of(of_three_lines)
+    assert "raises AssertionError, with no message, at `raise AssertionError`." in message_of(without)
+    assert "raises RecursionError: infinite recursion." in message_of(lambda n, k, f=lambda g: g(g): f(f))
+    assert "raises SystemExit" in message_of(lambda n, k: exit())
+
+
+def test_what_an_answer_changes_is_its_own():
+    @exercise("", cases=lambda: {"a": (np.arange(3.0), [1], {"a": 1}), "b": (np.ones(3), [2], {"a": 2})})
+    def total(x, y, z):
+        """Return the sum."""
+        return x.sum() + y[0] + z["a"]
+
+    def spoils(x, y, z):
+        found = x.sum() + y[0] + z["a"]
+        x[:], y[0], z["a"] = 7, 7, 7
+        return found
+
+    assert [message_of(one, total) for one in (spoils, spoils)] == ["total: right."] * 2
+
+
+def test_readings_of_a_guess(capsys):
+    sent = Prediction(
+        7168, "it keeps its own part", {4096: "that is what goes in", 1792: "bytes, not numbers"}, "bytes"
+    )
+    for guess, line in [
+        (None, ""),
+        (7168, "✓ Your guess, 7,168 bytes: right.\n"),
+        (np.float32(7168.001), "✓ Your guess, 7,168 bytes: right.\n"),
+        (4096, "✗ Your guess, 4,096 bytes, should be 7,168 bytes: that is what goes in.\n"),
+        (1792, "✗ Your guess, 1,792 bytes, should be 7,168 bytes (4 times too small): bytes, not numbers.\n"),
+        (1, "✗ Your guess, 1 byte, should be 7,168 bytes (7168 times too small): it keeps its own part.\n"),
+        ("all", "○ Your guess is 'all'; expected a number of bytes.\n"),
+    ]:
+        sent.compare(guess, 7168)
+        assert capsys.readouterr().out == line
+    device = Prediction(6, "the second mesh row begins with 4")  # a name: 3 is not half of it
+    assert device.read_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
+    word = Prediction("all-reduce", mistakes={"all-gather": "nothing is missing on a device"})
+    assert word.read_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")
+    text = "Your guess is 'sum'; expected all-gather or all-reduce."
+    assert word.read_guess("sum", "all-reduce") == ("not attempted", text)
+    text = "Your guess, no, should be yes: does it?"
+    assert Prediction(True, "does it?").read_guess("no", np.True_) == ("wrong", text)
+
+
+def test_what_keeps_float32_is_right_where_the_lesson_has_float64():
+    """Lesson 11 sets float64. The logits are float32, and so may the answer be."""
+    from exercises import ex11
+    from tests.exercises.alternative_solutions.ex11 import ALTERNATIVES
+
+    with double_precision():
+        for answer in ALTERNATIVES[ex11.vocabulary_loss]:
+            assert ex11.vocabulary_loss.verdict(answer).message == "vocabulary_loss: right."
+
+
+def test_a_tiny_ratio_is_not_taken_for_a_factor_that_has_a_name():
+    @exercise("Bytes.", cases=[(7, 3), (11, 5), (13, 4)])
+    def bytes_of(numbers, n):
+        return 16e9 * numbers / n
+
+    message_of = " ".join(bytes_of.verdict(lambda numbers, n: 16 * numbers / n).message.split())
+    assert "In all 3 cases it is 1e+09 times too small." in message_of
