@@ -104,12 +104,14 @@ def _time(route: Route) -> str:
 
 def _link(number: str, copies: bool, setup: str | None) -> str:
     path = f"notebooks/{notebooks.lesson(number).name}"
-    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab(path, setup)})"
+    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab_url(path, setup)})"
 
 
 def listed(text: str, setup: str | None = None) -> str:
     """README's text with the table of routes. Raises ValueError where it has no place for it."""
-    return readme.put(text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}")
+    return readme.replace_once(
+        text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
+    )
 
 
 def cards() -> str:
