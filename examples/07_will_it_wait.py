@@ -39,7 +39,7 @@ def walk(jaxpr, times=1):  # every traced operation, and how often it runs
                 yield from walk(inner, times * length)
 
 
-def report(label, program, w, w_specs, out_specs):
+def judge(label, program, w, w_specs, out_specs):
     specs = {"mesh": mesh, "in_specs": (P("data"), w_specs), "out_specs": out_specs}
     traced = jax.make_jaxpr(jax.shard_map(program, **specs))(abstract(TOKENS, D), w)
     flops = sent = 0
@@ -82,8 +82,8 @@ def step(x, weights):  # forward and backward
     return jax.grad(loss, argnums=(0, 1))(x, weights)[1]
 
 
-sent = report("one product", product, abstract(D, D), P("data"), P("data"))
+sent = judge("one product", product, abstract(D, D), P("data"), P("data"))
 assert sent == (DATA - 1) / DATA * 2 * D * D, "lesson 07's table says otherwise"
 weights = {"up": abstract(LAYERS, D, F), "down": abstract(LAYERS, F, D)}
 specs = {"up": P(None, "data", "model"), "down": P(None, "model", "data")}
-report(f"{LAYERS} layers, a step", step, weights, specs, specs)
+judge(f"{LAYERS} layers, a step", step, weights, specs, specs)

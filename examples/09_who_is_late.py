@@ -39,9 +39,7 @@ def read(folder):
             device = chip[1] if chip else f"CPU:{stats.get('device_ordinal')}"
             if not name or "None" in device:
                 host[event.name] += not chip
-            elif not name.startswith(
-                ("while", "call", "conditional")
-            ):  # these contain others
+            elif not name.startswith(("while", "call", "conditional")):  # containers
                 device = f"{Path(folder).name}/{device}"
                 operations.append((event.start_ns, device, name, event.duration_ns))
     return sorted(operations), host

@@ -22,7 +22,7 @@ if min(p, m) < 1 or m % p:  # the stages share the output layer's work
     cli.error("the number of stages must divide the number of microbatches")
 jax.config.update("jax_enable_x64", True)  # to compare, on GPUs or CPUs
 if (n := jax.device_count()) < p:
-    cli.error(f"{p} stages need {p} devices, and JAX finds {n}: try {n} {m}")
+    cli.error(f"{p} stages need {p} devices, and JAX finds {n}")
 copies, kinds = n // p, (AxisType.Auto,) * 2
 used = jax.devices()[: copies * p]
 mesh = jax.make_mesh((copies, p), ("data", "stage"), axis_types=kinds, devices=used)
@@ -59,15 +59,15 @@ def one_device(params, text):
     return loss_of(h, params["out"], text[..., 1:])
 
 
-def vary(w, *axes):  # so that gradients are summed after the loop, not inside it
+def own(w, *axes):  # so that gradients are summed after the loop, not inside it
     if hasattr(jax.lax, "pcast"):
         return jax.tree.map(lambda a: jax.lax.pcast(a, axes, to="varying"), w)
     return jax.tree.map(lambda a: jax.lax.pvary(a, axes), w)  # before JAX 0.8.2
 
 
 def pipeline(params, text):  # per device: its layers and its rows of each microbatch
-    stage, layers = jax.lax.axis_index("stage"), vary(params["layers"], "data")
-    embed, out = (vary(params[k], "data", "stage") for k in ("embed", "out"))
+    stage, layers = jax.lax.axis_index("stage"), own(params["layers"], "data")
+    embed, out = (own(params[k], "data", "stage") for k in ("embed", "out"))
 
     def tick(h, words):
         h = run(layers, h)

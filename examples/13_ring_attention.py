@@ -30,7 +30,7 @@ def scores_of(q, k, at_q, at_k):  # YOURS: the mask
     return jnp.where(at_q[:, None] >= at_k, scores, -jnp.inf)
 
 
-def positions(shard, device):  # YOURS, if you shard the tokens in a different order
+def places(shard, device):  # YOURS, if you shard the tokens in a different order
     return device * len(shard) + jnp.arange(len(shard))
 
 
@@ -47,20 +47,20 @@ def forward(q, k, v):
 
     def meet(state, block):
         (most, total, out), (k, v, at_k) = state, block
-        scores = scores_of(q, k, positions(q, me), at_k)
+        scores = scores_of(q, k, places(q, me), at_k)
         now = jnp.maximum(most, scores.max(-1))
         old, p = jnp.exp(most - now), jnp.exp(scores - now[:, None])
         return (now, old * total + p.sum(-1), old[:, None] * out + p @ v), None
 
     def step(carry, r):
         state, k, v = carry
-        block = blocks(k, v, positions(k, (me - r) % n))
+        block = blocks(k, v, places(k, (me - r) % n))
         return (jax.lax.scan(meet, state, block)[0], send(k), send(v)), None
 
     most = jnp.full_like(q[:, 0], -1e30)
     carry = (most, jnp.zeros_like(most), jnp.zeros_like(q)), k, v
     (state, *last), _ = jax.lax.scan(step, carry, jnp.arange(n - 1))
-    block = blocks(*last, positions(k, (me + 1) % n))  # not sent any further
+    block = blocks(*last, places(k, (me + 1) % n))  # not sent any further
     (most, total, out), _ = jax.lax.scan(meet, state, block)
     out = out / total[:, None]
     return out, (q, k, v, out, most + jnp.log(total))
@@ -72,13 +72,13 @@ def backward(kept, g):
 
     def meet(by_q, block):
         k, v, at_k = block
-        p = jnp.exp(scores_of(q, k, positions(q, me), at_k) - level[:, None])
+        p = jnp.exp(scores_of(q, k, places(q, me), at_k) - level[:, None])
         ds = p * (g @ v.T - drop[:, None]) / q.shape[-1] ** 0.5
         return by_q + ds @ k, (ds.T @ q, p.T @ g)
 
     def step(carry, r):
         by_q, k, v, by_k, by_v = carry
-        block = blocks(k, v, positions(k, (me - r) % n))
+        block = blocks(k, v, places(k, (me - r) % n))
         by_q, (new_k, new_v) = jax.lax.scan(meet, by_q, block)
         by_k, by_v = by_k + new_k.reshape(k.shape), by_v + new_v.reshape(v.shape)
         return (by_q, *map(send, (k, v, by_k, by_v))), None
