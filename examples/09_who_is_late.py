@@ -70,7 +70,7 @@ def report(folders):  # print a table and a verdict; return the operation counts
     if not any(waits.values()):
         print("verdict: no device is late, because none waits in a collective")
         return np.array([ran[d] for d in devices])
-    late = min(set().union(*meetings.values()), key=lambda d: waits[d])
+    late = min(sorted(set().union(*meetings.values())), key=lambda d: waits[d])
     more, longer, waited = (  # relative to the other devices' median
         c[late] / max(1, np.median([c[d] for d in ran if d != late] or [0]))
         for c in (ran, busy, waits)

@@ -143,10 +143,6 @@ def assert_runs_or_explains(script: str, done: subprocess.CompletedProcess, devi
         assert done.stdout and not re.search(r"(?<![\d,.])1 \w*devices\b", done.stdout), done.stdout
 
 
-def test_every_script_is_tried():
-    assert WRONG.keys() == SCRIPTS.keys()
-
-
 def test_help_is_the_docstring(tmp_path):
     results = drive(tmp_path, [[str(path), "--help"] for path in SCRIPTS.values()])
     for path, (status, out, err) in zip(SCRIPTS.values(), results, strict=True):
@@ -155,16 +151,10 @@ def test_help_is_the_docstring(tmp_path):
 
 
 def test_wrong_arguments_get_one_sentence(tmp_path):
-    common = {script: {} if script[:2] in ("08", "09", "17", "90") else {"many": "many"} for script in SCRIPTS}
-    common |= {
-        "17_resume.py": {"run many": "invalid int value: 'many'"},
-        "90_same_numbers.py": {"many": "invalid choice"},
-    }
-    cases = [
-        (script, words, sentence)
-        for script in SCRIPTS
-        for words, sentence in {**WRONG[script], **common[script], "--wrong": "unrecognized arguments: --wrong"}.items()
-    ]
+    cases = [(script, words, sentence) for script in WRONG for words, sentence in WRONG[script].items()]
+    for script in SCRIPTS:
+        first = {"08_ask_the_pod.py": "here ", "17_resume.py": "run "}.get(script, "")  # these take any word
+        cases += [(script, f"{first}many", "many"), (script, "--wrong", "unrecognized arguments: --wrong")]
     results = drive(tmp_path, [[str(SCRIPTS[script]), *words.split()] for script, words, _ in cases])
     for (script, words, sentence), (status, out, err) in zip(cases, results, strict=True):
         assert sentence in refusal(f"{script} {words}", status, err), (script, words)
