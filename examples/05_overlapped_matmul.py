@@ -26,7 +26,8 @@ mesh = jax.make_mesh((jax.device_count(),), ("X",), axis_types=(AxisType.Auto,))
 jax.set_mesh(mesh)
 n = mesh.size
 if min(TOKENS, WIDTH) < 1 or WORDS // n < 5 or TOKENS % n or WORDS % n:
-    cli.error(f"tokens and words must be multiples of {n}, and words at least {5 * n}")
+    limits = f"words at least {5 * n}, and width at least 1"
+    cli.error(f"tokens and words must be positive multiples of {n}, {limits}")
 
 
 @partial(jax.shard_map, in_specs=(P("X"), P(None, "X")), out_specs=P(None, "X"))

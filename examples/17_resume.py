@@ -110,4 +110,5 @@ with ocp.CheckpointManager(FOLDER, options=options) as manager:
         if done % EVERY == 0 or done == LAST:
             manager.save(done, args=ocp.args.StandardSave(state))  # returns at once
 print(f"step {done}: loss {loss:.4f}; saved: {sorted(manager.all_steps())}")
-print("checked: losses of steps", again, "are those of before the crash")
+if again:
+    print("checked: losses of steps", again, "are those of before the crash")
