@@ -82,20 +82,20 @@ def gradient_bytes(parameters, data, model):
 
 
 @exercise(
-    "Bits to bytes, both directions to one: that is the whole chip. On a torus a ring uses two of its links.",
-    cases=[(1600, 4, False), (4500, 5, False), (7200, 18, True)],
+    "Turn bits into bytes, and keep one direction: that is the rate of the whole chip. On a torus a ring uses two links.",
+    cases=[(1600, 1, 4, False), (4500, 2, 5, False), (7200, 2, 18, True)],
     mistakes={
-        "/ 8 / 2 -> / 2": "a byte has 8 bits",
-        "/ 8 / 2 -> / 8": "the sheet adds both directions; a sender uses one",
-        "if switched else whole_chip * 2 / links -> ": "on a torus a ring reaches two neighbours: two links of all",
+        "/ 8 / directions -> / directions": "a byte has 8 bits",
+        "/ 8 / directions -> / 8 / 2": "this sheet gives one direction already, so there's nothing to halve",
+        "/ 8 / directions -> / 8": "this sheet adds up both directions; the bytes that leave the chip are half of that",
+        "if switched else whole_chip * 2 / links -> ": "on a torus a ring uses only two of the links, left and right",
         "whole_chip * 2 / links -> whole_chip / links": "a ring that uses both ways round has two links, left and right",
         "return whole_chip if switched else -> return": "through a switch every link leads to every chip: a ring uses all",
-        "1e9 -> 1e6": "G is 10 to the 9",
     },
 )
-def ring_rate(gbit_per_second, links, switched):
+def ring_rate(gbit_per_second, directions, links, switched):
     """Return the bytes per second that the chip sends in a ring, both ways round."""
-    whole_chip = gbit_per_second * 1e9 / 8 / 2  # bytes/s, one direction
+    whole_chip = gbit_per_second * 1e9 / 8 / directions  # bytes/s that leave the chip
     return whole_chip if switched else whole_chip * 2 / links
 
 
