@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from functools import partial
@@ -14,16 +15,30 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, exercise, limits, run_per_device
+from exercises.framework import (
+    Bound,
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    limits,
+    run_per_device,
+)
 from exercises.framework.compare import first_difference
-from exercises.framework.runners import build_mesh
+from exercises.framework.exercise import apply_edits
 from tests.conftest import double_precision
 
 
 @exercise(
     "Halve it.",
     cases=[(2, 8), (3, 10), (5, 4)],
-    mistakes={"n * k / 2 -> (n + k) / 2": "you add; the area is a product", None: "Which two numbers are multiplied?"},
+    mistakes=[
+        Mistake(Edit("n * k / 2", "(n + k) / 2"), "you add; the area is a product"),
+    ],
+    question="Which two numbers are multiplied?",
 )
 def area(n, k):
     """Return half of n times k."""
@@ -55,6 +70,17 @@ def message_of(answer, of=area):
 )  # fmt: skip
 def test_what_an_answer_is_told(answer, message):
     assert message_of(answer) == message
+
+
+def test_an_edit_must_occur_as_often_as_it_says():
+    def double(number):
+        return number + number
+
+    assert apply_edits(double, Edit("+", "*"), Edit("return", "return 1 +"))(3) == 1 + 3 * 3
+    assert apply_edits(double, Edit(" number", " -number", count=2))(3) == -6
+    for edit, times in [(Edit("+", "*", count=2), 1), (Edit("-", "*"), 0), (Edit("number", "n"), 3)]:
+        with pytest.raises(ValueError, match=f"{re.escape(repr(edit.old))} {times} times, not {edit.count}"):
+            apply_edits(double, edit)
 
 
 def test_the_three_outcomes(capsys):
@@ -133,7 +159,14 @@ def test_a_cost_is_told_with_both_figures_and_only_where_the_result_is_right():
         result = f(lambda bytes_: sent.append(bytes_) or bytes_, n)
         return Observed({"": result, "bytes sent": Bound(sum(sent))})
 
-    @exercise("", cases=[(2000,)], run=run, mistakes={"bytes sent": "send once"})
+    @exercise(
+        "",
+        cases=[(2000,)],
+        run=run,
+        mistakes=[
+            WhenMessage("bytes sent", "send once"),
+        ],
+    )
     def sends(send, n):
         """Send n bytes, and return n."""
         return send(n)
