@@ -18,9 +18,10 @@ import numpy as np
 
 from exercises import progress
 from exercises.console import print_verdict
+from exercises.framework import limits
 from exercises.framework.compare import Difference, first_difference
 from exercises.framework.formatting import Raised, format_argument, format_value
-from exercises.framework.limits import MEMORY_LIMIT_GIB, TimeLimitExceeded, limit_time_and_memory
+from exercises.framework.limits import TimeLimitExceeded, limit_time_and_memory
 from exercises.framework.near_misses import describe_common_error
 
 Function = Callable[..., Any]
@@ -291,7 +292,9 @@ def describe_error(error: BaseException, answer: Function) -> str:
     name, lines = type(error).__name__, [line.strip() for line in str(error).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
     if isinstance(error, MemoryError) or "Out of memory allocating" in line:
-        return f"{name}: it asks for more than the {MEMORY_LIMIT_GIB:g} GiB that the check allows. Is a size wrong?"
+        return (
+            f"{name}: it asks for more memory than the check allows ({limits.MEMORY_LIMIT_GIB:g} GiB). Is a size wrong?"
+        )
     if isinstance(error, RecursionError):
         return f"{name}: infinite recursion"
     file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
