@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise
 
 outside = Prediction(
     9,
@@ -68,12 +68,14 @@ def in_jit(f, *args):
         "[4, 2, 7, 3, inf, nan, 9, -1], n = 4": (jnp.array([4.0, 2.0, 7.0, 3.0, jnp.inf, jnp.nan, 9.0, -1.0]), 4),
     },
     run=in_jit,
-    mistakes={
-        "/ n -> / len(losses)": "the padded rows count in the denominator; the mean is over the n real ones",
-        "jnp.where(real, losses, 0) -> losses": "the padded rows are added up as well",
-        "< n -> <= n": "row n is the first of the padding: rows are counted from 0",
-        lambda losses, n: losses[:n].mean(): "a slice by n has a shape that depends on a value",
-    },
+    mistakes=[
+        Mistake(
+            Edit("/ n", "/ len(losses)"), "the padded rows count in the denominator; the mean is over the n real ones"
+        ),
+        Mistake(Edit("jnp.where(real, losses, 0)", "losses"), "the padded rows are added up as well"),
+        Mistake(Edit("< n", "<= n"), "row n is the first of the padding: rows are counted from 0"),
+        Mistake(lambda losses, n: losses[:n].mean(), "a slice by n has a shape that depends on a value"),
+    ],
 )
 def mean_of_real(losses, n):
     """Return the mean of the first n of losses (size,), where n is traced."""
@@ -101,15 +103,22 @@ def value_and_slope(f, v):
         )
     },
     run=value_and_slope,
-    mistakes={
-        "jnp.where(zero, 1.0, v) -> v": "the root of 0 is computed all the same, and its slope is infinite",
-        ".sum()) -> .sum() + 1e-6)": "what is added under the root changes the length of a short vector",
-        "return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum())) -> return jnp.sqrt((harmless**2).sum())": "that is the "
-        "root of what you put in the place of 0; choose the result, too",
-        "(v == 0).all() -> (v == 0).any()": "a single 0 makes no vector 0",
-        "(v == 0).all() -> jnp.abs(v).max() < 1e-6": "a short vector is not 0",
-        lambda v: jnp.sqrt((v**2).sum()) if (v != 0).any() else 0.0: "while JAX traces, v has no values to choose by",
-    },
+    mistakes=[
+        Mistake(
+            Edit("jnp.where(zero, 1.0, v)", "v"), "the root of 0 is computed all the same, and its slope is infinite"
+        ),
+        Mistake(Edit(".sum())", ".sum() + 1e-6)"), "what is added under the root changes the length of a short vector"),
+        Mistake(
+            Edit("return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum()))", "return jnp.sqrt((harmless**2).sum())"),
+            "that is the root of what you put in the place of 0; choose the result, too",
+        ),
+        Mistake(Edit("(v == 0).all()", "(v == 0).any()"), "a single 0 makes no vector 0"),
+        Mistake(Edit("(v == 0).all()", "jnp.abs(v).max() < 1e-6"), "a short vector is not 0"),
+        Mistake(
+            lambda v: jnp.sqrt((v**2).sum()) if (v != 0).any() else 0.0,
+            "while JAX traces, v has no values to choose by",
+        ),
+    ],
 )
 def length(v):
     """Return the length of v (n,), a number; at 0 it is 0 and so is its gradient."""
@@ -170,15 +179,18 @@ def as_arrays(f, *args):
     "and take the mean of each leaf over axis 0.",
     cases=batches_to_clip,
     run=as_arrays,
-    mistakes={
-        after_the_mean: "you shorten the mean; shorten each example's gradient, then take the mean",
-        leaf_by_leaf: "you shorten each leaf by its own length; the length is that of all leaves",
-        "jnp.minimum(1, most / size) -> (most / size)": "the short gradients are stretched; only what is longer is to change",
-        "jnp.sqrt( -> (": "that is the sum of the squares; its root is the length",
-        ".mean(axis=0) -> .sum(axis=0)": "that is the sum over the batch; expected the mean",
-        "jnp.minimum(1, most / size) -> 1": "no gradient is shortened",
-        "inconsistent sizes": "the parameters are the same for every example: map x and y only",
-    },
+    mistakes=[
+        Mistake(after_the_mean, "you shorten the mean; shorten each example's gradient, then take the mean"),
+        Mistake(leaf_by_leaf, "you shorten each leaf by its own length; the length is that of all leaves"),
+        Mistake(
+            Edit("jnp.minimum(1, most / size)", "(most / size)"),
+            "the short gradients are stretched; only what is longer is to change",
+        ),
+        Mistake(Edit("jnp.sqrt(", "("), "that is the sum of the squares; its root is the length"),
+        Mistake(Edit(".mean(axis=0)", ".sum(axis=0)"), "that is the sum over the batch; expected the mean"),
+        Mistake(Edit("jnp.minimum(1, most / size)", "1"), "no gradient is shortened"),
+        WhenMessage("inconsistent sizes", "the parameters are the same for every example: map x and y only"),
+    ],
 )
 def clipped(loss, params, x, y, most):
     """Return the mean of the examples' gradients, each of length `most` at most."""

@@ -5,7 +5,18 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, as_numpy, build_mesh, exercise, format_value, run_traced
+from exercises.framework import (
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    as_numpy,
+    build_mesh,
+    exercise,
+    format_value,
+    run_traced,
+)
 from utils.layout import piece_of, where
 
 first_cut = Prediction(
@@ -80,26 +91,35 @@ whole_leaves = Prediction(
 @exercise(
     "Four block rows, two block columns: row // 2 and column // 6. Which of them is the place along 'y', and which along 'x'?",
     cases=[(row, column) for row in range(8) for column in range(12)],
-    mistakes={
-        (
-            lambda row, column: 4 * (row // 4) + column // 3
-        ): "you split the rows by 'x' and the columns by 'y'. A spec's "
-        "entries stand in the order of the array's dimensions: its first, for the rows, is 'y' here",
-        (
-            lambda row, column: 2 * (row // 2) + column // 6
-        ): "your blocks are right, and you number them as they lie in the "
-        "array. Devices are numbered as they stand in the mesh: 0 1 2 3, then 4 5 6 7",
-        (
-            lambda row, column: 4 * (column % 2) + row % 4
-        ): "you deal rows and columns out in turn. A device holds neighbours",
-        (
-            lambda row, column: 4 * (column // 2) + row // 4
-        ): "you divide by the number of devices. Divide by the rows, or the columns, that one device holds",
-        "// 6 -> // 4 ;; // 2 -> // 4": "your blocks are (4, 4); they are (2, 6)",
-        "4 * (column // 6) -> 2 * (column // 6)": "the second mesh row begins with device 4: a mesh row has 4 devices",
-        None: "Which entry of the spec splits the rows, which the columns, and each in how many pieces? And who stands at "
-        "that place of the mesh?",
-    },
+    mistakes=[
+        Mistake(
+            lambda row, column: 4 * (row // 4) + column // 3,
+            "you split the rows by 'x' and the columns by 'y'. A spec's "
+            "entries stand in the order of the array's dimensions: its first, for the rows, is 'y' here",
+        ),
+        Mistake(
+            lambda row, column: 2 * (row // 2) + column // 6,
+            "your blocks are right, and you number them as they lie in the "
+            "array. Devices are numbered as they stand in the mesh: 0 1 2 3, then 4 5 6 7",
+        ),
+        Mistake(
+            lambda row, column: 4 * (column % 2) + row % 4,
+            "you deal rows and columns out in turn. A device holds neighbours",
+        ),
+        Mistake(
+            lambda row, column: 4 * (column // 2) + row // 4,
+            "you divide by the number of devices. Divide by the rows, or the columns, that one device holds",
+        ),
+        Mistake([Edit("// 6", "// 4"), Edit("// 2", "// 4")], "your blocks are (4, 4); they are (2, 6)"),
+        Mistake(
+            Edit("4 * (column // 6)", "2 * (column // 6)"),
+            "the second mesh row begins with device 4: a mesh row has 4 devices",
+        ),
+    ],
+    question=(
+        "Which entry of the spec splits the rows, which the columns, and each in how many pieces? And who stands at "
+        "that place of the mesh?"
+    ),
 )
 def holder_of(row, column):
     """Return the number of the device that holds element [row, column]."""
@@ -118,13 +138,17 @@ def _held(f):
     "array does the piece change, and by how far?",
     run=_held,
     hide_expected=False,
-    mistakes={
-        '("c", "a") -> ("a", "c")': "in a tuple, the first name splits in halves, the second splits each half: look at "
-        "devices 1 and 4",
-        'None, "b" -> "b"': "you split the second dimension, and each device holds it whole",
-        ', "b" -> ': "nothing splits the third dimension. Which devices hold other parts of it than device 0?",
-        None: "Devices 0 and 4 differ in a alone, 0 and 2 in b, 0 and 1 in c: which dimension does each of them split?",
-    },
+    mistakes=[
+        Mistake(
+            Edit('("c", "a")', '("a", "c")'),
+            "in a tuple, the first name splits in halves, the second splits each half: look at devices 1 and 4",
+        ),
+        Mistake(Edit('None, "b"', '"b"'), "you split the second dimension, and each device holds it whole"),
+        Mistake(
+            Edit(', "b"', ""), "nothing splits the third dimension. Which devices hold other parts of it than device 0?"
+        ),
+    ],
+    question="Devices 0 and 4 differ in a alone, 0 and 2 in b, 0 and 1 in c: which dimension does each of them split?",
 )
 def spec_from_pieces():
     """Return the spec: devices 0, 1, 2 and 4 hold the task's pieces of the array."""
@@ -158,18 +182,36 @@ def _placed(f, rows, sharding):
     "with jnp.where.",
     cases=_rows,
     run=_placed,
-    mistakes={
-        "placed.sum(axis=0) / n -> placed.mean(axis=0)": "the rows of padding count in the mean, though not in the squares",
-        "jax.numpy.where(real[:, None], (placed - mean) ** 2, 0) -> ((placed - mean) ** 2)": "the rows of padding were 0, "
-        "and are no longer once the mean is subtracted from them",
-        "placed = jax.device_put(padded, sharding) -> placed, n = jax.device_put(padded, sharding), len(padded)": "the rows "
-        "of padding count as rows, in the mean and in the squares",
-        "np.arange(len(padded)) < n -> (padded != 0).any(axis=1)": "you take what is 0 for padding; a real row may hold zeros",
-        "bytes that one device holds": "a function of jax.numpy makes its array on one device: pad with NumPy. And a slice of "
-        "a size that the mesh does not divide sends all rows to all devices: leave the padding out with a mask instead",
-        "operations that the devices compute": "sum the squares there, with the placed array, not with the rows on the host",
-        None: "It is the mean of the squared distances from the mean, over the real rows.",
-    },
+    mistakes=[
+        Mistake(
+            Edit("placed.sum(axis=0) / n", "placed.mean(axis=0)"),
+            "the rows of padding count in the mean, though not in the squares",
+        ),
+        Mistake(
+            Edit("jax.numpy.where(real[:, None], (placed - mean) ** 2, 0)", "((placed - mean) ** 2)"),
+            "the rows of padding were 0, and are no longer once the mean is subtracted from them",
+        ),
+        Mistake(
+            Edit(
+                "placed = jax.device_put(padded, sharding)", "placed, n = jax.device_put(padded, sharding), len(padded)"
+            ),
+            "the rows of padding count as rows, in the mean and in the squares",
+        ),
+        Mistake(
+            Edit("np.arange(len(padded)) < n", "(padded != 0).any(axis=1)"),
+            "you take what is 0 for padding; a real row may hold zeros",
+        ),
+        WhenMessage(
+            "bytes that one device holds",
+            "a function of jax.numpy makes its array on one device: pad with NumPy. And a slice of "
+            "a size that the mesh does not divide sends all rows to all devices: leave the padding out with a mask instead",
+        ),
+        WhenMessage(
+            "operations that the devices compute",
+            "sum the squares there, with the placed array, not with the rows on the host",
+        ),
+    ],
+    question="It is the mean of the squared distances from the mean, over the real rows.",
 )
 def variance_of_rows(rows, sharding):
     """Return the variance of each feature over the rows (n, features)."""
@@ -191,16 +233,28 @@ def variance_of_rows(rows, sharding):
         ((9, 30), P(None, ("model", "data")), {"data": 2, "model": 15}),
         ((5, 7), P(), {"data": 4}),
     ],
-    mistakes={
-        "pieces *= sizes[name] -> pieces = max(pieces, sizes[name])": "several names in one entry split one after the other: "
-        "multiply their sizes",
-        "None if shape[i] % pieces else entry -> entry if shape[i] >= pieces else None": "a dimension can be larger than "
-        "the number of pieces, and still no multiple of it",
-        "fitting.append(None if shape[i] % pieces else entry) -> fitting += [] if shape[i] % pieces else [entry]": "an entry that goes "
-        "leaves a None behind; without it, the next entry moves to another dimension",
-        "return P(*fitting) -> return spec if fitting == [*spec] else P()": "one entry does not fit, and you drop the others, too",
-        None: "How many pieces does each entry ask for, and do they divide its dimension?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("pieces *= sizes[name]", "pieces = max(pieces, sizes[name])"),
+            "several names in one entry split one after the other: multiply their sizes",
+        ),
+        Mistake(
+            Edit("None if shape[i] % pieces else entry", "entry if shape[i] >= pieces else None"),
+            "a dimension can be larger than the number of pieces, and still no multiple of it",
+        ),
+        Mistake(
+            Edit(
+                "fitting.append(None if shape[i] % pieces else entry)",
+                "fitting += [] if shape[i] % pieces else [entry]",
+            ),
+            "an entry that goes leaves a None behind; without it, the next entry moves to another dimension",
+        ),
+        Mistake(
+            Edit("return P(*fitting)", "return spec if fitting == [*spec] else P()"),
+            "one entry does not fit, and you drop the others, too",
+        ),
+    ],
+    question="How many pieces does each entry ask for, and do they divide its dimension?",
 )
 def fitting_spec(shape, spec, sizes):
     """Return the spec, with None for each entry that does not divide its dimension."""

@@ -5,7 +5,17 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, build_mesh, exercise, run_compiled, run_traced
+from exercises.framework import (
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    run_compiled,
+    run_traced,
+)
 
 rows_alone = Prediction(
     0,
@@ -99,12 +109,18 @@ def _held_whole(key, sharding):
 @exercise(
     "Compile a function of the key alone. An argument of jax.jit says how its result is sharded.",
     cases=_places,
-    mistakes={
-        _held_whole: "the array is made on one device, and only then split",
-        "jax.jit(draw, out_shardings=sharding) -> jax.jit(draw)": "nothing says how the result is to be sharded",
-        "normal(key, -> normal(jax.random.key(0),": "these are other numbers: draw them from the key that is handed in",
-        "copied back": "the array went through the host; it can be made where it lives",
-    },
+    mistakes=[
+        Mistake(_held_whole, "the array is made on one device, and only then split"),
+        Mistake(
+            Edit("jax.jit(draw, out_shardings=sharding)", "jax.jit(draw)"),
+            "nothing says how the result is to be sharded",
+        ),
+        Mistake(
+            Edit("normal(key,", "normal(jax.random.key(0),", count=2),
+            "these are other numbers: draw them from the key that is handed in",
+        ),
+        WhenMessage("copied back", "the array went through the host; it can be made where it lives"),
+    ],
     run=lambda *args: run_traced(*args)[0],
 )
 def make_weights(key, sharding):
@@ -120,14 +136,19 @@ def make_weights(key, sharding):
     "Write both products with their subscripts: xᵀ[D, B] · dy[B, F_X] and dy[B, F_X] · wᵀ[F_X, D]. In which is the "
     "dimension summed over split?",
     cases=[(64, 256, 512, 8), (96, 40, 24, 4), (10, 700, 30, 5)],
-    mistakes={
-        "return 0, sent -> return sent, 0": "for dw B is summed over, and nobody split it; for dx it is F",
-        "B * D -> D * F": "what is added up has the shape of dx, B x D",
-        "B * D -> B * F": "what is added up has the shape of dx, B x D",
-        "2 * (n - 1) -> (n - 1)": "every device needs all of dx: 7/8 to add up and 7/8 to hand out, on eight devices",
-        "(n - 1) / n -> (n - 1)": "a device sends n - 1 of the n blocks, not n - 1 times all",
-        "* 4 -> ": "these are numbers; a float32 takes 4 bytes",
-    },
+    mistakes=[
+        Mistake(
+            Edit("return 0, sent", "return sent, 0"), "for dw B is summed over, and nobody split it; for dx it is F"
+        ),
+        Mistake(Edit("B * D", "D * F"), "what is added up has the shape of dx, B x D"),
+        Mistake(Edit("B * D", "B * F"), "what is added up has the shape of dx, B x D"),
+        Mistake(
+            Edit("2 * (n - 1)", "(n - 1)"),
+            "every device needs all of dx: 7/8 to add up and 7/8 to hand out, on eight devices",
+        ),
+        Mistake(Edit("(n - 1) / n", "(n - 1)"), "a device sends n - 1 of the n blocks, not n - 1 times all"),
+        Mistake(Edit("* 4", ""), "these are numbers; a float32 takes 4 bytes"),
+    ],
 )
 def backward_bytes(B, D, F, n):
     """Return two numbers: the bytes that each device sends for dw, and for dx."""
@@ -147,13 +168,16 @@ def _attention(answer):
 @exercise(
     "Which two dimensions does each product have for itself? Give each of them a mesh axis that divides it.",
     cases=[()],
-    mistakes={
-        lambda: P("data", None, None, "model"): "the features are summed over: a device would have partial sums",
-        lambda: P(
-            "data", None, "model"
-        ): "each query meets every key: split the positions, and the keys have to travel",
-        lambda: P("data"): "the devices along model do the same work",
-    },
+    mistakes=[
+        Mistake(
+            lambda: P("data", None, None, "model"), "the features are summed over: a device would have partial sums"
+        ),
+        Mistake(
+            lambda: P("data", None, "model"),
+            "each query meets every key: split the positions, and the keys have to travel",
+        ),
+        Mistake(lambda: P("data"), "the devices along model do the same work"),
+    ],
     run=_attention,
     hide_expected=True,
 )

@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, build_mesh, exercise, run_compiled
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise, run_compiled
 
 hidden = Prediction(
     11_010_048,
@@ -108,13 +108,20 @@ def _in_mesh(f, *args):
 @exercise(
     "Which axis splits no row of the batch? A tuple of names splits one dimension by both: P(('data', 'model'), None).",
     cases=_models,
-    mistakes={
-        '("data", "model"), None -> "data", None': "the rows of the batch are split along data alone, so activations are "
-        "added up along model",
-        '("data", "model"), None -> ("model", "data"), None': "a device has tokens of its place along data already; with "
-        "model first it needs others",
-        'params["table"][tokens] -> params["table"][tokens] * 1.5': "these are other numbers: a constraint changes no value",
-    },
+    mistakes=[
+        Mistake(
+            Edit('("data", "model"), None', '"data", None'),
+            "the rows of the batch are split along data alone, so activations are added up along model",
+        ),
+        Mistake(
+            Edit('("data", "model"), None', '("model", "data"), None'),
+            "a device has tokens of its place along data already; with model first it needs others",
+        ),
+        Mistake(
+            Edit('params["table"][tokens]', 'params["table"][tokens] * 1.5'),
+            "these are other numbers: a constraint changes no value",
+        ),
+    ],
     run=_in_mesh,
 )
 def all_rows(params, tokens):
@@ -144,13 +151,23 @@ def _by_index(cache, positions, new):
 @exercise(
     "Write the program of one sequence: its cache (length, width), its position, its new row. Then jax.vmap.",
     cases=_caches,
-    mistakes={
-        _by_index: "the compiler does not see that sequence i writes into row i alone, and gathers positions and new rows",
-        "cache.at[position].set(new) -> cache.at[position].add(new)": "the new row replaces what is there",
-        "cache.at[position].set(new) -> cache.at[position - 1].set(new)": "each row is written one place too early",
-        "jax.vmap(write)(cache, positions, new) -> cache.at[:, positions].set(new)": "every sequence gets the rows of all "
-        "others, too",
-    },
+    mistakes=[
+        Mistake(
+            _by_index,
+            "the compiler does not see that sequence i writes into row i alone, and gathers positions and new rows",
+        ),
+        Mistake(
+            Edit("cache.at[position].set(new)", "cache.at[position].add(new)"), "the new row replaces what is there"
+        ),
+        Mistake(
+            Edit("cache.at[position].set(new)", "cache.at[position - 1].set(new)"),
+            "each row is written one place too early",
+        ),
+        Mistake(
+            Edit("jax.vmap(write)(cache, positions, new)", "cache.at[:, positions].set(new)"),
+            "every sequence gets the rows of all others, too",
+        ),
+    ],
     run=_in_mesh,
 )
 def write_rows(cache, positions, new):
@@ -180,12 +197,18 @@ def _typed(f, a, b):
     "a is split along K by y already. jax.sharding.reshard gives b rows that match; then each device has partial sums of a "
     "small product, and out_sharding says where they are added up.",
     cases=_blocks,
-    mistakes={
-        'jax.sharding.reshard(b, P("y", None)) -> b': "rows of a and columns of b are gathered: K is the long dimension, and "
-        "it travels",
-        'out_sharding=P("x", "y") -> out_sharding=P("x", None)': "the product is to be split as a and b are",
-        "ShardingTypeError": "the error says which dimensions it got: b can be given rows split as the columns of a",
-    },
+    mistakes=[
+        Mistake(
+            Edit('jax.sharding.reshard(b, P("y", None))', "b"),
+            "rows of a and columns of b are gathered: K is the long dimension, and it travels",
+        ),
+        Mistake(
+            Edit('out_sharding=P("x", "y")', 'out_sharding=P("x", None)'), "the product is to be split as a and b are"
+        ),
+        WhenMessage(
+            "ShardingTypeError", "the error says which dimensions it got: b can be given rows split as the columns of a"
+        ),
+    ],
     run=_typed,
 )
 def distributed_mul(a, b):

@@ -7,7 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, build_mesh, exercise, run_per_device
+from exercises.framework import (
+    Bound,
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    run_per_device,
+)
 
 joined = Prediction(
     40,
@@ -89,16 +99,25 @@ def _long():
     "One number has to come, the left neighbour's last: jax.lax.ppermute of x[-1:]. What does device 0 get, if nobody "
     "sends to it?",
     cases=_long,
-    mistakes={
-        "[(i, i + 1) for i in range(n - 1)] -> [(i, (i + 1) % n) for i in range(n)]": "from the first number of all the "
-        "last device's last is taken away, as in a ring",
-        'x[-1:], "X" -> x[:1], "X"': "the number before a part is the left neighbour's last, not its first",
-        "(i, i + 1) -> (i + 1, i)": "the pairs are (from, to), and the number has to come from the left",
-        "before, x[:-1] -> 0 * before, x[:-1]": "from the first number of each part nothing is taken away; that holds for "
-        "the first of all alone",
-        "before, x[:-1] -> x[:1], x[:-1]": "the first number of each part becomes 0, as if it stood before itself",
-        "bytes that a device sends": "which of a device's numbers does its neighbour need?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("[(i, i + 1) for i in range(n - 1)]", "[(i, (i + 1) % n) for i in range(n)]"),
+            "from the first number of all the last device's last is taken away, as in a ring",
+        ),
+        Mistake(
+            Edit('x[-1:], "X"', 'x[:1], "X"'), "the number before a part is the left neighbour's last, not its first"
+        ),
+        Mistake(Edit("(i, i + 1)", "(i + 1, i)"), "the pairs are (from, to), and the number has to come from the left"),
+        Mistake(
+            Edit("before, x[:-1]", "0 * before, x[:-1]"),
+            "from the first number of each part nothing is taken away; that holds for the first of all alone",
+        ),
+        Mistake(
+            Edit("before, x[:-1]", "x[:1], x[:-1]"),
+            "the first number of each part becomes 0, as if it stood before itself",
+        ),
+        WhenMessage("bytes that a device sends", "which of a device's numbers does its neighbour need?"),
+    ],
     run=_along_x,
 )
 def differences(x):
@@ -112,15 +131,32 @@ def differences(x):
     "What must a device know of the devices to its left? One number of each: jax.lax.all_gather(x.sum(), 'X'). Then add "
     "those that stand before jax.lax.axis_index('X').",
     cases=_long,
-    mistakes={
-        "before + jnp.cumsum(x) -> jnp.cumsum(x)": "each part begins anew: what stands to the left of it is missing",
-        "jnp.arange(sums.size) < -> jnp.arange(sums.size) <=": "a device's own sum is counted twice; its running sum has it",
-        "jnp.arange(sums.size) < jax -> jnp.arange(sums.size) != jax": "the sums of the devices to the right are in it, too",
-        "jnp.arange(sums.size) < jax -> jnp.arange(sums.size) > jax": "you add the sums of the devices to the right",
-        'jnp.arange(sums.size) < jax.lax.axis_index("X") -> jnp.arange(sums.size) == jax.lax.axis_index("X") - 1': "the "
-        "left neighbour's sum is added alone; all devices to the left count",
-        "bytes that a device sends": "one number of each device is enough",
-    },
+    mistakes=[
+        Mistake(
+            Edit("before + jnp.cumsum(x)", "jnp.cumsum(x)"),
+            "each part begins anew: what stands to the left of it is missing",
+        ),
+        Mistake(
+            Edit("jnp.arange(sums.size) <", "jnp.arange(sums.size) <="),
+            "a device's own sum is counted twice; its running sum has it",
+        ),
+        Mistake(
+            Edit("jnp.arange(sums.size) < jax", "jnp.arange(sums.size) != jax"),
+            "the sums of the devices to the right are in it, too",
+        ),
+        Mistake(
+            Edit("jnp.arange(sums.size) < jax", "jnp.arange(sums.size) > jax"),
+            "you add the sums of the devices to the right",
+        ),
+        Mistake(
+            Edit(
+                'jnp.arange(sums.size) < jax.lax.axis_index("X")',
+                'jnp.arange(sums.size) == jax.lax.axis_index("X") - 1',
+            ),
+            "the left neighbour's sum is added alone; all devices to the left count",
+        ),
+        WhenMessage("bytes that a device sends", "one number of each device is enough"),
+    ],
     run=_along_x,
 )
 def running_sum(x):
@@ -152,20 +188,39 @@ def _texts():
     "-log(exp(score - m) / total) is log(total) + m - score. Two numbers you know how to get. The third, the score of the "
     "word, one device has: let it hand in the score and the others 0, and add up.",
     cases=_texts,
-    mistakes={
-        'jax.lax.pmax(scores.max(), "X") -> 0.0': "subtract the largest score of all: in float32 exp(200) is infinite, and "
-        "exp(-200) is 0",
-        'jax.lax.pmax(scores.max(), "X") -> jax.lax.pmean(scores.max(), "X")': "a mean of the devices' largest scores can "
-        "lie far below the largest, and exp of the difference is infinite",
-        "jnp.where(mine, scores[place], 0) -> scores[place]": "every device adds a score; one alone has the word",
-        "log(total) + m - score -> log(total) - score": "what you subtract inside exp has to be added behind the log",
-        'word - scores.size * jax.lax.axis_index("X") -> word': "`word` counts in the whole vocabulary; a device's part "
-        "begins at scores.size times its place on the axis",
-        "jnp.log(total) + m - score -> jnp.exp(score - m) / total": "that is the probability; -log of it is asked",
-        "require replication": "by its type your result may differ from device to device. Which collectives make a number "
-        "that is the same on all?",
-        "bytes that a device sends": "three numbers are enough",
-    },
+    mistakes=[
+        Mistake(
+            Edit('jax.lax.pmax(scores.max(), "X")', "0.0"),
+            "subtract the largest score of all: in float32 exp(200) is infinite, and exp(-200) is 0",
+        ),
+        Mistake(
+            Edit('jax.lax.pmax(scores.max(), "X")', 'jax.lax.pmean(scores.max(), "X")'),
+            "a mean of the devices' largest scores can "
+            "lie far below the largest, and exp of the difference is infinite",
+        ),
+        Mistake(
+            Edit("jnp.where(mine, scores[place], 0)", "scores[place]"),
+            "every device adds a score; one alone has the word",
+        ),
+        Mistake(
+            Edit("log(total) + m - score", "log(total) - score"),
+            "what you subtract inside exp has to be added behind the log",
+        ),
+        Mistake(
+            Edit('word - scores.size * jax.lax.axis_index("X")', "word"),
+            "`word` counts in the whole vocabulary; a device's part begins at scores.size times its place on the axis",
+        ),
+        Mistake(
+            Edit("jnp.log(total) + m - score", "jnp.exp(score - m) / total"),
+            "that is the probability; -log of it is asked",
+        ),
+        WhenMessage(
+            "require replication",
+            "by its type your result may differ from device to device. Which collectives make a number "
+            "that is the same on all?",
+        ),
+        WhenMessage("bytes that a device sends", "three numbers are enough"),
+    ],
     run=_scored,
 )
 def loss(scores, word):
@@ -204,15 +259,21 @@ def _tables():
     "t.mean(axis=1) has a mean for each row of the block. Which devices hold the rest of these rows? pmean along that axis "
     "alone. For the columns it is the other axis; the mean of all needs both.",
     cases=_tables,
-    mistakes={
-        'axis=1), "model" -> axis=1), "data"': "the devices that share a row lie along model",
-        'axis=0), "data" -> axis=0), "model"': "the devices that share a column lie along data",
-        'axis=1), "model" -> axis=1), ("data", "model")': "the rows' means are taken over both axes, across different rows",
-        "+ jax.lax.pmean(t.mean(), -> - jax.lax.pmean(t.mean(),": "the mean of all is to be added",
-        't.mean(), ("data", "model") -> t.mean(), "model"': "the whole table lies along both axes",
-        "pmean -> psum": "means have to be averaged over the devices, not added up",
-        "bytes that a device sends": "a row of the block has one mean: take it on the device first, then across devices",
-    },
+    mistakes=[
+        Mistake(Edit('axis=1), "model"', 'axis=1), "data"'), "the devices that share a row lie along model"),
+        Mistake(Edit('axis=0), "data"', 'axis=0), "model"'), "the devices that share a column lie along data"),
+        Mistake(
+            Edit('axis=1), "model"', 'axis=1), ("data", "model")'),
+            "the rows' means are taken over both axes, across different rows",
+        ),
+        Mistake(Edit("+ jax.lax.pmean(t.mean(),", "- jax.lax.pmean(t.mean(),"), "the mean of all is to be added"),
+        Mistake(Edit('t.mean(), ("data", "model")', 't.mean(), "model"'), "the whole table lies along both axes"),
+        Mistake(Edit("pmean", "psum", count=3), "means have to be averaged over the devices, not added up"),
+        WhenMessage(
+            "bytes that a device sends",
+            "a row of the block has one mean: take it on the device first, then across devices",
+        ),
+    ],
     run=_on_a_grid,
 )
 def centered(t):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise, run_per_device
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
 
 shared_weight = Prediction(
     28,
@@ -70,16 +70,16 @@ ring = Prediction(
 @exercise(
     "How many losses does JAX see, and how large is each? Then: what does the step behind the gradient do to n equal numbers?",
     cases=[(8, "", ""), (8, "", "pmean"), (5, "", "psum"), (8, "pmean", ""), (5, "psum", ""), (3, "pmean", "psum"), (3, "psum", "psum")],
-    mistakes={
-        'if inside == "pmean" -> if not inside': "a local loss varies: n losses of n devices, and the gradient by a shared "
-        "weight adds up all of them",
-        'if inside == "pmean" else n -> if inside == "pmean" else n * n if inside == "psum" else n': "after a psum the loss is "
-        "one shared number, and counts once",
-        'factor * n if behind == "psum" else factor -> {"psum": factor * n, "pmean": factor / n}.get(behind, factor)': "the mean "
-        "of n equal numbers is that number: pmean behind the gradient divides by nothing",
-        'factor * n if behind == "psum" else factor -> factor': "psum behind the gradient adds up n equal numbers",
-        None: "How many losses are there, and is each of them a mean over all rows, or n times that?",
-    },
+    mistakes=[
+Mistake(Edit('if inside == "pmean"', 'if not inside'), "a local loss varies: n losses of n devices, and the gradient by a shared "
+        "weight adds up all of them"),
+Mistake(Edit('if inside == "pmean" else n', 'if inside == "pmean" else n * n if inside == "psum" else n'), "after a psum the loss is "
+        "one shared number, and counts once"),
+Mistake(Edit('factor * n if behind == "psum" else factor', '{"psum": factor * n, "pmean": factor / n}.get(behind, factor)'), "the mean "
+        "of n equal numbers is that number: pmean behind the gradient divides by nothing"),
+Mistake(Edit('factor * n if behind == "psum" else factor', 'factor'), "psum behind the gradient adds up n equal numbers"),
+],
+question="How many losses are there, and is each of them a mean over all rows, or n times that?",
 )  # fmt: skip
 def times_too_large(n, inside, behind):
     """Return the factor. `inside` and `behind` are each "", "psum" or "pmean"."""
@@ -108,18 +108,18 @@ def _padded(f, counts):
         "of 8 devices, one with none": ((6, 6, 0, 4, 6, 5, 6, 1),),
     },
     run=_padded,
-    mistakes={
-        'jax.lax.psum(squares, "X") / jax.lax.psum(real.sum(), "X") -> jax.lax.pmean(squares / real.sum(), "X")': "the mean of "
-        "means: a device with one real row counts as much as one with six",
-        'return jax.grad(loss)(w) -> return jax.lax.psum(jax.grad(loss)(w), "X")': "the gradient of a loss of all is complete. "
-        "What does a psum behind it add up?",
-        'jax.lax.psum(real.sum(), "X") -> real.sum()': "each device divides by its own count, so each has another loss",
-        "(squares -> (squares / real.sum()": "you divide by each device's own count, and by that of all as well",
-        " * real -> ": "the padded rows are in the squares",
-        'jax.lax.psum(real.sum(), "X") -> (6 * jax.lax.axis_size("X"))': "you divide by all rows, padding included",
-        "bytes that a device sends": "An all-reduce of the gradient and two of a number are enough. Which rows travel?",
-        None: "Which squares are added up, over which devices, and divided by what?",
-    },
+    mistakes=[
+Mistake(Edit('jax.lax.psum(squares, "X") / jax.lax.psum(real.sum(), "X")', 'jax.lax.pmean(squares / real.sum(), "X")'), "the mean of "
+        "means: a device with one real row counts as much as one with six"),
+Mistake(Edit('return jax.grad(loss)(w)', 'return jax.lax.psum(jax.grad(loss)(w), "X")'), "the gradient of a loss of all is complete. "
+        "What does a psum behind it add up?"),
+Mistake(Edit('jax.lax.psum(real.sum(), "X")', 'real.sum()'), "each device divides by its own count, so each has another loss"),
+Mistake(Edit('(squares', '(squares / real.sum()'), "you divide by each device's own count, and by that of all as well"),
+Mistake(Edit(' * real', ''), "the padded rows are in the squares"),
+Mistake(Edit('jax.lax.psum(real.sum(), "X")', '(6 * jax.lax.axis_size("X"))'), "you divide by all rows, padding included"),
+WhenMessage('bytes that a device sends', "An all-reduce of the gradient and two of a number are enough. Which rows travel?"),
+],
+question="Which squares are added up, over which devices, and divided by what?",
 )  # fmt: skip
 def masked_gradient(w, x, y, real):
     """Per device: w (5,) shared; x (6, 5), y (6,), real (6,) -> the gradient (5,)."""
@@ -144,16 +144,16 @@ def _pairs(f, devices, rows):
     "over the devices inside, too.",
     cases={"of 4 devices with 5 pairs each": (4, 5), "of 8 devices with 3 pairs each": (8, 3)},
     run=_pairs,
-    mistakes={
-        'jax.lax.pmean((every - own).mean(), "X") -> (every - own).mean()': "the gradient is that of the sum of all devices' "
-        "losses. What makes it the one mean over all images?",
-        'jax.lax.all_gather(texts @ w, "X", tiled=True) -> texts @ w': "an image is compared with the texts of its own device "
-        "alone. The others are on other devices",
-        'jax.lax.all_gather(texts @ w, "X", tiled=True) -> jax.lax.all_gather(jax.lax.stop_gradient(texts @ w), "X", tiled=True)': ""
-        "no gradient comes back through the gathered texts. In JAX the way back of all_gather is a reduce-scatter: let it run",
-        "axis=1) -> axis=0)": "the softmax of an image runs over the texts, not over the images",
-        None: "With which texts is an image compared, and how many losses does JAX see?",
-    },
+    mistakes=[
+Mistake(Edit('jax.lax.pmean((every - own).mean(), "X")', '(every - own).mean()'), "the gradient is that of the sum of all devices' "
+        "losses. What makes it the one mean over all images?"),
+Mistake(Edit('jax.lax.all_gather(texts @ w, "X", tiled=True)', 'texts @ w'), "an image is compared with the texts of its own device "
+        "alone. The others are on other devices"),
+Mistake(Edit('jax.lax.all_gather(texts @ w, "X", tiled=True)', 'jax.lax.all_gather(jax.lax.stop_gradient(texts @ w), "X", tiled=True)'), ""
+        "no gradient comes back through the gathered texts. In JAX the way back of all_gather is a reduce-scatter: let it run"),
+Mistake(Edit('axis=1)', 'axis=0)', count=2), "the softmax of an image runs over the texts, not over the images"),
+],
+question="With which texts is an image compared, and how many losses does JAX see?",
 )  # fmt: skip
 def contrastive_gradient(w, images, texts):
     """Per device: shared w (5, 4), images (k, 4), texts (k, 5) -> gradient (5, 4)."""

@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, build_mesh, exercise, run_compiled
+from exercises.framework import Edit, Mistake, Observed, Prediction, WhenMessage, build_mesh, exercise, run_compiled
 
 step_bytes = Prediction(
     409_101,
@@ -96,17 +96,31 @@ def _epochs(answer, length, n):
 @exercise(
     "Draw one order of all the rows from the epoch; every device draws the same. Then each takes every n-th row of it.",
     cases=[(14, 4), (1400, 8), (29, 3)],
-    mistakes={
-        "order[rank::n] -> order[0::n]": "every device takes the share of device 0. What tells them apart?",
-        "default_rng(epoch) -> default_rng([epoch, rank])": "each device shuffles by itself, so their shares overlap. "
-        "Shuffle alike, then split",
-        "default_rng(epoch) -> default_rng(0)": "every epoch has the same order: PyTorch's forgotten `set_epoch`",
-        "default_rng(epoch) -> default_rng(epoch % 7)": "after some epochs the orders begin anew. Every epoch has another",
-        "order[rank::n] -> order[rank * (length // n) : (rank + 1) * (length // n)]": "the rows do not divide by n, "
-        "and what remains is read by nobody",
-        "order[rank::n] -> order[rank * -(-length // n) : (rank + 1) * -(-length // n)]": "the last device gets fewer "
-        "rows than the others; deal them out one by one",
-    },
+    mistakes=[
+        Mistake(
+            Edit("order[rank::n]", "order[0::n]"), "every device takes the share of device 0. What tells them apart?"
+        ),
+        Mistake(
+            Edit("default_rng(epoch)", "default_rng([epoch, rank])"),
+            "each device shuffles by itself, so their shares overlap. Shuffle alike, then split",
+        ),
+        Mistake(
+            Edit("default_rng(epoch)", "default_rng(0)"),
+            "every epoch has the same order: PyTorch's forgotten `set_epoch`",
+        ),
+        Mistake(
+            Edit("default_rng(epoch)", "default_rng(epoch % 7)"),
+            "after some epochs the orders begin anew. Every epoch has another",
+        ),
+        Mistake(
+            Edit("order[rank::n]", "order[rank * (length // n) : (rank + 1) * (length // n)]"),
+            "the rows do not divide by n, and what remains is read by nobody",
+        ),
+        Mistake(
+            Edit("order[rank::n]", "order[rank * -(-length // n) : (rank + 1) * -(-length // n)]"),
+            "the last device gets fewer rows than the others; deal them out one by one",
+        ),
+    ],
     run=_epochs,
 )
 def own_rows(rank, n, length, epoch):
@@ -147,14 +161,25 @@ def _counts_the_padding(w, x, y, real):
 @exercise(
     "Add up the gradients of *sums* over the real rows, and count those rows. One `psum` of both, then divide.",
     cases={"on 4 devices, 3 parts": (4, 3), "on 8 devices, 5 parts": (8, 5)},
-    mistakes={
-        _mean_of_means: "a part with few real rows weighs as much as a full one. Sums first, over all parts and devices",
-        "total / count -> total / real.sum()": "you divide by the device's own rows, not by those of all devices",
-        'jax.lax.psum((total, real.sum()), "data") -> (total, real.sum())': "each device has its own gradient; nothing "
-        "was added up over 'data'",
-        _counts_the_padding: "you divide by all rows; only the real ones count",
-        "bytes that a device sends": "Add up on the device, and send one gradient and one count: is a sum in the loop, or are rows sent?",
-    },
+    mistakes=[
+        Mistake(
+            _mean_of_means,
+            "a part with few real rows weighs as much as a full one. Sums first, over all parts and devices",
+        ),
+        Mistake(
+            Edit("total / count", "total / real.sum()"),
+            "you divide by the device's own rows, not by those of all devices",
+        ),
+        Mistake(
+            Edit('jax.lax.psum((total, real.sum()), "data")', "(total, real.sum())"),
+            "each device has its own gradient; nothing was added up over 'data'",
+        ),
+        Mistake(_counts_the_padding, "you divide by all rows; only the real ones count"),
+        WhenMessage(
+            "bytes that a device sends",
+            "Add up on the device, and send one gradient and one count: is a sum in the loop, or are rows sent?",
+        ),
+    ],
     run=_tokens,
     within=1e-3,
 )
@@ -214,12 +239,15 @@ _UNPORTED = (
         "on a mesh of devices 3, 1, 6, 4": ({"data": 4}, (3, 1, 6, 4)),
         "on a mesh of 2 x 4": ({"data": 2, "model": 4}, (7, 6, 5, 4, 3, 2, 1, 0)),
     },
-    mistakes={
-        _never_ported: _UNPORTED,
-        _still_stacked: _UNPORTED,
-        old_step: "`pmean` needs an axis that `pmap` or `shard_map` names. Under `jit` a mean is over all rows already",
-        ".mean())(w) -> .sum())(w)": "a sum over all rows, and the old step took a mean",
-    },
+    mistakes=[
+        Mistake(_never_ported, _UNPORTED),
+        Mistake(_still_stacked, _UNPORTED),
+        Mistake(
+            old_step,
+            "`pmean` needs an axis that `pmap` or `shard_map` names. Under `jit` a mean is over all rows already",
+        ),
+        Mistake(Edit(".mean())(w)", ".sum())(w)"), "a sum over all rows, and the old step took a mean"),
+    ],
     run=_laid_out,
 )
 def new_step(w, mean, x, y):

@@ -1,6 +1,6 @@
 """Exercises and predictions of lesson 07, Collectives and what they cost."""
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 
 eight_devices = Prediction(
     117.44,
@@ -66,14 +66,25 @@ torus = Prediction(
 @exercise(
     "Which part of the weights does a device have, in bytes? How many devices add it up? Then 2 (n - 1)/n of it.",
     cases=[(48_000, 2, 4), (7_000_000, 16, 8), (120_000_000, 5, 3)],
-    mistakes={
-        "(data - 1) / data -> (model - 1) / model": "the gradient is added up along data; along model every device has "
-        "another piece",
-        "parameters / model -> parameters": "a device holds, and sends, one piece of the weights, not all of them",
-        "2 * (data - 1) -> (data - 1)": "a factor of 2 is missing: a number takes 2 bytes, and an all-reduce is two passes",
-        "(data - 1) / data -> (data * model - 1) / (data * model)": "only the devices along data add up the same piece",
-        "2 * (data - 1) / data -> 2": "each device's own part of the sum need not travel: (n - 1)/n",
-    },
+    mistakes=[
+        Mistake(
+            Edit("(data - 1) / data", "(model - 1) / model"),
+            "the gradient is added up along data; along model every device has another piece",
+        ),
+        Mistake(
+            Edit("parameters / model", "parameters"),
+            "a device holds, and sends, one piece of the weights, not all of them",
+        ),
+        Mistake(
+            Edit("2 * (data - 1)", "(data - 1)"),
+            "a factor of 2 is missing: a number takes 2 bytes, and an all-reduce is two passes",
+        ),
+        Mistake(
+            Edit("(data - 1) / data", "(data * model - 1) / (data * model)"),
+            "only the devices along data add up the same piece",
+        ),
+        Mistake(Edit("2 * (data - 1) / data", "2"), "each device's own part of the sum need not travel: (n - 1)/n"),
+    ],
 )
 def gradient_bytes(parameters, data, model):
     """Return the bytes that each device sends, on a mesh of data x model devices."""
@@ -84,14 +95,28 @@ def gradient_bytes(parameters, data, model):
 @exercise(
     "Turn bits into bytes, and keep one direction: that is the rate of the whole chip. On a torus a ring uses two links.",
     cases=[(1600, 1, 4, False), (4500, 2, 5, False), (7200, 2, 18, True)],
-    mistakes={
-        "/ 8 / directions -> / directions": "a byte has 8 bits",
-        "/ 8 / directions -> / 8 / 2": "this sheet gives one direction already, so there's nothing to halve",
-        "/ 8 / directions -> / 8": "this sheet adds up both directions; the bytes that leave the chip are half of that",
-        "if switched else whole_chip * 2 / links -> ": "on a torus a ring uses only two of the links, left and right",
-        "whole_chip * 2 / links -> whole_chip / links": "a ring that uses both ways round has two links, left and right",
-        "return whole_chip if switched else -> return": "through a switch every link leads to every chip: a ring uses all",
-    },
+    mistakes=[
+        Mistake(Edit("/ 8 / directions", "/ directions"), "a byte has 8 bits"),
+        Mistake(
+            Edit("/ 8 / directions", "/ 8 / 2"), "this sheet gives one direction already, so there's nothing to halve"
+        ),
+        Mistake(
+            Edit("/ 8 / directions", "/ 8"),
+            "this sheet adds up both directions; the bytes that leave the chip are half of that",
+        ),
+        Mistake(
+            Edit("if switched else whole_chip * 2 / links", ""),
+            "on a torus a ring uses only two of the links, left and right",
+        ),
+        Mistake(
+            Edit("whole_chip * 2 / links", "whole_chip / links"),
+            "a ring that uses both ways round has two links, left and right",
+        ),
+        Mistake(
+            Edit("return whole_chip if switched else", "return"),
+            "through a switch every link leads to every chip: a ring uses all",
+        ),
+    ],
 )
 def ring_rate(gbit_per_second, directions, links, switched):
     """Return the bytes per second that the chip sends in a ring, both ways round."""
@@ -102,14 +127,22 @@ def ring_rate(gbit_per_second, directions, links, switched):
 @exercise(
     "A chip sends 2 (n - 1)/n x 2 B F bytes and computes 2 B D F / n FLOPs. Set the two times equal; B and F cancel.",
     cases=[(8, 197e12, 100e9), (16, 989.5e12, 450e9), (5, 918e12, 200e9)],
-    mistakes={
-        "2 * (n - 1) -> (n - 1)": "that is the reduce-scatter of the table; an all-reduce sends twice as much",
-        "2 * (n - 1) -> 2 * (n - 1) / n": "each chip does an n-th of the work, so n stays in the quotient",
-        "2 * (n - 1) -> 2 * n": "an all-reduce sends 2 (n - 1)/n of the array, not 2",
-        "flops_per_second / bytes_per_second -> bytes_per_second / flops_per_second": "D grows with FLOP/s: more work is "
-        "needed to keep a faster chip busy",
-        "2 * (n - 1) -> 4 * (n - 1)": "2 bytes a number, and 2 FLOPs a multiply-and-add: these two cancel",
-    },
+    mistakes=[
+        Mistake(
+            Edit("2 * (n - 1)", "(n - 1)"), "that is the reduce-scatter of the table; an all-reduce sends twice as much"
+        ),
+        Mistake(
+            Edit("2 * (n - 1)", "2 * (n - 1) / n"), "each chip does an n-th of the work, so n stays in the quotient"
+        ),
+        Mistake(Edit("2 * (n - 1)", "2 * n"), "an all-reduce sends 2 (n - 1)/n of the array, not 2"),
+        Mistake(
+            Edit("flops_per_second / bytes_per_second", "bytes_per_second / flops_per_second"),
+            "D grows with FLOP/s: more work is needed to keep a faster chip busy",
+        ),
+        Mistake(
+            Edit("2 * (n - 1)", "4 * (n - 1)"), "2 bytes a number, and 2 FLOPs a multiply-and-add: these two cancel"
+        ),
+    ],
 )
 def smallest_d(n, flops_per_second, bytes_per_second):
     """Return the D at which sending takes as long as computing, on n chips."""

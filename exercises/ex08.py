@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, build_mesh, exercise
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
 
 given = Prediction(
     5.24,
@@ -108,14 +108,19 @@ def _evenly(f, mesh, shapes, specs):
     "Shapes with a sharding stand for the arrays: `jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=...)`. Lower `jax.jit(f)` "
     "for them, compile, and ask `memory_analysis()` for `argument_size_in_bytes` and `output_size_in_bytes`.",
     cases=_cases,
-    mistakes={
-        ", sharding=NamedSharding(mesh, spec) -> ": "a shape without its sharding is whole on one device",
-        "jnp.bfloat16 -> jnp.float32": "a number in bfloat16 takes 2 bytes",
-        "argument_size_in_bytes, memory.output -> output_size_in_bytes, memory.argument": "what it is given comes first",
-        _evenly: "not every mesh axis cuts every array: one that the spec does not name holds copies",
-        "output_size -> temp_size": "what lies in between is another number; its result is asked",
-        "out of memory": "such arrays fit into no machine: hand over their shapes, not numbers",
-    },
+    mistakes=[
+        Mistake(
+            Edit(", sharding=NamedSharding(mesh, spec)", ""), "a shape without its sharding is whole on one device"
+        ),
+        Mistake(Edit("jnp.bfloat16", "jnp.float32"), "a number in bfloat16 takes 2 bytes"),
+        Mistake(
+            Edit("argument_size_in_bytes, memory.output", "output_size_in_bytes, memory.argument"),
+            "what it is given comes first",
+        ),
+        Mistake(_evenly, "not every mesh axis cuts every array: one that the spec does not name holds copies"),
+        Mistake(Edit("output_size", "temp_size"), "what lies in between is another number; its result is asked"),
+        WhenMessage("out of memory", "such arrays fit into no machine: hand over their shapes, not numbers"),
+    ],
 )
 def given_and_returned(f, mesh, shapes, specs):
     """Return the bytes that each device is given, and the bytes that it returns."""
@@ -137,14 +142,19 @@ def given_and_returned(f, mesh, shapes, specs):
         (8_000_000_000, 32, 4096, 8192, 3, 32_000_000_000),
         (70_000_000_000, 80, 8192, 4096, 1, 80_000_000_000),
     ],
-    mistakes={
-        "2 * 2 * layers -> 2 * layers": "keys and values, of 2 bytes each: 4 bytes",
-        "chips * memory - weights -> memory - weights / chips": "the sequences are cut over the chips as well",
-        "weights = 2 * -> weights = 12 *": "12 bytes are of training; to serve takes the bfloat16 weights alone",
-        "max(0, total // cache) -> total // cache": "below 0 nothing fits: 0",
-        "total // cache -> total // cache + 1": "half a sequence is none",
-        "layers * width -> width": "each layer has keys and values of its own",
-    },
+    mistakes=[
+        Mistake(Edit("2 * 2 * layers", "2 * layers"), "keys and values, of 2 bytes each: 4 bytes"),
+        Mistake(
+            Edit("chips * memory - weights", "memory - weights / chips"), "the sequences are cut over the chips as well"
+        ),
+        Mistake(
+            Edit("weights = 2 *", "weights = 12 *"),
+            "12 bytes are of training; to serve takes the bfloat16 weights alone",
+        ),
+        Mistake(Edit("max(0, total // cache)", "total // cache"), "below 0 nothing fits: 0"),
+        Mistake(Edit("total // cache", "total // cache + 1"), "half a sequence is none"),
+        Mistake(Edit("layers * width", "width"), "each layer has keys and values of its own"),
+    ],
 )
 def sequences_that_fit(parameters, layers, width, length, chips, memory):
     """Return how many whole sequences fit beside the weights."""
@@ -165,12 +175,15 @@ def sequences_that_fit(parameters, layers, width, length, chips, memory):
         (90e9, 1e9, 8),
         (3e9, 7e9, 4),
     ],
-    mistakes={
-        "return best -> return best[::-1]": "`data` comes first",
-        "3 * -> 2 *": "the weights travel three times: gathered twice, and their gradients are summed",
-        "weights / m -> weights": "`model` cuts the weights, and `data` cuts the batch: only an m-th and a d-th travel",
-        "2 * (m - 1) -> (m - 1)": "an all-reduce goes around twice",
-    },
+    mistakes=[
+        Mistake(Edit("return best", "return best[::-1]"), "`data` comes first"),
+        Mistake(Edit("3 *", "2 *"), "the weights travel three times: gathered twice, and their gradients are summed"),
+        Mistake(
+            Edit("weights / m", "weights"),
+            "`model` cuts the weights, and `data` cuts the batch: only an m-th and a d-th travel",
+        ),
+        Mistake(Edit("2 * (m - 1)", "(m - 1)"), "an all-reduce goes around twice"),
+    ],
 )
 def best_mesh(weights, sums, n):
     """Return (d, m), the mesh of n chips whose chips send the fewest bytes."""

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 
 psums = Prediction(
     5,
@@ -94,14 +94,14 @@ def _calls(*changes):
         _calls(*({place: value} for place, value in _OTHER.items()), {**_OTHER, 3: 3}, {**_OTHER, 3: 4}, {4: False}),
         ([],),
     ],
-    mistakes={
-        "type(rate) -> rate": "of a traced number the type counts, not the value",
-        "type(rate), -> ": "of a traced number the type counts: 1 becomes an int32, 0.1 a float32",
-        ", training) for -> ) for": "each value of a static argument is a program of its own",
-        "(*arrays -> (*arrays[1:]": "another shape is another program",
-        "(*arrays -> (*arrays[:2]": "another layout is another program",
-        "len({ -> len([ ;; in calls}) -> in calls])": "a program that was compiled once is kept",
-    },
+    mistakes=[
+        Mistake(Edit("type(rate)", "rate"), "of a traced number the type counts, not the value"),
+        Mistake(Edit("type(rate),", ""), "of a traced number the type counts: 1 becomes an int32, 0.1 a float32"),
+        Mistake(Edit(", training) for", ") for"), "each value of a static argument is a program of its own"),
+        Mistake(Edit("(*arrays", "(*arrays[1:]"), "another shape is another program"),
+        Mistake(Edit("(*arrays", "(*arrays[:2]"), "another layout is another program"),
+        Mistake([Edit("len({", "len(["), Edit("in calls})", "in calls])")], "a program that was compiled once is kept"),
+    ],
 )
 def compilations(calls):
     """Return how many calls compile. A call: (shape, dtype, layout, rate, training)."""
@@ -152,15 +152,32 @@ _MORE = _step(  # 1 runs more operations, so they take longer as well
 @exercise(
     "The late device has the greatest start of an all-reduce. Count the other events of each device, and add up their time.",
     cases=[(_MORE,), (_SAME,), (_HELD,), (_HOST,), (_CHIP,), (_DATA,)],
-    mistakes={
-        "late = max(arrives -> late = min(arrives": "the first to arrive has the longest all-reduce, and waits",
-        "key=arrives.get -> key=busy.get": "the device that computes most is another one; others may begin later",
-        "key=arrives.get -> key=ran.get": "the device that runs most operations is another one; others may begin later",
-        "ran[late] > max( -> ran[late] >= max(": "as many operations are not more",
-        "else:\n            ran -> if True:\n            ran": "the all-reduce is no computing: who waits has a long one",
-        'return late, "data" -> return late, "chip" if busy[late] > max(busy[device] for device in others) else "data"': "more "
-        "operations come first: they take longer as well",
-    },
+    mistakes=[
+        Mistake(
+            Edit("late = max(arrives", "late = min(arrives"),
+            "the first to arrive has the longest all-reduce, and waits",
+        ),
+        Mistake(
+            Edit("key=arrives.get", "key=busy.get"),
+            "the device that computes most is another one; others may begin later",
+        ),
+        Mistake(
+            Edit("key=arrives.get", "key=ran.get"),
+            "the device that runs most operations is another one; others may begin later",
+        ),
+        Mistake(Edit("ran[late] > max(", "ran[late] >= max("), "as many operations are not more"),
+        Mistake(
+            Edit("else:\n            ran", "if True:\n            ran"),
+            "the all-reduce is no computing: who waits has a long one",
+        ),
+        Mistake(
+            Edit(
+                'return late, "data"',
+                'return late, "chip" if busy[late] > max(busy[device] for device in others) else "data"',
+            ),
+            "more operations come first: they take longer as well",
+        ),
+    ],
 )
 def diagnose(events):
     """Return (device that the others wait for, "data", "chip" or "host")."""
@@ -203,14 +220,18 @@ def _one_by_one(bars):
         ([("compute", 1, 50), (_SENDS, 7, 19)],),
         ([],),
     ],
-    mistakes={
-        'covering == {"communication"} -> "communication" in covering': "you count also what a product hides",
-        'covering == {"communication"} -> covering != {"compute"} and len(covering) < 2': "a gap, in which the chip does "
-        "nothing, is no sending",
-        'covering == {"communication"} -> len(covering) == 2': "that is what is hidden",
-        _subtracted: "computing hides what is sent at the same time; you subtract all of it",
-        _one_by_one: "where two gathers overlap, their time counts once",
-    },
+    mistakes=[
+        Mistake(
+            Edit('covering == {"communication"}', '"communication" in covering'), "you count also what a product hides"
+        ),
+        Mistake(
+            Edit('covering == {"communication"}', 'covering != {"compute"} and len(covering) < 2'),
+            "a gap, in which the chip does nothing, is no sending",
+        ),
+        Mistake(Edit('covering == {"communication"}', "len(covering) == 2"), "that is what is hidden"),
+        Mistake(_subtracted, "computing hides what is sent at the same time; you subtract all of it"),
+        Mistake(_one_by_one, "where two gathers overlap, their time counts once"),
+    ],
 )
 def exposed(bars):
     """Return the µs in which a chip sends and does not compute.

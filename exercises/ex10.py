@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, exercise, run_per_device
+from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, WhenMessage, exercise, run_per_device
 
 _SCATTER = "each device needs the sum of its own piece alone: a reduce-scatter, one round"
 _PILE = "the backward pass multiplies by the weights of every layer; who keeps them until then?"
@@ -51,15 +51,22 @@ hidden_at = Prediction(
 @exercise(
     "Three parts: weights 2, gradients 2, optimizer 12. A stage divides its part, and those before, by n. Add them up.",
     cases=[(numbers, n, stage) for numbers, n in ((7.5e9, 64), (1.3e9, 8), (70e9, 24)) for stage in range(4)],
-    mistakes={
-        "stage >= 3 -> stage >= 2": "at stage 2 the weights are still whole, 2 bytes",
-        "12 -> 8": "the float32 copy of the weights is missing: 4 bytes more, cut with the moments",
-        ">= -> ==": "each stage cuts its own part alone; it keeps the cuts of those before",
-        "stage >= 2 -> stage >= 1 ;; stage >= 3 -> stage >= 1": "stage 1 cuts the optimizer's 12 bytes alone",
-        "optimizer = 12 -> optimizer = 2 ;; gradients = 2 -> gradients = 12": "the order is another: first the "
-        "optimizer, 12 bytes",
-        None: "Which of the three parts is cut at this stage, and what is still whole?",
-    },
+    mistakes=[
+        Mistake(Edit("stage >= 3", "stage >= 2"), "at stage 2 the weights are still whole, 2 bytes"),
+        Mistake(
+            Edit("12", "8", count=2), "the float32 copy of the weights is missing: 4 bytes more, cut with the moments"
+        ),
+        Mistake(Edit(">=", "==", count=3), "each stage cuts its own part alone; it keeps the cuts of those before"),
+        Mistake(
+            [Edit("stage >= 2", "stage >= 1"), Edit("stage >= 3", "stage >= 1")],
+            "stage 1 cuts the optimizer's 12 bytes alone",
+        ),
+        Mistake(
+            [Edit("optimizer = 12", "optimizer = 2"), Edit("gradients = 2", "gradients = 12")],
+            "the order is another: first the optimizer, 12 bytes",
+        ),
+    ],
+    question="Which of the three parts is cut at this stage, and what is still whole?",
 )
 def zero_memory(numbers, n, stage):
     """Return the bytes that each of n chips holds for this many parameters."""
@@ -93,17 +100,30 @@ def _gated(f, n):
     cases={"of 4 devices": (4,), "of 8 devices, with its gradient": (8,)},
     run=_gated,
     within=1e-3,
-    mistakes={
-        "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
-        'jax.lax.pmean(((x - y) ** 2).mean(), "data") -> ((x - y) ** 2).mean()': "each device has a loss of its own. "
-        "What averages it over 'data', and types it as shared?",
-        "@jax.checkpoint -> ": "the whole weights of all layers are kept for the backward pass. What gathers again?",
-        "axis=1 -> axis=0": "gathered along its rows, a weight is too long. Which axis do the pieces lie along?",
-        "return x + -> return": "the layer's input is not added to its result",
-        "bytes that a device sends": "A step sends three rounds: two gathers, and one sum of which each device keeps its piece",
-        "largest array": "The weights of all layers are whole at once. What stands inside of jax.checkpoint?",
-        None: "The layer is x + (tanh(x @ a) * (x @ b)) @ c. Which weights does it multiply with, and over which rows is the mean?",
-    },
+    mistakes=[
+        Mistake(Edit("pmean", "psum"), "psum adds up the means of the devices; the mean over all rows is their mean"),
+        Mistake(
+            Edit('jax.lax.pmean(((x - y) ** 2).mean(), "data")', "((x - y) ** 2).mean()"),
+            "each device has a loss of its own. What averages it over 'data', and types it as shared?",
+        ),
+        Mistake(
+            Edit("@jax.checkpoint", ""),
+            "the whole weights of all layers are kept for the backward pass. What gathers again?",
+        ),
+        Mistake(
+            Edit("axis=1", "axis=0"),
+            "gathered along its rows, a weight is too long. Which axis do the pieces lie along?",
+        ),
+        Mistake(Edit("return x +", "return"), "the layer's input is not added to its result"),
+        WhenMessage(
+            "bytes that a device sends",
+            "A step sends three rounds: two gathers, and one sum of which each device keeps its piece",
+        ),
+        WhenMessage(
+            "largest array", "The weights of all layers are whole at once. What stands inside of jax.checkpoint?"
+        ),
+    ],
+    question="The layer is x + (tanh(x @ a) * (x @ b)) @ c. Which weights does it multiply with, and over which rows is the mean?",
 )
 def gated_loss(params, x, y):
     """Per device: a dict of pieces a, b, c; own rows x, y -> the loss of all, ()."""
@@ -120,16 +140,18 @@ def gated_loss(params, x, y):
 @exercise(
     "For each parameter: (2 weight_bytes + gradient_bytes) (n - 1)/n / rate seconds to send, work T / flops to compute.",
     cases=[(197e12, 100e9, 8, 0.5, 4, 7), (989.5e12, 450e9, 64, 1, 4, 6), (459e12, 200e9, 5, 2, 4, 8)],
-    mistakes={
-        "2 * weight_bytes -> weight_bytes": "the weights are gathered twice, forward and backward",
-        "+ gradient_bytes -> ": "the gradients travel, too",
-        "2 * weight_bytes + gradient_bytes -> 2 * (weight_bytes + gradient_bytes)": "gradients are reduce-scattered, "
-        "half of an all-reduce",
-        "2 * weight_bytes + gradient_bytes -> 3": "you count numbers, not bytes",
-        "(n - 1) / n -> 1": "a device has its own n-th of each round already: (n - 1)/n",
-        "/ rate * flops -> * rate / flops": "a faster chip needs more tokens, and a faster wire fewer",
-        None: "Set the seconds for sending one parameter's bytes equal to those of its work on T tokens, and solve for T.",
-    },
+    mistakes=[
+        Mistake(Edit("2 * weight_bytes", "weight_bytes"), "the weights are gathered twice, forward and backward"),
+        Mistake(Edit("+ gradient_bytes", ""), "the gradients travel, too"),
+        Mistake(
+            Edit("2 * weight_bytes + gradient_bytes", "2 * (weight_bytes + gradient_bytes)"),
+            "gradients are reduce-scattered, half of an all-reduce",
+        ),
+        Mistake(Edit("2 * weight_bytes + gradient_bytes", "3"), "you count numbers, not bytes"),
+        Mistake(Edit("(n - 1) / n", "1"), "a device has its own n-th of each round already: (n - 1)/n"),
+        Mistake(Edit("/ rate * flops", "* rate / flops"), "a faster chip needs more tokens, and a faster wire fewer"),
+    ],
+    question="Set the seconds for sending one parameter's bytes equal to those of its work on T tokens, and solve for T.",
 )
 def tokens_to_hide(flops, rate, n, weight_bytes, gradient_bytes, work):
     """Return the tokens on each of n chips at which sending takes as long as work."""

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, exercise, run_per_device
+from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, WhenMessage, exercise, run_per_device
 from utils.compat import varying
 
 by_rows = Prediction(
@@ -87,18 +87,24 @@ def _matrices():
     "Split each of the three into n pieces along its columns. Then piece 0 of q, of k and of v side by side; then piece 1 "
     "of each, and so on.",
     cases=_matrices,
-    mistakes={
-        "for i in range(n) for three in pieces -> for three in pieces for i in range(n)": "all of q, then all of k, then "
-        "all of v: split into n pieces, the first device gets queries alone",
-        lambda q, k, v, n: np.concatenate(
-            [m[:, i::n] for i in range(n) for m in (q, k, v)], axis=1
-        ): "piece i is a run of neighbours, whole heads, not every n-th column",
-        lambda q, k, v, n: np.stack([q, k, v], axis=2).reshape(
-            len(q), -1
-        ): "the devices get the right columns, in another order: of a piece, the first third is q, then k, then v",
-        "side_by_side, axis=1 -> side_by_side, axis=0": "the pieces stand side by side, along the columns",
-        None: "Which columns does piece 0 of your matrix hold?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("for i in range(n) for three in pieces", "for three in pieces for i in range(n)"),
+            "all of q, then all of k, then all of v: split into n pieces, the first device gets queries alone",
+        ),
+        Mistake(
+            lambda q, k, v, n: np.concatenate([m[:, i::n] for i in range(n) for m in (q, k, v)], axis=1),
+            "piece i is a run of neighbours, whole heads, not every n-th column",
+        ),
+        Mistake(
+            lambda q, k, v, n: np.stack([q, k, v], axis=2).reshape(len(q), -1),
+            "the devices get the right columns, in another order: of a piece, the first third is q, then k, then v",
+        ),
+        Mistake(
+            Edit("side_by_side, axis=1", "side_by_side, axis=0"), "the pieces stand side by side, along the columns"
+        ),
+    ],
+    question="Which columns does piece 0 of your matrix hold?",
 )
 def one_matrix(q, k, v, n):
     """Three (width, features) -> (width, 3 * features): n pieces of q, k, v each."""
@@ -138,17 +144,27 @@ def _gated(f, n):
     cases={"on 4 devices": (4,), "on 8 devices": (8,)},
     run=_gated,
     within=1e-3,
-    mistakes={
-        'h @ w["down"], "model") + w["bias"] -> h @ w["down"] + w["bias"], "model")': "each device adds the bias to its "
-        "partial sum, so it counts once for each device. Where is it added once?",
-        'varying(x, "model") -> x': "x meets two split weights, and each brings a sum in the backward pass. What makes x varying "
-        "once, before both?",
-        "jax.lax.psum -> jax.lax.pmean": "a product is a sum over the hidden features, not a mean",
-        'jax.lax.psum(h @ w["down"], "model") -> h @ w["down"]': "by its type, your result differs from device to "
-        "device. What in it varies and is not added up?",
-        'silu(x @ w["gate"]) * (x @ w["up"]) -> silu(x @ w["up"]) * (x @ w["gate"])': "silu stands around `gate`",
-        None: "The layer is (silu(x @ gate) * (x @ up)) @ down + bias. Which of these products is a partial sum?",
-    },
+    mistakes=[
+        Mistake(
+            Edit('h @ w["down"], "model") + w["bias"]', 'h @ w["down"] + w["bias"], "model")'),
+            "each device adds the bias to its partial sum, so it counts once for each device. Where is it added once?",
+        ),
+        Mistake(
+            Edit('varying(x, "model")', "x"),
+            "x meets two split weights, and each brings a sum in the backward pass. What makes x varying "
+            "once, before both?",
+        ),
+        Mistake(Edit("jax.lax.psum", "jax.lax.pmean"), "a product is a sum over the hidden features, not a mean"),
+        Mistake(
+            Edit('jax.lax.psum(h @ w["down"], "model")', 'h @ w["down"]'),
+            "by its type, your result differs from device to device. What in it varies and is not added up?",
+        ),
+        Mistake(
+            Edit('silu(x @ w["gate"]) * (x @ w["up"])', 'silu(x @ w["up"]) * (x @ w["gate"])'),
+            "silu stands around `gate`",
+        ),
+    ],
+    question="The layer is (silu(x @ gate) * (x @ up)) @ down + bias. Which of these products is a partial sum?",
 )
 def gated_mlp(x, w):
     """Per device: whole x (tokens, width), its parts of w -> the result, whole."""
@@ -161,14 +177,25 @@ def gated_mlp(x, w):
     "Per token: 6 * params / n FLOPs; four all-reduces of width numbers, 2 bytes each: 4 * 2 (n - 1)/n * 2 * width bytes. "
     "FLOPs / bytes = ratio where they take equally long.",
     cases=[(8192, 856e6, 1970), (4096, 218e6, 2199), (12288, 1.8e9, 19_790)],
-    mistakes={
-        "6 * params -> 2 * params": "that is the forward pass alone: the backward pass has two products for each of its",
-        "(4 * 2 -> (2 * 2": "a factor of 2 is missing: four all-reduces, each sends 2 (n - 1)/n of the activations, in 2 bytes",
-        "1 + -> ": "the part that a chip need not send is missing: with (n - 1)/n, n - 1 stands where you have n",
-        "* ratio) -> / ratio)": "a chip that computes faster while it sends a byte waits earlier, not later",
-        "* 2 * width -> * 4 * width": "a number in bfloat16 takes 2 bytes",
-        None: "Set the seconds of a token's FLOPs equal to those of its bytes, and solve for n.",
-    },
+    mistakes=[
+        Mistake(
+            Edit("6 * params", "2 * params"),
+            "that is the forward pass alone: the backward pass has two products for each of its",
+        ),
+        Mistake(
+            Edit("(4 * 2", "(2 * 2"),
+            "a factor of 2 is missing: four all-reduces, each sends 2 (n - 1)/n of the activations, in 2 bytes",
+        ),
+        Mistake(
+            Edit("1 +", ""),
+            "the part that a chip need not send is missing: with (n - 1)/n, n - 1 stands where you have n",
+        ),
+        Mistake(
+            Edit("* ratio)", "/ ratio)"), "a chip that computes faster while it sends a byte waits earlier, not later"
+        ),
+        Mistake(Edit("* 2 * width", "* 4 * width"), "a number in bfloat16 takes 2 bytes"),
+    ],
+    question="Set the seconds of a token's FLOPs equal to those of its bytes, and solve for n.",
 )
 def most_chips(width, params, ratio):
     """Return the n, rarely whole, at which sends and products take equally long."""
@@ -200,19 +227,32 @@ def _of_vocabulary(f, n, size):
     cases={"on 4 devices": (4, 1), "on 8 devices": (8, 1), "on 8 devices, logits in the thousands": (8, 2000)},
     run=_of_vocabulary,
     within=1e-3,
-    mistakes={
-        "Differentiation rule": "`pmax` has no derivative. For the largest logit none is needed: put `jax.lax.stop_gradient` "
-        "inside of the pmax",
-        "out_specs": "Your loss is typed as each device's own. Which of its parts is not yet brought together over 'model'?",
-        ' - jax.lax.axis_index("model") * logits.shape[1] -> ': "targets are numbers in the whole vocabulary; a device's words "
-        "begin at axis_index times its width",
-        "jnp.exp(logits - top[:, None]) -> jnp.exp(logits) ;; top + -> ": "exp of such logits has no place in float32. Take the "
-        "largest out first, of each token, over all devices",
-        "psum(jnp.exp -> pmean(jnp.exp": "the exponentials are added up over the devices, not averaged",
-        "(top + jnp.log(total) - hit).mean() -> (top + jnp.log(total) - hit).sum()": "the loss is the mean over the tokens",
-        "numbers that a device sends": "Which collective carries logits? Each token needs three numbers",
-        None: "The loss of a token is log(sum(exp(logits))) - logits[target], over the words of all devices.",
-    },
+    mistakes=[
+        WhenMessage(
+            "Differentiation rule",
+            "`pmax` has no derivative. For the largest logit none is needed: put `jax.lax.stop_gradient` "
+            "inside of the pmax",
+        ),
+        WhenMessage(
+            "out_specs",
+            "Your loss is typed as each device's own. Which of its parts is not yet brought together over 'model'?",
+        ),
+        Mistake(
+            Edit(' - jax.lax.axis_index("model") * logits.shape[1]', ""),
+            "targets are numbers in the whole vocabulary; a device's words begin at axis_index times its width",
+        ),
+        Mistake(
+            [Edit("jnp.exp(logits - top[:, None])", "jnp.exp(logits)"), Edit("top +", "")],
+            "exp of such logits has no place in float32. Take the largest out first, of each token, over all devices",
+        ),
+        Mistake(Edit("psum(jnp.exp", "pmean(jnp.exp"), "the exponentials are added up over the devices, not averaged"),
+        Mistake(
+            Edit("(top + jnp.log(total) - hit).mean()", "(top + jnp.log(total) - hit).sum()"),
+            "the loss is the mean over the tokens",
+        ),
+        WhenMessage("numbers that a device sends", "Which collective carries logits? Each token needs three numbers"),
+    ],
+    question="The loss of a token is log(sum(exp(logits))) - logits[target], over the words of all devices.",
 )
 def vocabulary_loss(logits, targets):
     """Per device: logits (tokens, words / n), whole targets (tokens,) -> mean loss."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise, run_per_device
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
 
 _FILL = "microbatch 7 enters stage 0 after 7 ticks, and then takes 4 ticks to pass through 4 stages"
 
@@ -79,16 +79,18 @@ twice_round = Prediction(
 @exercise(
     "(p - 1)/(m + p - 1) is to be at most the share. Solve for m, and round up.",
     cases=[(3, 0.3), (6, 0.13), (12, 0.06), (2, 0.035), (5, 0.81), (9, 0.5)],
-    mistakes={
-        "(p - 1) * (1 - share) / share -> (p - 1) / share": "that is the number of ticks, m + p - 1; or you took "
-        "(p - 1)/m, the bubble over the useful time",
-        "math.ceil -> math.floor": "rounded down, the bubble is larger than the share",
-        "math.ceil -> round": "rounded to the nearest, the bubble may be larger than the share",
-        "math.ceil( -> 1 + math.floor(": "one fewer is enough where it gives just the share",
-        "(1 - share) / share -> share / (1 - share)": "share and 1 - share have changed places",
-        "(p - 1) * -> p *": "a stage waits p - 1 ticks, not p",
-        None: "What is the bubble with your number of microbatches, and with one fewer?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("(p - 1) * (1 - share) / share", "(p - 1) / share"),
+            "that is the number of ticks, m + p - 1; or you took (p - 1)/m, the bubble over the useful time",
+        ),
+        Mistake(Edit("math.ceil", "math.floor"), "rounded down, the bubble is larger than the share"),
+        Mistake(Edit("math.ceil", "round"), "rounded to the nearest, the bubble may be larger than the share"),
+        Mistake(Edit("math.ceil(", "1 + math.floor("), "one fewer is enough where it gives just the share"),
+        Mistake(Edit("(1 - share) / share", "share / (1 - share)"), "share and 1 - share have changed places"),
+        Mistake(Edit("(p - 1) *", "p *"), "a stage waits p - 1 ticks, not p"),
+    ],
+    question="What is the bubble with your number of microbatches, and with one fewer?",
 )
 def enough(p, share):
     """Return the least m with which the bubble of p stages is at most this share."""
@@ -98,16 +100,20 @@ def enough(p, share):
 @exercise(
     "All: p devices, m + p - 1 ticks, each as long as max(times). Useful: m microbatches through every stage.",
     cases=[([1.0, 1.5, 0.5, 2.0], 6), ([0.3, 0.7, 0.2], 11), ([3.0, 1.0, 2.0, 1.0, 1.25], 2)],
-    mistakes={
-        "m * sum(times) -> m * p * max(times)": "in each tick the faster stages wait for the slowest, too",
-        "(m + p - 1) -> m": "the ticks that fill and empty the pipeline are missing",
-        "1 - m -> m": "that is the useful share",
-        "p * (m + p - 1) * max(times) -> p * (sum(times) + (m - 1) * max(times))": "while the pipeline fills, a tick "
-        "is as long as the slowest stage, too",
-        "max(times) -> times[-1]": "the last stage is not always the slowest",
-        "p * (m + p - 1) -> (m + p - 1)": "the time of all p devices counts",
-        None: "How long are all ticks together, for all devices, and how much of that is work on a microbatch?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("m * sum(times)", "m * p * max(times)"), "in each tick the faster stages wait for the slowest, too"
+        ),
+        Mistake(Edit("(m + p - 1)", "m"), "the ticks that fill and empty the pipeline are missing"),
+        Mistake(Edit("1 - m", "m"), "that is the useful share"),
+        Mistake(
+            Edit("p * (m + p - 1) * max(times)", "p * (sum(times) + (m - 1) * max(times))"),
+            "while the pipeline fills, a tick is as long as the slowest stage, too",
+        ),
+        Mistake(Edit("max(times)", "times[-1]"), "the last stage is not always the slowest"),
+        Mistake(Edit("p * (m + p - 1)", "(m + p - 1)"), "the time of all p devices counts"),
+    ],
+    question="How long are all ticks together, for all devices, and how much of that is work on a microbatch?",
 )
 def waste(times, m):
     """Return the share of device time that is not useful; times: seconds by stage."""
@@ -135,18 +141,32 @@ def _again(f, p, rounds):
     "So the sends go round: the last stage sends to stage 0.",
     cases={"of 4 stages, 3 rounds": (4, 3), "of 8 stages, 2 rounds": (8, 2)},
     run=_again,
-    mistakes={
-        "(stage == 0) & (t < p - 1) -> stage == 0": "the results are those of the first round; does stage 0 "
-        "take what comes back, and do you return the last results?",
-        "range(p)] -> range(p - 1)]": "the last stage sends nothing to stage 0",
-        'jax.lax.psum(jnp.where(stage == p - 1, results, 0), "stage") -> results': "each device returns what its own stage "
-        "computed; the results are in the last one",
-        "jnp.where(stage == p - 1, results, 0) -> results": "that adds up what all stages computed; the results are in the last",
-        "[(s, (s + 1) % p) -> [((s + 1) % p, s)": "the sends go to the left: a microbatch meets the stages in the wrong order",
-        "FLOPs of a device's products": "Each stage multiplies with its own w alone, and no microbatch waits until all others have "
-        "ended their round",
-        None: "Which microbatch is in which stage in tick t, and in which round?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("(stage == 0) & (t < p - 1)", "stage == 0"),
+            "the results are those of the first round; does stage 0 "
+            "take what comes back, and do you return the last results?",
+        ),
+        Mistake(Edit("range(p)]", "range(p - 1)]"), "the last stage sends nothing to stage 0"),
+        Mistake(
+            Edit('jax.lax.psum(jnp.where(stage == p - 1, results, 0), "stage")', "results"),
+            "each device returns what its own stage computed; the results are in the last one",
+        ),
+        Mistake(
+            Edit("jnp.where(stage == p - 1, results, 0)", "results"),
+            "that adds up what all stages computed; the results are in the last",
+        ),
+        Mistake(
+            Edit("[(s, (s + 1) % p)", "[((s + 1) % p, s)"),
+            "the sends go to the left: a microbatch meets the stages in the wrong order",
+        ),
+        WhenMessage(
+            "FLOPs of a device's products",
+            "Each stage multiplies with its own w alone, and no microbatch waits until all others have "
+            "ended their round",
+        ),
+    ],
+    question="Which microbatch is in which stage in tick t, and in which round?",
 )
 def again(w, x, rounds):
     """Per device: (d, d), (p, b, d), an int -> (p, b, d), the same on all devices."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise, run_per_device
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
 
 _FIRST = "for which devices is the number of a row also the place of its token?"
 _HOME = "a gradient starts from zero at its owner and must come home to it: eight sends"
@@ -112,17 +112,30 @@ def _plain_mean(first, second):
     "Behind a level stands a sum, exp(level). The sums add up, and each mean counts with its share of both. "
     "np.logaddexp(a, b) is the log of exp(a) + exp(b), without computing either.",
     cases=_results,
-    mistakes={
-        _plain_mean: "the plain mean of both: the one with the larger sum of exp(score) counts for more",
-        _direct: "the exp of 800 is beyond all numbers, and that of -800 is 0. What can you take off both levels first?",
-        "np.logaddexp -> np.maximum": "each is rescaled to the larger level; nothing divides by the sum of both shares",
-        "np.logaddexp -> np.add": "levels are logs: the sums behind them add up, not the levels",
-        "* other, both -> * other, np.maximum(level, other_level)": "of the two sums only the larger is in the level",
-        "share[:, None] * mean + other_share[:, None] * other -> other_share[:, None] * mean + share[:, None] * other": (
-            "each mean has the other's share"
+    mistakes=[
+        Mistake(_plain_mean, "the plain mean of both: the one with the larger sum of exp(score) counts for more"),
+        Mistake(
+            _direct,
+            "the exp of 800 is beyond all numbers, and that of -800 is 0. What can you take off both levels first?",
         ),
-        None: "Each result stands for a sum of exp(score). Which share of both sums has each?",
-    },
+        Mistake(
+            Edit("np.logaddexp", "np.maximum"),
+            "each is rescaled to the larger level; nothing divides by the sum of both shares",
+        ),
+        Mistake(Edit("np.logaddexp", "np.add"), "levels are logs: the sums behind them add up, not the levels"),
+        Mistake(
+            Edit("* other, both", "* other, np.maximum(level, other_level)"),
+            "of the two sums only the larger is in the level",
+        ),
+        Mistake(
+            Edit(
+                "share[:, None] * mean + other_share[:, None] * other",
+                "other_share[:, None] * mean + share[:, None] * other",
+            ),
+            "each mean has the other's share",
+        ),
+    ],
+    question="Each result stands for a sum of exp(score). Which share of both sums has each?",
 )
 def merge(first, second):
     """Merge the (mean (tokens, features), level (tokens,)) of two; return the pair."""
@@ -150,18 +163,25 @@ def _contrast(f, n, own, features, size):
     },
     run=_contrast,
     within=1e-3,
-    mistakes={
-        "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
-        "length=n - 1 -> length=n": "the own y came home and counts twice",
-        "length=n - 1 -> length=0": "each row has met the y of its own device alone",
-        "jax.nn.logsumexp(x @ y.T, axis=1) -> jnp.log(jnp.exp(x @ y.T).sum(1))": "the exp of a product above 88 is "
-        "infinite in float32",
-        "(x * y).sum(1) -> 0": "the product of each row with its own y is not taken off",
-        "(level, _), _ -> (level, y), _": "the y that is taken off has travelled; it is another device's",
-        "require replication": "each device has a mean of its own. What averages them, and types the result as shared?",
-        "largest array": "Meet one piece of y at a time, and keep one number for each row",
-        None: "A level for each own row, over the y of all devices; less x · y of the row itself; the mean of all rows.",
-    },
+    mistakes=[
+        Mistake(Edit("pmean", "psum"), "psum adds up the means of the devices; the mean over all rows is their mean"),
+        Mistake(Edit("length=n - 1", "length=n"), "the own y came home and counts twice"),
+        Mistake(Edit("length=n - 1", "length=0"), "each row has met the y of its own device alone"),
+        Mistake(
+            Edit("jax.nn.logsumexp(x @ y.T, axis=1)", "jnp.log(jnp.exp(x @ y.T).sum(1))", count=2),
+            "the exp of a product above 88 is infinite in float32",
+        ),
+        Mistake(Edit("(x * y).sum(1)", "0"), "the product of each row with its own y is not taken off"),
+        Mistake(
+            Edit("(level, _), _", "(level, y), _"), "the y that is taken off has travelled; it is another device's"
+        ),
+        WhenMessage(
+            "require replication",
+            "each device has a mean of its own. What averages them, and types the result as shared?",
+        ),
+        WhenMessage("largest array", "Meet one piece of y at a time, and keep one number for each row"),
+    ],
+    question="A level for each own row, over the y of all devices; less x · y of the row itself; the mean of all rows.",
 )
 def contrastive(x, y):
     """Per device: own rows x, y (rows, features) -> the mean loss over all rows, ()."""
@@ -183,15 +203,29 @@ def contrastive(x, y):
     "rounded up? And how many can there be at most?",
     cases=[(48, 6, window) for window in (1, 2, 9, 10, 16, 30, 48)]
     + [(35, 5, 8), (35, 5, 9), (40, 4, 22), (40, 4, 40)],
-    mistakes={
-        "math.ceil((window - 1) / piece) -> window // piece": "whole pieces in the window; the first query of a piece has "
-        "all the rest of its window before its own piece",
-        "(window - 1) / piece -> window / piece": "the query itself is in the window, and in its own piece",
-        "math.ceil((window - 1) / piece) -> (window - 1) // piece": "for a single key the whole piece has to come",
-        "min(n - 1, math.ceil((window - 1) / piece)) -> n - 1": "that is the ring without a window. Where does it end?",
-        "math.ceil((window - 1) / piece) -> math.ceil((window - 1) / piece) + 1": "its own piece a device has without a send",
-        None: "Which is the earliest key that the first query of a piece sees, and in which piece does it lie?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("math.ceil((window - 1) / piece)", "window // piece"),
+            "whole pieces in the window; the first query of a piece has "
+            "all the rest of its window before its own piece",
+        ),
+        Mistake(
+            Edit("(window - 1) / piece", "window / piece"), "the query itself is in the window, and in its own piece"
+        ),
+        Mistake(
+            Edit("math.ceil((window - 1) / piece)", "(window - 1) // piece"),
+            "for a single key the whole piece has to come",
+        ),
+        Mistake(
+            Edit("min(n - 1, math.ceil((window - 1) / piece))", "n - 1"),
+            "that is the ring without a window. Where does it end?",
+        ),
+        Mistake(
+            Edit("math.ceil((window - 1) / piece)", "math.ceil((window - 1) / piece) + 1"),
+            "its own piece a device has without a send",
+        ),
+    ],
+    question="Which is the earliest key that the first query of a piece sees, and in which piece does it lie?",
 )
 def sends_for_window(tokens, n, window):
     """Return how often to send the pieces on; a token sees `window`, itself last."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise, run_per_device
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
 
 router_gradient = Prediction(
     0,
@@ -72,16 +72,21 @@ raises = Prediction(
         (33, 6, 10, 2, 1.0, 5, 4),
         (6, 3, 24, 1, 1.25, 12, 2),
     ],
-    mistakes={
-        "4 * (n - 1) -> 2 * (n - 1)": "those are the two forward; the gradient goes back through both",
-        "(n - 1) / n -> 1": "a device keeps the slots for its own experts: an n-th does not travel",
-        "factor * k * tokens -> factor * tokens": "each token takes a seat at k experts",
-        "math.ceil -> math.floor": "a part of a seat is a seat: round the seats up",
-        "math.ceil(factor * k * tokens / experts) -> factor * k * tokens / experts": "whole seats travel, also where the "
-        "last one is not filled: round the seats up",
-        "(n - 1) / n * experts -> (n - 1) / n * experts / n": "a device has slots for all experts, not for its own alone",
-        None: "How many seats has an expert for the tokens of one device? Which of them leave, and how often?",
-    },
+    mistakes=[
+        Mistake(Edit("4 * (n - 1)", "2 * (n - 1)"), "those are the two forward; the gradient goes back through both"),
+        Mistake(Edit("(n - 1) / n", "1"), "a device keeps the slots for its own experts: an n-th does not travel"),
+        Mistake(Edit("factor * k * tokens", "factor * tokens"), "each token takes a seat at k experts"),
+        Mistake(Edit("math.ceil", "math.floor"), "a part of a seat is a seat: round the seats up"),
+        Mistake(
+            Edit("math.ceil(factor * k * tokens / experts)", "factor * k * tokens / experts"),
+            "whole seats travel, also where the last one is not filled: round the seats up",
+        ),
+        Mistake(
+            Edit("(n - 1) / n * experts", "(n - 1) / n * experts / n"),
+            "a device has slots for all experts, not for its own alone",
+        ),
+    ],
+    question="How many seats has an expert for the tokens of one device? Which of them leave, and how often?",
 )
 def sent_per_step(tokens, width, experts, k, factor, n, size):
     """Return the bytes that a device sends in all-to-alls, forward and backward."""
@@ -115,16 +120,20 @@ def _looked_up(f, ids, table, n):
     "(n, tokens) of rows. Answer with `table[asked]`, send that back, and pick the owners' answers.",
     cases=_tables,
     run=_looked_up,
-    mistakes={
-        "ids % rows -> ids": "an id counts through the whole table; the owner's rows begin at 0",
-        "table[asked] -> table[wanted]": "you read your own rows: the questions have not travelled",
-        'jax.lax.all_to_all(table[asked], "expert", 0, 0) -> table[asked]': "the answers stay with those who "
-        "were asked",
-        "[owner, jnp.arange(tokens)] -> .sum(axis=0)": "every device answers, and one of them owns the row: pick the "
-        "owner's answer",
-        "bytes that a device sends": "Send ids and the rows that were asked for, not the table",
-        None: "Who owns the row of an id, and where in its piece does it stand?",
-    },
+    mistakes=[
+        Mistake(Edit("ids % rows", "ids"), "an id counts through the whole table; the owner's rows begin at 0"),
+        Mistake(Edit("table[asked]", "table[wanted]"), "you read your own rows: the questions have not travelled"),
+        Mistake(
+            Edit('jax.lax.all_to_all(table[asked], "expert", 0, 0)', "table[asked]"),
+            "the answers stay with those who were asked",
+        ),
+        Mistake(
+            Edit("[owner, jnp.arange(tokens)]", ".sum(axis=0)"),
+            "every device answers, and one of them owns the row: pick the owner's answer",
+        ),
+        WhenMessage("bytes that a device sends", "Send ids and the rows that were asked for, not the table"),
+    ],
+    question="Who owns the row of an id, and where in its piece does it stand?",
 )
 def look_up(ids, table):
     """Per device: ids (tokens,), own rows (rows, width) -> rows (tokens, width)."""
@@ -175,18 +184,30 @@ def _mean_of_balances(p, choice):
     "the devices, before you multiply.",
     cases=_choices,
     run=_balanced,
-    mistakes={
-        _mean_of_balances: "a mean of products is not the product of the means: average the two factors, then multiply",
-        'jax.lax.pmean(p.mean(axis=0), "expert") -> p.mean(axis=0)': "the mean probability is that of one device, so each "
-        "device has another balance",
-        'jax.lax.pmean(choice.mean(axis=0), "expert") -> choice.mean(axis=0)': "the share is that of one device, so each "
-        "device has another balance",
-        "pmean -> psum": "psum adds up the means of the devices; the mean over all tokens is their mean",
-        "p.shape[1] * -> ": "times the number of experts",
-        '(share * probability).sum() -> jax.lax.pmean((choice * p).sum(axis=1).mean(), "expert")': "share and mean "
-        "probability are two means, each over all tokens; multiply them afterwards",
-        None: "Which means are taken over what, and when are they multiplied?",
-    },
+    mistakes=[
+        Mistake(
+            _mean_of_balances,
+            "a mean of products is not the product of the means: average the two factors, then multiply",
+        ),
+        Mistake(
+            Edit('jax.lax.pmean(p.mean(axis=0), "expert")', "p.mean(axis=0)"),
+            "the mean probability is that of one device, so each device has another balance",
+        ),
+        Mistake(
+            Edit('jax.lax.pmean(choice.mean(axis=0), "expert")', "choice.mean(axis=0)"),
+            "the share is that of one device, so each device has another balance",
+        ),
+        Mistake(
+            Edit("pmean", "psum", count=2),
+            "psum adds up the means of the devices; the mean over all tokens is their mean",
+        ),
+        Mistake(Edit("p.shape[1] *", ""), "times the number of experts"),
+        Mistake(
+            Edit("(share * probability).sum()", 'jax.lax.pmean((choice * p).sum(axis=1).mean(), "expert")'),
+            "share and mean probability are two means, each over all tokens; multiply them afterwards",
+        ),
+    ],
+    question="Which means are taken over what, and when are they multiplied?",
 )
 def whole_balance(p, choice):
     """In shard_map over 'expert': the balance of the tokens of all devices, ()."""

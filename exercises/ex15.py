@@ -2,7 +2,7 @@
 
 import math
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 
 even = Prediction(
     math.log(96),
@@ -86,12 +86,18 @@ RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "
         "one number": ((), (), RULES, SIZES),
         "an axis of 1": (("batch", "hidden"), (7, 33), RULES, {"data": 1, "fsdp": 4, "model": 11}),
     },
-    mistakes={
-        " and size % sizes[axis] == 0 -> ": "an axis that does not divide a dimension cannot cut it",
-        " and axis not in taken -> ": "an array may use each axis of the mesh once; the first dimension takes it",
-        "axis in sizes and -> axis and": "a rule may name an axis that this mesh does not have",
-        "spec.append(axis if fits else None) -> spec += [axis] * fits": "a dimension that stays whole has its place: None",
-    },
+    mistakes=[
+        Mistake(Edit(" and size % sizes[axis] == 0", ""), "an axis that does not divide a dimension cannot cut it"),
+        Mistake(
+            Edit(" and axis not in taken", ""),
+            "an array may use each axis of the mesh once; the first dimension takes it",
+        ),
+        Mistake(Edit("axis in sizes and", "axis and"), "a rule may name an axis that this mesh does not have"),
+        Mistake(
+            Edit("spec.append(axis if fits else None)", "spec += [axis] * fits"),
+            "a dimension that stays whole has its place: None",
+        ),
+    ],
 )
 def spec_of(names, shape, rules, sizes):
     """Return a tuple: for each dimension the axis that cuts it, or None."""
@@ -114,14 +120,20 @@ def spec_of(names, shape, rules, sizes):
         (7, 9, 10, 44, 50, 11, 3, 1),
         (6, 1, 12, 26, 40, 13, 5, 4),
     ],
-    mistakes={
-        "return 2 * layers -> return layers": "keys and values are both kept",
-        "max(key_heads / model, 1) -> key_heads / model": "where there are fewer key heads than `model`, each device keeps one whole",
-        "max(key_heads / model, 1) -> key_heads": "a device keeps its own key heads: they are cut over `model`",
-        "(rows / data) -> rows": "a device keeps its own rows: they are cut over `data`",
-        " * each -> ": "these are numbers; each takes `each` bytes",
-        "2 * layers -> 2": "that is the cache of one layer; each layer has its own",
-    },
+    mistakes=[
+        Mistake(Edit("return 2 * layers", "return layers"), "keys and values are both kept"),
+        Mistake(
+            Edit("max(key_heads / model, 1)", "key_heads / model"),
+            "where there are fewer key heads than `model`, each device keeps one whole",
+        ),
+        Mistake(
+            Edit("max(key_heads / model, 1)", "key_heads"),
+            "a device keeps its own key heads: they are cut over `model`",
+        ),
+        Mistake(Edit("(rows / data)", "rows"), "a device keeps its own rows: they are cut over `data`"),
+        Mistake(Edit(" * each", ""), "these are numbers; each takes `each` bytes"),
+        Mistake(Edit("2 * layers", "2"), "that is the cache of one layer; each layer has its own"),
+    ],
 )
 def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
     """Return the bytes of keys and values that one device of the mesh holds."""
@@ -142,10 +154,10 @@ def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
         (2e9, 4096, 150, 241, 241),
         (2e9, 4096, 260, 241, 241),
     ],
-    mistakes={
-        "corner - group -> corner - 1": "`group` query heads use each number of cache that is read",
-        "rows * per_character * -> per_character *": "each row has a cache of its own",
-    },
+    mistakes=[
+        Mistake(Edit("corner - group", "corner - 1"), "`group` query heads use each number of cache that is read"),
+        Mistake(Edit("rows * per_character *", "per_character *"), "each row has a cache of its own"),
+    ],
 )
 def longest(parameters, per_character, rows, group, corner):
     """Return the length up to which decoding does at least `corner` FLOPs a byte."""

@@ -4,7 +4,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 from utils.devices import started_devices
 
 length = Prediction(
@@ -75,13 +75,24 @@ def _layouts():
     "`rows = sharding.devices_indices_map(shape)[device][0]` is a slice. Its `indices(shape[0])` gives start, stop and "
     "step, also where it is slice(None). A set keeps each row once.",
     cases=_layouts,
-    mistakes={
-        "sorted({ -> list([ ;; }) -> ])": "each row once, in rising order: devices may share rows",
-        "for device in mine -> for device in mine[:1]": "these are the rows of the first device alone",
-        "[device][0] -> [device][-1] ;; shape[0] -> shape[-1]": "the rows are the first axis, not the last",
-        "for device in mine -> for device in parts": "these are all rows; a process reads what its own devices hold",
-        "range(*rows.indices(shape[0])) -> range(rows.start or 0, rows.stop or 0)": "slice(None) means all rows",
-    },
+    mistakes=[
+        Mistake(
+            [Edit("sorted({", "list(["), Edit("})", "])")], "each row once, in rising order: devices may share rows"
+        ),
+        Mistake(Edit("for device in mine", "for device in mine[:1]"), "these are the rows of the first device alone"),
+        Mistake(
+            [Edit("[device][0]", "[device][-1]"), Edit("shape[0]", "shape[-1]")],
+            "the rows are the first axis, not the last",
+        ),
+        Mistake(
+            Edit("for device in mine", "for device in parts"),
+            "these are all rows; a process reads what its own devices hold",
+        ),
+        Mistake(
+            Edit("range(*rows.indices(shape[0]))", "range(rows.start or 0, rows.stop or 0)"),
+            "slice(None) means all rows",
+        ),
+    ],
 )
 def rows_to_read(sharding, shape, mine):
     """Return the rows of an array of this shape that the devices `mine` hold."""
@@ -94,16 +105,28 @@ def rows_to_read(sharding, shape, mine):
     "Every process makes the whole order: numbers are cheap, rows are not. Reshape it to (batches, batch), then take "
     "columns.",
     cases=[(13, 6, 3, 2, 1, 3), (50, 12, 1, 0, 2, 4), (31, 10, 0, 5, 0, 2), (24, 8, 5, 1, 3, 4)],
-    mistakes={
-        "(seed, epoch) -> (seed, epoch, i)": "each process shuffles in an order of its own, so rows come twice or never",
-        "(seed, epoch) -> (seed, 0)": "the epoch does not count: every epoch comes in the same order",
-        "(seed, epoch) -> seed + epoch": "the generator begins with (seed, epoch), not with their sum",
-        "[:, i * part : (i + 1) * part] -> [:, i::n]": "the parts are to stand one behind the other in the batch",
-        "[:, i * part : (i + 1) * part] -> [:, :part]": "that is process 0's part in each: all read the same",
-        "order[: count * batch].reshape(count, batch)[:, i * part : (i + 1) * part] -> "
-        "order[i * count * part : (i + 1) * count * part].reshape(count, part)": "you give each process a run of the "
-        "whole order; of each batch it reads a part",
-    },
+    mistakes=[
+        Mistake(
+            Edit("(seed, epoch)", "(seed, epoch, i)"),
+            "each process shuffles in an order of its own, so rows come twice or never",
+        ),
+        Mistake(Edit("(seed, epoch)", "(seed, 0)"), "the epoch does not count: every epoch comes in the same order"),
+        Mistake(Edit("(seed, epoch)", "seed + epoch"), "the generator begins with (seed, epoch), not with their sum"),
+        Mistake(
+            Edit("[:, i * part : (i + 1) * part]", "[:, i::n]"),
+            "the parts are to stand one behind the other in the batch",
+        ),
+        Mistake(
+            Edit("[:, i * part : (i + 1) * part]", "[:, :part]"), "that is process 0's part in each: all read the same"
+        ),
+        Mistake(
+            Edit(
+                "order[: count * batch].reshape(count, batch)[:, i * part : (i + 1) * part]",
+                "order[i * count * part : (i + 1) * count * part].reshape(count, part)",
+            ),
+            "you give each process a run of the whole order; of each batch it reads a part",
+        ),
+    ],
 )
 def epoch_rows(rows, batch, seed, epoch, i, n):
     """Return the rows that process i of n reads: (batches, batch // n)."""
@@ -123,14 +146,21 @@ def epoch_rows(rows, batch, seed, epoch, i, n):
         ([[], ["a"], [], ["b", "c"]],),
         ([["a", "a", "a"], ["a"], ["a", "a"]],),
     ],
-    mistakes={
-        "== 1 -> >= 1": "you compare lengths; programs of different names do not run together",
-        "len(log) > ran] -> len(log) == ran]": "these have nothing more in their log; who has begun one more?",
-        "return ran, -> return ran + 1,": "the program in which they wait has not run",
-        "if len(log) > ran] -> if len(log) > ran and log[ran] != logs[0][min(ran, len(logs[0]) - 1)]]": "the others "
-        "have begun another program, and wait as well",
-        "if len(log) > ran] -> if len(log) == max(map(len, logs)) > ran]": "one with a shorter log may wait, too",
-    },
+    mistakes=[
+        Mistake(Edit("== 1", ">= 1"), "you compare lengths; programs of different names do not run together"),
+        Mistake(
+            Edit("len(log) > ran]", "len(log) == ran]"), "these have nothing more in their log; who has begun one more?"
+        ),
+        Mistake(Edit("return ran,", "return ran + 1,"), "the program in which they wait has not run"),
+        Mistake(
+            Edit("if len(log) > ran]", "if len(log) > ran and log[ran] != logs[0][min(ran, len(logs[0]) - 1)]]"),
+            "the others have begun another program, and wait as well",
+        ),
+        Mistake(
+            Edit("if len(log) > ran]", "if len(log) == max(map(len, logs)) > ran]"),
+            "one with a shorter log may wait, too",
+        ),
+    ],
 )
 def who_waits(logs):
     """Return the number of programs that ran, and the processes that wait in one."""

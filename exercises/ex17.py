@@ -10,7 +10,7 @@ from jax import ShapeDtypeStruct
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, build_mesh, exercise
+from exercises.framework import Edit, Mistake, Observed, Prediction, build_mesh, exercise
 
 on_disk = Prediction(
     3,
@@ -108,13 +108,20 @@ _SAVED = {
         ({"x": 2, "y": 4}, _SAVED),
         ({"a": 3, "b": 2}, _SAVED),
     ],
-    mistakes={
-        "size % mesh.size == 0 -> axis == 0": "the devices must divide the axis: take the first that they do",
-        "mesh.axis_names -> mesh.axis_names[0]": "split over all axes of the mesh together, not over its first axis",
-        "ShapeDtypeStruct(shape, dtype, -> ShapeDtypeStruct(shape, 'float32',": "the type is that of the disk, or the "
-        "numbers are converted without a word",
-        "                break -> ": "take the first axis that the devices divide, not the last",
-    },
+    mistakes=[
+        Mistake(
+            Edit("size % mesh.size == 0", "axis == 0"), "the devices must divide the axis: take the first that they do"
+        ),
+        Mistake(
+            Edit("mesh.axis_names", "mesh.axis_names[0]"),
+            "split over all axes of the mesh together, not over its first axis",
+        ),
+        Mistake(
+            Edit("ShapeDtypeStruct(shape, dtype,", "ShapeDtypeStruct(shape, 'float32',"),
+            "the type is that of the disk, or the numbers are converted without a word",
+        ),
+        Mistake(Edit("break", "pass"), "take the first axis that the devices divide, not the last"),
+    ],
     run=_template,
 )
 def template_of(saved, mesh):
@@ -174,17 +181,28 @@ def _lives(answer, last, every, lives):
     "The number of steps done is the key. Save a deep copy of the state together with the position of the next batch. "
     "`max(store)` is the newest; an empty store means `fresh()` and position 0.",
     cases=[(10, 3, (4, 2, 99)), (9, 4, (2, 6, 1, 99)), (8, 2, (99, 99)), (14, 3, (13, 99))],
-    mistakes={
-        "deepcopy((state, position)) -> (state, position)": "`step` changes the arrays in place: save a copy",
-        "deepcopy(store[done]) if done -> store[done] if done": "`step` changes the arrays in place: go on with a copy "
-        "of what was saved",
-        "state, position = deepcopy(store[done]) -> state, position = deepcopy(store[done])[0], 0": "the place in the "
-        "data is a part of the run: save the position with the state",
-        "max(store, default=0) -> max(store, key=str, default=0)": "as a text, 9 comes after 12: compare numbers",
-        "done % every == 0 -> done % every == 1": "save when `every` steps are done, under that number",
-        "state, position = deepcopy(store[done]) if done else -> state, position =": "the store is not read: each life "
-        "begins anew",
-    },
+    mistakes=[
+        Mistake(
+            Edit("deepcopy((state, position))", "(state, position)"), "`step` changes the arrays in place: save a copy"
+        ),
+        Mistake(
+            Edit("deepcopy(store[done]) if done", "store[done] if done"),
+            "`step` changes the arrays in place: go on with a copy of what was saved",
+        ),
+        Mistake(
+            Edit("state, position = deepcopy(store[done])", "state, position = deepcopy(store[done])[0], 0"),
+            "the place in the data is a part of the run: save the position with the state",
+        ),
+        Mistake(
+            Edit("max(store, default=0)", "max(store, key=str, default=0)"),
+            "as a text, 9 comes after 12: compare numbers",
+        ),
+        Mistake(Edit("done % every == 0", "done % every == 1"), "save when `every` steps are done, under that number"),
+        Mistake(
+            Edit("state, position = deepcopy(store[done]) if done else", "state, position ="),
+            "the store is not read: each life begins anew",
+        ),
+    ],
     run=_lives,
     within=1e-6,
 )
@@ -220,13 +238,22 @@ def train_on(last, every, store, fresh, step, batch):
         (["10/part_0_of_3", "10/part_2_of_3"],),
         ([],),
     ],
-    mistakes={
-        "re.fullmatch -> re.match": "a name that ends in .tmp is a part that was still being written",
-        "(step, of), set() -> (step, 0), set()": "parts of two saves do not add up: one save has all of its own",
-        "max(whole, default=None) -> max(whole, key=str, default=None)": "as a text, 90 comes after 100: compare numbers",
-        "max(whole, default=None) -> max(whole, default=None) or None": "step 0 may be whole, and 0 counts as False",
-        "len(found) == of -> found": "a step is whole when all of its parts are there",
-    },
+    mistakes=[
+        Mistake(Edit("re.fullmatch", "re.match"), "a name that ends in .tmp is a part that was still being written"),
+        Mistake(
+            Edit("(step, of), set()", "(step, 0), set()"),
+            "parts of two saves do not add up: one save has all of its own",
+        ),
+        Mistake(
+            Edit("max(whole, default=None)", "max(whole, key=str, default=None)"),
+            "as a text, 90 comes after 100: compare numbers",
+        ),
+        Mistake(
+            Edit("max(whole, default=None)", "max(whole, default=None) or None"),
+            "step 0 may be whole, and 0 counts as False",
+        ),
+        Mistake(Edit("len(found) == of", "found"), "a step is whole when all of its parts are there"),
+    ],
 )
 def newest_whole(files):
     """Return the newest step with all its parts, or None. "12/part_0_of_2": a file."""

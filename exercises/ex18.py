@@ -12,7 +12,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, build_mesh, exercise
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
 from utils.count.copies import Play, play
 
 passed_on = Prediction(
@@ -139,14 +139,22 @@ def _swapped(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
         "4 devices, device 0 late": (4, 0),
     },
     run=_swapped,
-    mistakes={
-        '"i") ^ 1 -> "i") - 1': "that sends everything to the left: to whom does device 0 send?",
-        "copy.wait() -> copy.wait_send()": "which wait says that your partner's part has arrived?",
-        "copy.wait() -> copy.wait_recv()": "the copy's other end counts, too: a semaphore that nobody waits for stays above 0",
-        "pl.semaphore_signal(barrier, 1, device_id=(partner,)) -> ... ;; pl.semaphore_wait(barrier, 1) -> ...": "you write "
-        "into your partner's memory, so wait at the barrier for your partner's signal first",
-        TRUTH: ONE_TEXT,
-    },
+    mistakes=[
+        Mistake(Edit('"i") ^ 1', '"i") - 1'), "that sends everything to the left: to whom does device 0 send?"),
+        Mistake(Edit("copy.wait()", "copy.wait_send()"), "which wait says that your partner's part has arrived?"),
+        Mistake(
+            Edit("copy.wait()", "copy.wait_recv()"),
+            "the copy's other end counts, too: a semaphore that nobody waits for stays above 0",
+        ),
+        Mistake(
+            [
+                Edit("pl.semaphore_signal(barrier, 1, device_id=(partner,))", "..."),
+                Edit("pl.semaphore_wait(barrier, 1)", "..."),
+            ],
+            "you write into your partner's memory, so wait at the barrier for your partner's signal first",
+        ),
+        WhenMessage(TRUTH, ONE_TEXT),
+    ],
 )
 def swap_pairs(x_ref, o_ref, sent, arrived):
     """Per device: its partner's part into o_ref; 0 and 1 are partners, 2 and 3, ..."""
@@ -168,14 +176,17 @@ def swap_pairs(x_ref, o_ref, sent, arrived):
         (5, 20_000, 1000, 3000, 459e12, 90e9),
         (32, 1000, 4096, 14_336, 918e12, 100e9),
     ],
-    mistakes={
-        "max(send, multiply) -> (send + multiply)": "that is one after the other; the copy travels while the device multiplies",
-        "(n - 1) * max -> n * max": "that is n rounds with a copy; in the last one nothing is sent",
-        " + multiply -> ": "that is n - 1 rounds; n pieces are multiplied",
-        "2 * d / n -> d / n": "a number in bfloat16 takes 2 bytes",
-        "2 * tokens -> tokens": "to multiply and to add are 2 FLOPs",
-        "d / n * f / -> d * f / ": "a piece is an n-th of the weights",
-    },
+    mistakes=[
+        Mistake(
+            Edit("max(send, multiply)", "(send + multiply)"),
+            "that is one after the other; the copy travels while the device multiplies",
+        ),
+        Mistake(Edit("(n - 1) * max", "n * max"), "that is n rounds with a copy; in the last one nothing is sent"),
+        Mistake(Edit(" + multiply", ""), "that is n - 1 rounds; n pieces are multiplied"),
+        Mistake(Edit("2 * d / n", "d / n"), "a number in bfloat16 takes 2 bytes"),
+        Mistake(Edit("2 * tokens", "tokens"), "to multiply and to add are 2 FLOPs"),
+        Mistake(Edit("d / n * f", "d * f", count=2), "a piece is an n-th of the weights"),
+    ],
 )
 def ring_seconds(n, tokens, d, f, flops, rate):
     """Seconds of the ring product on n chips, on paper: each has `tokens` rows of x."""
@@ -200,18 +211,26 @@ def _summed(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[st
         "4 devices, the second copy from 0 to 1 arrives late": (4, None, {(0, 1, 1): 50}),
     },
     run=_summed,
-    mistakes={
-        "pl.semaphore_wait(free, 1) -> ... ;; pl.semaphore_signal(free, 1, device_id=(left,)) -> ...": "what keeps your left "
-        "neighbour from writing into a buffer that you still need?",
-        "(free, 1, device_id=(left,)) -> (free, 1, device_id=(right,))": "who writes into your buffers, and so waits for "
-        "your signal?",
-        "(barrier, 1, device_id=(left,)) -> (barrier, 1, device_id=(right,))": "who writes into your memory first, and so "
-        "waits for your signal?",
-        "buffers[0] = x_ref[(me - 1) % n] -> buffers[0] = x_ref[me]": "the sum that begins here makes n - 1 steps: whose is "
-        "it when it arrives?",
-        "if k < n - 2 -> if k < n - 1": "the last signal is never waited for: `free` ends above 0",
-        TRUTH: ONE_TEXT,
-    },
+    mistakes=[
+        Mistake(
+            [Edit("pl.semaphore_wait(free, 1)", "..."), Edit("pl.semaphore_signal(free, 1, device_id=(left,))", "...")],
+            "what keeps your left neighbour from writing into a buffer that you still need?",
+        ),
+        Mistake(
+            Edit("(free, 1, device_id=(left,))", "(free, 1, device_id=(right,))"),
+            "who writes into your buffers, and so waits for your signal?",
+        ),
+        Mistake(
+            Edit("(barrier, 1, device_id=(left,))", "(barrier, 1, device_id=(right,))"),
+            "who writes into your memory first, and so waits for your signal?",
+        ),
+        Mistake(
+            Edit("buffers[0] = x_ref[(me - 1) % n]", "buffers[0] = x_ref[me]"),
+            "the sum that begins here makes n - 1 steps: whose is it when it arrives?",
+        ),
+        Mistake(Edit("if k < n - 2", "if k < n - 1"), "the last signal is never waited for: `free` ends above 0"),
+        WhenMessage(TRUTH, ONE_TEXT),
+    ],
 )
 def scatter_sum(x_ref, o_ref, buffers, sent, arrived, free):
     """Per device: x (n, m) -> the sum over all devices of their rows `me`, o (m,)."""

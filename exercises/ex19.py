@@ -2,7 +2,7 @@
 
 import math
 
-from exercises.framework import Bound, Observed, Prediction, exercise
+from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, exercise
 
 state = Prediction(
     1.535,
@@ -63,13 +63,23 @@ reduced = Prediction(
     "The useful FLOPs of the whole run, over what all chips do in a second. A chip-hour is one chip for one hour.",
     cases=[(7e9, 2e12, 48, 300e12, 0.5), (70e9, 15e12, 8960, 459e12, 0.4), (1.3e9, 26e9, 12, 197e12, 0.35)],
     within=1e-6,
-    mistakes={
-        "6 * -> 8 *": "a repeated forward pass is no useful work: utilization counts 6 FLOPs a parameter and token",
-        "6 * -> 2 *": "that is the forward pass alone; the backward pass takes twice as much again",
-        "chips * flops_per_second * utilization -> flops_per_second * utilization": "all chips work at once",
-        "flops_per_second * utilization -> flops_per_second": "a chip reaches only the share `utilization` of its peak",
-        "seconds / 3600 * chips -> seconds / 3600": "that is hours; a chip-hour is one chip for one hour",
-    },
+    mistakes=[
+        Mistake(
+            Edit("6 *", "8 *"),
+            "a repeated forward pass is no useful work: utilization counts 6 FLOPs a parameter and token",
+        ),
+        Mistake(Edit("6 *", "2 *"), "that is the forward pass alone; the backward pass takes twice as much again"),
+        Mistake(
+            Edit("chips * flops_per_second * utilization", "flops_per_second * utilization"), "all chips work at once"
+        ),
+        Mistake(
+            Edit("flops_per_second * utilization", "flops_per_second"),
+            "a chip reaches only the share `utilization` of its peak",
+        ),
+        Mistake(
+            Edit("seconds / 3600 * chips", "seconds / 3600"), "that is hours; a chip-hour is one chip for one hour"
+        ),
+    ],
 )
 def run_bill(parameters, tokens, chips, flops_per_second, utilization):
     """Return (days, chip-hours) of a run over so many tokens in all."""
@@ -85,16 +95,23 @@ def run_bill(parameters, tokens, chips, flops_per_second, utilization):
         (9e9, 5, 1e9, 3, 700_000, 7),
     ],
     within=1e-6,
-    mistakes={
-        "12 * (shared + experts * each) -> 12 * (shared + active * each)": "every expert must be stored, also those that a "
-        "token does not choose",
-        "(shared + active * each) * tokens -> (shared + experts * each) * tokens": "a token computes with the active "
-        "experts only",
-        "tokens / chips -> tokens": "the tokens of the step are shared by all chips",
-        "12 * (shared + experts * each) / chips -> 12 * (shared + experts * each)": "the state is cut over all chips",
-        "12 * -> 4 *": "weights and two moments: 12 bytes a parameter",
-        "6 * -> 2 *": "forward is 2, backward 4",
-    },
+    mistakes=[
+        Mistake(
+            Edit("12 * (shared + experts * each)", "12 * (shared + active * each)"),
+            "every expert must be stored, also those that a token does not choose",
+        ),
+        Mistake(
+            Edit("(shared + active * each) * tokens", "(shared + experts * each) * tokens"),
+            "a token computes with the active experts only",
+        ),
+        Mistake(Edit("tokens / chips", "tokens"), "the tokens of the step are shared by all chips"),
+        Mistake(
+            Edit("12 * (shared + experts * each) / chips", "12 * (shared + experts * each)"),
+            "the state is cut over all chips",
+        ),
+        Mistake(Edit("12 *", "4 *"), "weights and two moments: 12 bytes a parameter"),
+        Mistake(Edit("6 *", "2 *"), "forward is 2, backward 4"),
+    ],
 )
 def expert_chip(shared, experts, each, active, tokens, chips):
     """Return (bytes of state, FLOPs of a step) of each chip."""
@@ -110,14 +127,20 @@ def expert_chip(shared, experts, each, active, tokens, chips):
         (3_000_000, 989.5e12, 50e9, True),
         (700_000, 459e12, 200e9, False),
     ],
-    mistakes={
-        "1 + -> ": "n - 1 of n pieces travel, so one chip more can be fed",
-        "/ 6 -> / 2": "the weights are gathered twice and the gradients scattered: three times 2 bytes a parameter",
-        "8 if remat else 6 -> 6": "where layers are computed again, a chip computes longer, and the wire has more time",
-        "8 if remat else 6 -> 6 if remat else 8": "`remat` adds the 2 FLOPs of a forward pass",
-        "math.floor( -> (": "a whole number of chips",
-        "math.floor -> math.ceil": "one chip more already waits: round down",
-    },
+    mistakes=[
+        Mistake(Edit("1 +", ""), "n - 1 of n pieces travel, so one chip more can be fed"),
+        Mistake(
+            Edit("/ 6", "/ 2"),
+            "the weights are gathered twice and the gradients scattered: three times 2 bytes a parameter",
+        ),
+        Mistake(
+            Edit("8 if remat else 6", "6"),
+            "where layers are computed again, a chip computes longer, and the wire has more time",
+        ),
+        Mistake(Edit("8 if remat else 6", "6 if remat else 8"), "`remat` adds the 2 FLOPs of a forward pass"),
+        Mistake(Edit("math.floor(", "("), "a whole number of chips"),
+        Mistake(Edit("math.floor", "math.ceil"), "one chip more already waits: round down"),
+    ],
 )
 def most_chips(tokens, flops_per_second, bytes_per_second, remat):
     """Return how many chips FSDP over one axis can use before sending takes longer."""
@@ -162,11 +185,20 @@ def _planned(f):
     "Give `price` the new numbers, SEQUENCES = 64, C = 197e12 and W = 100e9, and rank all plans that hold less than 16.",
     run=_planned,
     hide_expected=False,
-    mistakes={
-        "1, 8, 8, 4, False -> 1, 64, 1, 1, True": "it fits, and computes every layer twice: 0.68 s in place of 0.59",
-        "1, 8, 8, 4, False -> 1, 32, 2, 1, False": "with flash attention this is the best one; here the scores are stored",
-        "1, 8, 8, 4, False -> 1, 64, 1, 1, False": "without `remat` the chip keeps all that is inside a layer, 40 times",
-    },
+    mistakes=[
+        Mistake(
+            Edit("1, 8, 8, 4, False", "1, 64, 1, 1, True"),
+            "it fits, and computes every layer twice: 0.68 s in place of 0.59",
+        ),
+        Mistake(
+            Edit("1, 8, 8, 4, False", "1, 32, 2, 1, False"),
+            "with flash attention this is the best one; here the scores are stored",
+        ),
+        Mistake(
+            Edit("1, 8, 8, 4, False", "1, 64, 1, 1, False"),
+            "without `remat` the chip keeps all that is inside a layer, 40 times",
+        ),
+    ],
 )
 def another_slice():
     """Return the plan: (data, fsdp, model, micro, remat)."""

@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, exercise
+from exercises.framework import Edit, Mistake, Observed, Prediction, WhenMessage, exercise
 from utils.devices import started_devices
 
 messages = Prediction(
@@ -55,15 +55,15 @@ specs_equal = Prediction(
     "Search the table for check_rep, for Contracting and for device_put_replicated. The last has no message.",
     run=lambda f: Observed({f"message {i}": row for i, row in enumerate(f(), 1)}),
     hide_expected=True,
-    mistakes={
-        "11 -> 10": "pjit became jit; check_rep is a keyword of shard_map",
-        "11 -> 13": "that is a keyword of make_mesh",
-        "16 -> 23": "that row is about a constraint; the message is about a product",
-        "5 -> 18": "pmap is still there; what is gone is the function that fed it",
-        "21 -> 15": "jit(device=) warns, and still moves the work; here nothing is said",
-        "21 -> 22": "that is the silent one about specs",
-        None: "Do the words of that message stand in the table?",
-    },
+    mistakes=[
+        Mistake(Edit("11", "10"), "pjit became jit; check_rep is a keyword of shard_map"),
+        Mistake(Edit("11", "13"), "that is a keyword of make_mesh"),
+        Mistake(Edit("16", "23"), "that row is about a constraint; the message is about a product"),
+        Mistake(Edit("5", "18"), "pmap is still there; what is gone is the function that fed it"),
+        Mistake(Edit("21", "15"), "jit(device=) warns, and still moves the work; here nothing is said"),
+        Mistake(Edit("21", "22"), "that is the silent one about specs"),
+    ],
+    question="Do the words of that message stand in the table?",
 )
 def rows_of_messages():
     """Return the numbers of four rows, in the order of the messages."""
@@ -92,15 +92,26 @@ def _without_pmap(f, parts, mesh):
     "shard_map with pmax.",
     cases=_parts,
     run=_without_pmap,
-    mistakes={
-        "stacked.max() -> stacked.max(axis=tuple(range(1, stacked.ndim)), keepdims=True)": "each part is divided by its "
-        "own largest value; the largest of all eight is asked: that was the pmax",
-        "stacked.max() -> stacked.max(axis=0)": "you divide by the largest of each column; one number is asked",
-        "stacked.max() -> abs(stacked).max()": "you divide by the largest absolute value; the old code took the largest",
-        "np.stack -> np.concatenate": "the parts are joined end to end; the old code stacked them, and kept their shape",
-        'P("i") -> P()': "each device holds all eight parts; the old code left one on each",
-        "jax.pmap is not": "today's form is jit of the whole array, or jax.shard_map over the mesh",
-    },
+    mistakes=[
+        Mistake(
+            Edit("stacked.max()", "stacked.max(axis=tuple(range(1, stacked.ndim)), keepdims=True)"),
+            "each part is divided by its own largest value; the largest of all eight is asked: that was the pmax",
+        ),
+        Mistake(
+            Edit("stacked.max()", "stacked.max(axis=0)"),
+            "you divide by the largest of each column; one number is asked",
+        ),
+        Mistake(
+            Edit("stacked.max()", "abs(stacked).max()"),
+            "you divide by the largest absolute value; the old code took the largest",
+        ),
+        Mistake(
+            Edit("np.stack", "np.concatenate"),
+            "the parts are joined end to end; the old code stacked them, and kept their shape",
+        ),
+        Mistake(Edit('P("i")', "P()"), "each device holds all eight parts; the old code left one on each"),
+        WhenMessage("jax.pmap is not", "today's form is jit of the whole array, or jax.shard_map over the mesh"),
+    ],
 )
 def normalised(parts, mesh):
     """Eight arrays of shape s -> (8, *s), part k on device k, over the largest."""
@@ -145,13 +156,22 @@ def _mesh(f, devices, sizes):
     "jax.make_mesh(sizes, names, axis_types=..., devices=...): give the sizes and the names by position.",
     cases=_releases,
     run=_mesh,
-    mistakes={
-        "axis_types=(AxisType.Auto,) * 2, -> ": "without axis_types a mesh is automatic before 0.9.0 and explicit since",
-        "AxisType.Auto -> AxisType.Explicit": "automatic axes are asked for",
-        ", devices=devices -> ": "hand the eight devices over: left to itself, make_mesh may take others, or another order",
-        "(4, 2) -> (2, 4)": "data has 4 devices and model 2",
-        "unexpected keyword argument 'axis_s": "the name of that argument changed in 0.11.2: give the sizes by position",
-    },
+    mistakes=[
+        Mistake(
+            Edit("axis_types=(AxisType.Auto,) * 2,", ""),
+            "without axis_types a mesh is automatic before 0.9.0 and explicit since",
+        ),
+        Mistake(Edit("AxisType.Auto", "AxisType.Explicit"), "automatic axes are asked for"),
+        Mistake(
+            Edit(", devices=devices", ""),
+            "hand the eight devices over: left to itself, make_mesh may take others, or another order",
+        ),
+        Mistake(Edit("(4, 2)", "(2, 4)"), "data has 4 devices and model 2"),
+        WhenMessage(
+            "unexpected keyword argument 'axis_s",
+            "the name of that argument changed in 0.11.2: give the sizes by position",
+        ),
+    ],
 )
 def grid_of(devices):
     """Return a 4 by 2 mesh ('data', 'model') of these eight devices, automatic axes."""

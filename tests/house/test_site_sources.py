@@ -265,7 +265,7 @@ def test_questions_as_data():
     assert first["truth"] == 16 and first["unit"] == "numbers"
     for path in notebooks.lessons():
         cells = notebooks.read(path).cells
-        assert len(list(predictions.questions(path))) == sum(cell.source.count(predictions.QUESTION) for cell in cells)
+        assert len(list(predictions.questions(path))) == sum(cell.source.count(notebooks.QUESTION) for cell in cells)
 
 
 def test_what_the_page_on_old_code_knows():

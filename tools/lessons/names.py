@@ -6,6 +6,8 @@ import re
 
 import nbformat
 
+from tools.lessons.notebooks import QUESTION
+
 MADE_UP = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|(?=.*[A-Z_])[\w-]+")  # by JupyterLab and VS Code; by Colab
 
 
@@ -33,4 +35,4 @@ def _name(cell: nbformat.NotebookNode, topic: str) -> str:
     heading = re.search(r"^##+ (.+?)( \(.*)?$", cell.source, re.M)
     if heading and (words := re.findall(r"[a-z0-9]+", heading[1].lower())) and words[0][0].isalpha():
         return "-".join(words[:4])
-    return f"{topic}-{'ask' if cell.source.startswith('> **Predict.**') else 'read'}"
+    return f"{topic}-{'ask' if cell.source.startswith(QUESTION) else 'read'}"

@@ -14,6 +14,7 @@ SETUP = Path(__file__).with_name("setup_cell.py")
 PACKAGES = ("exercises", "old_jax", "utils")  # what lessons import of the course
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+QUESTION = "> **Predict.**"  # begins a block of text that asks for a prediction
 LEADS = "leads"  # the tag of a text that does not read what was printed, but leads on: to a question, or to code
 TELLS = "tells"  # the tag of a cell whose code tells an answer, as a picture's description may
 HIDDEN = {"cellView": "form", "jupyter": {"source_hidden": True}}  # code behind a click, in Colab and elsewhere
@@ -151,7 +152,7 @@ def slide_rule(cell: nbformat.NotebookNode) -> str:
     text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
     if re.search(r"^##? ", text, re.M):
         return "slide"
-    return "subslide" if re.search(r"^(### |> \*\*Predict\.\*\*|\|)", text, re.M) else "notes"
+    return "subslide" if re.search(rf"^(### |{re.escape(QUESTION)}|\|)", text, re.M) else "notes"
 
 
 def blocks(source: str) -> list[str]:

@@ -18,8 +18,7 @@ import nbformat
 
 from exercises import progress
 from tools.lessons import notebooks, routes
-from tools.lessons.notebooks import blocks
-from tools.lessons.predictions import QUESTION
+from tools.lessons.notebooks import QUESTION, blocks
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
 
 FOLD = "<details>\n<summary>After your guess: what it shows</summary>\n\n"

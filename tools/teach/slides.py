@@ -21,13 +21,12 @@ import nbformat
 
 from tools import NUMBER
 from tools.lessons import notebooks
-from tools.lessons.notebooks import blocks
+from tools.lessons.notebooks import QUESTION, blocks
 from tools.site import build as site
 
 OUT = notebooks.ROOT / "slides"
 ASKED = notebooks.ROOT / "site" / "predictions.json"  # tools/lessons/predictions.py
 TEMPLATE = Path(__file__).with_name("slides_template")
-PREDICT = "> **Predict.**"
 LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
 ROOM, WIDE = 696, 1218  # px of a slide, less its edges
@@ -59,7 +58,7 @@ def arrange(
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
                 headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last one
-                answers = [next(expected, None) for _ in range(part.source.count(PREDICT))]
+                answers = [next(expected, None) for _ in range(part.source.count(QUESTION))]
                 parts += [_text(cell, "notes", [answered(each)]) for each in answers if each]
                 for heading in headings.values() if answers else ():
                     if words := left.pop(heading, ""):
@@ -85,8 +84,8 @@ def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
         kind, size = slide_type(cell), SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
-        elif cell.cell_type == "markdown" and (cell.source.startswith("#") or PREDICT in cell.source):
-            question = cell.source.partition(PREDICT)[2]
+        elif cell.cell_type == "markdown" and (cell.source.startswith("#") or QUESTION in cell.source):
+            question = cell.source.partition(QUESTION)[2]
             answered, room = False, ROOM - height(cell)
         else:
             if kind == "subslide" or (kind == "fragment" and height(cell) > room):
@@ -189,14 +188,14 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
 
     for i, block in enumerate(found):
         # What stands right before a question, and does not read what was printed.
-        asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(PREDICT)
-        asked = any(shown.startswith(PREDICT) for shown in group)
+        asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(QUESTION)
+        asked = any(shown.startswith(QUESTION) for shown in group)
         if re.match(r"#+ ", block):
             yield from finish()
             group.append(block)
             expected, task = "paragraph", block.startswith("### Exercise")
         elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing, a formula
-            if block.startswith(PREDICT) and (asked or not group):
+            if block.startswith(QUESTION) and (asked or not group):
                 yield from finish()
             (notes if block.startswith("|") and block.count("\n") >= LONGEST else group).append(block)
             expected = "list" if expected and block.startswith("|") else ""
