@@ -109,7 +109,8 @@ class _PendingResult:
         return self.device.now >= self.ready_at
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        return np.zeros(()) if self.block_until_ready() else None
+        self.block_until_ready()
+        return np.zeros(())
 
     def __float__(self) -> float:
         return float(self.__array__())

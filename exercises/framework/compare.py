@@ -165,7 +165,7 @@ def _compare_arrays(actual: Any, expected: Any, within: float, path: str, mismat
         if wrong.any():
             first = tuple(np.argwhere(wrong)[0])
             position = [int(i) + (part.start or 0) for i, part in zip(first, index, strict=True)]
-            pair = values[first], correct[first]
+            pair = float(values[first]), float(correct[first])
             shown_pair = map(format_value, pair)
             return Difference(f"{path}{position or ''}{copy_note}", *shown_pair, reason=_describe_factor(*pair))
     return None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from exercises import progress
-from exercises.console import print_verdict
+from exercises.console import Outcome, print_verdict
 from exercises.framework import limits
 from exercises.framework.compare import Difference, first_difference
 from exercises.framework.formatting import Raised, format_argument, format_value
@@ -25,6 +25,7 @@ from exercises.framework.limits import TimeLimitExceeded, limit_time_and_memory
 from exercises.framework.near_misses import describe_common_error
 
 Function = Callable[..., Any]
+Cases = Sequence[tuple] | dict[str, tuple]  # tuples of arguments, or {label: arguments}
 
 
 def call_function(f: Function, *args: Any) -> Any:
@@ -70,7 +71,7 @@ class WhenMessage:
 class Verdict:
     """The outcome of a check, and the message for the reader."""
 
-    outcome: str  # "not attempted", "wrong" or "right"
+    outcome: Outcome
     message: str
     is_explained: bool = False  # whether the message names a common mistake, or a pattern that all cases share
 
@@ -84,13 +85,13 @@ class Exercise:
 
     function: Function
     hint_text: str
-    cases: Any = ((),)
-    mistakes: Sequence[Mistake | WhenMessage] = ()
-    question: str = ""
-    run: Function = call_function
-    hide_expected: bool | None = None
-    within: float = 1e-4
-    timeout: float = 60
+    cases: Cases | Callable[[], Cases]
+    mistakes: Sequence[Mistake | WhenMessage]
+    question: str
+    run: Function
+    hide_expected: bool | None
+    within: float
+    timeout: float
     _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by name and case
 
     def check(self, answer: Function) -> None:
@@ -135,10 +136,10 @@ class Exercise:
                 reason = f"the check could not run: {observed.error}. Run the setup cell, then this one."
                 return Verdict("not attempted", f"{self.function.__name__}: {reason}")
         differences = [first_difference(a[0], b[0], self.within) for a, b in zip(actual, expected, strict=True)]
-        if not any(differences):
+        failures = [(i, difference) for i, difference in enumerate(differences) if difference]
+        if not failures:
             return Verdict("right", f"{self.function.__name__}: right.")
-        i = next(i for i, difference in enumerate(differences) if difference)
-        first = differences[i]
+        i, first = failures[0]
         failure = self._describe_failure(cases[i][0], first, actual[i], expected[i])
         matching = (m for m in self.mistakes if self._matches(m, failure, actual, cases, i, first))
         explanation = next((mistake.explanation for mistake in matching), "")
@@ -148,8 +149,8 @@ class Exercise:
             explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
             if explanation:  # it covers all cases, so leave out the reason that covers only this one
                 failure = failure.removesuffix(f" {first.reason}")
-        right = differences.count(None)
-        score = f"Right in {right} of {len(actual)} cases." if right and not first.bound else ""
+        right = len(cases) - len(failures)
+        score = f"Right in {right} of {len(cases)} cases." if right and not first.bound else ""
         question = "" if explanation else self.question
         sentences = failure, _as_sentence(explanation), score, _as_sentence(question)
         return _wrong(" ".join(filter(None, sentences)), bool(explanation))
@@ -237,31 +238,41 @@ class Exercise:
         return f"{failure}{hint} {difference.reason}".rstrip()
 
 
-def exercise(hint_text: str, **options: Any) -> Callable[[Function], Exercise]:
+def exercise(
+    hint_text: str,
+    *,
+    cases: Cases | Callable[[], Cases] = ((),),
+    mistakes: Sequence[Mistake | WhenMessage] = (),
+    question: str = "",
+    run: Function = call_function,
+    hide_expected: bool | None = None,
+    within: float = 1e-4,
+    timeout: float = 60,
+) -> Callable[[Function], Exercise]:
     """Return a decorator that makes an exercise from its solution.
 
     Args:
         hint_text: what `hint()` prints.
-        options: any of these fields of `Exercise`:
-
-    cases          a list of argument tuples, the smallest first. If they contain arrays, give a function instead that
-                   returns {label: argument tuple}.
-    mistakes       the common mistakes, each a `Mistake` or a `WhenMessage`. The first one that matches is explained.
-    question       what to ask if nothing explains the failure.
-    run            a function: run(f, *arguments) returns what to compare. It runs the answer, the solution and the
-                   mistakes; see exercises/framework/runners.py.
-    hide_expected  whether to keep the expected value from the reader. By default it's hidden if the function has no
-                   parameters, since its value is then the solution.
-    within         the relative tolerance for numbers.
-    timeout        the limit for the whole check, in seconds.
+        cases: a list of argument tuples, the smallest first. If they contain arrays, pass a function that returns
+            {label: argument tuple} instead.
+        mistakes: common mistakes. The first one that matches is explained.
+        question: what to ask if nothing explains the failure.
+        run: a function of the answer and a case's arguments that returns what to compare. It also runs the solution
+            and the mistakes. See runners.py.
+        hide_expected: whether to keep the expected value from the reader. By default, it's hidden if the function has
+            no parameters, because its value is then the solution.
+        within: the relative tolerance for numbers.
+        timeout: the limit for the entire check, in seconds.
     """
-    return lambda function: Exercise(function, hint_text, **options)
+    return lambda function: Exercise(
+        function, hint_text, cases, mistakes, question, run, hide_expected, within, timeout
+    )
 
 
 def source_of(function: Function) -> str:
     """Return the source of a function without its decorators."""
     text = textwrap.dedent(inspect.getsource(function))
-    return text[re.search(r"^def ", text, re.M).start() :].rstrip()
+    return re.sub(r"\A.*?(?=^def )", "", text, count=1, flags=re.M | re.S).rstrip()
 
 
 def apply_edits(function: Function, *edits: Edit) -> Function:
@@ -297,11 +308,11 @@ def describe_error(error: BaseException, answer: Function) -> str:
         )
     if isinstance(error, RecursionError):
         return f"{name}: infinite recursion"
-    file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
+    file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", "")
     answer_frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if line or not answer_frames:
         return f"{name}: {line[:300]}" if line else name
-    code = linecache.getline(file, answer_frames[-1].lineno).strip() or f"line {answer_frames[-1].lineno}"
+    code = linecache.getline(file, answer_frames[-1].lineno or 0).strip() or f"line {answer_frames[-1].lineno}"
     return f"{name}, with no message, at `{code}`"
 
 

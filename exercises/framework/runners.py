@@ -96,4 +96,4 @@ TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
     ),
     "flops": ("operations that the devices compute", lambda run: Bound(run.flops, 3, is_minimum=True)),
 }
-_FAST_COMPILATION = {"xla_backend_optimization_level": 0}  # each program runs only once, on a CPU
+_FAST_COMPILATION: dict[str, Any] = {"xla_backend_optimization_level": 0}  # each program runs only once, on a CPU
