@@ -1,4 +1,4 @@
-"""python what_does_it_send.py: list a jitted function's collectives, and bytes sent.
+"""python what_does_it_send.py: list a function's collectives and the bytes they send.
 
 Compile the function for all devices that JAX finds and read the compiled text, without
 running it. A collective in a loop is counted once: the text may omit the trip count.
@@ -55,7 +55,7 @@ def show(count):
 def what_it_sends(f, *args):
     """Print each collective of jit(f); return the bytes that one device sends.
 
-    Count each collective once, even in a loop: then the total is a lower bound.
+    Count each collective once, even if a loop repeats it or a branch skips it.
     """
     total, groups, nested, note = 0, {}, False, ""
     for line in jax.jit(f).lower(*args).compile().as_text().splitlines():
