@@ -57,7 +57,7 @@ def test_needs_are_read_from_the_page():
 def test_a_route_says_which_lessons_it_assumes():
     [row] = [line for line in routes.table().splitlines() if "**Several machines**" in line]
     plain = re.sub(r"\]\([^)]*\)", "]", row)
-    lessons = "[16], [17] (if you know [03], [06] and [10]), and [one script to copy]"
+    lessons = "[16], [17] (if you know [03], [06] and [10]), and [a script to copy]"
     assert plain.startswith(f"| **Several machines** | {lessons} |")
     [card] = [line for line in routes.cards().splitlines() if "Several machines" in line]
     assert "(if you know <a href='notebooks/03_auto_parallel_jit.html'>03</a>, " in card

@@ -198,7 +198,7 @@ def test_the_front_page_lists_the_lessons_as_readme_does():
     listed = re.findall(r"<span class='number'>(\w+)</span><a class='title' href='(.+?)\.html'>", page)
     assert listed == re.findall(r"^\| (\d\w+) \| \[.+?\]\((.+?)\.ipynb\)", README, re.M)
     assert re.findall(r"<h3>(.+)</h3>", page) == re.findall(r"^### (.+)", README, re.M)
-    count, hours = re.search(r"of (\d+) lessons, about (\d+) hours", page).groups()
+    count, hours = re.search(r"has (\d+) lessons and takes about (\d+) hours", page).groups()
     assert (int(count), f"| {hours} hours in all |" in README) == (len(listed), True)
     for promise in re.findall(r"^\| \d\w+ \| \[.+?\]\(.+?\) \| (.+?) \| ", README, re.M):
         assert re.sub(r"`(.+?)`", r"<code>\1</code>", promise) in html.unescape(page)
