@@ -203,7 +203,7 @@ def test_the_front_page_lists_the_lessons_as_readme_does():
     for promise in re.findall(r"^\| \d\w+ \| \[.+?\]\(.+?\) \| (.+?) \| ", README, re.M):
         assert re.sub(r"`(.+?)`", r"<code>\1</code>", promise) in html.unescape(page)
     assert "{{" not in page
-    assert "| Laptop or server: Linux, or a Mac with an Apple chip |" in page
+    assert "| Laptop or server with Linux, or a Mac with an Apple chip |" in page
 
 
 def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
