@@ -258,7 +258,7 @@ def test_what_of_a_text_is_shown(sources, becomes):
 
 
 def test_the_speaker_reads_what_the_room_may_say():
-    """With the question, before the answer is shown: the right one, and the slips of the lesson's predictions."""
+    """With the question, before the answer is shown: the right one, and the common mistakes."""
     question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
     word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
     page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))

@@ -297,7 +297,7 @@ ASKED = json.loads((site.SITE / "predictions.json").read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
-    """Each slip is told its words, or why; the truth is right."""
+    """Each mistake gets its explanation, or the reason; the truth is right."""
     page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
     asked = ASKED[path.stem]
     assert page.locator("form.guess").count() == len(asked) - asked.count(None)
