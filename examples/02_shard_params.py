@@ -1,14 +1,17 @@
 """python shard_params.py 50257 50304: how much of a model does each device hold?
 
-Rules on names say which mesh axis splits what. Plans 6.9 billion parameters without
-making them, for each size of the vocabulary; then makes a small model by the last
-plan and looks at the devices.
+Rules on parameter names choose the mesh axes that split each array. For each vocabulary
+size, plan 6.9 billion parameters without creating them. Then create a small model from
+the last plan, and check the bytes on each device.
 """
 
+import os
 import re
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from functools import partial
 from math import prod
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +19,12 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
-RULES = [  # YOURS: the first pattern that is found in a name decides
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("vocabulary", type=int, nargs="*", default=[50257, 50304])
+SIZES = cli.parse_args().vocabulary
+if min(SIZES) < 1:
+    cli.error("each size of the vocabulary must be at least 1")
+RULES = [  # YOURS: the first pattern that matches a name decides
     ("embed$", P("model", "data")),
     ("head$", P("data", "model")),
     ("/(qkv|up)$", P(None, "data", None, "model")),
@@ -26,7 +33,7 @@ RULES = [  # YOURS: the first pattern that is found in a name decides
 ]
 
 
-def init(key, V, D, F, L):  # YOURS; V: entries of the vocabulary
+def init(key, V, D, F, L):  # YOURS; V: size of the vocabulary
     keys = iter(jax.random.split(key, 6))
 
     def normal(*shape):
@@ -46,13 +53,13 @@ def sharding_of(path, x):
     try:
         piece = sharding.shard_shape(x.shape)
     except ValueError:  # the mesh axes do not divide a dimension
-        sharding, piece = NamedSharding(mesh, P()), x.shape
+        sharding, piece = NamedSharding(mesh, P()), x.shape  # replicated
         note = "WHOLE: does not divide"
     print(f"{name:13} {x.shape!s:20} {piece!s:20} {note}".rstrip())
     return sharding
 
 
-def held(x, sharding):  # bytes on each device
+def shard_bytes(x, sharding):
     return prod(sharding.shard_shape(x.shape)) * x.dtype.itemsize
 
 
@@ -62,21 +69,22 @@ auto = (AxisType.Auto, AxisType.Auto)
 mesh = jax.make_mesh(sizes, ("data", "model"), axis_types=auto)
 
 key = jax.random.key(0)
-for V in map(int, sys.argv[1:]):
+for V in SIZES:
     large = partial(init, V=V, D=4096, F=11_008, L=32)
-    shapes = jax.eval_shape(large, key)  # makes nothing
+    shapes = jax.eval_shape(large, key)  # creates nothing
     shardings = jax.tree.map_with_path(sharding_of, shapes)
-    gigabytes = sum(jax.tree.leaves(jax.tree.map(held, shapes, shardings))) / 1e9
+    gigabytes = sum(jax.tree.leaves(jax.tree.map(shard_bytes, shapes, shardings))) / 1e9
     whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
-    print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on each of {n} devices\n")
+    where = f"each of {n} devices" if n > 1 else "the only device"
+    print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on {where}\n")
 
 small = partial(init, V=V, D=64, F=172, L=2)
-weights = jax.jit(small, out_shardings=shardings)(key)  # each device makes its pieces
-planned = sum(jax.tree.leaves(jax.tree.map(held, weights, shardings)))
+weights = jax.jit(small, out_shardings=shardings)(key)  # each device creates its shards
+planned = sum(jax.tree.leaves(jax.tree.map(shard_bytes, weights, shardings)))
 shards = [shard for x in jax.tree.leaves(weights) for shard in x.addressable_shards]
 for device in jax.local_devices():
-    found = sum(shard.data.nbytes for shard in shards if shard.device == device)
-    assert found == planned, f"{device} holds {found:,} bytes, planned {planned:,}"
+    held = sum(shard.data.nbytes for shard in shards if shard.device == device)
+    assert held == planned, f"{device} holds {held:,} bytes instead of {planned:,}"
 close = partial(np.testing.assert_allclose, rtol=0.02)
-jax.tree.map(close, weights, jax.jit(small)(key))  # made on one device
+jax.tree.map(close, weights, jax.jit(small)(key))  # created on one device
 print(f"a small model: {planned:,} bytes on each, as planned; values as on one device")

@@ -1,11 +1,14 @@
-"""python annotated_mlp.py 40: a small byte model, its layouts written into its types.
+"""python annotated_mlp.py 40: train a small byte model with shardings in its types.
 
-Every weight is split over all devices, and so is the batch. The types keep it so.
+Split every weight and the batch over all devices. The types check that they stay split.
 """
 
+import os
 import re
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +16,18 @@ import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
-STEPS = int(sys.argv[1])
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("steps", type=int, nargs="?", default=40)
+STEPS, N = cli.parse_args().steps, jax.device_count()
 B, D, F, V = 4096, 384, 768, 256  # tokens, width, hidden width, values of a byte
+if STEPS < 1:
+    cli.error("the number of steps must be at least 1")
+if B % N or D % N or F % N or V % N:
+    cli.error(f"{N} devices can't split {B}, {D}, {F} and {V} evenly")
 SLICES, ROWS = P(None, "X"), P("X", None)
 
 
-def network(params, tokens):  # YOURS: say of each product where its rows live
+def network(params, tokens):  # YOURS: the sharding of each product
     x = params["table"].at[tokens].get(out_sharding=ROWS)
     h = jax.nn.relu(jnp.dot(x, params["up"], out_sharding=ROWS))
     return jnp.dot(h, params["down"], out_sharding=ROWS)
@@ -34,15 +42,16 @@ def loss(params, tokens, labels):
 @jax.jit
 def step(params, tokens, labels):
     value, grads = jax.value_and_grad(loss)(params, tokens, labels)
-    for name, grad in grads.items():  # a gradient has the type of its weight
+    for name, grad in grads.items():  # a gradient has its weight's type
         assert jax.typeof(grad) == jax.typeof(params[name]), jax.typeof(grad)
     return jax.tree.map(lambda w, g: w - 2 * g, params, grads), value
 
 
 def train(devices):
-    n, rng = len(devices), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     types = (AxisType.Explicit,)
-    jax.set_mesh(jax.make_mesh((n,), ("X",), axis_types=types, devices=devices))
+    sizes = (len(devices),)
+    jax.set_mesh(jax.make_mesh(sizes, ("X",), axis_types=types, devices=devices))
     shapes = {"table": (V, D), "up": (D, F), "down": (F, V)}
     params = {k: rng.normal(size=s) / s[0] ** 0.5 for k, s in shapes.items()}
     params = jax.device_put(jax.tree.map(np.float32, params), SLICES)
@@ -59,9 +68,10 @@ def train(devices):
 
 
 losses, gathered = train(jax.devices())
-print(f"{jax.device_count()} devices: loss {losses[0]:.3f}, then {losses[-1]:.3f}")
-print("gathered in a forward pass:", *gathered)
-assert not any(re.search(rf"\b{B}\b", shape) for shape in gathered), "the batch travels"
+count = f"{N} device{'s' * (N > 1)}"
+print(f"{count}: loss {losses[0]:.3f}, then {losses[-1]:.3f}")
+print("gathered in a forward pass:", *gathered or ["nothing"])
+assert not any(re.search(rf"\b{B}\b", s) for s in gathered), "the batch is gathered"
 alone, _ = train(jax.devices()[:1])
 np.testing.assert_allclose(losses, alone, rtol=1e-3)
 print("right: the batch stays, and one device learns the same")

@@ -1,13 +1,16 @@
-"""python overlapped_matmul.py 64 32 128256: scores of 64 tokens, and five best words.
+"""python overlapped_matmul.py 64 32 128256: find the five best words for 64 tokens.
 
-The tokens, 32 numbers each, travel round a ring while they are multiplied. No device
-ever needs all scores. The result is held against NumPy's.
+Send the tokens, vectors of 32 numbers, round a ring while the devices multiply. No
+device ever holds every score. Compare the result with NumPy's.
 """
 
+import os
 import re
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from functools import partial
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -15,30 +18,34 @@ import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-TOKENS, WIDTH, WORDS = map(int, sys.argv[1:])
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+for name, default in {"tokens": 64, "width": 32, "words": 128256}.items():
+    cli.add_argument(name, type=int, nargs="?", default=default)
+TOKENS, WIDTH, WORDS = vars(cli.parse_args()).values()
 mesh = jax.make_mesh((jax.device_count(),), ("X",), axis_types=(AxisType.Auto,))
 jax.set_mesh(mesh)
 n = mesh.size
-assert TOKENS % n == 0 == WORDS % n, f"{n} devices do not divide {TOKENS} and {WORDS}"
+if min(TOKENS, WIDTH) < 1 or WORDS // n < 5 or TOKENS % n or WORDS % n:
+    limits = f"words at least {5 * n}, and width at least 1"
+    cli.error(f"tokens and words must be positive multiples of {n}, {limits}")
 
 
 @partial(jax.shard_map, in_specs=(P("X"), P(None, "X")), out_specs=P(None, "X"))
-def multiply(x, w):  # one device: some tokens, some words -> all tokens, some words
+def multiply(x, w):  # per device: some tokens, some words -> all tokens, some words
     me, rows = jax.lax.axis_index("X"), len(x)
     y = jnp.zeros((TOKENS, w.shape[1]), x.dtype)
     for step in range(n):
-        part = x @ w  # YOURS: what to do with the tokens that are here
+        part = x @ w  # YOURS: use the tokens that have arrived
         y = jax.lax.dynamic_update_slice(y, part, ((me - step) % n * rows, 0))
-        if step < n - 1:  # the send needs x alone, so it can run beside the product
+        if step < n - 1:  # the send needs only x, so it can overlap the product
             x = jax.lax.ppermute(x, "X", [(i, (i + 1) % n) for i in range(n)])
     return y
 
 
 @partial(jax.shard_map, in_specs=P(None, "X"), out_specs=P(None, "X"))
-def candidates(y):  # one device: (TOKENS, WORDS / n) -> twice (TOKENS, 5)
-    values, places = jax.lax.top_k(y, 5)
-    return values, places + y.shape[1] * jax.lax.axis_index("X")
+def candidates(y):  # per device: (TOKENS, WORDS / n) -> two of (TOKENS, 5)
+    values, columns = jax.lax.top_k(y, 5)
+    return values, columns + y.shape[1] * jax.lax.axis_index("X")
 
 
 @jax.jit
@@ -48,10 +55,11 @@ def best_five(x, w):
     return best, jnp.take_along_axis(words, at, axis=1)
 
 
-def collectives(f, *args):  # of the compiled program: kind and shape, how often
+def collectives(f, *args):  # in the compiled program: count, kind and shape
     line = r"= \(?(\w+\[[\d,]*\]).* ((?:all|collective|reduce)-[a-z]+)(?:-start)?\("
-    found = Counter(re.findall(line, jax.jit(f).lower(*args).compile().as_text()))
-    return ", ".join(f"{many} {kind} {size}" for (size, kind), many in found.items())
+    counts = Counter(re.findall(line, jax.jit(f).lower(*args).compile().as_text()))
+    texts = [f"{count} {kind} {shape}" for (shape, kind), count in counts.items()]
+    return ", ".join(texts) or "no collectives"
 
 
 rng = np.random.default_rng(0)

@@ -1,11 +1,13 @@
-"""python train_data_parallel.py 18: train on all devices; started again, it goes on.
+"""python train_data_parallel.py 18: train on all devices, resuming after a restart.
 
-Delete train_data_parallel.npz to begin anew.
+Delete train_data_parallel.npz to start from the beginning.
 """
 
 import os
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from functools import partial
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +18,15 @@ from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
-EPOCHS, SAVED, TRAIN = int(sys.argv[1]), "train_data_parallel.npz", 1400
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("epochs", type=int, nargs="?", default=18)
+EPOCHS, SAVED, TRAIN = cli.parse_args().epochs, "train_data_parallel.npz", 1400
+if EPOCHS < 1:
+    cli.error("the number of epochs must be at least 1")
 mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
 split, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
-rule, BATCH = optax.sgd(0.1, momentum=0.9), 128 // mesh.size * mesh.size
-digits = load_digits()  # YOURS: data, network, loss, rule
+optimizer, BATCH = optax.sgd(0.1, momentum=0.9), 128 // mesh.size * mesh.size
+digits = load_digits()  # YOURS: data, network, loss, optimizer
 order = np.random.default_rng(0).permutation(len(digits.target))
 images, labels = np.float32(digits.data[order] / 16), np.int32(digits.target[order])
 
@@ -31,7 +36,7 @@ def init(key, sizes=(64, 256, 128, 64, 10)):
     for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
         w = jax.random.normal(k, (n, m)) * (2 / n) ** 0.5
         params.append({"w": w, "b": jnp.zeros(m)})
-    return params, rule.init(params)
+    return params, optimizer.init(params)
 
 
 def predict(params, x):
@@ -41,15 +46,15 @@ def predict(params, x):
 
 
 def loss(params, x, y):
-    each = optax.softmax_cross_entropy_with_integer_labels(predict(params, x), y)
-    return each.mean()
+    losses = optax.softmax_cross_entropy_with_integer_labels(predict(params, x), y)
+    return losses.mean()
 
 
 @partial(jax.jit, donate_argnums=0, out_shardings=whole)
-def step(state, x, y):  # no word about devices
+def step(state, x, y):  # mentions no devices
     params, moments = state
     value, grads = jax.value_and_grad(loss)(params, x, y)
-    updates, moments = rule.update(grads, moments, params)
+    updates, moments = optimizer.update(grads, moments, params)
     return (optax.apply_updates(params, updates), moments), value
 
 
@@ -62,17 +67,19 @@ def batches(epoch):  # the same on every host
     return rows[: TRAIN // BATCH * BATCH].reshape(-1, BATCH)
 
 
-def place(rows):  # a host reads the rows of its own devices: the sharding says which
+def place(rows):  # each host reads only the rows of its own devices
     for a in (images, labels, np.arange(len(images))):
         shape = (len(rows), *a.shape[1:])
-        part = lambda piece, a=a: a[rows[piece[0]]]  # noqa: E731  one device's slice
+        part = lambda index, a=a: a[rows[index[0]]]  # noqa: E731  one device's rows
         yield jax.make_array_from_callback(shape, split, part)
 
 
-often = jax.jit(lambda read: jnp.bincount(read, length=TRAIN).max())
+most_reads = jax.jit(lambda read: jnp.bincount(read, length=TRAIN).max())
 key, first, checked = jax.random.key(1), 0, "no row read twice in a batch"
 if os.path.exists(SAVED):
     first, *leaves = np.load(SAVED).values()
+    if first >= EPOCHS:
+        cli.error(f"{SAVED} has already been trained for {first} epochs: delete it")
     state = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(init, key)), leaves)
 else:
     state, rows = jax.device_get(jax.jit(init)(key)), batches(0)[0]
@@ -89,15 +96,15 @@ for epoch in tqdm(range(int(first), EPOCHS), unit="epoch", disable=None):
     for rows in batches(epoch):
         x, y, read = place(rows)
         state, value = step(state, x, y)
-        assert often(read) == 1, "a row is read twice"
+        assert most_reads(read) == 1, "a row was read twice"
         value.block_until_ready()
     if jax.process_index() == 0:
         leaves = jax.tree.leaves(jax.device_get(state))
         np.savez("part.npz", epoch + 1, *leaves)
-        os.replace("part.npz", SAVED)  # never half a file
+        os.replace("part.npz", SAVED)  # atomic: never half a file
 
 unseen = np.arange(TRAIN, len(images))
-x, y, _ = place(np.pad(unseen, (0, -len(unseen) % mesh.size)))  # until it can be split
+x, y, _ = place(np.pad(unseen, (0, -len(unseen) % mesh.size)))  # to split evenly
 hits = jax.jit(lambda p: (predict(p, x).argmax(1) == y)[: len(unseen)].sum())
 print(f"epochs {first + 1} to {EPOCHS}: {hits(state[0])} of {len(unseen)} right")
 print("checked:", checked)

@@ -1,9 +1,9 @@
 """python will_it_wait.py 8 1 8192: do 8 x 1 chips wait for the wire, with 8,192 tokens?
 
-Traces a program for a mesh (data, model), runs nothing, and counts for one chip.
+Trace a program for a data x model mesh, without running it. Count one chip's work.
 """
 
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from math import prod
 
 import jax
@@ -11,12 +11,17 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
-DATA, MODEL, TOKENS = map(int, sys.argv[1:])
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+for name, default in {"data": 8, "model": 1, "tokens": 8192}.items():
+    cli.add_argument(name, type=int, nargs="?", default=default)
+DATA, MODEL, TOKENS = vars(cli.parse_args()).values()
 C, W = 197e12, 100e9  # TPU v5e: FLOP/s, bytes/s in a ring. H100: 989.5e12, 450e9
 D, F, LAYERS = 8192, 32768, 4
+if min(DATA, MODEL, TOKENS) < 1 or D % DATA or TOKENS % DATA or F % MODEL:
+    cli.error(f"data must divide {D} and the tokens, and model must divide {F}")
 SIZES, AUTO = {"data": DATA, "model": MODEL}, (AxisType.Auto, AxisType.Auto)
 mesh = AbstractMesh(tuple(SIZES.values()), tuple(SIZES), axis_types=AUTO)  # no devices
-PRICE = {  # how many times what it puts in does one of n chips send?
+COST = {  # bytes that one of n chips sends, as a multiple of its input
     "all_gather": lambda n: n - 1,
     "reduce_scatter": lambda n: (n - 1) / n,
     "psum": lambda n: 2 * (n - 1) / n,
@@ -25,18 +30,18 @@ PRICE = {  # how many times what it puts in does one of n chips send?
 }
 
 
-def walk(jaxpr, times=1):  # every operation that JAX traced, and how often it runs
+def walk(jaxpr, times=1):  # every traced operation, and how often it runs
     for eqn in jaxpr.eqns:
         yield eqn, times
-        params, rounds = list(eqn.params.values()), eqn.params.get("length", 1)
+        params, length = list(eqn.params.values()), eqn.params.get("length", 1)
         for inner in jax.tree.leaves(params, is_leaf=lambda v: hasattr(v, "eqns")):
-            if hasattr(inner, "eqns"):  # a loop's body, a checkpoint, a shard_map
-                yield from walk(inner, times * rounds)
+            if hasattr(inner, "eqns"):  # the body of a scan, checkpoint or shard_map
+                yield from walk(inner, times * length)
 
 
-def judge(what, program, w, w_specs, out_specs):
+def judge(label, program, w, w_specs, out_specs):
     specs = {"mesh": mesh, "in_specs": (P("data"), w_specs), "out_specs": out_specs}
-    traced = jax.make_jaxpr(jax.shard_map(program, **specs))(of(TOKENS, D), w)
+    traced = jax.make_jaxpr(jax.shard_map(program, **specs))(abstract(TOKENS, D), w)
     flops = sent = 0
     for eqn, times in walk(traced):
         name = eqn.primitive.name.removesuffix("_invariant")
@@ -44,26 +49,26 @@ def judge(what, program, w, w_specs, out_specs):
             (contracted, _), _ = eqn.params["dimension_numbers"]
             length = prod(eqn.invars[0].aval.shape[i] for i in contracted)
             flops += times * 2 * length * prod(eqn.outvars[0].aval.shape)
-        elif name in PRICE:
+        elif name in COST:
             axes = eqn.params.get("axes") or eqn.params["axis_name"]
             n = prod(SIZES[a] for a in ([axes] if isinstance(axes, str) else axes))
             v = sum(a.aval.size * a.aval.dtype.itemsize for a in eqn.invars)
-            sent += times * v * PRICE[name](n)
+            sent += times * v * COST[name](n)
     verdict = "waits for the wire" if sent / W > flops / C else "stays busy"
     computes, sends = f"{1e3 * flops / C:7.2f} ms", f"{1e3 * sent / W:7.2f} ms"
-    print(f"{what:16} computes {computes}, sends {sends}: {verdict}")
+    print(f"{label:16} computes {computes}, sends {sends}: {verdict}")
     return sent
 
 
-def of(*shape):
+def abstract(*shape):  # an array without data
     return jax.ShapeDtypeStruct(shape, jnp.bfloat16)
 
 
-def product(x, w):  # the rows of both are split, as in the forward pass of FSDP
+def product(x, w):  # both split by rows, as in the forward pass of FSDP
     return x @ jax.lax.all_gather(w, "data", tiled=True)
 
 
-def layer(x, w):  # YOURS: what one chip does. Here FSDP over data, Megatron over model
+def layer(x, w):  # YOURS: per chip. Here, FSDP over data and Megatron over model
     up = jax.lax.all_gather(w["up"], "data", axis=0, tiled=True)
     down = jax.lax.all_gather(w["down"], "data", axis=1, tiled=True)
     return x + jax.lax.psum(jax.nn.relu(x @ up) @ down, "model"), None
@@ -77,13 +82,8 @@ def step(x, weights):  # forward and backward
     return jax.grad(loss, argnums=(0, 1))(x, weights)[1]
 
 
-sent = judge("one product", product, of(D, D), P("data"), P("data"))
-assert sent == (DATA - 1) / DATA * 2 * D * D, "not what the table of lesson 07 says"
-cut = {"up": P(None, "data", "model"), "down": P(None, "model", "data")}
-judge(
-    f"{LAYERS} layers, a step",
-    step,
-    {"up": of(LAYERS, D, F), "down": of(LAYERS, F, D)},
-    cut,
-    cut,
-)
+sent = judge("one product", product, abstract(D, D), P("data"), P("data"))
+assert sent == (DATA - 1) / DATA * 2 * D * D, "lesson 07's table says otherwise"
+weights = {"up": abstract(LAYERS, D, F), "down": abstract(LAYERS, F, D)}
+specs = {"up": P(None, "data", "model"), "down": P(None, "model", "data")}
+judge(f"{LAYERS} layers, a step", step, weights, specs, specs)

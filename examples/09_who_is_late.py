@@ -1,12 +1,12 @@
-"""python who_is_late.py my_trace/*: whom do the other devices wait for, and why?
+"""python who_is_late.py my_trace/*: which device do the others wait for, and why?
 
-Give the folder of each process of your program. Without a folder it records two
-loops on eight emulated devices and checks itself.
+Pass the trace folder of each process of your program. Without a folder, record two
+loops on eight emulated devices and check the verdict.
 """
 
 import re
-import sys
 import tempfile
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -15,15 +15,20 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("folder", nargs="*", help="one process's trace")
+FOLDERS = cli.parse_args().folder
 SENDS = "all.?reduce|all.?gather|reduce.?scatter|psum|collective|permute|all.?to.?all"
 HOST = "backend_compile_and_load", "DevicePutWithSharding", "np.asarray(jax.Array)"
 
 
 def read(folder):
-    """Operations (start, device, name, ns) of one process, and events of its host."""
-    [file] = Path(folder).rglob("*.xplane.pb")  # an error if there are several
+    """Return a process's operations (start, device, name, ns) and host event counts."""
+    files = list(Path(folder).rglob("*.xplane.pb"))
+    if len(files) != 1:
+        cli.error(f"expected one *.xplane.pb file in {folder}, found {len(files)}")
     operations, host = [], Counter()
-    for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
+    for plane in jax.profiler.ProfileData.from_file(str(files[0])).planes:
         chip = re.fullmatch(r"/device:([TG]PU:\d+)", plane.name)
         lines = list(plane.lines)
         ops = [line for line in lines if line.name == "XLA Ops"]  # on a TPU
@@ -34,26 +39,26 @@ def read(folder):
             device = chip[1] if chip else f"CPU:{stats.get('device_ordinal')}"
             if not name or "None" in device:
                 host[event.name] += not chip
-            elif not name.startswith(("while", "call", "conditional")):  # hold others
+            elif not name.startswith(("while", "call", "conditional")):  # containers
                 device = f"{Path(folder).name}/{device}"
                 operations.append((event.start_ns, device, name, event.duration_ns))
     return sorted(operations), host
 
 
-def report(folders):
+def report(folders):  # print a table and a verdict; return the operation counts
     ran, busy, waits, turns, host = (Counter() for _ in range(5))
-    meetings = defaultdict(Counter)  # of each collective: how long it takes each device
+    meetings = defaultdict(Counter)  # of each collective: its time on each device
     for operations, events in map(read, folders):
         host += events
         for _, device, name, took in operations:
             if re.search(SENDS, name, re.I):
-                turns[device, name] += 1  # a loop runs the same collective again
-                halves = re.sub("-start|-done", "", name)  # a TPU has two; add them
-                meetings[halves, turns[device, name]][device] += took
+                turns[device, name] += 1  # a loop repeats a collective
+                whole = re.sub("-start|-done", "", name)  # add up both halves on a TPU
+                meetings[whole, turns[device, name]][device] += took
             else:
                 ran[device] += 1
                 busy[device] += took
-    for times in meetings.values():  # the last to arrive has the shortest one
+    for times in meetings.values():  # the last to arrive waits least
         waits.update({d: took - min(times.values()) for d, took in times.items()})
     print("device     operations  busy ms  waits ms")
     devices = sorted(ran, key=lambda device: (len(device), device))
@@ -62,12 +67,15 @@ def report(folders):
     print("host:", ", ".join(f"{name} {host[name]} x" for name in HOST))
     if any(len(times) < len(ran) for times in meetings.values()):
         print("careful: not every collective is in every trace, or for every device")
-    late = min(ran, key=lambda d: waits[d])
-    more, longer, waited = (  # in proportion to what is usual among the others
+    if not any(waits.values()):
+        print("verdict: no device is late, because none waits in a collective")
+        return np.array([ran[d] for d in devices])
+    late = min(sorted(set().union(*meetings.values())), key=lambda d: waits[d])
+    more, longer, waited = (  # relative to the other devices' median
         c[late] / max(1, np.median([c[d] for d in ran if d != late] or [0]))
         for c in (ran, busy, waits)
     )
-    if waited > 0.3 or not any(waits.values()):
+    if waited > 0.3:
         why = "waits least, but the others do not wait for it again and again"
     elif more > 1.1:
         why = f"runs {more:.1f} times the operations: its data"
@@ -81,12 +89,12 @@ def report(folders):
     return np.array([ran[d] for d in devices])
 
 
-def steps(counts):  # record five steps, in which device d reads counts[d] documents
+def steps(counts):  # record five steps: device d reads counts[d] documents
     mesh = jax.make_mesh((8,), ("X",), axis_types=(AxisType.Auto,))
 
     @jax.jit
     @jax.shard_map(mesh=mesh, in_specs=P("X"), out_specs=P())
-    def program(x, count):  # on one device: (1024, 128), (1,)
+    def program(x, count):  # per device: (1024, 128), (1,)
         w = np.eye(128, dtype=np.float32) / 2
         x = jax.lax.fori_loop(0, count[0], lambda i, x: jax.numpy.tanh(x @ w), x)
         return jax.lax.psum(x.sum(), "X")
@@ -101,16 +109,16 @@ def steps(counts):  # record five steps, in which device d reads counts[d] docum
         return report([f"{folder}/0"])
 
 
-if sys.argv[1:]:
-    report(sys.argv[1:])
+if FOLDERS:
+    report(FOLDERS)
 else:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
     counts = np.array([3, 5, 4, 6, 50, 2, 7, 3])
     print(f"80 documents, as they came: {counts.tolist()}")
     more = steps(counts)
-    more = more - more[0]  # operations, beyond those of device 0
+    more = more - more[0]  # operations beyond those of device 0
     assert all(more * 2 == more[1] * (counts - 3)), "operations don't follow documents"
     print("\n80 documents, ten on each device")
-    assert len(set(steps(np.full(8, 10)))) == 1, "the shares are not equal"
+    assert len(set(steps(np.full(8, 10)))) == 1, "the shares differ"
     print("checked: the operations follow the documents")

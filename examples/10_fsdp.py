@@ -1,9 +1,13 @@
-"""python fsdp.py plan 51 4096: what FSDP of 51 layers, 4,096 wide, leaves on a device.
+"""python fsdp.py plan 51 4096: compare DDP and FSDP for 51 layers of width 4,096.
 
-check 2 32: does it learn what one device learns? train 2 32: in mixed precision.
+check 2 32: compare training with one device's. train 2 32: train in mixed precision.
 """
 
+import os
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +15,16 @@ import optax
 from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-WHAT, L, D = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
-jax.config.update("jax_enable_x64", WHAT == "check")
-WORK = jnp.float64 if WHAT == "check" else jnp.bfloat16  # what is multiplied and sent
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("task", choices=["plan", "check", "train"], nargs="?", default="plan")
+cli.add_argument("size", type=int, nargs="*", help="layers and width")
+TASK, sizes = vars(cli.parse_args()).values()
+sizes = sizes or ([51, 4096] if TASK == "plan" else [2, 32])
+if len(sizes) != 2 or min(sizes) < 1:
+    cli.error("expected two sizes of at least 1: layers and width")
+L, D = sizes
+jax.config.update("jax_enable_x64", TASK == "check")
+WORK = jnp.float64 if TASK == "check" else jnp.bfloat16  # to multiply and to send
 mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
 n, optimizer, WORDS = mesh.size, optax.adamw(1e-3), 8 * D
 leaves = jax.tree.leaves
@@ -31,19 +41,19 @@ def init(key):  # YOURS: any tree of arrays
     }
 
 
-@jax.checkpoint  # keeps a layer's input, and no other activations
+@jax.checkpoint  # keeps only a layer's input
 def layer(x, w):  # YOURS: an MLP on every word
     return x + jax.nn.relu(x @ w["up"]) @ w["down"] + w["bias"], None
 
 
-def loss(params, text):  # YOURS: how surprising is each next word?
+def loss(params, text):  # YOURS: next-word prediction
     x, _ = jax.lax.scan(layer, params["embed"][text[:, :-1]], params["layers"])
     logits = x @ params["embed"].T
     words = jax.nn.one_hot(text[:, 1:], WORDS)
     return optax.softmax_cross_entropy(logits.astype(words.dtype), words).mean()
 
 
-def start(key):
+def initial_state(key):
     return (params := init(key)), optimizer.init(params)
 
 
@@ -55,14 +65,14 @@ def step(state, text):
     return (optax.apply_updates(params, updates), moments), value
 
 
-def spec_of(a, small=2**13):  # small arrays stay whole; of others an axis that divides
+def spec_of(a, small=2**13):  # split a large array by an axis that divides evenly
     axes = [i for i in range(max(a.ndim - 2, 0), a.ndim) if a.shape[i] % n == 0]
     return P(*[None] * axes[0], "data") if axes and a.size >= small else P()
 
 
 def train(state_sharding, text_sharding, steps=5):
-    create = jax.jit(start, out_shardings=state_sharding)
-    state = create(jax.random.key(0))  # in pieces: no device ever holds the whole
+    create = jax.jit(initial_state, out_shardings=state_sharding)
+    state = create(jax.random.key(0))  # in shards: no device ever holds all
     text = jnp.arange(2 * n * 33).reshape(2 * n, 33) ** 2 % WORDS  # YOURS
     text = jax.device_put(text, text_sharding)
     program = jax.jit(step, donate_argnums=0, out_shardings=(state_sharding, None))
@@ -73,20 +83,19 @@ def train(state_sharding, text_sharding, steps=5):
     return jax.device_get(state)
 
 
-shapes = jax.eval_shape(start, jax.random.key(0))  # takes no memory
-if WHAT == "plan":  # 12 bytes of float32 state; bfloat16 weights and gradients
+shapes = jax.eval_shape(initial_state, jax.random.key(0))  # allocates nothing
+if TASK == "plan":  # 12 bytes of float32 state; bfloat16 weights and gradients
     for name, parts in {"DDP": 1, "FSDP": n}.items():
         held = (a.size / (1 if spec_of(a) == P() else parts) for a in leaves(shapes[0]))
-        print(f"{name}: {16 * sum(held) / 1e9:.0f} GB on each of {n} devices")
+        where = f"each of {n} devices" if n > 1 else "the only device"
+        print(f"{name}: {16 * sum(held) / 1e9:.0f} GB on {where}")
     sys.exit()
-cut = jax.tree.map(lambda a: NamedSharding(mesh, spec_of(a)), shapes)
-mine = train(cut, NamedSharding(mesh, P("data")))
-if WHAT == "check":
-    alone = SingleDeviceSharding(jax.devices()[0])
-    true = train(alone, alone)
+split = jax.tree.map(lambda a: NamedSharding(mesh, spec_of(a)), shapes)
+mine = train(split, NamedSharding(mesh, P("data")))
+if TASK == "check":
+    one = SingleDeviceSharding(jax.devices()[0])
+    true = train(one, one)
     pairs = zip(leaves(mine), leaves(true), strict=True)
     gap = max(abs(a - b).max() / abs(b).max() for a, b in pairs)
-    assert gap < 1e-9, (
-        f"this learns something else: weights or moments off by {gap:.0e}"
-    )
+    assert gap < 1e-9, f"weights or moments differ from one device's by {gap:.0e}"
     print("right: weights and moments are those of one device, to 1e-9")

@@ -1,11 +1,14 @@
-"""python tensor_parallel.py 8 8192 4096: is a block, split over all devices, right?
+"""python tensor_parallel.py 8 8192 4096: check a block that is split over all devices.
 
-Then: how much of the time would 8 chips compute, 8,192 wide, with 4,096 tokens?
+Then estimate what share of the time 8 chips compute, at width 8,192 with 4,096 tokens.
 """
 
-import sys
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from functools import partial
 from math import prod
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -13,27 +16,32 @@ import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-CHIPS, WIDTH, *BATCHES = map(int, sys.argv[1:])
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("chips", type=int, nargs="?", default=8)
+cli.add_argument("width", type=int, nargs="?", default=8192)
+cli.add_argument("tokens", type=int, nargs="*", default=[4096])
+CHIPS, WIDTH, BATCHES = vars(cli.parse_args()).values()
 C, W = 197e12, 100e9  # TPU v5e: FLOP/s, bytes/s in a ring. H100: 989.5e12, 450e9
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
 jax.config.update("jax_default_matmul_precision", "highest")
-n, E = jax.device_count(), 16  # devices; numbers in a head
+n, E = jax.device_count(), 16  # devices; features of a head
+if min(CHIPS, WIDTH, *BATCHES) < 1 or WIDTH % E or any(b % CHIPS for b in BATCHES):
+    cli.error(f"chips must divide the tokens, and {E} must divide the width")
 mesh = jax.make_mesh((n,), ("model",), axis_types=(AxisType.Auto,))
 
 
-def shapes(D):  # YOURS: every array of a block, with its cut
+def shapes(D):  # YOURS: every array of a block, with its spec
     return {
-        "gain": ((2, D), P()),  # before f: whole, like the activations
-        "qkv": ((D, 3, D // E, E), P(None, None, "model")),  # columns: by heads
+        "gain": ((2, D), P()),  # before f: replicated, like the activations
+        "qkv": ((D, 3, D // E, E), P(None, None, "model")),  # columns, by heads
         "out": ((D // E, E, D), P("model")),  # rows
         "up": ((D, 4 * D), P(None, "model")),  # columns
-        "up_bias": ((4 * D,), P("model")),  # as the columns of up
+        "up_bias": ((4 * D,), P("model")),  # like the columns of up
         "down": ((4 * D, D), P("model")),  # rows
-        "bias": ((2, D), P()),  # after g: whole, added once
+        "bias": ((2, D), P()),  # after g: replicated, added once
     }
 
 
-def block(x, w, g):  # YOURS: on one device, and per device. g adds up the partial sums
+def block(x, w, g):  # YOURS: on one device and per device; g adds up partial sums
     def norm(x, gain):
         return gain * x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
 
@@ -52,31 +60,33 @@ def step(w, x, y, g=lambda partial_sum: partial_sum):
 
 
 rng = np.random.default_rng(0)
-cut = {name: spec for name, (_, spec) in shapes(E * n).items()}
+specs = {name: spec for name, (_, spec) in shapes(E * n).items()}
 w = {
     name: np.float32(rng.normal(size=shape) / (E * n) ** 0.5)
     for name, (shape, _) in shapes(E * n).items()
 }
 x, y = np.float32(rng.normal(size=(2, 3, 40, E * n)))
-typed = jax.shard_map(  # the types write f: the sums of the way back
+typed = jax.shard_map(  # the types insert f, the sums of the backward pass
     partial(step, g=lambda a: jax.lax.psum(a, "model")),
     mesh=mesh,
-    in_specs=(cut, P(), P()),
-    out_specs=(P(), (cut, P())),
+    in_specs=(specs, P(), P()),
+    out_specs=(P(), (specs, P())),
 )
 mine, true = (jax.device_get(jax.jit(f)(w, x, y)) for f in (typed, step))
 pairs = zip(jax.tree.leaves(mine), jax.tree.leaves(true), strict=True)
 gap = max(abs(a - b).max() / abs(b).max() for a, b in pairs)
-assert gap < 1e-4, f"this learns something else: loss or a gradient off by {gap:.0e}"
+assert gap < 1e-4, f"the loss or a gradient differs from one device's by {gap:.0e}"
 sums = str(jax.make_jaxpr(typed)(w, x, y)).count("psum_invariant[")
-print(f"right: loss and gradients of {n} devices are those of one, with {sums} sums")
+count = f"{n} device{'s' * (n > 1)}"
+print(f"right: loss and gradients of {count} are those of one, with {sums} sums")
 
 weights = sum(prod(shape) for shape, _ in shapes(WIDTH).values())
 part = (CHIPS - 1) / CHIPS
 for tokens in BATCHES:
-    computing = 6 * weights * tokens / CHIPS / C  # seconds, of either
-    tensor = sums * 2 * part * 2 * WIDTH * tokens / W  # all-reduces; none is hidden
-    fsdp = 3 * part * 2 * weights / W  # three rounds, hidden as far as possible
-    print(f"{CHIPS} chips, layers {WIDTH:,} wide, {tokens // CHIPS:,} tokens a chip:")
+    computing = 6 * weights * tokens / CHIPS / C  # seconds, for both
+    tensor = sums * 2 * part * 2 * WIDTH * tokens / W  # all-reduces, not hidden
+    fsdp = 3 * part * 2 * weights / W  # three transfers, hidden if possible
+    chips = f"{CHIPS} chip{'s' * (CHIPS > 1)}"
+    print(f"{chips}, layers {WIDTH:,} wide, {tokens // CHIPS:,} tokens a chip:")
     print(f"  tensor parallelism: they compute {computing / (computing + tensor):.0%}")
     print(f"  FSDP:               they compute {computing / max(computing, fsdp):.0%}")

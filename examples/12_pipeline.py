@@ -1,9 +1,12 @@
-"""python pipeline.py 4 8: do 4 stages and 8 microbatches learn what one device learns?
+"""python pipeline.py 4 8: compare 4 stages and 8 microbatches with one device.
 
-With 8 devices, 4 stages leave 2 copies of the pipeline, which share each microbatch.
+On 8 devices, 4 stages leave 2 copies of the pipeline, which share each microbatch.
 """
 
-import sys
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +14,20 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
-jax.config.update("jax_enable_x64", True)  # to compare: on GPUs or CPUs
-p, m = int(sys.argv[1]), int(sys.argv[2])  # p divides m, for the output layer
-copies, kinds = jax.device_count() // p, (AxisType.Auto,) * 2
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("stages", type=int, nargs="?", default=4)
+cli.add_argument("microbatches", type=int, nargs="?", default=8)
+p, m = vars(cli.parse_args()).values()
+if min(p, m) < 1 or m % p:  # the stages share the output layer's work
+    cli.error("the number of stages must divide the number of microbatches")
+jax.config.update("jax_enable_x64", True)  # to compare, on GPUs or CPUs
+if (n := jax.device_count()) < p:
+    cli.error(f"{p} stages need {p} devices, and JAX finds {n}")
+copies, kinds = n // p, (AxisType.Auto,) * 2
 used = jax.devices()[: copies * p]
 mesh = jax.make_mesh((copies, p), ("data", "stage"), axis_types=kinds, devices=used)
 L, D, WORDS = 4 * p, 32, 101  # YOURS: all stages are alike, so p divides the layers
-CUT = {"embed": P(), "layers": P("stage"), "out": P()}
+SPECS = {"embed": P(), "layers": P("stage"), "out": P()}
 text = np.arange(m * copies * 4 * 13).reshape(m, copies * 4, 13) ** 2 % WORDS  # YOURS
 
 
@@ -32,31 +41,31 @@ def init(rng):  # YOURS: an input layer, L layers of one shape, an output layer
     return {"embed": embed, "layers": layers, "out": out}
 
 
-@jax.checkpoint  # keeps what goes in, and no more
-def run(layers, h):  # YOURS: some layers, one after another
+@jax.checkpoint  # keeps only its input
+def run(layers, h):  # YOURS: the layers of one stage
     def layer(h, w):
         return h + jax.nn.gelu(h @ w["up"]) @ w["down"] + w["bias"], None
 
     return jax.lax.scan(layer, h, layers)[0]
 
 
-def surprise(h, out, words):  # YOURS: the loss, from the last layer's result
+def loss_of(h, out, words):  # YOURS: the loss, from the last layer's activations
     chosen = jnp.take_along_axis(jax.nn.log_softmax(h @ out), words[..., None], -1)
     return -chosen.mean()
 
 
 def one_device(params, text):
     h = run(params["layers"], params["embed"][text[..., :-1]])
-    return surprise(h, params["out"], text[..., 1:])
+    return loss_of(h, params["out"], text[..., 1:])
 
 
-def own(w, *axes):  # copies, so that gradients are summed after the loop, not in it
+def own(w, *axes):  # so that gradients are summed after the loop, not inside it
     if hasattr(jax.lax, "pcast"):
         return jax.tree.map(lambda a: jax.lax.pcast(a, axes, to="varying"), w)
     return jax.tree.map(lambda a: jax.lax.pvary(a, axes), w)  # before JAX 0.8.2
 
 
-def pipeline(params, text):  # per device: its layers, its rows of each microbatch
+def pipeline(params, text):  # per device: its layers and its rows of each microbatch
     stage, layers = jax.lax.axis_index("stage"), own(params["layers"], "data")
     embed, out = (own(params[k], "data", "stage") for k in ("embed", "out"))
 
@@ -67,11 +76,11 @@ def pipeline(params, text):  # per device: its layers, its rows of each microbat
 
     later = jnp.pad(text[1:, :, :-1], [(0, p), (0, 0), (0, 0)])
     h = jax.lax.scan(tick, embed[text[0, :, :-1]], later)[1][p - 1 :]
-    # deal out the last stage's results: all stages share the work of the output layer
+    # scatter the last stage's results: all stages share the output layer's work
     h = jnp.where(stage == p - 1, h, 0)
     h = jax.lax.psum_scatter(h, "stage", tiled=True)
     words = jax.lax.dynamic_slice_in_dim(text[..., 1:], stage * (m // p), m // p)
-    return jax.lax.pmean(surprise(h, out, words), ("data", "stage"))
+    return jax.lax.pmean(loss_of(h, out, words), ("data", "stage"))
 
 
 def train(loss, params, steps=5):
@@ -89,11 +98,12 @@ def train(loss, params, steps=5):
 
 bubble = (p - 1) / (m + p - 1)
 print(f"{copies} x {p} stages: a bubble of {bubble:.0%}, not {1 - 1 / p:.0%}")
-specs = {"in_specs": (CUT, P(None, "data")), "out_specs": P()}
-cut = {name: NamedSharding(mesh, spec) for name, spec in CUT.items()}
+specs = {"in_specs": (SPECS, P(None, "data")), "out_specs": P()}
+shardings = {name: NamedSharding(mesh, spec) for name, spec in SPECS.items()}
 params = init(np.random.default_rng(0))
-mine = train(jax.shard_map(pipeline, mesh=mesh, **specs), jax.device_put(params, cut))
+placed = jax.device_put(params, shardings)
+mine = train(jax.shard_map(pipeline, mesh=mesh, **specs), placed)
 true = train(one_device, params)
 gap = max(abs(a - b).max() / abs(b).max() for a, b in zip(mine, true, strict=True))
-assert gap < 1e-9, f"this learns something else: weights off by {gap:.0e}"
+assert gap < 1e-9, f"the weights differ from one device's by {gap:.0e}"
 print("right: the weights are those of one device, to 1e-9")

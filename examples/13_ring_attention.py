@@ -1,9 +1,13 @@
-"""python ring_attention.py 1000000: attend to a million tokens, and say what it holds.
+"""python ring_attention.py 1000000: plan the memory to attend to a million tokens.
 
-Checks ring attention against one device; then plans it for that many, and runs nothing.
+Check ring attention against one device. Then compile it for that many tokens, without
+running it, and report the memory that each device needs.
 """
 
-import sys
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -11,24 +15,26 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-TOKENS, BLOCK = int(sys.argv[1]), 100  # keys at a time; at work 512 or more
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("tokens", type=int, nargs="?", default=1_000_000)
+TOKENS, BLOCK = cli.parse_args().tokens, 100  # keys at a time; in practice, 512 or more
 jax.config.update("jax_default_matmul_precision", "highest")  # for the check
 mesh = jax.make_mesh((jax.device_count(),), ("seq",), axis_types=(AxisType.Auto,))
-n, cut = mesh.size, P(None, None, "seq")  # (batch, heads, tokens, features)
-assert TOKENS % (n * BLOCK) == 0, f"the tokens must be a multiple of {n * BLOCK}"
+n, spec = mesh.size, P(None, None, "seq")  # (batch, heads, tokens, features)
+if TOKENS < 1 or TOKENS % (n * BLOCK):
+    cli.error(f"the number of tokens must be a positive multiple of {n * BLOCK}")
 
 
-def scores_of(q, k, at_q, at_k):  # YOURS: which keys does a query see?
+def scores_of(q, k, at_q, at_k):  # YOURS: the mask
     scores = q @ k.T / q.shape[-1] ** 0.5
     return jnp.where(at_q[:, None] >= at_k, scores, -jnp.inf)
 
 
-def places(piece, device):  # YOURS, if the tokens are dealt out in another order
-    return device * len(piece) + jnp.arange(len(piece))
+def places(shard, device):  # YOURS, if you shard the tokens in a different order
+    return device * len(shard) + jnp.arange(len(shard))
 
 
-def send(x):  # to the right-hand neighbour
+def send(x):  # to the right neighbour
     return jax.lax.ppermute(x, "seq", [(i, (i + 1) % n) for i in range(n)])
 
 
@@ -54,7 +60,7 @@ def forward(q, k, v):
     most = jnp.full_like(q[:, 0], -1e30)
     carry = (most, jnp.zeros_like(most), jnp.zeros_like(q)), k, v
     (state, *last), _ = jax.lax.scan(step, carry, jnp.arange(n - 1))
-    block = blocks(*last, places(k, (me + 1) % n))  # met, and not sent on
+    block = blocks(*last, places(k, (me + 1) % n))  # not sent any further
     (most, total, out), _ = jax.lax.scan(meet, state, block)
     out = out / total[:, None]
     return out, (q, k, v, out, most + jnp.log(total))
@@ -86,7 +92,7 @@ def backward(kept, g):
 ring = jax.custom_vjp(lambda q, k, v: forward(q, k, v)[0])  # one head
 ring.defvjp(forward, backward)
 heads = jax.vmap(jax.vmap(ring))
-attend = jax.shard_map(heads, mesh=mesh, in_specs=cut, out_specs=cut)
+attend = jax.shard_map(heads, mesh=mesh, in_specs=spec, out_specs=spec)
 
 
 def alone(q, k, v):  # JAX's own attention, on one device
@@ -94,7 +100,7 @@ def alone(q, k, v):  # JAX's own attention, on one device
     return jax.nn.dot_product_attention(q, k, v, is_causal=True).swapaxes(1, 2)
 
 
-def training(attend):  # the result, and its gradients
+def training(attend):  # the result and its gradients
     def both(q, k, v, g):
         out, back = jax.vjp(attend, q, k, v)
         return out, *back(g)
@@ -103,13 +109,14 @@ def training(attend):  # the result, and its gradients
 
 
 x = np.random.default_rng(0).normal(size=(4, 2, 3, 2 * n * BLOCK, 16)).astype("f4")
-true, x = training(alone)(*x), jax.device_put(x, NamedSharding(mesh, P(None, *cut)))
+true, x = training(alone)(*x), jax.device_put(x, NamedSharding(mesh, P(None, *spec)))
 for a, b in zip(training(attend)(*x), true, strict=True):
     gap = abs(jax.device_get(a) - jax.device_get(b)).max() / abs(b).max()
-    assert gap < 1e-4, f"this is another attention: off by {gap:.0e}"
-print(f"right on {n} devices: the result and three gradients are those of one")
+    assert gap < 1e-4, f"the attention differs from one device's by {gap:.0e}"
+count = f"{n} device{'s' * (n > 1)}"
+print(f"right on {count}: the result and three gradients are those of one")
 
-long = NamedSharding(mesh, cut)
+long = NamedSharding(mesh, spec)
 long = jax.ShapeDtypeStruct((1, 1, TOKENS, 128), jnp.float32, sharding=long)
 plan = training(attend).lower(*[long] * 4).compile().memory_analysis()
 print(f"{TOKENS:,} tokens: one head's scores would take {4e-9 * TOKENS**2:,.0f} GB")

@@ -1,11 +1,15 @@
-"""python moe.py 1.25 0 0.1: train eight experts; count who works, and who is dropped.
+"""python moe.py 1.25 0 0.1: train eight experts; count idle ones and dropped tokens.
 
-1.25 is the capacity factor; 0 and 0.1 are weights of the balance loss, a run for each.
+1.25 is the capacity factor. Each further number, such as 0 and 0.1, is a weight of the
+balance loss, and starts a run of its own.
 """
 
 import math
-import sys
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from functools import partial
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +19,23 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
-FACTOR, *ALPHAS = map(float, sys.argv[1:])
-SEED = 1  # of the first weights: try others
-E, K, D, F, BATCH, TEST = 8, 1, 64, 128, 512, 392  # E experts, of which K a token
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
-jax.config.update("jax_enable_x64", True)  # for the check; at work leave it out
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("capacity", type=float, nargs="?", default=1.25)
+cli.add_argument("alpha", type=float, nargs="*", default=[0, 0.1])
+FACTOR, ALPHAS = vars(cli.parse_args()).values()
+if not FACTOR > 0 or not min(ALPHAS) >= 0:
+    cli.error("the capacity factor must be positive, and no alpha negative")
+SEED = 1  # of the initial weights: try others
+E, K, D, F, BATCH, TEST = 8, 1, 64, 128, 512, 392  # E experts, K of them per token
+jax.config.update("jax_enable_x64", True)  # for the check; leave it out in practice
 mesh = jax.make_mesh((jax.device_count(),), ("expert",), axis_types=(AxisType.Auto,))
-n, cut = mesh.size, P("expert")  # one axis cuts the batch and the experts
-assert E % n == BATCH % n == TEST % n == 0, f"{n} devices do not divide all of them"
-specs = {"router": P(), "up": cut, "down": cut, "out": P()}
+n, split = mesh.size, P("expert")  # one axis splits the batch and the experts
+if E % n or BATCH % n or TEST % n:
+    cli.error(f"{n} devices can't split {E} experts and {BATCH} or {TEST} images")
+specs = {"router": P(), "up": split, "down": split, "out": P()}
 
 
-def route(x, router):  # probabilities, and ones at the chosen: both (tokens, E)
+def route(x, router):  # probabilities and a mask of the chosen: both (tokens, E)
     p = jax.nn.softmax(x @ router)
     return p, jax.nn.one_hot(jax.lax.top_k(p, K)[1], E, dtype=int).sum(axis=1)
 
@@ -36,17 +45,17 @@ def experts(w, slots):  # YOURS: (E, seats, D) -> (E, seats, D)
     return jnp.einsum("ecf,efd->ecd", hidden, w["down"])
 
 
-def layer(w, x, seats):  # the program of one device, with its tokens: (tokens, D)
+def layer(w, x, seats):  # per device, with its tokens: (tokens, D)
     p, chosen = route(x, w["router"])
-    place = jnp.cumsum(chosen, axis=0) - chosen  # how many before me chose the same
-    seat = chosen[:, :, None] * jax.nn.one_hot(place, seats)  # no seat: all zeros
+    rank = jnp.cumsum(chosen, axis=0) - chosen  # earlier tokens with the same choice
+    seat = chosen[:, :, None] * jax.nn.one_hot(rank, seats)  # no seat: all zeros
     slots = jnp.einsum("tec,td->ecd", seat, x)  # each token into its seat
     slots = jax.lax.all_to_all(slots, "expert", 0, 1, tiled=True)  # to the experts
-    slots = jax.lax.all_to_all(experts(w, slots), "expert", 1, 0, tiled=True)  # home
-    # Each token reads its seat, times its gate. Without a seat it gets zeros.
+    slots = jax.lax.all_to_all(experts(w, slots), "expert", 1, 0, tiled=True)  # back
+    # Each token reads its seat, times its gate. A token without a seat reads zeros.
     back = jnp.einsum("tec,te,ecd->td", seat, p * chosen, slots)
     seen = {"share": chosen.mean(axis=0) / K, "dropped": 1 - seat.sum() / chosen.sum()}
-    seen["balance"] = E * (seen["share"] * p.mean(axis=0)).sum()  # 1 if all is even
+    seen["balance"] = E * (seen["share"] * p.mean(axis=0)).sum()  # 1 if balanced
     return x + back, seen
 
 
@@ -54,18 +63,20 @@ def nll(w, h, y):
     return optax.softmax_cross_entropy_with_integer_labels(h @ w["out"], y).mean()
 
 
-def loss(w, x, y, alpha=0.0, seats=None):  # over all devices; and the counters
-    @partial(jax.shard_map, mesh=mesh, in_specs=(specs, cut, cut, P()), out_specs=P())
-    def of_one(w, x, y, alpha):
+def loss(w, x, y, alpha=0.0, seats=None):  # over all devices, and the statistics
+    in_specs = specs, split, split, P()
+
+    @partial(jax.shard_map, mesh=mesh, in_specs=in_specs, out_specs=P())
+    def per_device(w, x, y, alpha):
         h, seen = layer(w, x, seats or math.ceil(FACTOR * K * len(x) / E))
         seen["right"] = ((h @ w["out"]).argmax(axis=1) == y).mean()
         value = nll(w, h, y) + alpha * seen["balance"]
         return jax.lax.pmean(value, "expert"), jax.lax.pmean(seen, "expert")
 
-    return of_one(w, x, y, alpha)
+    return per_device(w, x, y, alpha)
 
 
-def everyone(w, x, y):  # on one device: every expert works on every token
+def everyone(w, x, y):  # on one device: every expert computes every token
     p, chosen = route(x, w["router"])
     results = experts(w, jnp.broadcast_to(x, (E, *x.shape)))
     return nll(w, x + jnp.einsum("te,etd->td", p * chosen, results), y)
@@ -81,28 +92,29 @@ start = {
     "down": draw.normal(size=(E, F, D)) * (2 / F) ** 0.5 * 0.3,
     "out": draw.normal(size=(D, 10)) / D**0.5,
 }
-where = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
-begin, batch = jax.device_put(start, where), (x[:BATCH], y[:BATCH])
+shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+initial, batch = jax.device_put(start, shardings), (x[:BATCH], y[:BATCH])
 roomy = jax.jit(jax.grad(partial(loss, seats=BATCH // n), has_aux=True))
-(mine, seen), true = roomy(begin, *batch), jax.jit(jax.grad(everyone))(start, *batch)
+(mine, seen), true = roomy(initial, *batch), jax.grad(everyone)(start, *batch)
 mine, true = jax.device_get((mine, true))
 gap = max(abs(mine[name] - true[name]).max() / abs(true[name]).max() for name in true)
 assert gap < 1e-9 and seen["dropped"] == 0, f"the gradients are off by {gap:.0e}"
-print(f"right on {n} devices: with seats for all, the gradients are those of one")
-rule = optax.adam(5e-3)
+count = f"{n} device{'s' * (n > 1)}"
+print(f"right on {count}: with seats for all, the gradients are those of one")
+optimizer = optax.adam(5e-3)
 
 
 @jax.jit
 def step(w, state, x, y, alpha):
     grads, seen = jax.grad(loss, has_aux=True)(w, x, y, alpha)
-    updates, state = rule.update(grads, state)
+    updates, state = optimizer.update(grads, state)
     return optax.apply_updates(w, updates), state, seen
 
 
 for alpha in ALPHAS:
-    w, draw = begin, np.random.default_rng(1)
-    with jax.set_mesh(mesh):  # Adam's count starts on all devices
-        state = rule.init(w)
+    w, draw = initial, np.random.default_rng(1)
+    with jax.set_mesh(mesh):  # creates Adam's count on all devices
+        state = optimizer.init(w)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)
         w, state, seen = step(w, state, x[rows], y[rows], alpha)

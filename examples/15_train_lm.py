@@ -1,14 +1,17 @@
-"""python train_lm.py 2 2 2 200: train a model of characters on data x fsdp x model.
+"""python train_lm.py 2 2 2 200: train a character model on a data x fsdp x model mesh.
 
-The first step is compared with the same step on one device.
+Compare the first step with the same step on one device, then take all 200 steps.
 """
 
 import difflib
 import inspect
 import math
 import optparse
-import sys
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from functools import partial
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -17,16 +20,23 @@ import optax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-*SIZES, STEPS = map(int, sys.argv[1:])
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+for name, default in {"data": 2, "fsdp": 2, "model": 2, "steps": 200}.items():
+    cli.add_argument(name, type=int, nargs="?", default=default)
+*SIZES, STEPS = vars(cli.parse_args()).values()
 TEXT = inspect.getsource(difflib) + inspect.getsource(optparse)  # YOURS
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
 jax.config.update("jax_default_matmul_precision", "highest")
 numbers = np.array([max(ord(c) - 31, 0) % 96 for c in TEXT], np.int32)  # newline: 0
-read, held = np.split(numbers, [len(numbers) * 9 // 10])
+train_set, test_set = np.split(numbers, [len(numbers) * 9 // 10])
 optimizer = optax.adam(3e-3, b2=0.99)
 DIMS = {"batch": 8, "length": 64, "vocab": 96, "layer": 2, "width": 64}
 DIMS |= {"qkv": 3, "head": 4, "size": 16, "hidden": 256}
-NAMES = {  # YOURS: of every array, what each of its dimensions is
+DATA, FSDP, MODEL = SIZES
+if min(*SIZES, STEPS) < 1 or DIMS["batch"] % (DATA * FSDP) or DIMS["head"] % MODEL:
+    cli.error("data x fsdp must divide the 8 rows of a batch, and model the 4 heads")
+if (n := jax.device_count()) < math.prod(SIZES):
+    cli.error(f"{SIZES} needs {math.prod(SIZES)} devices, and JAX finds {n}")
+NAMES = {  # YOURS: a name for each dimension of every array
     "text": "batch length",
     "embed": "vocab width",
     "qkv": "layer width qkv head size",
@@ -38,13 +48,13 @@ RULES = {"batch": ("data", "fsdp"), "width": "fsdp", "head": "model", "hidden": 
 COMPUTING = RULES | {"width": None}  # a layer's weights are gathered along fsdp
 
 
-def specs(tree, rules=RULES):  # Adam's means have the name of their weight
-    def of(path, a):
+def specs(tree, rules=RULES):  # Adam's means have their weight's name
+    def spec(path, a):
         names = NAMES.get(getattr(path[-1], "key", None), "").split()
-        names = names[-a.ndim :]  # the scan over layers takes "layer" away
+        names = names[-a.ndim :]  # the scan over layers removes "layer"
         return P(*[rules.get(name) for name in names])
 
-    return jax.tree.map_with_path(of, tree)
+    return jax.tree.map_with_path(spec, tree)
 
 
 def laid(tree, rules=RULES):
@@ -86,7 +96,7 @@ def step(state, text):
     return laid((optax.apply_updates(w, updates), means)), value
 
 
-def start(rng):
+def initial_state(rng):
     def draw(scale, *names):
         sizes = [[DIMS[n] for n in NAMES[name].split()] for name in names]
         drawn = [np.float32(scale * rng.normal(size=size)) for size in sizes]
@@ -97,36 +107,36 @@ def start(rng):
     return w, jax.tree.map(np.asarray, optimizer.init(w))
 
 
-def put(mesh, tree):  # every array where its names say
+def put(mesh, tree):  # shard every array by its names
     return jax.device_put(tree, jax.tree.map(partial(NamedSharding, mesh), specs(tree)))
 
 
 def mesh_of(*sizes):
-    some, axes = jax.devices()[: math.prod(sizes)], ("data", "fsdp", "model")
-    return jax.make_mesh(sizes, axes, axis_types=(AxisType.Auto,) * 3, devices=some)
+    used, axes = jax.devices()[: math.prod(sizes)], ("data", "fsdp", "model")
+    return jax.make_mesh(sizes, axes, axis_types=(AxisType.Auto,) * 3, devices=used)
 
 
 def train(mesh, state, steps):
     state, length = put(mesh, state), DIMS["length"]
-    with jax.set_mesh(mesh):  # the specs are of this mesh
+    with jax.set_mesh(mesh):  # the specs refer to this mesh
         for number in steps:
             rng = np.random.default_rng(number)
-            first = rng.integers(0, len(read) - length, (DIMS["batch"], 1))
-            text = put(mesh, {"text": read[first + np.arange(length + 1)]})["text"]
+            first = rng.integers(0, len(train_set) - length, (DIMS["batch"], 1))
+            text = put(mesh, {"text": train_set[first + np.arange(length + 1)]})["text"]
             state, value = step(state, text)
             value.block_until_ready()
     return jax.device_get(state)
 
 
-mesh, alone = mesh_of(*SIZES), mesh_of(1, 1, 1)
-state = start(np.random.default_rng(0))
-mine, true = train(mesh, state, range(1)), train(alone, state, range(1))
+mesh, one = mesh_of(*SIZES), mesh_of(1, 1, 1)
+state = initial_state(np.random.default_rng(0))
+mine, true = train(mesh, state, range(1)), train(one, state, range(1))
 pairs = zip(jax.tree.leaves(mine[1]), jax.tree.leaves(true[1]), strict=True)
 gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
-assert gap < 1e-3, f"this mesh learns something else: Adam's means off by {gap:.0e}"
+assert gap < 1e-3, f"Adam's means differ from one device's by {gap:.0e}"
 print(f"right: after a step on {SIZES} Adam's means are those of one device")
 w, _ = train(mesh, mine, range(1, STEPS))
-with jax.set_mesh(alone):
-    rest = held[: len(held) // DIMS["length"] * DIMS["length"]]
-    value = jax.jit(loss)(w, rest.reshape(-1, DIMS["length"]))
+with jax.set_mesh(one):
+    text = test_set[: len(test_set) // DIMS["length"] * DIMS["length"]]
+    value = jax.jit(loss)(w, text.reshape(-1, DIMS["length"]))
 print(f"step {STEPS}: loss {value:.2f} on text that it has not read")

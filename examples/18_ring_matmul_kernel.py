@@ -1,11 +1,14 @@
-"""python ring_matmul_kernel.py 4096: a product whose weights arrive meanwhile.
+"""python ring_matmul_kernel.py 4096: multiply while the next weights arrive.
 
-A Pallas kernel for TPUs. Without one it is interpreted on eight emulated devices.
+A Pallas kernel for TPUs. Without a TPU, interpret it on eight emulated devices.
 """
 
 import contextlib
 import io
-import sys
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +18,21 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-TOKENS, D, F = int(sys.argv[1]), 2048, 2048  # for each chip; the weights are (D, F)
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("tokens", type=int, nargs="?", default=4096, help="for each chip")
+TOKENS, D, F = cli.parse_args().tokens, 2048, 2048  # the weights are (D, F)
 FLOPS, LINK, HBM = 197e12, 50e9, 819e9  # TPU v5e: FLOP/s; bytes/s: a link, one way; HBM
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no TPU
 tpus = [d for d in jax.devices() if d.platform == "tpu"]
 devices = tpus or jax.devices("cpu")
 n, kind = len(devices), AxisType.Auto
+if TOKENS < 1 or D % n:
+    cli.error(f"tokens must be at least 1, and {n} devices must divide {D}")
 mesh = jax.make_mesh((n,), ("i",), axis_types=(kind,), devices=devices)
 
 
-def use(y_ref, x_ref, piece, owner):  # YOURS: what a device does with an owner's piece
+def use(y_ref, x_ref, piece, owner):  # YOURS: use the owner's shard of the weights
     rows = piece.shape[0]
-    columns = pl.ds(owner * rows, rows)  # those of x that meet these rows of w
+    columns = pl.ds(owner * rows, rows)  # the columns of x for these rows of w
     part = jnp.dot(x_ref[:, columns], piece, preferred_element_type=jnp.float32)
     y_ref[...] += part
 
@@ -39,25 +45,25 @@ def kernel(x_ref, w_ref, y_ref, buffers, sent, arrived, free):
     pl.semaphore_wait(barrier, 1)  # I may write to the right
     buffers[0] = w_ref[...]
     y_ref[...] = jnp.zeros_like(y_ref)
-    for k in range(n):  # round k: the piece here is that of device me - k
+    for k in range(n):  # in step k, this buffer has the shard of device me - k
         here, there = buffers.at[k % 2], buffers.at[(k + 1) % 2]
         if 0 < k < n - 1:
-            pl.semaphore_wait(free, 1)  # the right neighbour is done with `there`
+            pl.semaphore_wait(free, 1)  # the right neighbour no longer needs `there`
         if k < n - 1:
             ends = {"send_sem": sent, "recv_sem": arrived, "device_id": (right,)}
             copy = pltpu.make_async_remote_copy(here, there, **ends)
             copy.start()
         use(y_ref, x_ref, here[...], (me - k) % n)
         if k < n - 1:
-            copy.wait()  # mine is sent, the next one is here
+            copy.wait()  # mine has been sent, the next one has arrived
         if k < n - 2:
-            pl.semaphore_signal(free, 1, device_id=(left,))  # I am done with `here`
+            pl.semaphore_signal(free, 1, device_id=(left,))  # I no longer need `here`
 
 
 def product(tokens, d, f, interpret=False):  # x (n * tokens, d) and w (d, f), by rows
     vmem, dma = pl.BlockSpec(memory_space=pltpu.VMEM), pltpu.SemaphoreType.DMA
     buffers = pltpu.VMEM((2, d // n, f), jnp.bfloat16)
-    # x, w and y must fit into fast memory: a v5e has 128 MiB, a kernel gets 16 unasked
+    # x, w and y must fit into fast memory: 128 MiB on a v5e, of which 16 by default
     params = pltpu.CompilerParams(collective_id=0, vmem_limit_bytes=110 * 2**20)
     call = pl.pallas_call(
         kernel,
@@ -76,14 +82,15 @@ tokens, d, f = (TOKENS, D, F) if tpus else (16, 16 * n, 24)  # an interpreter is
 rng = np.random.default_rng(0)
 x, w = rng.integers(-3, 4, (n * tokens, d)), rng.integers(-3, 4, (d, f))
 interpret = False if tpus else pltpu.InterpretParams(detect_races=True)
-said = io.StringIO()
-with contextlib.redirect_stdout(said):  # a race: JAX 0.12 raises, older ones print it
+races = io.StringIO()
+with contextlib.redirect_stdout(races):  # JAX 0.12 raises at a race, older ones print
     y = product(tokens, d, f, interpret)(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16))
     jax.block_until_ready(y)
     jax.effects_barrier()
-assert not said.getvalue(), said.getvalue()  # a race
-assert np.array_equal(y, x @ w), "this is not the product"  # whole numbers: exactly
-where = f"{n} TPUs" if tpus else f"{n} emulated devices, no race found"
+assert not races.getvalue(), races.getvalue()
+assert np.array_equal(y, x @ w), "the product is wrong"  # integers, so exact
+where = f"{n} TPU" if tpus else f"{n} emulated device"
+where += "s" * (n > 1) + ", no race found" * (not tpus)
 print(f"right on {where}, ({n * tokens}, {d}) x {w.shape}")
 shapes = (n * TOKENS, D), (D, F)
 shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes]
@@ -91,7 +98,7 @@ product(TOKENS, D, F).trace(*shapes).lower(lowering_platforms=("tpu",))
 print(f"lowered for TPUs: {TOKENS} tokens on each, ({D}, {F}) weights in bfloat16")
 send, multiply = 1e6 * 2 * D // n * F / LINK, 1e6 * 2 * TOKENS * D // n * F / FLOPS
 first = (n - 1) * send + n * multiply
-both = (n - 1) * send / 2 + n * multiply  # half of each piece the other way round
+both = (n - 1) * send / 2 + n * multiply  # half of each shard the other way
 meanwhile = (n - 1) * max(send, multiply) + multiply
 fill = 1e6 * (2 * TOKENS * D + 2 * D // n * F + 4 * TOKENS * F) / HBM  # x, w in; y out
 print(f"on paper, v5e: gather first {first:.0f} µs, in both directions {both:.0f} µs")

@@ -1,22 +1,32 @@
 """python plan.py 64 918e12 200e9 32 40 4096 256 2048: rank all plans for 64 TPU v6e.
 
-Chips, FLOP/s, bytes/s in a ring, GB; layers, width, sequences in a step, their length.
-Add the word flash where attention stores no scores.
+Pass the chips, their FLOP/s, bytes/s in a ring and GB; then the layers, the width, the
+sequences in a step and their length. Add flash if attention stores no scores.
 """
 
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from itertools import product
 
-FLASH = sys.argv[9:] == ["flash"]
-CHIPS, C, W, GB, L, D, SEQUENCES, LENGTH = (int(float(a)) for a in sys.argv[1:9])
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+defaults = {"chips": 64, "flops": 918e12, "bandwidth": 200e9, "GB": 32}
+defaults |= {"layers": 40, "width": 4096, "sequences": 256, "length": 2048}
+for name, default in defaults.items():
+    cli.add_argument(name, type=float, nargs="?", default=default)
+cli.add_argument("flash", choices=["flash"], nargs="?")
+*numbers, FLASH = vars(cli.parse_args()).values()
+if not all(1 <= number < float("inf") for number in numbers):
+    cli.error("every number must be at least 1, and finite")
+CHIPS, C, W, GB, L, D, SEQUENCES, LENGTH = map(int, numbers)
+if CHIPS.bit_count() > 1 or D % 128:
+    cli.error("chips must be a power of two, and width a multiple of 128")
 HEADS, F, WORDS = D // 128, 4 * D, 32768  # YOURS: heads, hidden features, words
 LAYER = 4 * D * D + 2 * D * F  # parameters of a layer
 N = L * LAYER + WORDS * D
 
 
 def price(data, fsdp, model, micro, remat):
-    """GB that a chip holds, seconds that it computes, seconds that it sends."""
-    tokens = SEQUENCES * LENGTH / (data * fsdp)  # of chips that share them along model
+    """Return the GB that a chip needs and the seconds that it computes and sends."""
+    tokens = SEQUENCES * LENGTH / (data * fsdp)  # of the chips along model, together
     own, x = N / (fsdp * model), 2 * tokens * D  # parameters; bytes of a layer's input
     scores = 0 if FLASH else 4 * tokens * LENGTH * HEADS / model
     logits = 4 * tokens * WORDS / model
@@ -30,7 +40,7 @@ def price(data, fsdp, model, micro, remat):
     return holds / 1e9, computes / C, sends / W
 
 
-def plans():  # all that divide; sizes are powers of two
+def plans():  # all that divide evenly, in powers of two
     sizes = [2**i for i in range(CHIPS.bit_length())]
     for data, fsdp, model, micro in product(sizes, repeat=4):
         divides = SEQUENCES % (data * fsdp * micro) == 0 and HEADS % model == 0
@@ -41,8 +51,8 @@ def plans():  # all that divide; sizes are powers of two
 ranked = []
 for plan in plans():
     holds, computes, sends = price(*plan)
-    seconds = float(f"{max(computes, sends):.2g}")  # an estimate has two digits
-    if holds < GB:  # in a tie the plan is first that waits least without overlap
+    seconds = float(f"{max(computes, sends):.2g}")  # the estimate is good to two digits
+    if holds < GB:  # break ties by the time without overlap
         ranked.append((seconds, computes + sends, holds, computes, sends, plan))
 ranked.sort()
 print(f"{len(ranked)} of {len(list(plans()))} plans fit, by the estimate.")

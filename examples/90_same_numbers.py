@@ -1,9 +1,14 @@
-"""python same_numbers.py save numbers.npz: keep a step's results, to compare a port.
+"""python same_numbers.py save numbers.npz: save a step's results, to check a port.
 
-On the old JAX `save`, with the old step. On the new JAX `compare`, with the new step.
+On the old JAX, `save` with the old step. On the new JAX, `compare` with the new step.
 """
 
+import os
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+# Emulated without a GPU or TPU. Before JAX 0.5, set XLA_FLAGS instead.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +16,19 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-if hasattr(jax.config, "jax_num_cpu_devices"):  # before JAX 0.5: XLA_FLAGS
-    jax.config.update("jax_num_cpu_devices", 8)  # emulated without a GPU or TPU
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.add_argument("task", choices=["save", "compare"], nargs="?", default="save")
+cli.add_argument("path", nargs="?", default="numbers.npz")
+TASK, PATH = vars(cli.parse_args()).values()
+if not PATH.endswith(".npz"):
+    cli.error("the path must end in .npz")
+if TASK == "compare" and not os.path.exists(PATH):
+    cli.error(f"{PATH} does not exist: save it first, on the old JAX")
+if 64 % jax.device_count():
+    cli.error(f"{jax.device_count()} devices can't split 64 rows evenly")
 
 
-def step():  # YOURS: a few steps from fixed data; by name, what must not change
+def step():  # YOURS: a few steps from fixed data; the results, by name
     mesh = Mesh(np.array(jax.devices()), ("data",))  # automatic axes on every JAX
     rng = np.random.default_rng(0)
     x = jax.device_put(rng.normal(size=(64, 4)), NamedSharding(mesh, P("data")))
@@ -32,14 +45,14 @@ def step():  # YOURS: a few steps from fixed data; by name, what must not change
 
 
 def results():
-    """Of each array its values, and from where to where each device holds it."""
-    found = {}
+    """Return the values of each array, and the bounds of each device's shard."""
+    arrays = {}
     for name, array in step().items():
         shards = sorted(array.addressable_shards, key=lambda s: s.device.id)
-        cuts = [zip(s.index, array.shape, strict=True) for s in shards]
-        bounds = [[cut.indices(n)[:2] for cut, n in one] for one in cuts]
-        found[name], found[name + " layout"] = np.asarray(array), np.array(bounds)
-    return found
+        slices = [zip(s.index, array.shape, strict=True) for s in shards]
+        bounds = [[part.indices(n)[:2] for part, n in shard] for shard in slices]
+        arrays[name], arrays[name + " layout"] = np.asarray(array), np.array(bounds)
+    return arrays
 
 
 def differences(old, new):
@@ -55,12 +68,11 @@ def differences(old, new):
             yield f"{name}: {abs(a - b).max():.2g} apart"
 
 
-how, path = sys.argv[1:]
-if how == "save":
-    np.savez(path, **results())
-    print(f"saved {len(np.load(path))} arrays on JAX {jax.__version__}")
+if TASK == "save":
+    np.savez(PATH, **results())
+    print(f"saved {len(np.load(PATH))} arrays on JAX {jax.__version__}")
 else:
-    old = dict(np.load(path))
-    found = list(differences(old, results()))
-    print(*found or [f"{len(old)} arrays: the same"], sep="\n")
-    sys.exit(bool(found))
+    old = dict(np.load(PATH))
+    lines = list(differences(old, results()))
+    print(*lines or [f"{len(old)} arrays: the same"], sep="\n")
+    sys.exit(bool(lines))

@@ -1,79 +1,86 @@
-"""Exercises and predictions of lesson 00, JAX for people who know NumPy (or PyTorch)."""
+"""Exercises and predictions for lesson 00, JAX for people who know NumPy (or PyTorch)."""
 
 import jax
 import jax.numpy as jnp
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise
 
 outside = Prediction(
     9,
-    "the index is moved to the nearest element: the last, which is the score of 9",
-    {10: "there is no score of 10", 0: "0 is at the other end"},
+    "an index outside the array is clamped to the nearest element: the last one, which is the score of 9",
+    {10: "there is no score of 10", 0: "that's the score at the other end"},
 )
 knows_nothing = Prediction(
     2.3026,
-    "minus the natural logarithm of 1/10",
+    "that's minus the natural logarithm of 1/10",
     {
-        -2.3026: "minus the logarithm, so that being wrong counts up",
+        -2.3026: "the loss is minus the logarithm, so that a worse prediction has a higher loss",
         0.1: "1/10 is the probability; the loss is minus its logarithm",
-        1: "that is the logarithm to the base 10; log is the natural one",
-        3.3219: "that is in bits; log is the natural logarithm",
+        1: "that's the logarithm to base 10; log is the natural logarithm",
+        3.3219: "that's in bits; log is the natural logarithm",
     },
     within=0.01,
 )
 runs = Prediction(
     3,
-    "a new shape or dtype is traced anew; new values are not",
+    "JAX traces again for a new shape or dtype, but not for new values",
     {
-        5: "Python does not run in each call; which of them look alike?",
-        1: "one trace serves one shape and one dtype",
-        2: "shape and dtype both count: 8 images are new, and so are integers",
-        4: "five other images differ in their values alone, and while it is traced x has none",
+        5: "Python doesn't run in every call; which of the calls look the same to JAX?",
+        1: "one trace serves only one shape and one dtype",
+        2: "shape and dtype both count: 8 images need a new trace, and so do integers",
+        4: "five different images differ only in their values, which x doesn't have during tracing",
     },
     "runs",
 )
 programs = Prediction(
     7,
-    "1, 2, 4, 8, 16, 32, 64",
-    {6: "1 is a power of two as well", 8: "64 is the last that is needed", 64: "that is without padding"},
+    "they're 1, 2, 4, 8, 16, 32 and 64",
+    {6: "1 is a power of two as well", 8: "64 is the largest that's needed", 64: "that's the number without padding"},
     "programs",
 )
 third_at_zero = Prediction(
     -2,
-    "the second is -2 t (1 - t²); differentiate again, and put t = 0",
+    "the second derivative is -2 t (1 - t²); differentiate again, and set t = 0",
     {
-        0: "that is the second derivative: the slope is at its peak there",
-        2: "the sign: the slope 1 - t² has its peak at 0, so it bends downwards",
-        1: "that is the first derivative",
+        0: "that's the second derivative: the slope is at its peak there",
+        2: "check the sign: the slope 1 - t² has its peak at 0, so it bends downwards",
+        1: "that's the first derivative",
     },
 )
-a_number = Prediction(False, "`where` chooses a result; the other way is differentiated all the same")
+a_number = Prediction(False, "`where` chooses a result, but the other branch is differentiated all the same")
 raise_at_if = Prediction(
     2,
-    "an `if` needs one value: jit has none, vmap three, grad one",
-    {3: "grad alone runs your Python with a value", 1: "vmap holds three values, and one `if` cannot go three ways"},
+    "an `if` needs a single value: jit has none, vmap has three, and grad has one",
+    {
+        3: "only grad runs your Python with a value",
+        1: "vmap holds three values, and one `if` can't take three branches",
+    },
     "of three",
 )
 
 
-def in_jit(f, *args):
+def run_in_jit(f, *args):
     return jax.jit(f)(*args)
 
 
 @exercise(
-    "Shapes must not depend on n. jnp.arange(len(losses)) < n is a mask. Choose with jnp.where: 0 times nan is nan.",
+    "Shapes mustn't depend on n, but jnp.arange(len(losses)) < n is a mask. Select with jnp.where, "
+    "because 0 times nan is nan.",
     cases=lambda: {
         "[1, 2, 6, 5], n = 3": (jnp.array([1.0, 2.0, 6.0, 5.0]), 3),
         "[1, 2, 6, nan], n = 1": (jnp.array([1.0, 2.0, 6.0, jnp.nan]), 1),
         "[4, 2, 7, 3, inf, nan, 9, -1], n = 4": (jnp.array([4.0, 2.0, 7.0, 3.0, jnp.inf, jnp.nan, 9.0, -1.0]), 4),
     },
-    run=in_jit,
-    mistakes={
-        "/ n -> / len(losses)": "the padded rows count in the denominator; the mean is over the n real ones",
-        "jnp.where(real, losses, 0) -> losses": "the padded rows are added up as well",
-        "< n -> <= n": "row n is the first of the padding: rows are counted from 0",
-        lambda losses, n: losses[:n].mean(): "a slice by n has a shape that depends on a value",
-    },
+    run=run_in_jit,
+    mistakes=[
+        Mistake(
+            Edit("/ n", "/ len(losses)"),
+            "your denominator counts the padded rows, but the mean is over the n real ones",
+        ),
+        Mistake(Edit("jnp.where(real, losses, 0)", "losses"), "your sum includes the padded rows"),
+        Mistake(Edit("< n", "<= n"), "row n is the first row of the padding, because rows are counted from 0"),
+        Mistake(lambda losses, n: losses[:n].mean(), "the shape of a slice by n would depend on a value"),
+    ],
 )
 def mean_of_real(losses, n):
     """Return the mean of the first n of losses (size,), where n is traced."""
@@ -83,12 +90,12 @@ def mean_of_real(losses, n):
 
 def value_and_slope(f, v):
     value, gradient = jax.jit(jax.value_and_grad(f))(v)
-    plain = jax.grad(f)(v)  # the compiler can hide a nan
+    plain = jax.grad(f)(v)  # without jit, because the compiler can hide a nan
     return {"length": value, "gradient": gradient, "gradient without jit": plain, "length is 0": bool(value == 0)}
 
 
 @exercise(
-    "Put 1 in the place of every number if all of them are 0, take the root, and choose 0 after that.",
+    "If all elements are 0, replace each one with 1, take the root, and select 0 after that.",
     cases=lambda: {
         str(v): (jnp.array(v),)
         for v in (
@@ -101,25 +108,33 @@ def value_and_slope(f, v):
         )
     },
     run=value_and_slope,
-    mistakes={
-        "jnp.where(zero, 1.0, v) -> v": "the root of 0 is computed all the same, and its slope is infinite",
-        ".sum()) -> .sum() + 1e-6)": "what is added under the root changes the length of a short vector",
-        "return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum())) -> return jnp.sqrt((harmless**2).sum())": "that is the "
-        "root of what you put in the place of 0; choose the result, too",
-        "(v == 0).all() -> (v == 0).any()": "a single 0 makes no vector 0",
-        "(v == 0).all() -> jnp.abs(v).max() < 1e-6": "a short vector is not 0",
-        lambda v: jnp.sqrt((v**2).sum()) if (v != 0).any() else 0.0: "while JAX traces, v has no values to choose by",
-    },
+    mistakes=[
+        Mistake(
+            Edit("jnp.where(zero, 1.0, v)", "v"),
+            "JAX differentiates the root of 0 all the same, and its slope is infinite",
+        ),
+        Mistake(Edit(".sum())", ".sum() + 1e-6)"), "a term added under the root changes the length of a short vector"),
+        Mistake(
+            Edit("return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum()))", "return jnp.sqrt((harmless**2).sum())"),
+            "that's the root of your replacement for 0; select the result too",
+        ),
+        Mistake(Edit("(v == 0).all()", "(v == 0).any()"), "a vector with a single 0 isn't the zero vector"),
+        Mistake(Edit("(v == 0).all()", "jnp.abs(v).max() < 1e-6"), "a short vector isn't the zero vector"),
+        Mistake(
+            lambda v: jnp.sqrt((v**2).sum()) if (v != 0).any() else 0.0,
+            "during tracing, v has no values to branch on",
+        ),
+    ],
 )
 def length(v):
-    """Return the length of v (n,), a number; at 0 it is 0 and so is its gradient."""
+    """Return the length of v (n,). At v = 0, both the length and its gradient are 0."""
     zero = (v == 0).all()
     harmless = jnp.where(zero, 1.0, v)
     return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum()))
 
 
 def batches_to_clip():
-    """Losses, parameters and batches; of the gradients some are longer than `most`, some shorter, one is 0."""
+    """Make losses, parameters and batches. Some gradients are longer than `most`, some are shorter, and one is 0."""
 
     def line(params, x, y):
         return (x @ params["w"] + params["b"] - y) ** 2
@@ -143,14 +158,14 @@ def batches_to_clip():
     }
 
 
-def after_the_mean(loss, params, x, y, most):
-    pulls = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(params, x, y)
-    mean = jax.tree.map(lambda leaf: leaf.mean(axis=0), pulls)
+def clip_the_mean(loss, params, x, y, most):
+    gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(params, x, y)
+    mean = jax.tree.map(lambda leaf: leaf.mean(axis=0), gradients)
     size = jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(mean)))
     return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, most / size), mean)
 
 
-def leaf_by_leaf(loss, params, x, y, most):
+def clip_each_leaf(loss, params, x, y, most):
     def one(x, y):
         def shorten(leaf):
             return leaf * jnp.minimum(1, most / jnp.sqrt((leaf**2).sum()))
@@ -161,31 +176,34 @@ def leaf_by_leaf(loss, params, x, y, most):
 
 
 def as_arrays(f, *args):
-    """NumPy's numbers are as good as JAX's here; where they live is not asked."""
+    """Convert the result to JAX arrays, so that NumPy arrays may be right as well."""
     return jax.tree.map(jnp.asarray, f(*args))
 
 
 @exercise(
-    "Write it for one example first: jax.grad, the root of the sum over jax.tree.leaves, jax.tree.map. Then jax.vmap that, "
-    "and take the mean of each leaf over axis 0.",
+    "Write it for one example first: jax.grad, the root of the sum over jax.tree.leaves, "
+    "jax.tree.map. Then apply jax.vmap, and take the mean of each leaf over axis 0.",
     cases=batches_to_clip,
     run=as_arrays,
-    mistakes={
-        after_the_mean: "you shorten the mean; shorten each example's gradient, then take the mean",
-        leaf_by_leaf: "you shorten each leaf by its own length; the length is that of all leaves",
-        "jnp.minimum(1, most / size) -> (most / size)": "the short gradients are stretched; only what is longer is to change",
-        "jnp.sqrt( -> (": "that is the sum of the squares; its root is the length",
-        ".mean(axis=0) -> .sum(axis=0)": "that is the sum over the batch; expected the mean",
-        "jnp.minimum(1, most / size) -> 1": "no gradient is shortened",
-        "inconsistent sizes": "the parameters are the same for every example: map x and y only",
-    },
+    mistakes=[
+        Mistake(clip_the_mean, "you shorten the mean; shorten each example's gradient, then take the mean"),
+        Mistake(clip_each_leaf, "you shorten each leaf by its own length; the length is that of all leaves together"),
+        Mistake(
+            Edit("jnp.minimum(1, most / size)", "(most / size)"),
+            "you stretch the short gradients; change only those that are longer than `most`",
+        ),
+        Mistake(Edit("jnp.sqrt(", "("), "that's the sum of the squares; the length is its root"),
+        Mistake(Edit(".mean(axis=0)", ".sum(axis=0)"), "that's the sum over the batch, not the mean"),
+        Mistake(Edit("jnp.minimum(1, most / size)", "1"), "no gradient is shortened"),
+        WhenMessage("inconsistent sizes", "the parameters are the same for every example: map only x and y"),
+    ],
 )
 def clipped(loss, params, x, y, most):
-    """Return the mean of the examples' gradients, each of length `most` at most."""
+    """Return the mean of all examples' gradients, each clipped to length `most`."""
 
     def one(x, y):
-        pull = jax.grad(loss)(params, x, y)
-        size = jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(pull)))
-        return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, most / size), pull)
+        gradient = jax.grad(loss)(params, x, y)
+        size = jnp.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient)))
+        return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, most / size), gradient)
 
     return jax.tree.map(lambda leaf: leaf.mean(axis=0), jax.vmap(one)(x, y))

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from exercises.framework import Bound, Observed, Prediction, exercise
+from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, exercise
 
 chain = Prediction(
     0,
@@ -109,7 +109,8 @@ class _PendingResult:
         return self.device.now >= self.ready_at
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        return np.zeros(()) if self.block_until_ready() else None
+        self.block_until_ready()
+        return np.zeros(())
 
     def __float__(self) -> float:
         return float(self.__array__())
@@ -129,16 +130,24 @@ def _run_on_fake_device(f: Any, x: float, first_run: float, later_runs: list[flo
         "f, x, 3, clock; the first call takes 80 s, the later ones 6, 27 and 3 s": (2.5, 20, [6, 27, 3]),
         "f, x, 2, clock; the first call takes 90 s, the later ones 2 and 8 s": (1.5, 30, [2, 8]),
     },
-    mistakes={
-        "jax.block_until_ready(f(x)) -> f(x)": "you're timing how fast a call returns; wait for its result before "
-        "reading the clock again",
-        "f(x).block_until_ready() -> None": "the call that compiles is one of those you time",
-        "f(x).block_until_ready() -> f(x)": "the first call is still running when your clock starts: let it finish",
-        "statistics.median -> statistics.mean": "that's the mean, and a single slow run pulls it up",
-        "statistics.median(seconds) -> sum(seconds)": "that's the total for all runs, not the time of one call",
-        "statistics.median -> min": "that's the shortest run, not the middle one",
-        None: "When does your clock start, and which calls count?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("jax.block_until_ready(f(x))", "f(x)"),
+            "you're timing how fast a call returns; wait for its result before reading the clock again",
+        ),
+        Mistake(Edit("f(x).block_until_ready()", "None"), "the call that compiles is one of those you time"),
+        Mistake(
+            Edit("f(x).block_until_ready()", "f(x)"),
+            "the first call is still running when your clock starts: let it finish",
+        ),
+        Mistake(Edit("statistics.median", "statistics.mean"), "that's the mean, and a single slow run pulls it up"),
+        Mistake(
+            Edit("statistics.median(seconds)", "sum(seconds)"),
+            "that's the total for all runs, not the time of one call",
+        ),
+        Mistake(Edit("statistics.median", "min"), "that's the shortest run, not the middle one"),
+    ],
+    question="When does your clock start, and which calls count?",
     run=_run_on_fake_device,
     within=0.01,
 )
@@ -167,13 +176,20 @@ def steady_seconds(f, x, repeats, clock):
         ([], 6),
         ([(1, True), (0, False), (7, True), (1, True)], 0),
     ],
-    mistakes={
-        "if committed} -> }": "an uncommitted array has no say: JAX copies it to wherever it's needed",
-        "homes else default -> homes else operands[0][0] if operands else default": "without a committed array, the "
-        "default device decides, wherever the arrays were made",
-        "len(homes) > 1 -> len(homes) > 2": "if two committed arrays are on two devices, JAX moves neither",
-        "len(homes) > 1 -> sum(c for _, c in operands) > 1": "two committed arrays on the same device are fine",
-    },
+    mistakes=[
+        Mistake(Edit("if committed}", "}"), "an uncommitted array has no say: JAX copies it to wherever it's needed"),
+        Mistake(
+            Edit("homes else default", "homes else operands[0][0] if operands else default"),
+            "without a committed array, the default device decides, wherever the arrays were made",
+        ),
+        Mistake(
+            Edit("len(homes) > 1", "len(homes) > 2"), "if two committed arrays are on two devices, JAX moves neither"
+        ),
+        Mistake(
+            Edit("len(homes) > 1", "sum(c for _, c in operands) > 1"),
+            "two committed arrays on the same device are fine",
+        ),
+    ],
 )
 def lands_on(operands, default):
     """Return the number of the device where the operation runs, or "an error"."""
@@ -191,15 +207,20 @@ def lands_on(operands, default):
         (7, 11, 30, 5e9, 40e9, 6e12),
         (20, 1100, 70, 3e9, 200e9, 900e9),
     ],
-    mistakes={
-        "batch * d + batch * k -> batch * d": "the result has to come back too",
-        "batch * d + batch * k -> batch * d + batch * k + d * k": "the weights are already there",
-        "batch * d + batch * k -> 2 * batch * d": "what comes back is the result, whose shape differs from x's",
-        " + flops / flops_there -> ": "the product takes time there too",
-        "2 * batch -> batch": "a product of (batch, d) and (d, k) takes 2 batch d k FLOPs: a multiplication and an "
-        "addition each",
-        "4 * (batch -> (batch": "you're counting elements, and each float32 element takes 4 bytes",
-    },
+    mistakes=[
+        Mistake(Edit("batch * d + batch * k", "batch * d"), "the result has to come back too"),
+        Mistake(Edit("batch * d + batch * k", "batch * d + batch * k + d * k"), "the weights are already there"),
+        Mistake(
+            Edit("batch * d + batch * k", "2 * batch * d"),
+            "what comes back is the result, whose shape differs from x's",
+        ),
+        Mistake(Edit(" + flops / flops_there", ""), "the product takes time there too"),
+        Mistake(
+            Edit("2 * batch", "batch"),
+            "a product of (batch, d) and (d, k) takes 2 batch d k FLOPs: a multiplication and an addition each",
+        ),
+        Mistake(Edit("4 * (batch", "(batch"), "you're counting elements, and each float32 element takes 4 bytes"),
+    ],
 )
 def seconds_saved(batch, d, k, bytes_per_second, flops_here, flops_there):
     """Return the seconds the transfer saves, negative if it isn't worth it."""
@@ -235,13 +256,25 @@ def _tuner_cases() -> dict[str, tuple]:
 @exercise(
     "Keep a dictionary outside run, keyed by (x.shape, x.dtype). For a new key, store min(candidates, key=...).",
     cases=_tuner_cases,
-    mistakes={
-        "key = x.shape, x.dtype -> key = x.shape": "an array with a different dtype may have a different winner",
-        "key = x.shape, x.dtype -> key = x.dtype": "an array with a different shape may have a different winner",
-        "key = x.shape, x.dtype -> key = 0": "the winner for the first array may not be the winner for the next",
-        "if key not in fastest -> if True": "measure only once for each shape and dtype, and remember the winner",
-        "min(candidates -> max(candidates": "that's the slowest candidate",
-    },
+    mistakes=[
+        Mistake(
+            Edit("key = x.shape, x.dtype", "key = x.shape"),
+            "an array with a different dtype may have a different winner",
+        ),
+        Mistake(
+            Edit("key = x.shape, x.dtype", "key = x.dtype"),
+            "an array with a different shape may have a different winner",
+        ),
+        Mistake(
+            Edit("key = x.shape, x.dtype", "key = 0"),
+            "the winner for the first array may not be the winner for the next",
+        ),
+        Mistake(
+            Edit("if key not in fastest", "if True"),
+            "measure only once for each shape and dtype, and remember the winner",
+        ),
+        Mistake(Edit("min(candidates", "max(candidates"), "that's the slowest candidate"),
+    ],
     run=_run_tuner,
 )
 def tuner(candidates, seconds):

@@ -1,49 +1,61 @@
-"""Exercises and predictions of lesson 02, Sharding."""
+"""Exercises and predictions for lesson 02, Sharding."""
 
 import jax
 import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, as_numpy, build_mesh, exercise, format_value, run_traced
+from exercises.framework import (
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    as_numpy,
+    build_mesh,
+    exercise,
+    format_value,
+    run_traced,
+)
 from utils.layout import piece_of, where
 
 first_cut = Prediction(
     6,
-    "row 2 lies in the lower half, so x = 1; column 5 in the third pair, so y = 2; the second mesh row begins with 4",
+    "row 2 is in the lower half, so x = 1, and column 5 is in the third pair, so y = 2; the second "
+    "mesh row starts with 4",
     {
-        7: "column 5 lies in the third pair, which is y = 2: counting begins with 0",
-        5: "the devices count row by row: the second mesh row begins with device 4",
-        2: "row 2 lies in the lower half, so in the second mesh row",
-        4: "column 5 lies in the third pair of columns, so y = 2",
+        7: "column 5 is in the third pair, which is y = 2, because counting starts at 0",
+        5: "devices are numbered row by row: the second mesh row starts with device 4",
+        2: "row 2 is in the lower half, so the device is in the second mesh row",
+        4: "column 5 is in the third pair of columns, so y = 2",
     },
 )
 half_cut = Prediction(
     2,
     "'x', the only name in the spec, has 2 devices",
     {
-        8: "only the mesh axes that the spec names split; the other devices hold copies",
-        4: "so many would 'y' make; the spec names 'x', which has 2 devices",
+        8: "only the mesh axes in the spec split the array; the other devices hold copies",
+        4: "'y' would make that many; the spec names 'x', which has 2 devices",
         1: "'x' splits the rows",
     },
     "pieces",
 )
 tuple_order = Prediction(
     5,
-    "'y' splits in pairs, and 'x' deals out each pair; column 3 is the second of the pair 2 and 3",
+    "'y' splits the columns into pairs, and 'x' splits each pair; column 3 is the second of the pair 2 and 3",
     {
-        3: "that is under ('x', 'y'); here 'y' splits first",
-        1: "device 1 has x = 0, so of the pair 2 and 3 it holds the first column",
+        3: "that's the answer for ('x', 'y'); here 'y' splits first",
+        1: "device 1 has x = 0, so it holds the first column of the pair 2 and 3",
         6: "columns count from 0: the pairs are 0 1, 2 3, 4 5 and 6 7",
     },
 )
 bytes_held = Prediction(
     22.544,
-    "'data' has 4 devices, and 'model' is not named, so it splits nothing",
+    "'data' has 4 devices, and 'model' isn't in the spec, so it doesn't split anything",
     {
-        11.27: "that is an eighth: 'model' is not named, and splits nothing",
+        11.27: "that's an eighth, but 'model' isn't in the spec and doesn't split anything",
         45.09: "'data' has 4 devices, not 2",
-        90.18: "that is the whole matrix",
+        90.18: "that's the full matrix",
     },
     "MB",
     within=0.01,
@@ -51,26 +63,26 @@ bytes_held = Prediction(
 ten_over_four = Prediction(
     "refuses",
     mistakes={
-        "uneven": "all pieces of an array that you place have one shape",
-        "pads": "an array that you place has the rows that you gave it, and no others",
+        "uneven": "all pieces of an array that you place must have the same shape",
+        "pads": "an array that you place has only the rows that you gave it",
     },
 )
 padded_mean = Prediction(
     11.25,
-    "the ten rows add up to 135, and the padding adds nothing; by how many rows is that divided?",
+    "the ten rows add up to 135, and the padding adds nothing, but how many rows is the sum divided by?",
     {
-        13.5: "the sum is that of ten rows, and it is divided by twelve",
-        16.2: "the sum stays; more rows make a mean smaller",
+        13.5: "the sum over ten rows is divided by twelve",
+        16.2: "the sum stays the same, and more rows make the mean smaller",
     },
 )
 whole_leaves = Prediction(
     2.44,
-    "0.82 GB stay whole, and of the other 12.95 GB there is an eighth",
+    "0.82 GB are replicated, and each device holds an eighth of the other 12.95 GB",
     {
-        1.72: "embed and head are copied whole to each device",
-        1.62: "embed and head count, too, and whole",
-        2.54: "of the 13.78 GB, the 0.82 GB are not split",
-        13.78: "that is the whole tree",
+        1.72: "embed and head are replicated on each device",
+        1.62: "embed and head count too, and they're replicated",
+        2.54: "0.82 GB of the 13.78 GB aren't split",
+        13.78: "that's the full tree",
     },
     "GB",
     within=0.01,
@@ -78,35 +90,45 @@ whole_leaves = Prediction(
 
 
 @exercise(
-    "Four block rows, two block columns: row // 2 and column // 6. Which of them is the place along 'y', and which along 'x'?",
+    "There are four block rows and two block columns: row // 2 and column // 6. Which of them is the "
+    "position along 'y', and which along 'x'?",
     cases=[(row, column) for row in range(8) for column in range(12)],
-    mistakes={
-        (
-            lambda row, column: 4 * (row // 4) + column // 3
-        ): "you split the rows by 'x' and the columns by 'y'. A spec's "
-        "entries stand in the order of the array's dimensions: its first, for the rows, is 'y' here",
-        (
-            lambda row, column: 2 * (row // 2) + column // 6
-        ): "your blocks are right, and you number them as they lie in the "
-        "array. Devices are numbered as they stand in the mesh: 0 1 2 3, then 4 5 6 7",
-        (
-            lambda row, column: 4 * (column % 2) + row % 4
-        ): "you deal rows and columns out in turn. A device holds neighbours",
-        (
-            lambda row, column: 4 * (column // 2) + row // 4
-        ): "you divide by the number of devices. Divide by the rows, or the columns, that one device holds",
-        "// 6 -> // 4 ;; // 2 -> // 4": "your blocks are (4, 4); they are (2, 6)",
-        "4 * (column // 6) -> 2 * (column // 6)": "the second mesh row begins with device 4: a mesh row has 4 devices",
-        None: "Which entry of the spec splits the rows, which the columns, and each in how many pieces? And who stands at "
-        "that place of the mesh?",
-    },
+    mistakes=[
+        Mistake(
+            lambda row, column: 4 * (row // 4) + column // 3,
+            "you split the rows by 'x' and the columns by 'y'. A spec's entries follow the order of the "
+            "array's dimensions, and its first entry, for the rows, is 'y' here",
+        ),
+        Mistake(
+            lambda row, column: 2 * (row // 2) + column // 6,
+            "your blocks are right, but you number them in the array's order. Devices are numbered in the "
+            "mesh's order: 0 1 2 3, then 4 5 6 7",
+        ),
+        Mistake(
+            lambda row, column: 4 * (column % 2) + row % 4,
+            "you assign rows and columns to the devices in turn, but a device holds neighbouring ones",
+        ),
+        Mistake(
+            lambda row, column: 4 * (column // 2) + row // 4,
+            "you divide by the number of devices. Divide by the number of rows or columns that one device holds",
+        ),
+        Mistake([Edit("// 6", "// 4"), Edit("// 2", "// 4")], "your blocks are (4, 4), but they should be (2, 6)"),
+        Mistake(
+            Edit("4 * (column // 6)", "2 * (column // 6)"),
+            "the second mesh row starts with device 4, because a mesh row has 4 devices",
+        ),
+    ],
+    question=(
+        "Which entry of the spec splits the rows, which one splits the columns, and into how many "
+        "pieces? And which device is at that position in the mesh?"
+    ),
 )
 def holder_of(row, column):
     """Return the number of the device that holds element [row, column]."""
     return 4 * (column // 6) + row // 2
 
 
-def _held(f):
+def _observe_pieces(f):
     spec = f()
     sharding = NamedSharding(build_mesh({"a": 2, "b": 2, "c": 2}), getattr(spec, "spec", spec))
     held = piece_of(jax.device_put(np.zeros((16, 6, 10)), sharding))
@@ -114,37 +136,46 @@ def _held(f):
 
 
 @exercise(
-    "Compare devices that differ in one mesh axis: 0 and 4 in a, 0 and 2 in b, 0 and 1 in c. On which dimension of the "
-    "array does the piece change, and by how far?",
-    run=_held,
+    "Compare devices that differ along one mesh axis: 0 and 4 along a, 0 and 2 along b, 0 and 1 "
+    "along c. Along which dimension of the array does the piece move, and how far?",
+    run=_observe_pieces,
     hide_expected=False,
-    mistakes={
-        '("c", "a") -> ("a", "c")': "in a tuple, the first name splits in halves, the second splits each half: look at "
-        "devices 1 and 4",
-        'None, "b" -> "b"': "you split the second dimension, and each device holds it whole",
-        ', "b" -> ': "nothing splits the third dimension. Which devices hold other parts of it than device 0?",
-        None: "Devices 0 and 4 differ in a alone, 0 and 2 in b, 0 and 1 in c: which dimension does each of them split?",
-    },
+    mistakes=[
+        Mistake(
+            Edit('("c", "a")', '("a", "c")'),
+            "in a tuple, the first name splits the dimension into halves, and the second splits each half: "
+            "compare devices 1 and 4",
+        ),
+        Mistake(Edit('None, "b"', '"b"'), "you split the second dimension, but each device holds all of it"),
+        Mistake(
+            Edit(', "b"', ""),
+            "nothing splits the third dimension. Which devices hold parts of it that device 0 doesn't?",
+        ),
+    ],
+    question=(
+        "Devices 0 and 4 differ only along a, 0 and 2 only along b, and 0 and 1 only along c. Which "
+        "dimension does each of these axes split?"
+    ),
 )
 def spec_from_pieces():
-    """Return the spec: devices 0, 1, 2 and 4 hold the task's pieces of the array."""
+    """Return the spec for which devices 0, 1, 2 and 4 hold the pieces listed above."""
     return P(("c", "a"), None, "b")
 
 
-def _rows():
+def _row_cases():
     rng, cases = np.random.default_rng(4), {}
     grid, other = build_mesh({"x": 2, "y": 4}), build_mesh({"x": 3, "y": 2})
-    for mesh, spec, n, features in (  # the last one is large enough to be watched
+    for mesh, spec, n, features in (  # the last array is large enough to trace
         (grid, P("y"), 10, 3), (grid, P(("x", "y")), 3, 2), (other, P("x"), 6, 3), (grid, P(("y", "x")), 4001, 8),
     ):  # fmt: skip
         rows = (3 * rng.normal(size=(n, features)) - np.arange(2, features + 2)).astype(np.float32)
-        rows[1], rows[2, 0] = 0, 0  # real rows may hold zeros: they are no sign of padding
-        rows[:, 2:3] += 3000 * (n == 6)  # where the mean of the squares less the square of the mean loses all digits
+        rows[1], rows[2, 0] = 0, 0  # real rows may contain zeros too, so zeros don't mark padding
+        rows[:, 2:3] += 3000 * (n == 6)  # mean of squares minus square of mean would lose all digits
         cases[f"{n} rows, {format_value(NamedSharding(mesh, spec))}"] = rows, NamedSharding(mesh, spec)
     return cases
 
 
-def _placed(f, rows, sharding):
+def _run_on_rows(f, rows, sharding):
     if rows.nbytes < 1e5:
         return as_numpy(f(rows, sharding))
     observed, trace = run_traced(f, rows, sharding, measure=("peak_bytes", "elements_fetched", "flops"))
@@ -154,22 +185,40 @@ def _placed(f, rows, sharding):
 
 
 @exercise(
-    "Zeros do no harm to a sum, so the mean is sum / n. But 0 less the mean is not 0: add up the squares under a mask, "
-    "with jnp.where.",
-    cases=_rows,
-    run=_placed,
-    mistakes={
-        "placed.sum(axis=0) / n -> placed.mean(axis=0)": "the rows of padding count in the mean, though not in the squares",
-        "jax.numpy.where(real[:, None], (placed - mean) ** 2, 0) -> ((placed - mean) ** 2)": "the rows of padding were 0, "
-        "and are no longer once the mean is subtracted from them",
-        "placed = jax.device_put(padded, sharding) -> placed, n = jax.device_put(padded, sharding), len(padded)": "the rows "
-        "of padding count as rows, in the mean and in the squares",
-        "np.arange(len(padded)) < n -> (padded != 0).any(axis=1)": "you take what is 0 for padding; a real row may hold zeros",
-        "bytes that one device holds": "a function of jax.numpy makes its array on one device: pad with NumPy. And a slice of "
-        "a size that the mesh does not divide sends all rows to all devices: leave the padding out with a mask instead",
-        "operations that the devices compute": "sum the squares there, with the placed array, not with the rows on the host",
-        None: "It is the mean of the squared distances from the mean, over the real rows.",
-    },
+    "Zeros don't change a sum, so the mean is sum / n. But 0 minus the mean isn't 0: sum the squares "
+    "under a mask, with jnp.where.",
+    cases=_row_cases,
+    run=_run_on_rows,
+    mistakes=[
+        Mistake(
+            Edit("placed.sum(axis=0) / n", "placed.mean(axis=0)"),
+            "the padding rows count in the mean, though not in the squares",
+        ),
+        Mistake(
+            Edit("jax.numpy.where(real[:, None], (placed - mean) ** 2, 0)", "((placed - mean) ** 2)"),
+            "the padding rows were 0, but no longer are once you subtract the mean from them",
+        ),
+        Mistake(
+            Edit(
+                "placed = jax.device_put(padded, sharding)", "placed, n = jax.device_put(padded, sharding), len(padded)"
+            ),
+            "the padding rows count as rows, in the mean and in the squares",
+        ),
+        Mistake(
+            Edit("np.arange(len(padded)) < n", "(padded != 0).any(axis=1)"),
+            "you take zeros for padding, but a real row may contain zeros",
+        ),
+        WhenMessage(
+            "bytes that one device holds",
+            "a jax.numpy function makes its array on one device: pad with NumPy. And a slice whose size the "
+            "mesh doesn't divide sends all rows to all devices: leave out the padding with a mask instead",
+        ),
+        WhenMessage(
+            "operations that the devices compute",
+            "sum the squares on the devices, from the placed array, not on the host",
+        ),
+    ],
+    question="It's the mean of the squared distances from the mean, over the real rows only.",
 )
 def variance_of_rows(rows, sharding):
     """Return the variance of each feature over the rows (n, features)."""
@@ -182,7 +231,8 @@ def variance_of_rows(rows, sharding):
 
 
 @exercise(
-    "Make every entry a tuple of names, and multiply their sizes: so many pieces. Keep the entry if that divides the dimension.",
+    "Make every entry a tuple of names, and multiply their sizes to get the number of pieces. Keep "
+    "the entry if that number divides the dimension.",
     cases=[
         ((50_257, 4096), P("model", "data"), {"data": 4, "model": 2}),
         ((6, 10), P("data", "model"), {"data": 4, "model": 2}),
@@ -191,19 +241,31 @@ def variance_of_rows(rows, sharding):
         ((9, 30), P(None, ("model", "data")), {"data": 2, "model": 15}),
         ((5, 7), P(), {"data": 4}),
     ],
-    mistakes={
-        "pieces *= sizes[name] -> pieces = max(pieces, sizes[name])": "several names in one entry split one after the other: "
-        "multiply their sizes",
-        "None if shape[i] % pieces else entry -> entry if shape[i] >= pieces else None": "a dimension can be larger than "
-        "the number of pieces, and still no multiple of it",
-        "fitting.append(None if shape[i] % pieces else entry) -> fitting += [] if shape[i] % pieces else [entry]": "an entry that goes "
-        "leaves a None behind; without it, the next entry moves to another dimension",
-        "return P(*fitting) -> return spec if fitting == [*spec] else P()": "one entry does not fit, and you drop the others, too",
-        None: "How many pieces does each entry ask for, and do they divide its dimension?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("pieces *= sizes[name]", "pieces = max(pieces, sizes[name])"),
+            "several names in one entry split the dimension one after the other: multiply their sizes",
+        ),
+        Mistake(
+            Edit("None if shape[i] % pieces else entry", "entry if shape[i] >= pieces else None"),
+            "a dimension can be larger than the number of pieces without being a multiple of it",
+        ),
+        Mistake(
+            Edit(
+                "fitting.append(None if shape[i] % pieces else entry)",
+                "fitting += [] if shape[i] % pieces else [entry]",
+            ),
+            "an entry that's removed has to leave a None; without it, the next entry moves to a different dimension",
+        ),
+        Mistake(
+            Edit("return P(*fitting)", "return spec if fitting == [*spec] else P()"),
+            "one entry doesn't fit, but you drop the others too",
+        ),
+    ],
+    question="How many pieces does each entry ask for, and does that number divide its dimension?",
 )
 def fitting_spec(shape, spec, sizes):
-    """Return the spec, with None for each entry that does not divide its dimension."""
+    """Return the spec, with None where an entry's pieces don't divide the dimension."""
     fitting = []
     for i, entry in enumerate(spec):
         pieces = 1

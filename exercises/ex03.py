@@ -1,38 +1,48 @@
-"""Exercises and predictions of lesson 03, Automatic parallelism with jit."""
+"""Exercises and predictions for lesson 03, Automatic parallelism with jit."""
 
 import jax
 import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, build_mesh, exercise, run_compiled, run_traced
+from exercises.framework import (
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    run_compiled,
+    run_traced,
+)
 
 rows_alone = Prediction(
     0,
-    "each device has its rows of x, and all of w",
-    {57_344: "no device needs the rows of another", 458_752: "w is whole on every device already"},
+    "each device has its own rows of x, and all of w",
+    {57_344: "no device needs another device's rows", 458_752: "each device already has all of w"},
     "bytes",
 )
 both_split = Prediction(
     229_376,
-    "7/8 of y in the first half, and 7/8 of y in the second",
+    "each device sends 7/8 of y in the first half, and 7/8 of y in the second",
     {
-        114_688: "that is one half; then each finished eighth goes to the seven others",
-        131_072: "its own eighth stays: it sends seven eighths, twice",
-        262_144: "its own eighth need not travel, in either half",
-        28_672: "a device has a partial sum of every number of y, not of an eighth",
+        114_688: "that's the first half; afterwards, each finished eighth goes to the seven other devices",
+        131_072: "a device keeps its own eighth and sends seven eighths, twice",
+        262_144: "a device doesn't send its own eighth in either half",
+        28_672: "a device has a partial sum of every element of y, not of an eighth of them",
         0: "each device has only an eighth of each sum",
     },
     "bytes",
 )
 gathered = Prediction(
     458_752,
-    "a device lacks seven eighths of w; that much arrives, and on average that much leaves",
+    "each device lacks seven eighths of w; it receives that much, so on average it sends that much",
     {
-        524_288: "its own eighth need not arrive",
-        65_536: "that is its eighth; it goes to seven others",
-        917_504: "that would be an all-reduce; a gather adds nothing up, it only hands out",
-        57_344: "that is 7/8 of x; here w has to travel",
+        524_288: "a device already has its own eighth",
+        65_536: "that's its own eighth, which goes to the seven other devices",
+        917_504: "that would be an all-reduce; a gather doesn't add anything up, it only distributes",
+        57_344: "that's 7/8 of x; here w has to be sent",
     },
     "bytes",
 )
@@ -40,50 +50,50 @@ mended = Prediction(
     7_168,
     "a device holds 8,192 bytes of x, keeps an eighth of them and sends the rest",
     {
-        8_192: "the eighth that lies in its own rows stays",
-        57_344: "that is 7/8 of all of x; a device holds an eighth of x",
-        1_024: "that is what it keeps; it sends the rest",
-        65_536: "that is all of x",
+        8_192: "a device keeps the eighth that belongs to its own rows",
+        57_344: "that's 7/8 of all of x, but a device holds only an eighth of x",
+        1_024: "that's the part that a device keeps; it sends the rest",
+        65_536: "that's all of x",
     },
     "bytes",
 )
 refused = Prediction(
     2,
-    "D split in both leaves two good types of y, and B_X with F_X would use X twice",
+    "if D is split in both arrays, y has two possible types, and B_X with F_X would use X twice",
     {
-        1: "there are two: one with D split on both sides, one with B and F both split by X",
-        3: "where D is split in one matrix alone, the type of y is clear",
-        4: "where D is split in one matrix alone, the type of y is clear",
-        0: "what is the type of y where X would split both B and F?",
+        1: "there are two: one with D split in both arrays, and one with B and F both split by X",
+        3: "if D is split in only one of the arrays, the type of y is clear",
+        4: "if D is split in only one of the arrays, the type of y is clear",
+        0: "what would the type of y be if X split both B and F?",
     },
     "pairs",
 )
 gradient = Prediction(
     1.75,
-    "each device has partial sums of all of dw, and an all-reduce sends 7/8 twice",
+    "each device has partial sums of all of dw, and an all-reduce sends 7/8 of them twice",
     {
-        0.875: "an all-reduce sends twice: to add up, and to hand out",
-        1: "7/8 to add up, and 7/8 to hand out",
-        2: "its own eighth need not travel: 7/8, twice",
-        0: "in xᵀ dy the dimension summed over is B, and it is split in both",
+        0.875: "an all-reduce sends twice: to add up, and to distribute",
+        1: "it sends 7/8 to add up, and 7/8 to distribute",
+        2: "a device doesn't send its own eighth, so it's 7/8, twice",
+        0: "in xᵀ dy the contracting dimension is B, which is split in both arrays",
     },
     "times",
 )
 two_axes = Prediction(
     98_304,
-    "a device has partial sums of 32 rows of y, 65,536 bytes; four devices share them: 2 · 3/4",
+    "a device has partial sums of 32 rows of y, 65,536 bytes, and four devices share them: 2 · 3/4",
     {
-        229_376: "data split the rows: a device has partial sums of half of y, and shares them with three others",
+        229_376: "data splits the rows: a device has partial sums of half of y, and shares them with three others",
         114_688: "the four devices along model share the sum, not all eight: 2 · 3/4",
-        196_608: "data split the rows: a device has partial sums of half of y",
-        65_536: "that is what a device puts in; an all-reduce among four sends 2 · 3/4 of it",
-        49_152: "an all-reduce sends twice: to add up, and to hand out",
+        196_608: "data splits the rows: a device has partial sums of half of y",
+        65_536: "that's the input of each device; an all-reduce among four sends 2 · 3/4 of it",
+        49_152: "an all-reduce sends twice: to add up, and to distribute",
     },
     "bytes",
 )
 
 
-def _places():
+def _key_cases():
     keys = jax.random.key(7), jax.random.key(11)
     tall, wide = build_mesh({"X": 8}), build_mesh({"data": 2, "model": 4})
     return {
@@ -92,19 +102,25 @@ def _places():
     }
 
 
-def _held_whole(key, sharding):
+def _make_on_one_device(key, sharding):
     return jax.device_put(jax.random.normal(key, (256, 512)), sharding)
 
 
 @exercise(
-    "Compile a function of the key alone. An argument of jax.jit says how its result is sharded.",
-    cases=_places,
-    mistakes={
-        _held_whole: "the array is made on one device, and only then split",
-        "jax.jit(draw, out_shardings=sharding) -> jax.jit(draw)": "nothing says how the result is to be sharded",
-        "normal(key, -> normal(jax.random.key(0),": "these are other numbers: draw them from the key that is handed in",
-        "copied back": "the array went through the host; it can be made where it lives",
-    },
+    "Compile a function of only the key. An argument of jax.jit says how the result is sharded.",
+    cases=_key_cases,
+    mistakes=[
+        Mistake(_make_on_one_device, "you make the array on one device, and split it only afterwards"),
+        Mistake(
+            Edit("jax.jit(draw, out_shardings=sharding)", "jax.jit(draw)"),
+            "nothing says how the result should be sharded",
+        ),
+        Mistake(
+            Edit("normal(key,", "normal(jax.random.key(0),", count=2),
+            "these are different numbers: draw them from the key that you're given",
+        ),
+        WhenMessage("copied back", "the array went through the host, but it can be made directly on its devices"),
+    ],
     run=lambda *args: run_traced(*args)[0],
 )
 def make_weights(key, sharding):
@@ -117,17 +133,23 @@ def make_weights(key, sharding):
 
 
 @exercise(
-    "Write both products with their subscripts: xᵀ[D, B] · dy[B, F_X] and dy[B, F_X] · wᵀ[F_X, D]. In which is the "
-    "dimension summed over split?",
+    "Write both products with their subscripts: xᵀ[D, B] · dy[B, F_X] and dy[B, F_X] · wᵀ[F_X, D]. "
+    "In which one is the contracting dimension split?",
     cases=[(64, 256, 512, 8), (96, 40, 24, 4), (10, 700, 30, 5)],
-    mistakes={
-        "return 0, sent -> return sent, 0": "for dw B is summed over, and nobody split it; for dx it is F",
-        "B * D -> D * F": "what is added up has the shape of dx, B x D",
-        "B * D -> B * F": "what is added up has the shape of dx, B x D",
-        "2 * (n - 1) -> (n - 1)": "every device needs all of dx: 7/8 to add up and 7/8 to hand out, on eight devices",
-        "(n - 1) / n -> (n - 1)": "a device sends n - 1 of the n blocks, not n - 1 times all",
-        "* 4 -> ": "these are numbers; a float32 takes 4 bytes",
-    },
+    mistakes=[
+        Mistake(
+            Edit("return 0, sent", "return sent, 0"),
+            "for dw the contracting dimension is B, which isn't split; for dx it's F",
+        ),
+        Mistake(Edit("B * D", "D * F"), "the partial sums have the shape of dx, B x D"),
+        Mistake(Edit("B * D", "B * F"), "the partial sums have the shape of dx, B x D"),
+        Mistake(
+            Edit("2 * (n - 1)", "(n - 1)"),
+            "every device needs all of dx: an all-reduce sends (n - 1)/n to add up and (n - 1)/n to distribute",
+        ),
+        Mistake(Edit("(n - 1) / n", "(n - 1)"), "a device sends n - 1 of the n blocks, not n - 1 times the full array"),
+        Mistake(Edit("* 4", ""), "you're counting elements, and each float32 element takes 4 bytes"),
+    ],
 )
 def backward_bytes(B, D, F, n):
     """Return two numbers: the bytes that each device sends for dw, and for dx."""
@@ -135,26 +157,30 @@ def backward_bytes(B, D, F, n):
     return 0, sent
 
 
-def _attention(answer):
-    """What the scores are under the answer's spec, and what a device sends and computes for them."""
+def _run_attention(answer):
+    """Compute the scores with the answer's spec; measure the bytes and FLOPs of a device."""
     spec = answer()
     mesh, one = build_mesh({"data": 2, "model": 4}), np.arange(4 * 6 * 20 * 32, dtype=np.float32).reshape(4, 6, 20, 32)
     queries = jax.device_put(np.sin(one), NamedSharding(mesh, spec))
-    seen = run_compiled(jax.vmap(jax.vmap(lambda q, k: q @ k.T)), queries, queries, measure=("bytes_sent", "flops"))
-    return Observed(seen | {"": np.asarray(seen[""])})
+    observed = run_compiled(jax.vmap(jax.vmap(lambda q, k: q @ k.T)), queries, queries, measure=("bytes_sent", "flops"))
+    return Observed(observed | {"": np.asarray(observed[""])})
 
 
 @exercise(
-    "Which two dimensions does each product have for itself? Give each of them a mesh axis that divides it.",
+    "Which two dimensions does each product treat independently? Give each of them a mesh axis that divides it.",
     cases=[()],
-    mistakes={
-        lambda: P("data", None, None, "model"): "the features are summed over: a device would have partial sums",
-        lambda: P(
-            "data", None, "model"
-        ): "each query meets every key: split the positions, and the keys have to travel",
-        lambda: P("data"): "the devices along model do the same work",
-    },
-    run=_attention,
+    mistakes=[
+        Mistake(
+            lambda: P("data", None, None, "model"),
+            "the features are the contracting dimension, so each device would have partial sums",
+        ),
+        Mistake(
+            lambda: P("data", None, "model"),
+            "each query meets every key: if you split the positions, the keys have to be sent",
+        ),
+        Mistake(lambda: P("data"), "the devices along model all do the same work"),
+    ],
+    run=_run_attention,
     hide_expected=True,
 )
 def silent_spec():

@@ -1,4 +1,4 @@
-"""Exercises and predictions of lesson 04, Steering the compiler with constraints."""
+"""Exercises and predictions for lesson 04, Steering the compiler with constraints."""
 
 import jax
 import jax.numpy as jnp
@@ -6,25 +6,25 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, build_mesh, exercise, run_compiled
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise, run_compiled
 
 hidden = Prediction(
     11_010_048,
-    "a device has an eighth of the columns of h, and the other seven eighths arrive",
+    "each device has an eighth of the columns of h, and receives the other seven eighths",
     {
-        12_582_912: "its own eighth need not travel",
-        1_572_864: "that is its eighth; it goes to seven others",
-        5_505_024: "that is 7/8 of x; h is twice as wide",
-        22_020_096: "that would be an all-reduce; a gather adds nothing up",
+        12_582_912: "a device already has its own eighth",
+        1_572_864: "that's its own eighth, which goes to the seven other devices",
+        5_505_024: "that's 7/8 of x, but h is twice as wide",
+        22_020_096: "that would be an all-reduce; a gather doesn't add anything up",
     },
     "bytes",
 )
 same_price = Prediction(
     512,
-    "the weights cost the same for any batch, and the activations an eighth for an eighth of the rows",
+    "the weights cost the same for any batch, while the activations cost an eighth for an eighth of the rows",
     {
         4096: "there the activations cost eight times as much",
-        32_768: "with more rows the activations cost more; the weights cost the same",
+        32_768: "with more rows the activations cost more, while the weights cost the same",
         1024: "there the activations still cost twice as much",
     },
     "rows",
@@ -32,54 +32,58 @@ same_price = Prediction(
 )
 mean_alone = Prediction(
     7,
-    "an all-reduce of one float32, 4 bytes, among eight: 2 · 7/8 · 4",
+    "it's an all-reduce of one float32, 4 bytes, among eight devices: 2 · 7/8 · 4",
     {
-        4: "an all-reduce among n devices sends 2 (n - 1)/n of what a device puts in",
-        3.5: "an all-reduce has two halves: add up, and hand out",
-        8: "its own eighth need not travel",
-        28: "4 bytes go seven ways in a gather; an all-reduce does better",
+        4: "an all-reduce among n devices sends 2 (n - 1)/n of each device's input",
+        3.5: "an all-reduce has two halves: it adds up, and it distributes",
+        8: "a device doesn't send its own eighth",
+        28: "a gather sends the 4 bytes to seven devices, but an all-reduce needs less",
         0: "each device has 512 of the 4,096 terms of the mean",
     },
     "bytes",
 )
 refused = Prediction(
     3,
-    "in each line the tokens are split by X, and so are the columns of the weight: the result would use X twice",
+    "in each line, X splits the tokens and also the columns of the weight, so the result would use X twice",
     {
         0: "what is the type of x[B_X, D] · up[D, F_X]?",
-        1: "down[F, V_X] has its columns split as up[D, F_X] has",
-        2: "the lookup, too: tokens[B_X] choose rows of table[V, D_X]",
+        1: "the columns of down[F, V_X] are split in the same way as those of up[D, F_X]",
+        2: "the lookup is refused too: tokens[B_X] select rows of table[V, D_X]",
     },
     "lines",
 )
 kept_columns = Prediction(
     96,
     "the gradient of up has the type of up: 768 columns over eight devices",
-    {768: "that is what automatic mode leaves; here the gradient has the type of its weight", 48: "up has 768 columns"},
+    {
+        768: "that's the result in automatic mode; here the gradient has the type of its weight",
+        48: "up has 768 columns",
+    },
     "columns",
 )
 by_hand = Prediction(
     4_128_768,
-    "a gather of the weights, 2,064,384 bytes, and a reduce-scatter of the gradients, which sends the same",
+    "it's a gather of the weights, 2,064,384 bytes, and a reduce-scatter of the gradients, which sends as many",
     {
-        6_193_152: "that is with an all-reduce; the gradient of a gather is a reduce-scatter, half of it",
-        2_064_384: "that is one way; the gradients have to be added up, too",
-        8_257_536: "a reduce-scatter sends what the gather sends",
+        6_193_152: "that's the cost with an all-reduce; the gradient of a gather is a reduce-scatter, which sends "
+        "half as much",
+        2_064_384: "that's only the gather; the gradients have to be added up too",
+        8_257_536: "a reduce-scatter sends as much as the gather",
     },
     "bytes",
 )
 cheapest = Prediction(
     "columns, rows",
-    "a device computes the hidden columns that its rows of w2 need; only the result has to be added up",
+    "each device computes the hidden columns that its rows of w2 need, so only the result has to be added up",
     {
-        "rows, columns": "relu needs whole sums, so the larger hidden layer is added up",
-        "columns, columns": "the second product needs all hidden columns, and gathers them",
-        "rows, rows": "both products sum over what is split",
+        "rows, columns": "relu needs complete sums, so the larger hidden layer is added up",
+        "columns, columns": "the second product needs all hidden columns, so they're gathered",
+        "rows, rows": "the contracting dimension is split in both products",
     },
 )
 
 
-def _models():
+def _model_cases():
     rng, cases = np.random.default_rng(0), {}
     for data, model in ((2, 4), (4, 2)):
         mesh = build_mesh({"data": data, "model": model})
@@ -97,25 +101,34 @@ def _models():
     return cases
 
 
-def _in_mesh(f, *args):
-    """Compiled in the mesh of the arguments; the numbers of the result, wherever they live."""
+def _run_in_mesh(f, *args):
+    """Compile and run a function in the mesh of its arguments; ignore the sharding of its result."""
     with jax.set_mesh(jax.tree.leaves(args)[0].sharding.mesh):
-        seen = run_compiled(f, *args, measure=("bytes_sent", "flops"))
-    seen[""] = seen[""] if isinstance(seen[""], (tuple, list)) else np.asarray(seen[""])
-    return seen
+        observed = run_compiled(f, *args, measure=("bytes_sent", "flops"))
+    result = observed[""]
+    observed[""] = result if isinstance(result, (tuple, list)) else np.asarray(result)
+    return observed
 
 
 @exercise(
-    "Which axis splits no row of the batch? A tuple of names splits one dimension by both: P(('data', 'model'), None).",
-    cases=_models,
-    mistakes={
-        '("data", "model"), None -> "data", None': "the rows of the batch are split along data alone, so activations are "
-        "added up along model",
-        '("data", "model"), None -> ("model", "data"), None': "a device has tokens of its place along data already; with "
-        "model first it needs others",
-        'params["table"][tokens] -> params["table"][tokens] * 1.5': "these are other numbers: a constraint changes no value",
-    },
-    run=_in_mesh,
+    "Which axis doesn't split the rows of the batch? A tuple of names splits one dimension by both: "
+    "P(('data', 'model'), None).",
+    cases=_model_cases,
+    mistakes=[
+        Mistake(
+            Edit('("data", "model"), None', '"data", None'),
+            "the rows of the batch are split only along data, so activations are added up along model",
+        ),
+        Mistake(
+            Edit('("data", "model"), None', '("model", "data"), None'),
+            "a device already has the tokens for its position along data, but with model first it needs different ones",
+        ),
+        Mistake(
+            Edit('params["table"][tokens]', 'params["table"][tokens] * 1.5'),
+            "these are different numbers: a constraint doesn't change any value",
+        ),
+    ],
+    run=_run_in_mesh,
 )
 def all_rows(params, tokens):
     """Return the logits (tokens, vocabulary), with the batch split over both axes."""
@@ -125,33 +138,44 @@ def all_rows(params, tokens):
     return jax.nn.relu(x @ params["up"]) @ params["down"]
 
 
-def _caches():
+def _cache_cases():
     rng, cases = np.random.default_rng(1), {}
     for axes, names, n, length, width in (({"X": 8}, "X", 24, 40, 12), ({"a": 2, "b": 3}, ("a", "b"), 18, 25, 7)):
         rows = NamedSharding(build_mesh(axes), P(names))
         cache = rng.normal(size=(n, length, width)).astype(np.float32)
         positions = rng.integers(length, size=n, dtype=np.int32)
-        cache[1, positions[1], 3] = -np.inf  # masked: 0 * -inf is no number
+        cache[1, positions[1], 3] = -np.inf  # a masked element: 0 * -inf is nan
         new = rng.normal(size=(n, width)).astype(np.float32)
         cases[f"cache of {n} sequences"] = tuple(jax.device_put((cache, positions, new), rows))
     return cases
 
 
-def _by_index(cache, positions, new):
+def _write_by_index(cache, positions, new):
     return cache.at[jnp.arange(len(cache)), positions].set(new)
 
 
 @exercise(
-    "Write the program of one sequence: its cache (length, width), its position, its new row. Then jax.vmap.",
-    cases=_caches,
-    mistakes={
-        _by_index: "the compiler does not see that sequence i writes into row i alone, and gathers positions and new rows",
-        "cache.at[position].set(new) -> cache.at[position].add(new)": "the new row replaces what is there",
-        "cache.at[position].set(new) -> cache.at[position - 1].set(new)": "each row is written one place too early",
-        "jax.vmap(write)(cache, positions, new) -> cache.at[:, positions].set(new)": "every sequence gets the rows of all "
-        "others, too",
-    },
-    run=_in_mesh,
+    "Write the program for one sequence: its cache (length, width), its position and its new row. Then apply jax.vmap.",
+    cases=_cache_cases,
+    mistakes=[
+        Mistake(
+            _write_by_index,
+            "the compiler doesn't see that sequence i writes only into row i, so it gathers the positions "
+            "and the new rows",
+        ),
+        Mistake(
+            Edit("cache.at[position].set(new)", "cache.at[position].add(new)"), "the new row should replace the old one"
+        ),
+        Mistake(
+            Edit("cache.at[position].set(new)", "cache.at[position - 1].set(new)"),
+            "you write each row one position too early",
+        ),
+        Mistake(
+            Edit("jax.vmap(write)(cache, positions, new)", "cache.at[:, positions].set(new)"),
+            "every sequence gets the rows of all the others too",
+        ),
+    ],
+    run=_run_in_mesh,
 )
 def write_rows(cache, positions, new):
     """Return the cache (n, length, width) with new[i] at positions[i] of sequence i."""
@@ -162,7 +186,7 @@ def write_rows(cache, positions, new):
     return jax.vmap(write)(cache, positions, new)
 
 
-def _blocks():
+def _block_cases():
     rng, cases = np.random.default_rng(2), {}
     for (x, y), (m, k, n) in (((2, 4), (48, 640, 24)), ((2, 2), (20, 960, 12))):
         mesh = build_mesh({"x": x, "y": y}, explicit=True)
@@ -171,22 +195,29 @@ def _blocks():
     return cases
 
 
-def _typed(f, a, b):
+def _run_typed(f, a, b):
     with jax.set_mesh(a.sharding.mesh):
         return run_compiled(f, a, b, measure=("bytes_sent", "flops"))
 
 
 @exercise(
-    "a is split along K by y already. jax.sharding.reshard gives b rows that match; then each device has partial sums of a "
-    "small product, and out_sharding says where they are added up.",
-    cases=_blocks,
-    mistakes={
-        'jax.sharding.reshard(b, P("y", None)) -> b': "rows of a and columns of b are gathered: K is the long dimension, and "
-        "it travels",
-        'out_sharding=P("x", "y") -> out_sharding=P("x", None)': "the product is to be split as a and b are",
-        "ShardingTypeError": "the error says which dimensions it got: b can be given rows split as the columns of a",
-    },
-    run=_typed,
+    "a is already split along K by y. Use jax.sharding.reshard to give b rows that match; then each "
+    "device has partial sums of a small product, and out_sharding says how to add them up.",
+    cases=_block_cases,
+    mistakes=[
+        Mistake(
+            Edit('jax.sharding.reshard(b, P("y", None))', "b"),
+            "rows of a and columns of b are gathered: K is the long dimension, and you send all of it",
+        ),
+        Mistake(
+            Edit('out_sharding=P("x", "y")', 'out_sharding=P("x", None)'), "the product should be split like a and b"
+        ),
+        WhenMessage(
+            "ShardingTypeError",
+            "the error names the dimensions: you can reshard b so that its rows are split like the columns of a",
+        ),
+    ],
+    run=_run_typed,
 )
 def distributed_mul(a, b):
     """Return the typed product a @ b, split as P("x", "y") like a and b."""

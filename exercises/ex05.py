@@ -1,4 +1,4 @@
-"""Exercises and predictions of lesson 05, Writing the per-device program with shard_map."""
+"""Exercises and predictions for lesson 05, Writing the per-device program with shard_map."""
 
 import re
 
@@ -7,57 +7,71 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, build_mesh, exercise, run_per_device
+from exercises.framework import (
+    Bound,
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    run_per_device,
+)
 
 joined = Prediction(
     40,
-    "each of the eight devices returns five numbers, and P('X') joins them",
+    "each of the eight devices returns five numbers, and P('X') concatenates them",
     {
-        5: "that is what one device returns; eight of them are joined",
+        5: "that's the result of one device, and the results of eight are concatenated",
         8: "each device returns five, not one",
-        128_256: "a device returns five numbers, not its whole part",
+        128_256: "a device returns five numbers, not its entire part",
     },
     "numbers",
 )
 forgotten = Prediction(
     8,
     "on each device the quotients add up to 1, and there are eight devices",
-    {1: "each device divides by the sum of its own part alone", 0.125: "e.sum() is about an eighth of the whole sum"},
+    {1: "each device divides by the sum of only its own part", 0.125: "e.sum() is about an eighth of the total"},
 )
 ordered = Prediction(
     448_896,
-    "every device is to see all scores: it lacks 7 x 16,032 of them, at 4 bytes",
+    "every device has to see all scores: it lacks 7 x 16,032 of them, at 4 bytes each",
     {
-        0: "the scores lie split, and each device is to see all of them",
-        513_024: "its own eighth need not travel",
-        64_128: "that is a device's own part; it goes to seven others",
-        175: "nothing picks candidates before the scores travel",
+        0: "the scores are split, and each device has to see all of them",
+        513_024: "a device already has its own eighth",
+        64_128: "that's a device's own part, which goes to the seven others",
+        175: "no candidates are selected before the scores are sent",
     },
     "bytes",
 )
 scattered = Prediction(
     296,
-    "place 2 of each part: 2 + 12 + 22 + 32 + 42 + 52 + 62 + 72",
+    "it's the sum over element 2 of each part: 2 + 12 + 22 + 32 + 42 + 52 + 62 + 72",
     {
-        188: "that is the sum of device 2's own part; parts are added place by place",
-        2464: "that is the sum of all 64 numbers",
-        288: "that is place 1, which device 1 keeps",
-        304: "that is place 3, which device 3 keeps",
-        22: "that is its own number; eight are added",
+        188: "that's the sum of device 2's own part, but the parts are added element by element",
+        2464: "that's the sum of all 64 numbers",
+        288: "that's the sum over element 1, which device 1 keeps",
+        304: "that's the sum over element 3, which device 3 keeps",
+        22: "that's only its own number, but eight are added",
     },
 )
 unproved = Prediction(
     3,
-    "nobody adds anything: each device keeps its own number, and you are shown that of device 0",
-    {38: "nothing adds up the eight numbers", 9: "nothing compares the eight numbers", 6: "that is device 7's copy"},
+    "nothing is added up: each device keeps its own number, and you see the one on device 0",
+    {
+        38: "nothing adds up the eight numbers",
+        9: "nothing compares the eight numbers",
+        6: "that's the copy on device 7",
+    },
 )
 in_groups = Prediction(
     18,
     "three float32 numbers are 12 bytes, and four devices share a sum: 2 · 3/4 · 12",
     {
         21: "four devices share a sum, not all eight",
-        12: "along model there are four devices; two lie along data",
-        9: "an all-reduce sends twice: to add up, and to hand out",
+        12: "there are four devices along model, and two along data",
+        9: "an all-reduce sends twice: to add up, and to distribute",
         36: "a device has three tokens, not six",
         6: "a device has three numbers to add",
     },
@@ -65,111 +79,159 @@ in_groups = Prediction(
 )
 ring = Prediction(
     7_168,
-    "seven sends of the 1,024 bytes that a piece has",
+    "a device sends 1,024 bytes, the size of a piece, seven times",
     {
-        8_192: "after the eighth product nothing is sent",
-        1_024: "that is one send of seven",
+        8_192: "nothing is sent after the eighth product",
+        1_024: "that's one of seven sends",
         57_344: "a device sends one piece at a time, to one neighbour",
     },
     "bytes",
 )
 
 
-def _along_x(f, x, n):
+def _run_along_x(f, x, n):
     return run_per_device(f, x, mesh={"X": n}, in_specs=P("X"), out_specs=P("X"))
 
 
-def _long():
+def _long_array_cases():
     rng = np.random.default_rng(0)
     parts = {"40 numbers on 8 devices": (5, 8), "250 numbers on 5 devices": (50, 5)}
     return {name: ((1.37 * rng.permutation(k * n) - 3.3).astype(np.float32), n) for name, (k, n) in parts.items()}
 
 
 @exercise(
-    "One number has to come, the left neighbour's last: jax.lax.ppermute of x[-1:]. What does device 0 get, if nobody "
-    "sends to it?",
-    cases=_long,
-    mistakes={
-        "[(i, i + 1) for i in range(n - 1)] -> [(i, (i + 1) % n) for i in range(n)]": "from the first number of all the "
-        "last device's last is taken away, as in a ring",
-        'x[-1:], "X" -> x[:1], "X"': "the number before a part is the left neighbour's last, not its first",
-        "(i, i + 1) -> (i + 1, i)": "the pairs are (from, to), and the number has to come from the left",
-        "before, x[:-1] -> 0 * before, x[:-1]": "from the first number of each part nothing is taken away; that holds for "
-        "the first of all alone",
-        "before, x[:-1] -> x[:1], x[:-1]": "the first number of each part becomes 0, as if it stood before itself",
-        "bytes that a device sends": "which of a device's numbers does its neighbour need?",
-    },
-    run=_along_x,
+    "Only one number is needed from a neighbour, the last one on its left: jax.lax.ppermute of "
+    "x[-1:]. What does device 0 receive if no device sends to it?",
+    cases=_long_array_cases,
+    mistakes=[
+        Mistake(
+            Edit("[(i, i + 1) for i in range(n - 1)]", "[(i, (i + 1) % n) for i in range(n)]"),
+            "you subtract the last number of the last device from the first number of all, as in a ring",
+        ),
+        Mistake(
+            Edit('x[-1:], "X"', 'x[:1], "X"'),
+            "the number before a part is the left neighbour's last number, not its first",
+        ),
+        Mistake(Edit("(i, i + 1)", "(i + 1, i)"), "the pairs are (from, to), and the number has to come from the left"),
+        Mistake(
+            Edit("before, x[:-1]", "0 * before, x[:-1]"),
+            "you don't subtract anything from the first number of each part, but that's right only on device 0",
+        ),
+        Mistake(
+            Edit("before, x[:-1]", "x[:1], x[:-1]"),
+            "the first number of each part becomes 0, as if it came after itself",
+        ),
+        WhenMessage("bytes that a device sends", "which of a device's numbers does its neighbour need?"),
+    ],
+    run=_run_along_x,
 )
 def differences(x):
-    """One device: its part of x -> each number minus the one before it in all of x."""
+    """Per device: its part of x -> each number minus the previous one in all of x."""
     n = jax.lax.axis_size("X")
     before = jax.lax.ppermute(x[-1:], "X", [(i, i + 1) for i in range(n - 1)])
     return x - jnp.concatenate([before, x[:-1]])
 
 
 @exercise(
-    "What must a device know of the devices to its left? One number of each: jax.lax.all_gather(x.sum(), 'X'). Then add "
-    "those that stand before jax.lax.axis_index('X').",
-    cases=_long,
-    mistakes={
-        "before + jnp.cumsum(x) -> jnp.cumsum(x)": "each part begins anew: what stands to the left of it is missing",
-        "jnp.arange(sums.size) < -> jnp.arange(sums.size) <=": "a device's own sum is counted twice; its running sum has it",
-        "jnp.arange(sums.size) < jax -> jnp.arange(sums.size) != jax": "the sums of the devices to the right are in it, too",
-        "jnp.arange(sums.size) < jax -> jnp.arange(sums.size) > jax": "you add the sums of the devices to the right",
-        'jnp.arange(sums.size) < jax.lax.axis_index("X") -> jnp.arange(sums.size) == jax.lax.axis_index("X") - 1': "the "
-        "left neighbour's sum is added alone; all devices to the left count",
-        "bytes that a device sends": "one number of each device is enough",
-    },
-    run=_along_x,
+    "What does a device need to know about the devices to its left? One number from each: "
+    "jax.lax.all_gather(x.sum(), 'X'). Then add those before jax.lax.axis_index('X').",
+    cases=_long_array_cases,
+    mistakes=[
+        Mistake(
+            Edit("before + jnp.cumsum(x)", "jnp.cumsum(x)"),
+            "each part starts again at 0: the sum of the parts to its left is missing",
+        ),
+        Mistake(
+            Edit("jnp.arange(sums.size) <", "jnp.arange(sums.size) <="),
+            "a device's own sum counts twice, because its running sum includes it",
+        ),
+        Mistake(
+            Edit("jnp.arange(sums.size) < jax", "jnp.arange(sums.size) != jax"),
+            "your sum includes the devices to the right as well",
+        ),
+        Mistake(
+            Edit("jnp.arange(sums.size) < jax", "jnp.arange(sums.size) > jax"),
+            "you add the sums of the devices to the right",
+        ),
+        Mistake(
+            Edit(
+                'jnp.arange(sums.size) < jax.lax.axis_index("X")',
+                'jnp.arange(sums.size) == jax.lax.axis_index("X") - 1',
+            ),
+            "you add only the left neighbour's sum, but all devices to the left count",
+        ),
+        WhenMessage("bytes that a device sends", "one number from each device is enough"),
+    ],
+    run=_run_along_x,
 )
 def running_sum(x):
-    """One device: its part of x -> the running sum of all of x, at the same places."""
+    """Per device: its part of x -> the running sum of all x, at the same positions."""
     sums = jax.lax.all_gather(x.sum(), "X")
     before = jnp.where(jnp.arange(sums.size) < jax.lax.axis_index("X"), sums, 0).sum()
     return before + jnp.cumsum(x)
 
 
-def _scored(f, scores, word, n):
+def _run_on_scores(f, scores, word, n):
     return run_per_device(f, scores, word, mesh={"X": n}, in_specs=(P("X"), P()), out_specs=P())
 
 
-def _texts():
+def _score_cases():
     rng = np.random.default_rng(0)
     small, large = (4 * rng.normal(size=size).astype(np.float32) for size in (40, 250))
-    alone = np.float32([200] + [0] * 39)  # the others' probabilities are too small for float32
+    dominated = np.array([200] + [0] * 39, np.float32)  # the other words' probabilities are too small for float32
     return {
         "40 scores, word 3": (small, np.int32(3), 8),
         "40 scores, word 35": (small, np.int32(35), 8),
-        "200 and 39 zeros, word 0": (alone, np.int32(0), 8),
-        "200 and 39 zeros, word 7": (alone, np.int32(7), 8),
+        "200 and 39 zeros, word 0": (dominated, np.int32(0), 8),
+        "200 and 39 zeros, word 7": (dominated, np.int32(7), 8),
         "250 scores about 200, word 120": (large + 200, np.int32(120), 5),
         "250 scores about -200, word 49": (large - 200, np.int32(49), 5),
     }
 
 
 @exercise(
-    "-log(exp(score - m) / total) is log(total) + m - score. Two numbers you know how to get. The third, the score of the "
-    "word, one device has: let it hand in the score and the others 0, and add up.",
-    cases=_texts,
-    mistakes={
-        'jax.lax.pmax(scores.max(), "X") -> 0.0': "subtract the largest score of all: in float32 exp(200) is infinite, and "
-        "exp(-200) is 0",
-        'jax.lax.pmax(scores.max(), "X") -> jax.lax.pmean(scores.max(), "X")': "a mean of the devices' largest scores can "
-        "lie far below the largest, and exp of the difference is infinite",
-        "jnp.where(mine, scores[place], 0) -> scores[place]": "every device adds a score; one alone has the word",
-        "log(total) + m - score -> log(total) - score": "what you subtract inside exp has to be added behind the log",
-        'word - scores.size * jax.lax.axis_index("X") -> word': "`word` counts in the whole vocabulary; a device's part "
-        "begins at scores.size times its place on the axis",
-        "jnp.log(total) + m - score -> jnp.exp(score - m) / total": "that is the probability; -log of it is asked",
-        "require replication": "by its type your result may differ from device to device. Which collectives make a number "
-        "that is the same on all?",
-        "bytes that a device sends": "three numbers are enough",
-    },
-    run=_scored,
+    "-log(exp(score - m) / total) is log(total) + m - score. You know how to get two of these "
+    "numbers. Only one device has the third, the word's score: let it contribute the score and the "
+    "others 0, and add up.",
+    cases=_score_cases,
+    mistakes=[
+        Mistake(
+            Edit('jax.lax.pmax(scores.max(), "X")', "0.0"),
+            "subtract the largest score of all devices: in float32, exp(200) is infinite and exp(-200) is 0",
+        ),
+        Mistake(
+            Edit('jax.lax.pmax(scores.max(), "X")', 'jax.lax.pmean(scores.max(), "X")'),
+            "the mean of the devices' largest scores can be far below the largest one, and then exp of the "
+            "difference is infinite",
+        ),
+        Mistake(
+            Edit("jnp.where(mine, scores[place], 0)", "scores[place]"),
+            "every device adds a score, but only one has the word",
+        ),
+        Mistake(
+            Edit("log(total) + m - score", "log(total) - score"),
+            "whatever you subtract inside exp has to be added after the log",
+        ),
+        Mistake(
+            Edit('word - scores.size * jax.lax.axis_index("X")', "word"),
+            "`word` is an index into the full vocabulary, and a device's part starts at scores.size times "
+            "its axis index",
+        ),
+        Mistake(
+            Edit("jnp.log(total) + m - score", "jnp.exp(score - m) / total"),
+            "that's the probability, but the exercise asks for its -log",
+        ),
+        WhenMessage(
+            "require replication",
+            "by its type, your result may differ between devices. Which collectives return the same number "
+            "on all of them?",
+        ),
+        WhenMessage("bytes that a device sends", "three numbers are enough"),
+    ],
+    run=_run_on_scores,
 )
 def loss(scores, word):
-    """One device: its scores, the right word -> -log of the word's probability."""
+    """Per device: its scores, the right word -> -log of the word's probability."""
     m = jax.lax.pmax(scores.max(), "X")
     total = jax.lax.psum(jnp.exp(scores - m).sum(), "X")
     place = word - scores.size * jax.lax.axis_index("X")
@@ -178,45 +240,57 @@ def loss(scores, word):
     return jnp.log(total) + m - score
 
 
-def _on_a_grid(f, t, data, model):
-    specs, mesh = {"in_specs": P("data", "model"), "out_specs": P("data", "model")}, {"data": data, "model": model}
-    traced = str(jax.make_jaxpr(jax.shard_map(f, mesh=build_mesh(mesh), **specs))(t))
-    for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process where it compiles such a sum
+def _run_on_grid(f, t, data, model):
+    spec, mesh = P("data", "model"), {"data": data, "model": model}
+    traced = str(jax.make_jaxpr(jax.shard_map(f, mesh=build_mesh(mesh), in_specs=spec, out_specs=spec))(t))
+    for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process when it compiles such a sum
         if re.search(r"('\w+').*\1", axes):
             raise ValueError(f"a collective names an axis twice: ({axes})")
-    seen = run_per_device(f, t, mesh=mesh, **specs)
-    sent = "bytes that a device sends"  # less than its block takes
+    observed = run_per_device(f, t, mesh=mesh, in_specs=spec, out_specs=spec)
+    label = "bytes that a device sends"  # the bound is just below the size of a block
     return Observed(
-        {**seen, sent: Bound(seen[sent].value, margin=t.nbytes / data / model - seen[sent].value * 1.02 - 1)}
+        {
+            **observed,
+            label: Bound(observed[label].value, margin=t.nbytes / data / model - observed[label].value * 1.02 - 1),
+        }
     )
 
 
-def _tables():
-    rng, found = np.random.default_rng(0), {}
+def _table_cases():
+    rng, cases = np.random.default_rng(0), {}
     for data, model, rows, columns in ((2, 4, 6, 10), (4, 2, 11, 5)):
         t = rng.normal(size=(data * rows, model * columns)) + 5 * rng.normal(size=(data * rows, 1))
         t += 7 * rng.normal(size=model * columns)
-        found[f"{t.shape} on a {data} x {model} mesh"] = t.astype(np.float32), data, model
-    return found
+        cases[f"{t.shape} on a {data} x {model} mesh"] = t.astype(np.float32), data, model
+    return cases
 
 
 @exercise(
-    "t.mean(axis=1) has a mean for each row of the block. Which devices hold the rest of these rows? pmean along that axis "
-    "alone. For the columns it is the other axis; the mean of all needs both.",
-    cases=_tables,
-    mistakes={
-        'axis=1), "model" -> axis=1), "data"': "the devices that share a row lie along model",
-        'axis=0), "data" -> axis=0), "model"': "the devices that share a column lie along data",
-        'axis=1), "model" -> axis=1), ("data", "model")': "the rows' means are taken over both axes, across different rows",
-        "+ jax.lax.pmean(t.mean(), -> - jax.lax.pmean(t.mean(),": "the mean of all is to be added",
-        't.mean(), ("data", "model") -> t.mean(), "model"': "the whole table lies along both axes",
-        "pmean -> psum": "means have to be averaged over the devices, not added up",
-        "bytes that a device sends": "a row of the block has one mean: take it on the device first, then across devices",
-    },
-    run=_on_a_grid,
+    "t.mean(axis=1) has a mean for each row of the block. Which devices hold the rest of these rows? "
+    "Use pmean along only that axis. For the columns it's the other axis, and the mean of the full "
+    "table needs both.",
+    cases=_table_cases,
+    mistakes=[
+        Mistake(Edit('axis=1), "model"', 'axis=1), "data"'), "the devices that share a row are along model"),
+        Mistake(Edit('axis=0), "data"', 'axis=0), "model"'), "the devices that share a column are along data"),
+        Mistake(
+            Edit('axis=1), "model"', 'axis=1), ("data", "model")'),
+            "you average the rows' means over both axes, so you mix different rows",
+        ),
+        Mistake(
+            Edit("+ jax.lax.pmean(t.mean(),", "- jax.lax.pmean(t.mean(),"), "the mean of the full table has to be added"
+        ),
+        Mistake(Edit('t.mean(), ("data", "model")', 't.mean(), "model"'), "the full table is split along both axes"),
+        Mistake(Edit("pmean", "psum", count=3), "means have to be averaged over the devices, not added up"),
+        WhenMessage(
+            "bytes that a device sends",
+            "each row of the block has one mean: compute it on the device first, then average across devices",
+        ),
+    ],
+    run=_run_on_grid,
 )
 def centered(t):
-    """One device: its block -> the block with each row's and column's mean at 0."""
+    """Per device: its block -> the block with all row and column means shifted to 0."""
     rows = jax.lax.pmean(t.mean(axis=1), "model")
     columns = jax.lax.pmean(t.mean(axis=0), "data")
     return t - rows[:, None] - columns + jax.lax.pmean(t.mean(), ("data", "model"))

@@ -1,115 +1,124 @@
-"""Exercises and predictions of lesson 09, Read a profile."""
+"""Exercises and predictions for lesson 09, Read a profile."""
+
+# pyright: reportArgumentType=false, reportCallIssue=false
+# (A dict's `get` is a common sort key, although its type allows None.)
 
 from collections import Counter
 from itertools import pairwise
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 
 psums = Prediction(
     5,
-    "one psum in each of five steps; an event for each device that runs it",
+    "there's one psum in each of five steps, with one event on each device",
     {
-        1: "one psum, and five steps: each is an event of its own",
-        40: "that is all devices together; each device has an eighth",
-        8: "that is one step, all devices together",
+        1: "there's one psum in each of five steps, and each is a separate event",
+        40: "that's the total of all devices, and each device has an eighth",
+        8: "that's the total of all devices in one step",
     },
     "events",
 )
 warm = Prediction(
     5,
-    "the rate of each step is a value that was never seen before, and it is part of the program",
+    "each step's rate is a new value, and it's a part of the program",
     {
-        0: "the warm-up had five other rates; what is a static argument to the compiler?",
-        1: "what differs from the warm-up differs in each of the five steps, too",
-        10: "the five programs of the warm-up are not in the trace",
-        40: "one program serves all eight devices",
+        0: "the warm-up used five different rates; what does a static argument mean to the compiler?",
+        1: "the argument that differs from the warm-up also differs in each of the five steps",
+        10: "the five programs of the warm-up aren't in the trace",
+        40: "one program runs on all eight devices",
     },
     "compilations",
 )
 shapes = Prediction(
     3,
-    "three shapes are three programs, and each is kept",
+    "three shapes need three programs, and each is cached",
     {
-        1: "the shape is part of what a program is compiled for",
-        6: "a program is kept, and found the second time",
+        1: "a program is compiled for a particular shape",
+        6: "a program is cached, and found again the second time",
     },
     "programs",
 )
 puts = Prediction(
     15,
-    "texts, counts and the rate, in each of five steps",
+    "texts, counts and the rate are sent in each of five steps",
     {
-        10: "the rate was part of the program; now it is an argument that comes from the host, too",
-        3: "in each of five steps",
-        5: "what else does the host hand over in each step?",
-        11: "a number of Python goes to the devices anew in each call",
-        120: "a put is one event, however many devices it concerns",
+        10: "the rate was part of the program, but now it's an argument that also comes from the host",
+        3: "count all five steps",
+        5: "what else does the host send in each step?",
+        11: "a Python number is sent to the devices again in each call",
+        120: "a put is one event, however many devices it goes to",
     },
     "puts",
 )
 waiting = Prediction(
     80,
-    "the step takes eight devices the time of 8 · 50 = 400 documents, and they read 80",
+    "eight devices could read 8 · 50 = 400 documents in the time of the step, but they read 80",
     {
-        20: "that is the part in which they read",
+        20: "that's the share of the time that they read",
         87.5: "seven of eight devices wait, but first they read their own documents",
-        91.4: "the seven wait so; the eighth does not wait",
-        0.8: "that is a share, not percent",
+        91.4: "that's how long the seven wait, but the eighth doesn't",
+        0.8: "that's the share, but not in percent",
     },
     "percent",
     within=0.005,
 )
 hidden = Prediction(
     248,
-    "the first gather, then two products; the second gather is over before the first product is",
+    "it's the first gather, then two products; the second gather ends before the first product does",
     {
-        321: "that is one after the other; the second gather runs beside the first product",
-        174: "that is the products alone; the first gather runs before them",
-        160: "that is one layer; two products follow each other",
-        147: "that is the gathers alone",
+        321: "that's one after the other, but the second gather runs at the same time as the first product",
+        174: "that's only the products, but the first gather runs before them",
+        160: "that's only one layer, but the two products run one after the other",
+        147: "that's only the gathers",
     },
     "µs",
     within=0.01,
 )
 
-# Calls of one function; of the fourth list the shapes have one size, or one first number.
-_A = ((8, 32), "float32", "P('X')", 0.1, True)
-_OTHER = {0: (16, 16), 1: "bfloat16", 2: "P()", 4: False}
+# Calls of one function. In the fourth list, shapes share their size or their first dimension.
+_CALL = ((8, 32), "float32", "P('X')", 0.1, True)
+_CHANGES = {0: (16, 16), 1: "bfloat16", 2: "P()", 4: False}
 
 
-def _calls(*changes):
-    """Each call is _A with some places changed."""
-    return ([tuple(change.get(i, part) for i, part in enumerate(_A)) for change in changes],)
+def _make_calls(*changes):
+    """Make a list of calls, each of them _A with some elements replaced."""
+    return ([tuple(change.get(i, part) for i, part in enumerate(_CALL)) for change in changes],)
 
 
 @exercise(
-    "Two calls share a program where all agrees that it was compiled for. Of the rate that is its type. So make a set.",
+    "Two calls share a program if they agree in everything that it was compiled for; of the rate, "
+    "that's only the type. So make a set.",
     cases=[
-        _calls({}, {3: 0.05}, {3: 0.025}),
-        _calls({}, {3: 1}, {3: 2}, {}),
-        _calls({}, {4: False}, {}, {4: False, 3: 0.7}),
-        _calls({}, {0: (16, 16)}, {0: (8, 64)}, {0: (2, 32)}, {}, {0: (32, 8)}, {0: (8, 32, 1)}),
-        _calls({}, {1: "bfloat16"}, {1: "float32"}, {1: "bfloat16"}),
-        _calls({}, {2: "P()"}, {2: "P(None, 'X')"}, {2: "P()"}),
-        _calls(*({place: value} for place, value in _OTHER.items()), {**_OTHER, 3: 3}, {**_OTHER, 3: 4}, {4: False}),
+        _make_calls({}, {3: 0.05}, {3: 0.025}),
+        _make_calls({}, {3: 1}, {3: 2}, {}),
+        _make_calls({}, {4: False}, {}, {4: False, 3: 0.7}),
+        _make_calls({}, {0: (16, 16)}, {0: (8, 64)}, {0: (2, 32)}, {}, {0: (32, 8)}, {0: (8, 32, 1)}),
+        _make_calls({}, {1: "bfloat16"}, {1: "float32"}, {1: "bfloat16"}),
+        _make_calls({}, {2: "P()"}, {2: "P(None, 'X')"}, {2: "P()"}),
+        _make_calls(
+            *({place: value} for place, value in _CHANGES.items()), {**_CHANGES, 3: 3}, {**_CHANGES, 3: 4}, {4: False}
+        ),
         ([],),
     ],
-    mistakes={
-        "type(rate) -> rate": "of a traced number the type counts, not the value",
-        "type(rate), -> ": "of a traced number the type counts: 1 becomes an int32, 0.1 a float32",
-        ", training) for -> ) for": "each value of a static argument is a program of its own",
-        "(*arrays -> (*arrays[1:]": "another shape is another program",
-        "(*arrays -> (*arrays[:2]": "another layout is another program",
-        "len({ -> len([ ;; in calls}) -> in calls])": "a program that was compiled once is kept",
-    },
+    mistakes=[
+        Mistake(Edit("type(rate)", "rate"), "for a traced number only the type counts, not the value"),
+        Mistake(Edit("type(rate),", ""), "the type of a traced number counts: 1 becomes an int32, and 0.1 a float32"),
+        Mistake(Edit(", training) for", ") for"), "each value of a static argument needs a program of its own"),
+        Mistake(Edit("(*arrays", "(*arrays[1:]"), "a different shape needs a different program"),
+        Mistake(Edit("(*arrays", "(*arrays[:2]"), "a different sharding needs a different program"),
+        Mistake(
+            [Edit("len({", "len(["), Edit("in calls})", "in calls])")],
+            "a program that was compiled once stays in the cache",
+        ),
+    ],
 )
 def compilations(calls):
     """Return how many calls compile. A call: (shape, dtype, layout, rate, training)."""
     return len({(*arrays, type(rate), training) for *arrays, rate, training in calls})
 
 
-def _step(**rows):
-    """Events of a step, devices mixed. Of each device its bars of computing, and the all-reduce as the list's last."""
+def _make_step(**rows):
+    """Make a step's events, with the devices mixed. Each device has a list of compute bars, followed by its all-reduce."""
     bars = []
     for device, (*computing, meeting) in rows.items():
         bars += [(int(device[1:]), f"fusion.{i % 2}", *bar) for i, bar in enumerate(computing)]
@@ -117,50 +126,67 @@ def _step(**rows):
     return sorted(bars, key=lambda bar: (bar[2] * 7 % 5, bar))
 
 
-# In no case has the late device the longest all-reduce, the longest single bar, or the last start or end of all bars.
-_DATA = _step(  # 3 runs four operations of 147 µs in all, and 0 three of 165: more come before longer
+# The late device never has the longest all-reduce, the longest single bar, or the last start or end of any bar.
+_DATA = _make_step(  # 3 runs four operations, 147 µs in total, and 0 runs three, 165 µs: more comes before longer
     d0=[(0, 55), (55, 110), (170, 225), (110, 170)],
     d3=[(8, 50), (50, 80), (80, 115), (115, 155), (155, 170)],
     d5=[(2, 62), (64, 120), (171, 190), (120, 170)],
 )
-_CHIP = _step(  # 4 runs three operations of 122 µs in all, as many as the others, and none is the longest
+_CHIP = _make_step(  # 4 runs three operations, as many as the others, 122 µs in total, and none is the longest
     d1=[(0, 30), (30, 60), (70, 111), (111, 150)],
     d2=[(0, 70), (70, 90), (151, 170), (90, 150)],
     d4=[(5, 45), (45, 85), (88, 130), (130, 150)],
     d6=[(12, 40), (40, 70), (80, 126), (126, 151)],
 )
-_HOST = _step(  # 7 begins late, and computes no longer than the others
+_HOST = _make_step(  # 7 starts late, and doesn't compute longer than the others
     d7=[(60, 90), (90, 118), (119, 141), (141, 160)],
     d0=[(0, 25), (25, 50), (50, 80), (80, 161)],
     d1=[(3, 33), (33, 55), (163, 190), (55, 160)],
 )
-_HELD = _step(  # 2 begins first, and is held up in between; 9 runs more operations and is not late
+_HELD = _make_step(  # 2 starts first, but then pauses; 9 runs more operations and isn't late
     d2=[(0, 20), (70, 95), (95, 112)],
     d9=[(4, 24), (24, 44), (44, 64), (64, 80), (80, 113)],
 )
-_SAME = _step(  # 6 runs as many operations as 8, which is not more; they take longer
+_SAME = _make_step(  # 6 runs as many operations as 8, not more, and they take longer
     d6=[(1, 41), (41, 90), (90, 120)],
     d8=[(0, 30), (30, 78), (78, 121)],
     d3=[(0, 74), (74, 120)],
 )
-_MORE = _step(  # 1 runs more operations, so they take longer as well
+_MORE = _make_step(  # 1 runs more operations, so they take longer as well
     d0=[(0, 40), (45, 90), (90, 121)],
     d1=[(0, 30), (30, 60), (60, 101), (101, 120)],
 )
 
 
 @exercise(
-    "The late device has the greatest start of an all-reduce. Count the other events of each device, and add up their time.",
+    "The late device starts its all-reduce last. Count the other events of each device, and add up their time.",
     cases=[(_MORE,), (_SAME,), (_HELD,), (_HOST,), (_CHIP,), (_DATA,)],
-    mistakes={
-        "late = max(arrives -> late = min(arrives": "the first to arrive has the longest all-reduce, and waits",
-        "key=arrives.get -> key=busy.get": "the device that computes most is another one; others may begin later",
-        "key=arrives.get -> key=ran.get": "the device that runs most operations is another one; others may begin later",
-        "ran[late] > max( -> ran[late] >= max(": "as many operations are not more",
-        "else:\n            ran -> if True:\n            ran": "the all-reduce is no computing: who waits has a long one",
-        'return late, "data" -> return late, "chip" if busy[late] > max(busy[device] for device in others) else "data"': "more "
-        "operations come first: they take longer as well",
-    },
+    mistakes=[
+        Mistake(
+            Edit("late = max(arrives", "late = min(arrives"),
+            "the first to arrive has the longest all-reduce, because it waits",
+        ),
+        Mistake(
+            Edit("key=arrives.get", "key=busy.get"),
+            "that's the device that computes the longest, but a different one may start its all-reduce later",
+        ),
+        Mistake(
+            Edit("key=arrives.get", "key=ran.get"),
+            "that's the device that runs the most operations, but a different one may start its all-reduce later",
+        ),
+        Mistake(Edit("ran[late] > max(", "ran[late] >= max("), "as many operations as the others aren't more"),
+        Mistake(
+            Edit("else:\n            ran", "if True:\n            ran"),
+            "an all-reduce isn't computing: it's long on the devices that wait",
+        ),
+        Mistake(
+            Edit(
+                'return late, "data"',
+                'return late, "chip" if busy[late] > max(busy[device] for device in others) else "data"',
+            ),
+            "check the number of operations first, because more of them take longer as well",
+        ),
+    ],
 )
 def diagnose(events):
     """Return (device that the others wait for, "data", "chip" or "host")."""
@@ -180,40 +206,54 @@ def diagnose(events):
     return late, "host"
 
 
-_SENDS = "communication"
+_COMMUNICATION = "communication"
 
 
-def _subtracted(bars):
-    return sum(end - start if kind == _SENDS else start - end for kind, start, end in bars)
+def _subtract_all(bars):
+    return sum(end - start if kind == _COMMUNICATION else start - end for kind, start, end in bars)
 
 
-def _one_by_one(bars):
+def _sum_one_by_one(bars):
     computing = [bar for bar in bars if bar[0] == "compute"]
-    return sum(exposed.function([bar, *computing]) for bar in bars if bar[0] == _SENDS)
+    return sum(exposed.function([bar, *computing]) for bar in bars if bar[0] == _COMMUNICATION)
 
 
 @exercise(
-    "Cut the time at every start and end. Of each piece ask: does a bar of sending cover it, and none of computing?",
+    "Split the time at every start and end. For each piece, is it covered by a communication bar and "
+    "by no compute bar?",
     cases=[
-        ([(_SENDS, 3, 10.5)],),
+        ([(_COMMUNICATION, 3, 10.5)],),
         ([("compute", 5, 9)],),
-        ([(_SENDS, 0, 10), ("compute", 4, 6.5)],),
-        ([("compute", 7, 9), (_SENDS, 0, 6), (_SENDS, 4, 14)],),
-        ([(_SENDS, 10, 30), ("compute", 0, 14), ("compute", 12, 17), (_SENDS, 40, 41.5), ("compute", 20, 24)],),
-        ([("compute", 1, 50), (_SENDS, 7, 19)],),
+        ([(_COMMUNICATION, 0, 10), ("compute", 4, 6.5)],),
+        ([("compute", 7, 9), (_COMMUNICATION, 0, 6), (_COMMUNICATION, 4, 14)],),
+        (
+            [
+                (_COMMUNICATION, 10, 30),
+                ("compute", 0, 14),
+                ("compute", 12, 17),
+                (_COMMUNICATION, 40, 41.5),
+                ("compute", 20, 24),
+            ],
+        ),
+        ([("compute", 1, 50), (_COMMUNICATION, 7, 19)],),
         ([],),
     ],
-    mistakes={
-        'covering == {"communication"} -> "communication" in covering': "you count also what a product hides",
-        'covering == {"communication"} -> covering != {"compute"} and len(covering) < 2': "a gap, in which the chip does "
-        "nothing, is no sending",
-        'covering == {"communication"} -> len(covering) == 2': "that is what is hidden",
-        _subtracted: "computing hides what is sent at the same time; you subtract all of it",
-        _one_by_one: "where two gathers overlap, their time counts once",
-    },
+    mistakes=[
+        Mistake(
+            Edit('covering == {"communication"}', '"communication" in covering'),
+            "you also count communication that a product hides",
+        ),
+        Mistake(
+            Edit('covering == {"communication"}', 'covering != {"compute"} and len(covering) < 2'),
+            "in a gap the chip does nothing, so it isn't communicating",
+        ),
+        Mistake(Edit('covering == {"communication"}', "len(covering) == 2"), "that's the communication that is hidden"),
+        Mistake(_subtract_all, "computing hides only what is sent at the same time, but you subtract all of it"),
+        Mistake(_sum_one_by_one, "where two gathers overlap, their time counts only once"),
+    ],
 )
 def exposed(bars):
-    """Return the µs in which a chip sends and does not compute.
+    """Return the µs in which a chip communicates and doesn't compute.
 
     Bars: (kind, start, end).
     """

@@ -1,65 +1,85 @@
-"""Exercises and predictions of lesson 10, Cut the weights: fully sharded training (FSDP)."""
+"""Exercises and predictions for lesson 10, Cut the weights: fully sharded training (FSDP)."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, exercise, run_per_device
+from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, WhenMessage, exercise, run_per_device
 
-_SCATTER = "each device needs the sum of its own piece alone: a reduce-scatter, one round"
-_PILE = "the backward pass multiplies by the weights of every layer; who keeps them until then?"
+_REDUCE_SCATTER = "each device needs only the sum of its own piece, which is a reduce-scatter: one round"
+_BACKWARD = "the backward pass multiplies by the weights of every layer; who keeps them until then?"
 
 stage_1 = Prediction(
     5.5,
-    "weights and gradients are whole, 2 + 2 bytes, and an eighth of the optimizer's 12 is left: 1.5",
+    "weights and gradients are replicated, 2 + 2 bytes, and an eighth of the optimizer's 12 bytes is left: 1.5",
     {
-        9: "the float32 weights belong to the optimizer's 12 bytes",
-        2: "all 16 are cut only at stage 3",
-        3.75: "that is stage 2",
-        16: "stage 1 cuts the optimizer's 12",
+        9: "the float32 weights are part of the optimizer's 12 bytes",
+        2: "all 16 bytes are sharded only at stage 3",
+        3.75: "that's stage 2",
+        16: "stage 1 shards the optimizer's 12 bytes",
     },
     "bytes",
 )
 before = Prediction(
-    2, f"weights are gathered, one round; {_SCATTER}", {3: _SCATTER, 1: "the gradients must be added up, too"}, "rounds"
+    2,
+    f"the weights are gathered, which is one round; {_REDUCE_SCATTER}",
+    {3: _REDUCE_SCATTER, 1: "the gradients must be added up too"},
+    "rounds",
 )
-kept = Prediction(8, _PILE, {1: _PILE, 0: _PILE, 16: "a layer has two matrices; layers are asked"}, "layers")
+kept = Prediction(
+    8,
+    _BACKWARD,
+    {1: _BACKWARD, 0: _BACKWARD, 16: "a layer has two matrices, but the question is about layers"},
+    "layers",
+)
 again = Prediction(
     3,
-    "two gathers and one sum: `checkpoint` runs the layer again, and the gather is part of the layer",
-    {4: f"two gathers and one sum; {_SCATTER}"},
+    "there are two gathers and one sum: `checkpoint` runs the layer again, and the gather is part of the layer",
+    {4: f"there are two gathers and one sum; {_REDUCE_SCATTER}"},
     "rounds",
     within=0.01,
 )
 squares = Prediction(
     64,
     "the gradient is 8 times too large, and `nu` averages its square",
-    {1: "the moments keep the size of the gradient; only Adam's step divides it away"},
+    {1: "the moments scale with the gradient; only Adam's step divides the scale out"},
     "times",
     within=0.01,
 )
 hidden_at = Prediction(
     1970,
-    "3 rounds of 2 bytes stand against 6 FLOPs, so T is C/W",
-    {3940: "2 bytes and 6 FLOPs: 3 * 2 / 6 is 1", 985: "a number in bfloat16 takes 2 bytes"},
+    "sending takes 3 rounds of 2 bytes and computing takes 6 FLOPs, so T is C/W",
+    {3940: "with 2 bytes and 6 FLOPs, 3 * 2 / 6 is 1", 985: "an element in bfloat16 takes 2 bytes"},
     "tokens",
     within=0.02,
 )
 
 
 @exercise(
-    "Three parts: weights 2, gradients 2, optimizer 12. A stage divides its part, and those before, by n. Add them up.",
+    "There are three parts: weights 2, gradients 2, optimizer 12. A stage divides its own part and "
+    "those of the earlier stages by n. Add them up.",
     cases=[(numbers, n, stage) for numbers, n in ((7.5e9, 64), (1.3e9, 8), (70e9, 24)) for stage in range(4)],
-    mistakes={
-        "stage >= 3 -> stage >= 2": "at stage 2 the weights are still whole, 2 bytes",
-        "12 -> 8": "the float32 copy of the weights is missing: 4 bytes more, cut with the moments",
-        ">= -> ==": "each stage cuts its own part alone; it keeps the cuts of those before",
-        "stage >= 2 -> stage >= 1 ;; stage >= 3 -> stage >= 1": "stage 1 cuts the optimizer's 12 bytes alone",
-        "optimizer = 12 -> optimizer = 2 ;; gradients = 2 -> gradients = 12": "the order is another: first the "
-        "optimizer, 12 bytes",
-        None: "Which of the three parts is cut at this stage, and what is still whole?",
-    },
+    mistakes=[
+        Mistake(Edit("stage >= 3", "stage >= 2"), "at stage 2 the weights are still replicated, at 2 bytes"),
+        Mistake(
+            Edit("12", "8", count=2),
+            "the float32 copy of the weights is missing: 4 more bytes, sharded with the moments",
+        ),
+        Mistake(
+            Edit(">=", "==", count=3),
+            "each stage keeps the sharding of the earlier stages, and you shard only its own part",
+        ),
+        Mistake(
+            [Edit("stage >= 2", "stage >= 1"), Edit("stage >= 3", "stage >= 1")],
+            "stage 1 shards only the optimizer's 12 bytes",
+        ),
+        Mistake(
+            [Edit("optimizer = 12", "optimizer = 2"), Edit("gradients = 2", "gradients = 12")],
+            "the order is different: the optimizer's 12 bytes come first",
+        ),
+    ],
+    question="Which of the three parts are sharded at this stage, and which are still replicated?",
 )
 def zero_memory(numbers, n, stage):
     """Return the bytes that each of n chips holds for this many parameters."""
@@ -70,68 +90,97 @@ def zero_memory(numbers, n, stage):
 
 
 DEPTH, WIDTH, HIDDEN = 6, 24, 40
-CUT = dict.fromkeys("abc", P(None, None, "data"))
+SHARDED = dict.fromkeys("abc", P(None, None, "data"))
 
 
-def _gated(f, n):
-    """The loss, and on eight devices its gradient: the value shows most slips, and is sooner compiled."""
+def _run_gated_loss(f, n):
+    """Compute the loss and, on eight devices, its gradient. On four, the loss shows most mistakes, and compiles faster."""
     rng = np.random.default_rng(n)
     sizes = {"a": (DEPTH, WIDTH, HIDDEN), "b": (DEPTH, WIDTH, HIDDEN), "c": (DEPTH, HIDDEN, WIDTH)}
     params = {name: np.float32(0.8 * rng.normal(size=s) / s[1] ** 0.5) for name, s in sizes.items()}
     x, y = (np.float32(rng.normal(size=(5 * n, WIDTH))) for _ in range(2))
     y *= np.float32(1 + np.arange(5 * n)[:, None] / (5 * n))  # the last device's loss is the largest
-    specs = {"in_specs": (CUT, P("data"), P("data")), "out_specs": (P(), CUT) if n == 8 else P()}
+    specs = {"in_specs": (SHARDED, P("data"), P("data")), "out_specs": (P(), SHARDED) if n == 8 else P()}
     f = jax.value_and_grad(f) if n == 8 else f
-    seen = run_per_device(f, params, x, y, mesh={"data": n}, measure=("bytes_sent", "largest_array"), **specs)
-    largest = "bytes of the largest array on a device"  # a layer's three weights may be gathered as one
-    return Observed({**seen, largest: Bound(seen[largest].value, slack=3)})
+    observed = run_per_device(f, params, x, y, mesh={"data": n}, measure=("bytes_sent", "largest_array"), **specs)
+    label = "bytes of the largest array on a device"  # a layer's three weights may be gathered as one array
+    return Observed({**observed, label: Bound(observed[label].value, slack=3)})
 
 
 @exercise(
-    "As `again`: a layer that gathers its three weights along their last axis (`axis=1` of a layer's matrix, "
-    "`tiled=True`), in jax.checkpoint, in a scan; then the mean, and `pmean` over 'data'.",
+    "As in `again`: write a layer that gathers its three weights along their last axis (`axis=1` of "
+    "a layer's matrix, `tiled=True`), in jax.checkpoint, in a scan; then take the mean, and `pmean` "
+    "over 'data'.",
     cases={"of 4 devices": (4,), "of 8 devices, with its gradient": (8,)},
-    run=_gated,
+    run=_run_gated_loss,
     within=1e-3,
-    mistakes={
-        "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
-        'jax.lax.pmean(((x - y) ** 2).mean(), "data") -> ((x - y) ** 2).mean()': "each device has a loss of its own. "
-        "What averages it over 'data', and types it as shared?",
-        "@jax.checkpoint -> ": "the whole weights of all layers are kept for the backward pass. What gathers again?",
-        "axis=1 -> axis=0": "gathered along its rows, a weight is too long. Which axis do the pieces lie along?",
-        "return x + -> return": "the layer's input is not added to its result",
-        "bytes that a device sends": "A step sends three rounds: two gathers, and one sum of which each device keeps its piece",
-        "largest array": "The weights of all layers are whole at once. What stands inside of jax.checkpoint?",
-        None: "The layer is x + (tanh(x @ a) * (x @ b)) @ c. Which weights does it multiply with, and over which rows is the mean?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("pmean", "psum"), "psum adds up the devices' means, but the mean over all rows is the mean of them"
+        ),
+        Mistake(
+            Edit('jax.lax.pmean(((x - y) ** 2).mean(), "data")', "((x - y) ** 2).mean()"),
+            "each device has a loss of its own. What averages it over 'data', and gives it a shared type?",
+        ),
+        Mistake(
+            Edit("@jax.checkpoint", ""),
+            "the full weights of all layers are kept for the backward pass. What gathers them again?",
+        ),
+        Mistake(
+            Edit("axis=1", "axis=0"),
+            "gathered along its rows, a weight is too long. Along which axis is it split?",
+        ),
+        Mistake(Edit("return x +", "return"), "you don't add the layer's input to its result"),
+        WhenMessage(
+            "bytes that a device sends",
+            "A step takes three rounds: two gathers, and one sum of which each device keeps its own piece",
+        ),
+        WhenMessage(
+            "largest array", "The full weights of all layers exist at the same time. What's inside jax.checkpoint?"
+        ),
+    ],
+    question=(
+        "The layer is x + (tanh(x @ a) * (x @ b)) @ c. Which weights does it multiply by, and which rows "
+        "is the mean over?"
+    ),
 )
 def gated_loss(params, x, y):
-    """Per device: a dict of pieces a, b, c; own rows x, y -> the loss of all, ()."""
+    """Per device: dict of pieces a, b, c; own rows x, y -> the loss over all rows."""
 
     @jax.checkpoint
     def layer(x, pieces):
-        whole = {k: jax.lax.all_gather(p, "data", axis=1, tiled=True) for k, p in pieces.items()}
-        return x + (jnp.tanh(x @ whole["a"]) * (x @ whole["b"])) @ whole["c"], None
+        full = {k: jax.lax.all_gather(p, "data", axis=1, tiled=True) for k, p in pieces.items()}
+        return x + (jnp.tanh(x @ full["a"]) * (x @ full["b"])) @ full["c"], None
 
     x, _ = jax.lax.scan(layer, x, params)
     return jax.lax.pmean(((x - y) ** 2).mean(), "data")
 
 
 @exercise(
-    "For each parameter: (2 weight_bytes + gradient_bytes) (n - 1)/n / rate seconds to send, work T / flops to compute.",
+    "For each parameter, sending takes (2 weight_bytes + gradient_bytes) (n - 1)/n / rate seconds, "
+    "and computing takes work T / flops.",
     cases=[(197e12, 100e9, 8, 0.5, 4, 7), (989.5e12, 450e9, 64, 1, 4, 6), (459e12, 200e9, 5, 2, 4, 8)],
-    mistakes={
-        "2 * weight_bytes -> weight_bytes": "the weights are gathered twice, forward and backward",
-        "+ gradient_bytes -> ": "the gradients travel, too",
-        "2 * weight_bytes + gradient_bytes -> 2 * (weight_bytes + gradient_bytes)": "gradients are reduce-scattered, "
-        "half of an all-reduce",
-        "2 * weight_bytes + gradient_bytes -> 3": "you count numbers, not bytes",
-        "(n - 1) / n -> 1": "a device has its own n-th of each round already: (n - 1)/n",
-        "/ rate * flops -> * rate / flops": "a faster chip needs more tokens, and a faster wire fewer",
-        None: "Set the seconds for sending one parameter's bytes equal to those of its work on T tokens, and solve for T.",
-    },
+    mistakes=[
+        Mistake(
+            Edit("2 * weight_bytes", "weight_bytes"),
+            "the weights are gathered twice, in the forward and in the backward pass",
+        ),
+        Mistake(Edit("+ gradient_bytes", ""), "the gradients are sent too"),
+        Mistake(
+            Edit("2 * weight_bytes + gradient_bytes", "2 * (weight_bytes + gradient_bytes)"),
+            "the gradients are reduce-scattered, which is half of an all-reduce",
+        ),
+        Mistake(Edit("2 * weight_bytes + gradient_bytes", "3"), "you're counting elements, not bytes"),
+        Mistake(Edit("(n - 1) / n", "1"), "a device already has its own n-th in each round: (n - 1)/n"),
+        Mistake(
+            Edit("/ rate * flops", "* rate / flops"), "a faster chip needs more tokens, and a faster link needs fewer"
+        ),
+    ],
+    question=(
+        "Set the seconds for sending one parameter's bytes equal to those for its work on T tokens, and solve for T."
+    ),
 )
 def tokens_to_hide(flops, rate, n, weight_bytes, gradient_bytes, work):
-    """Return the tokens on each of n chips at which sending takes as long as work."""
+    """Return the tokens per chip, of n, at which sending takes as long as computing."""
     sent = (2 * weight_bytes + gradient_bytes) * (n - 1) / n  # bytes for each parameter
     return sent / rate * flops / work

@@ -1,4 +1,4 @@
-"""Exercises and predictions of lesson 13, Cut the sequence: long contexts."""
+"""Exercises and predictions for lesson 13, Cut the sequence: long contexts."""
 
 import math
 
@@ -7,60 +7,60 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise, run_per_device
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
 
-_FIRST = "for which devices is the number of a row also the place of its token?"
-_HOME = "a gradient starts from zero at its owner and must come home to it: eight sends"
+_FIRST_ROW = "on which devices is the index of a row also the position of its token?"
+_RETURN = "a gradient starts from zero on its owner and must return to it: eight sends"
 
 rescaled = Prediction(
     1.5,
-    "2 was measured against a largest score of 0. Against log 4 it is 2 · exp(0 - log 4), and the new key adds 1",
-    {3: "the 2 was measured against the old largest score; rescale it", 6: "the largest score is log 4 now; rescale"},
+    "2 was relative to a largest score of 0. Relative to log 4 it's 2 · exp(0 - log 4), and the new key adds 1",
+    {3: "the 2 was relative to the old largest score; rescale it", 6: "the largest score is now log 4; rescale"},
 )
 right_devices = Prediction(
     1,
-    _FIRST,
+    _FIRST_ROW,
     {
-        0: "device 0 begins at token 0",
-        7: f"it is the other way round: {_FIRST}",
-        8: f"nothing fails, and yet: {_FIRST}",
+        0: "device 0 starts at token 0",
+        7: f"it's the other way round: {_FIRST_ROW}",
+        8: f"nothing fails, but {_FIRST_ROW}",
     },
     "devices",
 )
 ring_sent = Prediction(
     14,
-    "keys and values, two pieces, are sent on seven times",
+    "keys and values, which are two pieces, are sent on seven times",
     {
-        7: "keys and values travel, both",
-        16: "the last piece that a device meets is not sent on",
-        2: "that is one round; there are seven",
-        21: "the queries stay where they are",
-        112: "one device is asked, and you count all eight",
+        7: "both keys and values are sent",
+        16: "the last piece that a device meets isn't sent on",
+        2: "that's one round, but there are seven",
+        21: "the queries stay on their devices",
+        112: "the question is about one device, but you count all eight",
     },
     "pieces",
 )
 kept = Prediction(
     500,
-    "125,000 queries of this device meet a million keys: 125,000 · 1,000,000 · 4 bytes",
+    "125,000 queries on this device meet a million keys: 125,000 · 1,000,000 · 4 bytes",
     {
-        4000: "that is all queries; a device has an eighth",
-        62.5: "that is one round; `scan` keeps all eight",
-        0.05: "that is one block of 100 keys; `scan` keeps every block of every round",
-        0.4: "that is forward; `scan` keeps p of every block for the backward pass",
+        4000: "that's for all queries, but a device has an eighth",
+        62.5: "that's one round, but `scan` keeps all eight",
+        0.05: "that's one block of 100 keys, but `scan` keeps every block of every round",
+        0.4: "that's the forward pass, but `scan` keeps p of every block for the backward pass",
     },
     "GB",
     within=0.01,
 )
 own_sent = Prediction(
     46,
-    "forward two pieces, seven times: 14. Back four pieces, eight times: 32",
+    "forward, it's two pieces, seven times: 14. Backward, it's four pieces, eight times: 32",
     {
-        32: "that is the way back; the way forward sends 14 more",
-        28: "the gradients for keys and values travel with them",
-        42: _HOME,
-        44: _HOME,
-        48: "forward the last piece is not sent on: 14",
-        14: "that is the way forward alone",
+        32: "that's only the backward pass; the forward pass sends 14 more",
+        28: "the gradients of keys and values are sent with them",
+        42: _RETURN,
+        44: _RETURN,
+        48: "in the forward pass, the last piece isn't sent on: 14",
+        14: "that's only the forward pass",
     },
     "pieces",
 )
@@ -68,16 +68,16 @@ hidden_at = Prediction(
     2199,
     "4 T² d FLOPs take as long as 4 T d bytes when T = C/W",
     {
-        4398: "keys and values are 2 arrays of 2 bytes: 4 bytes stand against 4 FLOPs",
-        1100: "keys and values are 2 arrays of 2 bytes: 4 bytes stand against 4 FLOPs",
+        4398: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes to 4 FLOPs",
+        1100: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes to 4 FLOPs",
     },
     "tokens",
     within=0.02,
 )
 
 
-def _results():
-    """Two results each, (mean, level), of five queries and three features."""
+def _result_cases():
+    """Make cases of two results each, (mean, level), for five queries and three features."""
     rng = np.random.default_rng(13)
     means = [rng.normal(size=(5, 3)).astype(np.float32) for _ in range(2)]
     levels = [rng.normal(size=5).astype(np.float32) for _ in range(2)]
@@ -97,32 +97,48 @@ def _results():
     }
 
 
-def _direct(first, second):
+def _merge_directly(first, second):
     (mean, level), (other, other_level) = first, second
     with np.errstate(all="ignore"):
         a, b = np.exp(level), np.exp(other_level)
         return (a[:, None] * mean + b[:, None] * other) / (a + b)[:, None], np.log(a + b)
 
 
-def _plain_mean(first, second):
+def _merge_by_mean(first, second):
     return (first[0] + second[0]) / 2, np.logaddexp(first[1], second[1])
 
 
 @exercise(
-    "Behind a level stands a sum, exp(level). The sums add up, and each mean counts with its share of both. "
-    "np.logaddexp(a, b) is the log of exp(a) + exp(b), without computing either.",
-    cases=_results,
-    mistakes={
-        _plain_mean: "the plain mean of both: the one with the larger sum of exp(score) counts for more",
-        _direct: "the exp of 800 is beyond all numbers, and that of -800 is 0. What can you take off both levels first?",
-        "np.logaddexp -> np.maximum": "each is rescaled to the larger level; nothing divides by the sum of both shares",
-        "np.logaddexp -> np.add": "levels are logs: the sums behind them add up, not the levels",
-        "* other, both -> * other, np.maximum(level, other_level)": "of the two sums only the larger is in the level",
-        "share[:, None] * mean + other_share[:, None] * other -> other_share[:, None] * mean + share[:, None] * other": (
-            "each mean has the other's share"
+    "A level stands for a sum, exp(level). The sums add up, and each mean is weighted by its share "
+    "of the total. np.logaddexp(a, b) is the log of exp(a) + exp(b), computed without overflow.",
+    cases=_result_cases,
+    mistakes=[
+        Mistake(
+            _merge_by_mean,
+            "that's the plain mean of both, but the one with the larger sum of exp(score) counts for more",
         ),
-        None: "Each result stands for a sum of exp(score). Which share of both sums has each?",
-    },
+        Mistake(
+            _merge_directly,
+            "exp(800) overflows, and exp(-800) is 0. What can you subtract from both levels first?",
+        ),
+        Mistake(
+            Edit("np.logaddexp", "np.maximum"),
+            "each one is rescaled to the larger level, but nothing divides by the sum of both shares",
+        ),
+        Mistake(Edit("np.logaddexp", "np.add"), "levels are logs: their sums add up, not the levels themselves"),
+        Mistake(
+            Edit("* other, both", "* other, np.maximum(level, other_level)"),
+            "your level contains only the larger of the two sums",
+        ),
+        Mistake(
+            Edit(
+                "share[:, None] * mean + other_share[:, None] * other",
+                "other_share[:, None] * mean + share[:, None] * other",
+            ),
+            "you weight each mean by the other one's share",
+        ),
+    ],
+    question="Each result stands for a sum of exp(score). What share of the total does each one have?",
 )
 def merge(first, second):
     """Merge the (mean (tokens, features), level (tokens,)) of two; return the pair."""
@@ -132,7 +148,7 @@ def merge(first, second):
     return share[:, None] * mean + other_share[:, None] * other, both
 
 
-def _contrast(f, n, own, features, size):
+def _run_contrastive(f, n, own, features, size):
     rng = np.random.default_rng(n)
     x, y = (np.float32(size * rng.normal(size=(own * n, features))) for _ in range(2))
     x *= np.float32(1 + np.arange(own * n)[:, None] / (own * n))  # the last device's loss is the largest
@@ -141,27 +157,40 @@ def _contrast(f, n, own, features, size):
 
 
 @exercise(
-    "For each own row keep a level, the log of the sum of exp so far. Begin with the own y, then send y on n - 1 times; "
-    "jnp.logaddexp adds what jax.nn.logsumexp finds in a piece. Then the mean, and `pmean` over 'data'.",
+    "For each of its rows, a device keeps a level, the log of the sum of exp so far. Start with its "
+    "own y, then send y on n - 1 times; jnp.logaddexp adds the jax.nn.logsumexp of each new piece. "
+    "Then take the mean, and `pmean` over 'data'.",
     cases={
         "of 4 devices with 7 rows": (4, 7, 5, 0.7),
         "of 8 devices with 6 rows": (8, 6, 10, 0.7),
         "of 4 devices, products above 100": (4, 7, 5, 8),
     },
-    run=_contrast,
+    run=_run_contrastive,
     within=1e-3,
-    mistakes={
-        "pmean -> psum": "psum adds up the means of the devices; the mean over all rows is their mean",
-        "length=n - 1 -> length=n": "the own y came home and counts twice",
-        "length=n - 1 -> length=0": "each row has met the y of its own device alone",
-        "jax.nn.logsumexp(x @ y.T, axis=1) -> jnp.log(jnp.exp(x @ y.T).sum(1))": "the exp of a product above 88 is "
-        "infinite in float32",
-        "(x * y).sum(1) -> 0": "the product of each row with its own y is not taken off",
-        "(level, _), _ -> (level, y), _": "the y that is taken off has travelled; it is another device's",
-        "require replication": "each device has a mean of its own. What averages them, and types the result as shared?",
-        "largest array": "Meet one piece of y at a time, and keep one number for each row",
-        None: "A level for each own row, over the y of all devices; less x · y of the row itself; the mean of all rows.",
-    },
+    mistakes=[
+        Mistake(
+            Edit("pmean", "psum"), "psum adds up the devices' means, but the mean over all rows is the mean of them"
+        ),
+        Mistake(Edit("length=n - 1", "length=n"), "a device's own y came back and counts twice"),
+        Mistake(Edit("length=n - 1", "length=0"), "each row has met only the y of its own device"),
+        Mistake(
+            Edit("jax.nn.logsumexp(x @ y.T, axis=1)", "jnp.log(jnp.exp(x @ y.T).sum(1))", count=2),
+            "exp of a product above 88 is infinite in float32",
+        ),
+        Mistake(Edit("(x * y).sum(1)", "0"), "you don't subtract the product of each row with its own y"),
+        Mistake(
+            Edit("(level, _), _", "(level, y), _"),
+            "the y that you subtract was sent on, so it belongs to a different device",
+        ),
+        WhenMessage(
+            "require replication",
+            "each device has a mean of its own. What averages them, and gives the result a shared type?",
+        ),
+        WhenMessage("largest array", "Use one piece of y at a time, and keep one number for each row"),
+    ],
+    question=(
+        "It's the level of each row, over the y of all devices, minus x · y of the row itself, averaged over all rows."
+    ),
 )
 def contrastive(x, y):
     """Per device: own rows x, y (rows, features) -> the mean loss over all rows, ()."""
@@ -179,21 +208,35 @@ def contrastive(x, y):
 
 
 @exercise(
-    "The first query of a piece looks furthest back: window - 1 tokens before its piece. How many pieces are those, "
-    "rounded up? And how many can there be at most?",
+    "The first query of a piece looks back the furthest: window - 1 tokens before its piece. How "
+    "many pieces is that, rounded up? And what is the largest possible number?",
     cases=[(48, 6, window) for window in (1, 2, 9, 10, 16, 30, 48)]
     + [(35, 5, 8), (35, 5, 9), (40, 4, 22), (40, 4, 40)],
-    mistakes={
-        "math.ceil((window - 1) / piece) -> window // piece": "whole pieces in the window; the first query of a piece has "
-        "all the rest of its window before its own piece",
-        "(window - 1) / piece -> window / piece": "the query itself is in the window, and in its own piece",
-        "math.ceil((window - 1) / piece) -> (window - 1) // piece": "for a single key the whole piece has to come",
-        "min(n - 1, math.ceil((window - 1) / piece)) -> n - 1": "that is the ring without a window. Where does it end?",
-        "math.ceil((window - 1) / piece) -> math.ceil((window - 1) / piece) + 1": "its own piece a device has without a send",
-        None: "Which is the earliest key that the first query of a piece sees, and in which piece does it lie?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("math.ceil((window - 1) / piece)", "window // piece"),
+            "you count the complete pieces in the window, but the first query of a piece has the rest of its "
+            "window before its own piece",
+        ),
+        Mistake(
+            Edit("(window - 1) / piece", "window / piece"), "the query itself is in the window, and in its own piece"
+        ),
+        Mistake(
+            Edit("math.ceil((window - 1) / piece)", "(window - 1) // piece"),
+            "even for a single key, the full piece has to be sent",
+        ),
+        Mistake(
+            Edit("min(n - 1, math.ceil((window - 1) / piece))", "n - 1"),
+            "that's the ring without a window. Where can it stop?",
+        ),
+        Mistake(
+            Edit("math.ceil((window - 1) / piece)", "math.ceil((window - 1) / piece) + 1"),
+            "a device already has its own piece",
+        ),
+    ],
+    question="What is the earliest key that the first query of a piece sees, and which piece is it in?",
 )
 def sends_for_window(tokens, n, window):
-    """Return how often to send the pieces on; a token sees `window`, itself last."""
+    """Return how many times to send the pieces; a token sees `window`, itself last."""
     piece = tokens // n
     return min(n - 1, math.ceil((window - 1) / piece))

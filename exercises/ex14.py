@@ -1,4 +1,4 @@
-"""Exercises and predictions of lesson 14, Cut the experts: mixture of experts."""
+"""Exercises and predictions for lesson 14, Cut the experts: mixture of experts."""
 
 import math
 
@@ -7,40 +7,40 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise, run_per_device
+from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
 
 router_gradient = Prediction(
     0,
-    "with one expert a token the gate is p / p = 1, whatever the router says",
-    {0.0034: "that is with the gate p; divided by its own sum, the gate is 1, whatever the router says"},
+    "with one expert per token the gate is p / p = 1, whatever the router says",
+    {0.0034: "that's for the gate p; divided by its own sum, the gate is 1, whatever the router says"},
 )
 without_seat = Prediction(
     25,
-    "an expert has ceil(1.25 · 64 / 8) = 10 seats: 1 of 11, 21 of 31 and 3 of 13 tokens are too many",
+    "an expert has ceil(1.25 · 64 / 8) = 10 seats, which are too few for 1 of 11, 21 of 31 and 3 of 13 tokens",
     {
-        0: "there are 80 seats for 64 tokens, but empty seats of one expert do not help another",
-        31: "with 8 seats; the factor gives 10",
-        39: "those find a seat",
+        0: "there are 80 seats for 64 tokens, but one expert's empty seats don't help another",
+        31: "that's for 8 seats, but the factor gives 10",
+        39: "those get a seat",
     },
     "tokens",
 )
 exchanges = Prediction(
     4,
-    "the gradient of each all-to-all is an all-to-all the other way",
+    "the gradient of each all-to-all is an all-to-all in the opposite direction",
     {
-        2: "those of the forward pass; the gradient goes back through both",
-        3: "the gradient with respect to x is asked for, too, and must come home",
-        1: "the tokens go there, the results come back, and the gradient goes through both",
+        2: "those are in the forward pass, but the gradient goes back through both",
+        3: "you need the gradient with respect to x too, and it must return",
+        1: "the tokens are sent out, the results come back, and the gradient goes through both",
     },
     "all-to-alls",
 )
 padding = Prediction(
     6.4,
-    "seats are sent, taken or empty: 64 in place of 10",
+    "seats are sent, taken or empty: 64 instead of 10",
     {
-        1.6: "that is the growth in seated tokens; empty seats are sent, too",
-        1: "the same tokens, but more seats, and seats are what is sent",
-        64: "64 seats in place of 10",
+        1.6: "that's the growth in seated tokens, but empty seats are sent too",
+        1: "the tokens are the same, but there are more seats, and it's seats that are sent",
+        64: "there are 64 seats instead of 10",
     },
     "times",
     within=0.01,
@@ -49,7 +49,7 @@ devices_served = Prediction(
     2,
     "the first 80 tokens of the batch take the 80 seats: 64 on device 0 and 16 on device 1",
     {
-        8: "in eight groups; one group seats the tokens in the order of the whole batch",
+        8: "that's for eight groups, but a single group seats the tokens in the order of the full batch",
         1: "device 0 has 64 tokens, and there are 80 seats",
         1.25: "count each device that has at least one seated token",
     },
@@ -58,13 +58,13 @@ devices_served = Prediction(
 raises = Prediction(
     False,
     "einsum broadcasts: the device's one expert works on all eight stacks of slots",
-    {True: "under the letter e stand 8 and 1. What does NumPy do with an axis of 1?"},
+    {True: "the letter e has sizes 8 and 1. What does NumPy do with an axis of size 1?"},
 )
 
 
 @exercise(
-    "Seats first, rounded up once: factor · k · tokens / experts. A device sends slots for all experts, and keeps an n-th. "
-    "How many all-to-alls are there, forward and backward?",
+    "Compute the seats first, rounded up once: factor · k · tokens / experts. A device has slots for "
+    "all experts, and keeps an n-th of them. How many all-to-alls are there, forward and backward?",
     cases=[
         (96, 10, 16, 2, 1.25, 8, 2),
         (50, 7, 6, 1, 1.5, 3, 4),
@@ -72,16 +72,26 @@ raises = Prediction(
         (33, 6, 10, 2, 1.0, 5, 4),
         (6, 3, 24, 1, 1.25, 12, 2),
     ],
-    mistakes={
-        "4 * (n - 1) -> 2 * (n - 1)": "those are the two forward; the gradient goes back through both",
-        "(n - 1) / n -> 1": "a device keeps the slots for its own experts: an n-th does not travel",
-        "factor * k * tokens -> factor * tokens": "each token takes a seat at k experts",
-        "math.ceil -> math.floor": "a part of a seat is a seat: round the seats up",
-        "math.ceil(factor * k * tokens / experts) -> factor * k * tokens / experts": "whole seats travel, also where the "
-        "last one is not filled: round the seats up",
-        "(n - 1) / n * experts -> (n - 1) / n * experts / n": "a device has slots for all experts, not for its own alone",
-        None: "How many seats has an expert for the tokens of one device? Which of them leave, and how often?",
-    },
+    mistakes=[
+        Mistake(
+            Edit("4 * (n - 1)", "2 * (n - 1)"),
+            "those are the two in the forward pass, but the gradient goes back through both",
+        ),
+        Mistake(Edit("(n - 1) / n", "1"), "a device keeps the slots for its own experts, so an n-th isn't sent"),
+        Mistake(Edit("factor * k * tokens", "factor * tokens"), "each token takes a seat at k experts"),
+        Mistake(Edit("math.ceil", "math.floor"), "a fraction of a seat needs a seat: round up"),
+        Mistake(
+            Edit("math.ceil(factor * k * tokens / experts)", "factor * k * tokens / experts"),
+            "complete seats are sent, even if the last one isn't filled: round the seats up",
+        ),
+        Mistake(
+            Edit("(n - 1) / n * experts", "(n - 1) / n * experts / n"),
+            "a device has slots for all experts, not only for its own",
+        ),
+    ],
+    question=(
+        "How many seats does an expert have for the tokens of one device? Which of them are sent, and how often?"
+    ),
 )
 def sent_per_step(tokens, width, experts, k, factor, n, size):
     """Return the bytes that a device sends in all-to-alls, forward and backward."""
@@ -89,13 +99,15 @@ def sent_per_step(tokens, width, experts, k, factor, n, size):
     return 4 * (n - 1) / n * experts * seats * width * size
 
 
-def _tables():
-    """ids and tables of all devices: (n tokens,) and (n rows, width)."""
+def _table_cases():
+    """Make ids (n tokens,) and tables (n rows, width) of all devices."""
     rng = np.random.default_rng(14)
 
     def case(n, tokens, rows, width):
         ids = rng.integers(0, n * rows, n * tokens, dtype=np.int32)
-        ids[:tokens] = n * rows - 1 - np.arange(tokens) % 3  # all of device 0's at the last device, some twice
+        ids[:tokens] = (
+            n * rows - 1 - np.arange(tokens) % 3
+        )  # device 0's ids are all on the last device, some of them twice
         return ids, rng.normal(size=(n * rows, width)).astype(np.float32), n
 
     return {
@@ -105,26 +117,33 @@ def _tables():
     }
 
 
-def _looked_up(f, ids, table, n):
+def _run_lookup(f, ids, table, n):
     specs = {"in_specs": (P("expert"), P("expert")), "out_specs": P("expert")}
     return run_per_device(f, ids, table, mesh={"expert": n}, **specs)
 
 
 @exercise(
-    "Row r of the whole table is row r % rows of device r // rows. Ask each device, by all_to_all, for an array "
-    "(n, tokens) of rows. Answer with `table[asked]`, send that back, and pick the owners' answers.",
-    cases=_tables,
-    run=_looked_up,
-    mistakes={
-        "ids % rows -> ids": "an id counts through the whole table; the owner's rows begin at 0",
-        "table[asked] -> table[wanted]": "you read your own rows: the questions have not travelled",
-        'jax.lax.all_to_all(table[asked], "expert", 0, 0) -> table[asked]': "the answers stay with those who "
-        "were asked",
-        "[owner, jnp.arange(tokens)] -> .sum(axis=0)": "every device answers, and one of them owns the row: pick the "
-        "owner's answer",
-        "bytes that a device sends": "Send ids and the rows that were asked for, not the table",
-        None: "Who owns the row of an id, and where in its piece does it stand?",
-    },
+    "Row r of the full table is row r % rows of device r // rows. Ask each device, by all_to_all, "
+    "for an array (n, tokens) of rows. Answer with `table[asked]`, send that back, and select the "
+    "owners' answers.",
+    cases=_table_cases,
+    run=_run_lookup,
+    mistakes=[
+        Mistake(Edit("ids % rows", "ids"), "an id is an index into the full table, but the owner's rows start at 0"),
+        Mistake(
+            Edit("table[asked]", "table[wanted]"), "you read your own rows, because the questions haven't been sent"
+        ),
+        Mistake(
+            Edit('jax.lax.all_to_all(table[asked], "expert", 0, 0)', "table[asked]"),
+            "you don't send the answers back to the devices that asked",
+        ),
+        Mistake(
+            Edit("[owner, jnp.arange(tokens)]", ".sum(axis=0)"),
+            "every device answers, but only one of them owns the row: select the owner's answer",
+        ),
+        WhenMessage("bytes that a device sends", "Send ids and the requested rows, not the table"),
+    ],
+    question="Which device owns the row of an id, and where in its piece is that row?",
 )
 def look_up(ids, table):
     """Per device: ids (tokens,), own rows (rows, width) -> rows (tokens, width)."""
@@ -136,12 +155,12 @@ def look_up(ids, table):
     return answers[owner, jnp.arange(tokens)]
 
 
-def _choices():
+def _choice_cases():
     rng = np.random.default_rng(4)
 
     def case(n, tokens, experts):
         p = rng.dirichlet(np.ones(experts), n * tokens)
-        p[:tokens] = p[:tokens] ** 3 / (p[:tokens] ** 3).sum(1, keepdims=True)  # device 0's are another mixture
+        p[:tokens] = p[:tokens] ** 3 / (p[:tokens] ** 3).sum(1, keepdims=True)  # a different distribution on device 0
         favour = np.arange(n * tokens)[:, None] // tokens == np.arange(experts)
         return p.astype(np.float32), np.eye(experts, dtype=np.float32)[(p + 0.3 * favour).argmax(1)], n
 
@@ -152,44 +171,56 @@ def _choices():
     }
 
 
-def _balanced(f, p, choice, n):
+def _run_balance(f, p, choice, n):
     specs = {"in_specs": (P("expert"), P("expert")), "out_specs": P("expert")}
     return run_per_device(
-        lambda p, choice: _one(f(p, choice))[None], p, choice, mesh={"expert": n}, measure=(), **specs
+        lambda p, choice: _require_scalar(f(p, choice))[None], p, choice, mesh={"expert": n}, measure=(), **specs
     )
 
 
-def _one(value):
+def _require_scalar(value):
     value = jnp.asarray(value)
     if value.ndim:
         raise ValueError(f"an array of shape {value.shape}, where one number is asked")
     return value
 
 
-def _mean_of_balances(p, choice):
+def _average_balances(p, choice):
     return jax.lax.pmean(p.shape[1] * (choice.mean(axis=0) * p.mean(axis=0)).sum(), "expert")
 
 
 @exercise(
-    "The share and the mean probability of each expert are means over the tokens of a device. Average each of them over "
-    "the devices, before you multiply.",
-    cases=_choices,
-    run=_balanced,
-    mistakes={
-        _mean_of_balances: "a mean of products is not the product of the means: average the two factors, then multiply",
-        'jax.lax.pmean(p.mean(axis=0), "expert") -> p.mean(axis=0)': "the mean probability is that of one device, so each "
-        "device has another balance",
-        'jax.lax.pmean(choice.mean(axis=0), "expert") -> choice.mean(axis=0)': "the share is that of one device, so each "
-        "device has another balance",
-        "pmean -> psum": "psum adds up the means of the devices; the mean over all tokens is their mean",
-        "p.shape[1] * -> ": "times the number of experts",
-        '(share * probability).sum() -> jax.lax.pmean((choice * p).sum(axis=1).mean(), "expert")': "share and mean "
-        "probability are two means, each over all tokens; multiply them afterwards",
-        None: "Which means are taken over what, and when are they multiplied?",
-    },
+    "The share and the mean probability of each expert are means over the tokens of a device. "
+    "Average each of them over the devices before you multiply.",
+    cases=_choice_cases,
+    run=_run_balance,
+    mistakes=[
+        Mistake(
+            _average_balances,
+            "a mean of products isn't the product of the means: average the two factors, then multiply",
+        ),
+        Mistake(
+            Edit('jax.lax.pmean(p.mean(axis=0), "expert")', "p.mean(axis=0)"),
+            "the mean probability is that of one device, so the balance differs between devices",
+        ),
+        Mistake(
+            Edit('jax.lax.pmean(choice.mean(axis=0), "expert")', "choice.mean(axis=0)"),
+            "the share is that of one device, so the balance differs between devices",
+        ),
+        Mistake(
+            Edit("pmean", "psum", count=2),
+            "psum adds up the devices' means, but the mean over all tokens is the mean of them",
+        ),
+        Mistake(Edit("p.shape[1] *", ""), "multiply by the number of experts"),
+        Mistake(
+            Edit("(share * probability).sum()", 'jax.lax.pmean((choice * p).sum(axis=1).mean(), "expert")'),
+            "share and mean probability are two means, each over all tokens; multiply them afterwards",
+        ),
+    ],
+    question="What is each mean taken over, and when are the means multiplied?",
 )
 def whole_balance(p, choice):
-    """In shard_map over 'expert': the balance of the tokens of all devices, ()."""
+    """In shard_map over 'expert': the balance over the tokens of all devices, ()."""
     share = jax.lax.pmean(choice.mean(axis=0), "expert")
     probability = jax.lax.pmean(p.mean(axis=0), "expert")
     return p.shape[1] * (share * probability).sum()

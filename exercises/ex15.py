@@ -1,25 +1,25 @@
-"""Exercises and predictions of lesson 15, A language model, cut every way."""
+"""Exercises and predictions for lesson 15, A language model, cut every way."""
 
 import math
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 
 even = Prediction(
     math.log(96),
     "the model gives each character p = 1/96, so its loss is ln 96",
     {
-        1 / 96: "that is p; the loss is -ln p",
-        96: "among so many characters it hesitates; the loss is the logarithm of that",
-        math.log2(96): "that is in bits: the loss takes the natural logarithm",
+        1 / 96: "that's p; the loss is -ln p",
+        96: "that's the number of characters it's undecided between, but the loss is the logarithm of that",
+        math.log2(96): "that's in bits, but the loss uses the natural logarithm",
         -math.log(96): "the loss is -ln p, and the logarithm of p is negative",
     },
     within=0.01,
 )
 parts = Prediction(
     4,
-    "its names are layer, width, hidden: width is cut over fsdp, hidden over model",
+    "its names are layer, width and hidden: width is split over fsdp, and hidden over model",
     {
-        8: "no rule sends one of its names to data, so two devices hold each piece",
+        8: "no rule maps one of its names to data, so two devices hold each piece",
         2: "two of its names have a rule: width and hidden",
         1: "two of its names have a rule: width and hidden",
     },
@@ -27,37 +27,37 @@ parts = Prediction(
 )
 holds = Prediction(
     0.375,
-    "every weight has a width, which fsdp cuts in eight, and Adam's means have the weights' names: 3/8",
+    "every weight has a width, which fsdp splits into eight, and Adam's means have the same names as the weights: 3/8",
     {
-        3: "so it would be on 8 x 1 x 1; here fsdp cuts the width of each weight",
-        1: "every weight has a width, and fsdp cuts it in eight",
-        0.125: "that is the weights alone; Adam's two means lie as they do",
-        0.25: "that is Adam's two means alone",
-        24: "that is what eight devices with everything whole hold together",
+        3: "that would be right on 8 x 1 x 1, but here fsdp splits the width of each weight",
+        1: "every weight has a width, which fsdp splits into eight",
+        0.125: "that's only the weights, but Adam's two means are sharded in the same way",
+        0.25: "that's only Adam's two means",
+        24: "that's the total of eight devices if everything is replicated",
     },
     "times all weights",
     within=0.02,
 )
 grown = Prediction(
     1.67 - 0.78 + 4 * 0.78,
-    "0.89 are gradients, which stay; 0.78 are activations, and four times as many: 0.89 + 3.12",
+    "0.89 are gradients, which stay the same, and 0.78 are activations, which become four times as many: 0.89 + 3.12",
     {
-        4 * 1.67: "only what crosses model grows with the rows; gradients do not",
-        1.67: "activations cross model, and each row has its own",
-        4 * 0.78: "that is the part over model; the gradients are sent as well",
-        0.78 + 4 * 0.89: "it is the other way round: the part over model grows, the gradients do not",
+        4 * 1.67: "only the bytes over model grow with the rows, not the gradients",
+        1.67: "activations are sent over model, and each row has its own",
+        4 * 0.78: "that's the part over model, but the gradients are sent as well",
+        0.78 + 4 * 0.89: "it's the other way round: the part over model grows, and the gradients don't",
     },
     "times all weights",
     within=0.02,
 )
 cache_share = Prediction(
     8 * 16_384 / 104_448,
-    "2 x 2 x 64 x 4 x 16 = 16,384 numbers in a row's cache, in 8 rows, for 104,448 weights",
+    "it's 2 x 2 x 64 x 4 x 16 = 16,384 elements in a row's cache, in 8 rows, compared with 104,448 weights",
     {
-        16_384 / 104_448: "that is the cache of one row; there are 8",
-        4 * 16_384 / 104_448: "keys and values are kept, in each of the two layers",
-        2 * 16_384 / 104_448: "keys and values are kept, in each of the two layers",
-        8 * 256 / 104_448: "that is one place of each row; a row keeps 64",
+        16_384 / 104_448: "that's the cache of one row, but there are 8",
+        4 * 16_384 / 104_448: "keys and values are kept in each of the two layers",
+        2 * 16_384 / 104_448: "keys and values are kept in each of the two layers",
+        8 * 256 / 104_448: "that's one position in each row, but a row keeps 64",
     },
     "bytes",
     within=0.02,
@@ -65,7 +65,8 @@ cache_share = Prediction(
 rows_needed = Prediction(
     "no",
     mistakes={
-        "yes": "without a cache 241 rows would do; but each row brings a cache of its own, read for that row alone"
+        "yes": "without a cache, 241 rows would be enough, but each row has a cache of its own, which is read "
+        "only for that row"
     },
 )
 
@@ -74,8 +75,8 @@ RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "
 
 
 @exercise(
-    "Go through names and shape side by side. Keep a set of the axes that are taken; `rules.get(name)` is None where there is "
-    "no rule.",
+    "Go through names and shape in parallel. Keep a set of the axes already used; `rules.get(name)` "
+    "is None if there's no rule.",
     cases={
         "up (5, 12, 21)": (("layer", "width", "hidden"), (5, 12, 21), RULES, SIZES),
         "width of 10, over 4 devices": (("layer", "width", "hidden"), (5, 10, 21), RULES, SIZES),
@@ -86,15 +87,23 @@ RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "
         "one number": ((), (), RULES, SIZES),
         "an axis of 1": (("batch", "hidden"), (7, 33), RULES, {"data": 1, "fsdp": 4, "model": 11}),
     },
-    mistakes={
-        " and size % sizes[axis] == 0 -> ": "an axis that does not divide a dimension cannot cut it",
-        " and axis not in taken -> ": "an array may use each axis of the mesh once; the first dimension takes it",
-        "axis in sizes and -> axis and": "a rule may name an axis that this mesh does not have",
-        "spec.append(axis if fits else None) -> spec += [axis] * fits": "a dimension that stays whole has its place: None",
-    },
+    mistakes=[
+        Mistake(
+            Edit(" and size % sizes[axis] == 0", ""), "an axis whose size doesn't divide a dimension can't split it"
+        ),
+        Mistake(
+            Edit(" and axis not in taken", ""),
+            "an array may use each axis of the mesh only once, and the first dimension takes it",
+        ),
+        Mistake(Edit("axis in sizes and", "axis and"), "a rule may name an axis that this mesh doesn't have"),
+        Mistake(
+            Edit("spec.append(axis if fits else None)", "spec += [axis] * fits"),
+            "a dimension that isn't split needs an entry too: None",
+        ),
+    ],
 )
 def spec_of(names, shape, rules, sizes):
-    """Return a tuple: for each dimension the axis that cuts it, or None."""
+    """Return a tuple: for each dimension the axis that splits it, or None."""
     spec, taken = [], set()
     for name, size in zip(names, shape, strict=True):
         axis = rules.get(name)
@@ -106,22 +115,28 @@ def spec_of(names, shape, rules, sizes):
 
 
 @exercise(
-    "A device has rows / data rows, and key_heads / model key heads, but never less than one. For each of them it keeps two "
-    "arrays of length x size numbers in each layer.",
+    "A device has rows / data rows, and key_heads / model key heads, but at least one. For each of "
+    "them it keeps two arrays of length x size elements in each layer.",
     cases=[
         (3, 20, 24, 77, 100, 7, 4, 2),
         (5, 2, 24, 30, 70, 3, 8, 2),
         (7, 9, 10, 44, 50, 11, 3, 1),
         (6, 1, 12, 26, 40, 13, 5, 4),
     ],
-    mistakes={
-        "return 2 * layers -> return layers": "keys and values are both kept",
-        "max(key_heads / model, 1) -> key_heads / model": "where there are fewer key heads than `model`, each device keeps one whole",
-        "max(key_heads / model, 1) -> key_heads": "a device keeps its own key heads: they are cut over `model`",
-        "(rows / data) -> rows": "a device keeps its own rows: they are cut over `data`",
-        " * each -> ": "these are numbers; each takes `each` bytes",
-        "2 * layers -> 2": "that is the cache of one layer; each layer has its own",
-    },
+    mistakes=[
+        Mistake(Edit("return 2 * layers", "return layers"), "both keys and values are kept"),
+        Mistake(
+            Edit("max(key_heads / model, 1)", "key_heads / model"),
+            "if there are fewer key heads than `model`, each device keeps one entire head",
+        ),
+        Mistake(
+            Edit("max(key_heads / model, 1)", "key_heads"),
+            "a device keeps its own key heads, because `model` splits them",
+        ),
+        Mistake(Edit("(rows / data)", "rows"), "a device keeps its own rows, because `data` splits them"),
+        Mistake(Edit(" * each", ""), "you're counting elements, and each takes `each` bytes"),
+        Mistake(Edit("2 * layers", "2"), "that's the cache of one layer, but each layer has its own"),
+    ],
 )
 def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
     """Return the bytes of keys and values that one device of the mesh holds."""
@@ -130,8 +145,9 @@ def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
 
 
 @exercise(
-    "FLOPs: rows * (2 * parameters + 2 * group * C), bytes: 2 * (parameters + rows * C), where C is length * per_character. Set "
-    "the quotient equal to corner, and solve for length. Which sign has what stands beside C?",
+    "FLOPs: rows * (2 * parameters + 2 * group * C), bytes: 2 * (parameters + rows * C), where C is "
+    "length * per_character. Set the ratio equal to corner, and solve for length. What is the sign "
+    "of C's coefficient?",
     cases=[
         (7e9, 65_536, 300, 4, 241),
         (104_448, 256, 1000, 1, 241),
@@ -142,15 +158,15 @@ def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
         (2e9, 4096, 150, 241, 241),
         (2e9, 4096, 260, 241, 241),
     ],
-    mistakes={
-        "corner - group -> corner - 1": "`group` query heads use each number of cache that is read",
-        "rows * per_character * -> per_character *": "each row has a cache of its own",
-    },
+    mistakes=[
+        Mistake(Edit("corner - group", "corner - 1"), "`group` query heads use each cache element that is read"),
+        Mistake(Edit("rows * per_character *", "per_character *"), "each row has a cache of its own"),
+    ],
 )
 def longest(parameters, per_character, rows, group, corner):
-    """Return the length up to which decoding does at least `corner` FLOPs a byte."""
-    if rows < corner:  # not even the weights are used often enough
+    """Return the length up to which decoding does at least `corner` FLOPs per byte."""
+    if rows < corner:  # too few rows even for the weights alone
         return 0
-    if group >= corner:  # each number of cache is used often enough
+    if group >= corner:  # each cache element is used often enough
         return math.inf
     return parameters * (rows - corner) / (rows * per_character * (corner - group))

@@ -1,60 +1,66 @@
-"""Exercises and predictions of lesson 16, Many processes."""
+"""Exercises and predictions for lesson 16, Many processes."""
 
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Prediction, exercise
+from exercises.framework import Edit, Mistake, Prediction, exercise
 from utils.devices import started_devices
 
 length = Prediction(
     16,
-    "x is one array, and its shape is that of the whole in every process",
-    {8: "that is what process 1 holds; the shape is that of the whole array", 4: "that is the number of its shards"},
+    "x is one array, and every process sees its global shape",
+    {
+        8: "that's the length of process 1's part, but the shape is that of the global array",
+        4: "that's the number of its shards",
+    },
     "numbers",
 )
 all_twice = Prediction(
     32,
-    "each process's sixteen count as its part, and the parts are put one behind the other",
-    {16: "JAX cannot know that each part is already the whole", 8: "both hand in sixteen, not a half"},
+    "each process's sixteen elements count as its part, and the parts are concatenated",
+    {
+        16: "JAX can't know that each part is already the full array",
+        8: "each process passes sixteen elements, not half of them",
+    },
     "numbers",
 )
 whole_copy = Prediction(
     1,
-    "nothing is sent and nothing is compared: each process puts what it hands in on its own devices",
+    "nothing is sent or compared: each process puts its own value on its own devices",
     {
-        0: "that is what process 0 handed in; nothing goes from one process to the other",
+        0: "that's the value in process 0, but nothing goes from one process to the other",
         0.5: "nothing is sent, so nothing is averaged",
     },
 )
 indexed = Prediction(
     "works",
     "",
-    {"raises": "x[12] is a small program that all eight devices run, and its result is whole on each of them"},
+    {"raises": "x[12] is a small program that all eight devices run, and its result is replicated"},
 )
 bystander = Prediction(
     "wait",
     "",
-    {"end": "at its end a process waits until all others are at theirs, and process 0 never gets there"},
+    {"end": "at its end, a process waits until all the others have ended, but process 0 never does"},
 )
 model_first = Prediction(
     5,
-    "two groups cross with 983,040 bytes each, in place of four with 98,304",
+    "two groups cross with 983,040 bytes each, instead of four with 98,304",
     {
-        10: "a device sends ten times as much along model, but two groups cross in place of four",
-        20: "with model first fewer groups cross, not more: two in place of four",
-        1: "what a device sends is the same in both orders; who receives it is not",
-        0.2: "the other way round: more leaves with model first",
+        10: "a device sends ten times as much along model, but two groups cross instead of four",
+        20: "with model first, fewer groups cross, not more: two instead of four",
+        1: "a device sends the same in both orders, but to different receivers",
+        0.2: "it's the other way round: more is sent with model first",
     },
     "times",
 )
 
 
-def _layouts():
-    """{words: sharding, shape, a process's own devices}"""
+def _sharding_cases():
+    """Make cases {label: (sharding, shape, a process's own devices)}."""
     devices = np.array(started_devices()[:8])
     line, grid = Mesh(devices, ("x",)), Mesh(devices.reshape(2, 4), ("x", "y"))
-    back = Mesh(devices[::-1].reshape(2, 4), ("x", "y"))
+    reversed_grid = Mesh(devices[::-1].reshape(2, 4), ("x", "y"))
 
     def case(mesh, spec, shape, places):
         return NamedSharding(mesh, spec), shape, [devices[place] for place in places]
@@ -66,22 +72,34 @@ def _layouts():
         "P(None, 'x') on 8, shape (5, 16), devices 2 and 3": case(line, P(None, "x"), (5, 16), [2, 3]),
         "P() on 8, shape (3, 5), device 7": case(line, P(), (3, 5), [7]),
         "P(('y', 'x')) on 2 x 4 from the last device on, shape (40,), devices 6, 3, 1": case(
-            back, P(("y", "x")), (40,), [6, 3, 1]
+            reversed_grid, P(("y", "x")), (40,), [6, 3, 1]
         ),
     }
 
 
 @exercise(
-    "`rows = sharding.devices_indices_map(shape)[device][0]` is a slice. Its `indices(shape[0])` gives start, stop and "
-    "step, also where it is slice(None). A set keeps each row once.",
-    cases=_layouts,
-    mistakes={
-        "sorted({ -> list([ ;; }) -> ])": "each row once, in rising order: devices may share rows",
-        "for device in mine -> for device in mine[:1]": "these are the rows of the first device alone",
-        "[device][0] -> [device][-1] ;; shape[0] -> shape[-1]": "the rows are the first axis, not the last",
-        "for device in mine -> for device in parts": "these are all rows; a process reads what its own devices hold",
-        "range(*rows.indices(shape[0])) -> range(rows.start or 0, rows.stop or 0)": "slice(None) means all rows",
-    },
+    "`rows = sharding.devices_indices_map(shape)[device][0]` is a slice. Its `indices(shape[0])` "
+    "gives start, stop and step, even for slice(None). A set keeps each row only once.",
+    cases=_sharding_cases,
+    mistakes=[
+        Mistake(
+            [Edit("sorted({", "list(["), Edit("})", "])")],
+            "return each row once, in ascending order: devices may share rows",
+        ),
+        Mistake(Edit("for device in mine", "for device in mine[:1]"), "these are only the first device's rows"),
+        Mistake(
+            [Edit("[device][0]", "[device][-1]"), Edit("shape[0]", "shape[-1]")],
+            "the rows are the first axis, not the last",
+        ),
+        Mistake(
+            Edit("for device in mine", "for device in parts"),
+            "these are all rows, but a process reads only those of its own devices",
+        ),
+        Mistake(
+            Edit("range(*rows.indices(shape[0]))", "range(rows.start or 0, rows.stop or 0)"),
+            "slice(None) means all rows",
+        ),
+    ],
 )
 def rows_to_read(sharding, shape, mine):
     """Return the rows of an array of this shape that the devices `mine` hold."""
@@ -91,19 +109,32 @@ def rows_to_read(sharding, shape, mine):
 
 
 @exercise(
-    "Every process makes the whole order: numbers are cheap, rows are not. Reshape it to (batches, batch), then take "
-    "columns.",
+    "Every process makes the full order, because numbers are cheap and rows aren't. Reshape it to "
+    "(batches, batch), then take columns.",
     cases=[(13, 6, 3, 2, 1, 3), (50, 12, 1, 0, 2, 4), (31, 10, 0, 5, 0, 2), (24, 8, 5, 1, 3, 4)],
-    mistakes={
-        "(seed, epoch) -> (seed, epoch, i)": "each process shuffles in an order of its own, so rows come twice or never",
-        "(seed, epoch) -> (seed, 0)": "the epoch does not count: every epoch comes in the same order",
-        "(seed, epoch) -> seed + epoch": "the generator begins with (seed, epoch), not with their sum",
-        "[:, i * part : (i + 1) * part] -> [:, i::n]": "the parts are to stand one behind the other in the batch",
-        "[:, i * part : (i + 1) * part] -> [:, :part]": "that is process 0's part in each: all read the same",
-        "order[: count * batch].reshape(count, batch)[:, i * part : (i + 1) * part] -> "
-        "order[i * count * part : (i + 1) * count * part].reshape(count, part)": "you give each process a run of the "
-        "whole order; of each batch it reads a part",
-    },
+    mistakes=[
+        Mistake(
+            Edit("(seed, epoch)", "(seed, epoch, i)"),
+            "each process shuffles in a different order, so rows come twice or never",
+        ),
+        Mistake(Edit("(seed, epoch)", "(seed, 0)"), "you ignore the epoch, so every epoch has the same order"),
+        Mistake(Edit("(seed, epoch)", "seed + epoch"), "the seed of the generator is (seed, epoch), not their sum"),
+        Mistake(
+            Edit("[:, i * part : (i + 1) * part]", "[:, i::n]"),
+            "a process's part of the batch should be contiguous",
+        ),
+        Mistake(
+            Edit("[:, i * part : (i + 1) * part]", "[:, :part]"),
+            "that's process 0's part in each process, so all of them read the same rows",
+        ),
+        Mistake(
+            Edit(
+                "order[: count * batch].reshape(count, batch)[:, i * part : (i + 1) * part]",
+                "order[i * count * part : (i + 1) * count * part].reshape(count, part)",
+            ),
+            "you give each process a run of the full order, but it should read a part of each batch",
+        ),
+    ],
 )
 def epoch_rows(rows, batch, seed, epoch, i, n):
     """Return the rows that process i of n reads: (batches, batch // n)."""
@@ -113,7 +144,7 @@ def epoch_rows(rows, batch, seed, epoch, i, n):
 
 
 @exercise(
-    "Count up as long as all logs have a name at that position, and the same one. Whose log goes on from there?",
+    "Count up while all logs have a name at that position, and it's the same one. Which logs go on from there?",
     cases=[
         ([["a", "b"], ["a", "b", "c"]],),
         ([["sum", "max"], ["sum", "mean"], ["sum"]],),
@@ -123,14 +154,22 @@ def epoch_rows(rows, batch, seed, epoch, i, n):
         ([[], ["a"], [], ["b", "c"]],),
         ([["a", "a", "a"], ["a"], ["a", "a"]],),
     ],
-    mistakes={
-        "== 1 -> >= 1": "you compare lengths; programs of different names do not run together",
-        "len(log) > ran] -> len(log) == ran]": "these have nothing more in their log; who has begun one more?",
-        "return ran, -> return ran + 1,": "the program in which they wait has not run",
-        "if len(log) > ran] -> if len(log) > ran and log[ran] != logs[0][min(ran, len(logs[0]) - 1)]]": "the others "
-        "have begun another program, and wait as well",
-        "if len(log) > ran] -> if len(log) == max(map(len, logs)) > ran]": "one with a shorter log may wait, too",
-    },
+    mistakes=[
+        Mistake(Edit("== 1", ">= 1"), "you only compare lengths, but programs with different names don't run together"),
+        Mistake(
+            Edit("len(log) > ran]", "len(log) == ran]"),
+            "these have nothing more in their log; which ones have started another program?",
+        ),
+        Mistake(Edit("return ran,", "return ran + 1,"), "the program in which they wait hasn't run"),
+        Mistake(
+            Edit("if len(log) > ran]", "if len(log) > ran and log[ran] != logs[0][min(ran, len(logs[0]) - 1)]]"),
+            "the others have started a different program, and wait as well",
+        ),
+        Mistake(
+            Edit("if len(log) > ran]", "if len(log) == max(map(len, logs)) > ran]"),
+            "a process with a shorter log may wait too",
+        ),
+    ],
 )
 def who_waits(logs):
     """Return the number of programs that ran, and the processes that wait in one."""

@@ -1,4 +1,4 @@
-"""Exercises and predictions of lesson 17, When a process dies."""
+"""Exercises and predictions for lesson 17, When a process dies."""
 
 import copy
 import re
@@ -10,16 +10,16 @@ from jax import ShapeDtypeStruct
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Observed, Prediction, build_mesh, exercise
+from exercises.framework import Edit, Mistake, Observed, Prediction, build_mesh, exercise
 
 on_disk = Prediction(
     3,
-    "the weights, and Adam's two moments, which are as large; each number is written once",
+    "it's the weights and Adam's two moments, which are as large, and each element is written once",
     {
-        1: "Adam's two moments are a part of the run, and each is as large as the weights",
+        1: "Adam's two moments are part of the run, and each is as large as the weights",
         2: "Adam keeps two moments for each weight, not one",
-        8: "eight devices hold it in pieces, and each piece is written once",
-        24: "eight devices hold it in pieces, and each piece is written once",
+        8: "eight devices hold the pieces, and each piece is written once",
+        24: "eight devices hold the pieces, and each piece is written once",
     },
     "times",
     within=0.05,
@@ -27,64 +27,63 @@ on_disk = Prediction(
 cast = Prediction(
     "bfloat16",
     mistakes={
-        "float32": "the template says what comes back, and it says another type",
-        "error": "shapes must agree; the type is converted without a word",
+        "float32": "the template decides what you get back, and it says a different type",
+        "error": "shapes must agree, but the type is converted with no warning",
     },
 )
 first_differs = Prediction(
     5,
-    "the loss of step 4 is computed before the moments move a weight",
-    {4: "this loss is computed with the restored weights, before the moments move them", 6: "the weights that step 5 "
-     "reads were moved by step 4, and that used the moments"},
+    "the loss of step 4 is computed before the moments change a weight",
+    {4: "this loss is computed with the restored weights, before the moments change them", 6: "step 5 reads the weights that step 4 changed, using the moments"},
 )  # fmt: skip
 trusted = Prediction(
     6,
-    "process 1 died before it wrote its parts, so the folder of step 9 is not whole",
+    "process 1 died before it wrote its parts, so the folder of step 9 is incomplete",
     {
         9: "process 1 died before it wrote its parts",
-        3: "the save of step 6 was waited for",
-        8: "only each third step is saved",
+        3: "training waited for the save of step 6",
+        8: "only every third step is saved",
     },
 )
 goodbye = Prediction(
     False,
-    "what ends the process stands below Python: no `except` and no `finally` gets its 20 seconds",
+    "the code that ends the process runs below Python: no `except` and no `finally` gets its 20 seconds",
 )
 fewer = Prediction(
     "close",
     mistakes={
-        "equal": "the mean over the batch is added up in another order, and each addition rounds",
-        "different": "the batch, the key and the weights are the same; only the order of the sums differs",
+        "equal": "the mean over the batch is added up in a different order, and each addition rounds",
+        "different": "the batch, the key and the weights are the same, and only the order of the sums differs",
     },
 )
 slower = Prediction(
     10,
-    "both terms grow with the root of C: one saves ten times less often",
-    {100: "one also saves less often: take the root", 1: "a save takes 100 times as long"},
+    "both terms grow with the square root of C, because you save ten times less often",
+    {100: "you also save less often: take the square root", 1: "a save takes 100 times as long"},
     "times",
     within=0.02,
 )
 
 
-def _template(answer, axes, saved):
-    """What the answer asks for on this mesh: each array's shape, dtype and layout, and whether it is an array."""
-    asked = answer(dict(saved), build_mesh(axes))
-    if not isinstance(asked, dict):
-        return asked
-    return {name: _asked(one) for name, one in asked.items()}
+def _observe_template(answer, axes, saved):
+    """Check the template for this mesh: each array's shape, dtype and sharding, and that it's a template."""
+    template = answer(dict(saved), build_mesh(axes))
+    if not isinstance(template, dict):
+        return template
+    return {name: _describe_leaf(leaf) for name, leaf in template.items()}
 
 
-def _asked(one):
-    if not hasattr(one, "sharding") or not hasattr(one, "dtype"):
-        return one
-    shape, sharding = tuple(one.shape), one.sharding
-    if isinstance(one, jax.Array):
+def _describe_leaf(leaf):
+    if not hasattr(leaf, "sharding") or not hasattr(leaf, "dtype"):
+        return leaf
+    shape, sharding = tuple(leaf.shape), leaf.sharding
+    if isinstance(leaf, jax.Array):
         return "an array of numbers; a template has none"
     if sharding is None:
-        return shape, np.dtype(one.dtype).name, "no sharding"
+        return shape, np.dtype(leaf.dtype).name, "no sharding"
     pieces = {device.id: index for device, index in sharding.devices_indices_map(shape).items()}
     rows = {i: [list(s.indices(n))[:2] for s, n in zip(piece, shape, strict=True)] for i, piece in pieces.items()}
-    return shape, np.dtype(one.dtype).name, rows
+    return shape, np.dtype(leaf.dtype).name, rows
 
 
 _SAVED = {
@@ -100,22 +99,30 @@ _SAVED = {
 
 
 @exercise(
-    "`mesh.size` is the number of devices, and `P(None, mesh.axis_names)` splits the second axis over all axes of the "
-    "mesh. Take the first axis of the shape whose size % mesh.size is 0.",
+    "`mesh.size` is the number of devices, and `P(None, mesh.axis_names)` splits the second axis "
+    "over all axes of the mesh. Take the first axis of the shape for which size % mesh.size is 0.",
     cases=[
         ({"data": 8}, {name: _SAVED[name] for name in ("norm", "embed")}),
         ({"data": 8}, _SAVED),
         ({"x": 2, "y": 4}, _SAVED),
         ({"a": 3, "b": 2}, _SAVED),
     ],
-    mistakes={
-        "size % mesh.size == 0 -> axis == 0": "the devices must divide the axis: take the first that they do",
-        "mesh.axis_names -> mesh.axis_names[0]": "split over all axes of the mesh together, not over its first axis",
-        "ShapeDtypeStruct(shape, dtype, -> ShapeDtypeStruct(shape, 'float32',": "the type is that of the disk, or the "
-        "numbers are converted without a word",
-        "                break -> ": "take the first axis that the devices divide, not the last",
-    },
-    run=_template,
+    mistakes=[
+        Mistake(
+            Edit("size % mesh.size == 0", "axis == 0"),
+            "the number of devices must divide the axis: take the first axis that it divides",
+        ),
+        Mistake(
+            Edit("mesh.axis_names", "mesh.axis_names[0]"),
+            "split over all axes of the mesh together, not only over its first axis",
+        ),
+        Mistake(
+            Edit("ShapeDtypeStruct(shape, dtype,", "ShapeDtypeStruct(shape, 'float32',"),
+            "use the type on disk, or the numbers are converted with no warning",
+        ),
+        Mistake(Edit("break", "pass"), "take the first axis that the number of devices divides, not the last"),
+    ],
+    run=_observe_template,
 )
 def template_of(saved, mesh):
     """Return {name: ShapeDtypeStruct with a sharding} of {name: (shape, dtype)}."""
@@ -130,17 +137,17 @@ def template_of(saved, mesh):
     return wanted
 
 
-class Store(dict):  # a dictionary itself would be handed over as a copy
+class Store(dict):  # not a plain dict, which the check would copy
     pass
 
 
 class Killed(BaseException):
-    """No Exception: an answer that catches those does not survive it."""
+    """The process was killed. It's no Exception, so that an answer that catches those doesn't survive it."""
 
 
-def _lives(answer, last, every, lives):
-    """A run that is killed after so many steps of each life: the losses of each, and what is saved after it."""
-    store, seen, taken = Store(), {}, []
+def _run_lives(answer, last, every, lives):
+    """Run an answer that is killed after some steps in each life; return each life's losses and what it saved."""
+    store, observed, losses = Store(), {}, []
 
     def fresh():
         return {"weights": np.array([1.1, -2.3, 0.7]), "moments": np.zeros(3)}
@@ -149,49 +156,65 @@ def _lives(answer, last, every, lives):
         return np.array([position + 1.0, 0.25 * position, 3.0]), position + 3 + position % 4
 
     def step(state, examples):
-        if len(taken) >= lives[life]:
+        if len(losses) >= lives[life]:
             raise Killed
-        if len(taken) >= 100:
+        if len(losses) >= 100:
             raise RuntimeError("the loop does not end: it has taken 100 steps")
         state["moments"] *= 0.5
         state["moments"] += examples
         state["weights"] -= 0.125 * state["moments"]
-        taken.append(round(float(state["weights"] @ [1, 2, 4]), 6))
+        losses.append(round(float(state["weights"] @ [1, 2, 4]), 6))
 
     for life in range(len(lives)):
-        taken.clear()
+        losses.clear()
         with suppress(Killed):
             answer(last, every, store, fresh, step, batch)
-        seen[f"weights · (1, 2, 4) after each step of life {life + 1}"] = list(taken)
-        seen[f"steps in the store after life {life + 1}"] = sorted(store, key=lambda key: (str(type(key)), key))
+        observed[f"weights · (1, 2, 4) after each step of life {life + 1}"] = list(losses)
+        observed[f"steps in the store after life {life + 1}"] = sorted(store, key=lambda key: (str(type(key)), key))
         kept = list(store.items())[::-1]  # a folder lists its files in any order
         store.clear()
         store.update(kept)
-    return Observed(seen)
+    return Observed(observed)
 
 
 @exercise(
-    "The number of steps done is the key. Save a deep copy of the state together with the position of the next batch. "
-    "`max(store)` is the newest; an empty store means `fresh()` and position 0.",
+    "Use the number of finished steps as the key. Save a deep copy of the state together with the "
+    "position of the next batch. `max(store)` is the newest; if the store is empty, use `fresh()` "
+    "and position 0.",
     cases=[(10, 3, (4, 2, 99)), (9, 4, (2, 6, 1, 99)), (8, 2, (99, 99)), (14, 3, (13, 99))],
-    mistakes={
-        "deepcopy((state, position)) -> (state, position)": "`step` changes the arrays in place: save a copy",
-        "deepcopy(store[done]) if done -> store[done] if done": "`step` changes the arrays in place: go on with a copy "
-        "of what was saved",
-        "state, position = deepcopy(store[done]) -> state, position = deepcopy(store[done])[0], 0": "the place in the "
-        "data is a part of the run: save the position with the state",
-        "max(store, default=0) -> max(store, key=str, default=0)": "as a text, 9 comes after 12: compare numbers",
-        "done % every == 0 -> done % every == 1": "save when `every` steps are done, under that number",
-        "state, position = deepcopy(store[done]) if done else -> state, position =": "the store is not read: each life "
-        "begins anew",
-    },
-    run=_lives,
+    mistakes=[
+        Mistake(
+            Edit("deepcopy((state, position))", "(state, position)"),
+            "`step` changes the arrays in place, so save a copy",
+        ),
+        Mistake(
+            Edit("deepcopy(store[done]) if done", "store[done] if done"),
+            "`step` changes the arrays in place, so continue with a copy of the saved state",
+        ),
+        Mistake(
+            Edit("state, position = deepcopy(store[done])", "state, position = deepcopy(store[done])[0], 0"),
+            "the position in the data is part of the run: save it with the state",
+        ),
+        Mistake(
+            Edit("max(store, default=0)", "max(store, key=str, default=0)"),
+            "as strings, 9 comes after 12: compare numbers",
+        ),
+        Mistake(
+            Edit("done % every == 0", "done % every == 1"),
+            "save when `every` steps are done, with that number as the key",
+        ),
+        Mistake(
+            Edit("state, position = deepcopy(store[done]) if done else", "state, position ="),
+            "you don't read the store, so each life starts over",
+        ),
+    ],
+    run=_run_lives,
     within=1e-6,
 )
 def train_on(last, every, store, fresh, step, batch):
     """Take steps until `last` are done; save into `store` after every `every` of them.
 
-    store is {steps done: what you saved}, and still there after a kill.
+    store is {steps done: what you saved}, and it survives a kill.
     """
     deepcopy = copy.deepcopy
     done = max(store, default=0)
@@ -205,8 +228,8 @@ def train_on(last, every, store, fresh, step, batch):
 
 
 @exercise(
-    "Collect, for each step and each number of processes, the set of parts. A save is whole if its set is as large as its "
-    "number of processes. Compare steps as numbers.",
+    "For each step and each number of processes, collect the set of parts. A save is complete if its "
+    "set is as large as its number of processes. Compare steps as numbers.",
     cases=[
         (["3/part_0_of_2", "3/part_1_of_2", "9/part_1_of_2", "9/part_0_of_2", "12/part_0_of_2"],),
         ([f"{step}/part_{i}_of_2" for step in (90, 100, 8) for i in range(2)],),
@@ -220,13 +243,22 @@ def train_on(last, every, store, fresh, step, batch):
         (["10/part_0_of_3", "10/part_2_of_3"],),
         ([],),
     ],
-    mistakes={
-        "re.fullmatch -> re.match": "a name that ends in .tmp is a part that was still being written",
-        "(step, of), set() -> (step, 0), set()": "parts of two saves do not add up: one save has all of its own",
-        "max(whole, default=None) -> max(whole, key=str, default=None)": "as a text, 90 comes after 100: compare numbers",
-        "max(whole, default=None) -> max(whole, default=None) or None": "step 0 may be whole, and 0 counts as False",
-        "len(found) == of -> found": "a step is whole when all of its parts are there",
-    },
+    mistakes=[
+        Mistake(Edit("re.fullmatch", "re.match"), "a name that ends in .tmp is a part that was still being written"),
+        Mistake(
+            Edit("(step, of), set()", "(step, 0), set()"),
+            "parts of two saves don't add up: a complete save has all of its own",
+        ),
+        Mistake(
+            Edit("max(complete, default=None)", "max(complete, key=str, default=None)"),
+            "as strings, 90 comes after 100: compare numbers",
+        ),
+        Mistake(
+            Edit("max(complete, default=None)", "max(complete, default=None) or None"),
+            "step 0 may be complete, and 0 counts as False",
+        ),
+        Mistake(Edit("len(indices) == of", "indices"), "a step is complete when all of its parts are there"),
+    ],
 )
 def newest_whole(files):
     """Return the newest step with all its parts, or None. "12/part_0_of_2": a file."""
@@ -236,5 +268,5 @@ def newest_whole(files):
         if match:
             step, part, of = map(int, match.groups())
             parts.setdefault((step, of), set()).add(part)
-    whole = {step for (step, of), found in parts.items() if len(found) == of}
-    return max(whole, default=None)
+    complete = {step for (step, of), indices in parts.items() if len(indices) == of}
+    return max(complete, default=None)

@@ -1,17 +1,17 @@
-"""Exercises and predictions of lesson 19, Plan a training run."""
+"""Exercises and predictions for lesson 19, Plan a training run."""
 
 import math
 
-from exercises.framework import Bound, Observed, Prediction, exercise
+from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, exercise
 
 state = Prediction(
     1.535,
-    "12 bytes for each of 8.19e9 parameters, and 64 chips share them",
+    "it's 12 bytes for each of 8.19e9 parameters, shared by 64 chips",
     {
-        98.25: "so it is with DDP; here each chip keeps one piece of 64",
-        0.512: "the weights alone; the two moments take as much each",
+        98.25: "that would be right with DDP, but here each chip keeps one piece of 64",
+        0.512: "that's only the weights, but each of the two moments takes as much",
         1.02: "weights and two moments are three numbers of 4 bytes",
-        0.256: "12 bytes a parameter: all three are float32",
+        0.256: "all three numbers are float32, which makes 12 bytes per parameter",
     },
     "GB",
     within=0.02,
@@ -19,82 +19,106 @@ state = Prediction(
 remat = Prediction(
     8,
     "2 forward, 4 backward, and 2 for the forward pass that is repeated",
-    {6: "the forward pass runs once more", 12: "the backward pass is not repeated", 10: "a forward pass takes 2"},
+    {6: "the forward pass runs once more", 12: "the backward pass isn't repeated", 10: "a forward pass takes 2"},
     "FLOPs",
 )
 wire = Prediction(
     48.36,
-    "three times 63/64 of 2 bytes a parameter",
+    "it's three times 63/64 of 2 bytes per parameter",
     {
-        32.24: "two gathers and one scatter",
-        16.12: "two gathers and one scatter, each of all weights",
-        96.7: "a number in bfloat16 takes 2 bytes",
-        0.7676: "a chip sends its piece to 63 others; so it goes for all of the array",
+        32.24: "there are two gathers and one scatter",
+        16.12: "there are two gathers and one scatter, each of all weights",
+        96.7: "an element in bfloat16 takes 2 bytes",
+        0.7676: "a chip sends its piece to the 63 others, so it sends 63/64 of the full array",
     },
     "GB",
     within=0.02,
 )
 rounds = Prediction(
     0.967,
-    "each of the four rounds gathers all weights twice, and scatters gradients of all of them",
+    "each of the four rounds gathers all weights twice, and scatters all of their gradients",
     {
         0.242: "the weights are freed after each round, so the next one gathers them again",
-        0.0604: "a round has a quarter of the tokens, and all of the weights",
-        0.645: "each round scatters its gradients, too",
-        0.484: "the gathers and the scatters both happen in each round",
+        0.0604: "a round has a quarter of the tokens, but all of the weights",
+        0.645: "each round scatters its gradients too",
+        0.484: "both the gathers and the scatters happen in each round",
     },
     "seconds",
     within=0.02,
 )
 other_chip = Prediction(
     "computing",
-    mistakes={"sending": "the bytes and the wire are the same, 0.97 s; how long does half the speed compute?"},
+    mistakes={
+        "sending": "the bytes and the link are the same, 0.97 s, but how long does computing take at half the speed?"
+    },
 )
 reduced = Prediction(
     32.24,
-    "an all-reduce is a reduce-scatter, then an all-gather: twice the bytes",
-    {16.12: "that is the reduce-scatter; an all-reduce gathers after it", 64.5: "the gradients travel in bfloat16"},
+    "an all-reduce is a reduce-scatter, then an all-gather, so it's twice the bytes",
+    {
+        16.12: "that's the reduce-scatter, but an all-reduce gathers after it",
+        64.5: "the gradients are sent in bfloat16",
+    },
     "GB",
     within=0.02,
 )
 
 
 @exercise(
-    "The useful FLOPs of the whole run, over what all chips do in a second. A chip-hour is one chip for one hour.",
+    "Divide the useful FLOPs of the full run by the FLOPs that all chips do in a second. A chip-hour "
+    "is one chip for one hour.",
     cases=[(7e9, 2e12, 48, 300e12, 0.5), (70e9, 15e12, 8960, 459e12, 0.4), (1.3e9, 26e9, 12, 197e12, 0.35)],
     within=1e-6,
-    mistakes={
-        "6 * -> 8 *": "a repeated forward pass is no useful work: utilization counts 6 FLOPs a parameter and token",
-        "6 * -> 2 *": "that is the forward pass alone; the backward pass takes twice as much again",
-        "chips * flops_per_second * utilization -> flops_per_second * utilization": "all chips work at once",
-        "flops_per_second * utilization -> flops_per_second": "a chip reaches only the share `utilization` of its peak",
-        "seconds / 3600 * chips -> seconds / 3600": "that is hours; a chip-hour is one chip for one hour",
-    },
+    mistakes=[
+        Mistake(
+            Edit("6 *", "8 *"),
+            "a repeated forward pass isn't useful work: utilization counts 6 FLOPs per parameter and token",
+        ),
+        Mistake(Edit("6 *", "2 *"), "that's only the forward pass; the backward pass takes twice as much on top"),
+        Mistake(
+            Edit("chips * flops_per_second * utilization", "flops_per_second * utilization"),
+            "all chips work at the same time",
+        ),
+        Mistake(
+            Edit("flops_per_second * utilization", "flops_per_second"),
+            "a chip reaches only the share `utilization` of its peak",
+        ),
+        Mistake(
+            Edit("seconds / 3600 * chips", "seconds / 3600"), "that's hours, but a chip-hour is one chip for one hour"
+        ),
+    ],
 )
 def run_bill(parameters, tokens, chips, flops_per_second, utilization):
-    """Return (days, chip-hours) of a run over so many tokens in all."""
+    """Return (days, chip-hours) of a run over this many tokens."""
     seconds = 6 * parameters * tokens / (chips * flops_per_second * utilization)
     return seconds / 86400, seconds / 3600 * chips
 
 
 @exercise(
-    "A chip stores its part of every expert. A token computes with `active` of them.",
+    "A chip stores its part of every expert. A token computes with only `active` of them.",
     cases=[
         (2e9, 8, 5e9, 2, 1_000_000, 24),
         (1.5e9, 60, 0.2e9, 4, 3_000_000, 48),
         (9e9, 5, 1e9, 3, 700_000, 7),
     ],
     within=1e-6,
-    mistakes={
-        "12 * (shared + experts * each) -> 12 * (shared + active * each)": "every expert must be stored, also those that a "
-        "token does not choose",
-        "(shared + active * each) * tokens -> (shared + experts * each) * tokens": "a token computes with the active "
-        "experts only",
-        "tokens / chips -> tokens": "the tokens of the step are shared by all chips",
-        "12 * (shared + experts * each) / chips -> 12 * (shared + experts * each)": "the state is cut over all chips",
-        "12 * -> 4 *": "weights and two moments: 12 bytes a parameter",
-        "6 * -> 2 *": "forward is 2, backward 4",
-    },
+    mistakes=[
+        Mistake(
+            Edit("12 * (shared + experts * each)", "12 * (shared + active * each)"),
+            "every expert must be stored, even those that a token doesn't choose",
+        ),
+        Mistake(
+            Edit("(shared + active * each) * tokens", "(shared + experts * each) * tokens"),
+            "a token computes only with the active experts",
+        ),
+        Mistake(Edit("tokens / chips", "tokens"), "all chips share the tokens of the step"),
+        Mistake(
+            Edit("12 * (shared + experts * each) / chips", "12 * (shared + experts * each)"),
+            "the state is sharded over all chips",
+        ),
+        Mistake(Edit("12 *", "4 *"), "weights and two moments take 12 bytes per parameter"),
+        Mistake(Edit("6 *", "2 *"), "it's 2 forward and 4 backward"),
+    ],
 )
 def expert_chip(shared, experts, each, active, tokens, chips):
     """Return (bytes of state, FLOPs of a step) of each chip."""
@@ -103,30 +127,36 @@ def expert_chip(shared, experts, each, active, tokens, chips):
 
 
 @exercise(
-    "Computing takes 8 N tokens / (n C) seconds, sending 6 N (n - 1) / (n W). N and 1/n cancel. Round down.",
+    "Computing takes 8 N tokens / (n C) seconds, and sending takes 6 N (n - 1) / (n W). N and 1/n cancel. Round down.",
     cases=[
         (524_288, 918e12, 200e9, True),
         (1_000_000, 197e12, 100e9, False),
         (3_000_000, 989.5e12, 50e9, True),
         (700_000, 459e12, 200e9, False),
     ],
-    mistakes={
-        "1 + -> ": "n - 1 of n pieces travel, so one chip more can be fed",
-        "/ 6 -> / 2": "the weights are gathered twice and the gradients scattered: three times 2 bytes a parameter",
-        "8 if remat else 6 -> 6": "where layers are computed again, a chip computes longer, and the wire has more time",
-        "8 if remat else 6 -> 6 if remat else 8": "`remat` adds the 2 FLOPs of a forward pass",
-        "math.floor( -> (": "a whole number of chips",
-        "math.floor -> math.ceil": "one chip more already waits: round down",
-    },
+    mistakes=[
+        Mistake(Edit("1 +", ""), "only n - 1 of n pieces are sent, so one more chip can be kept busy"),
+        Mistake(
+            Edit("/ 6", "/ 2"),
+            "the weights are gathered twice and the gradients scattered once: three times 2 bytes per parameter",
+        ),
+        Mistake(
+            Edit("8 if remat else 6", "6"),
+            "with rematerialization a chip computes longer, so the link has more time",
+        ),
+        Mistake(Edit("8 if remat else 6", "6 if remat else 8"), "`remat` adds the 2 FLOPs of a forward pass"),
+        Mistake(Edit("math.floor(", "("), "the number of chips is an integer"),
+        Mistake(Edit("math.floor", "math.ceil"), "one more chip would already wait: round down"),
+    ],
 )
 def most_chips(tokens, flops_per_second, bytes_per_second, remat):
     """Return how many chips FSDP over one axis can use before sending takes longer."""
-    work = 8 if remat else 6  # FLOPs a parameter and token; 6 bytes a parameter travel
+    work = 8 if remat else 6  # FLOPs per parameter and token; 6 bytes per parameter are sent
     return math.floor(1 + work * tokens / 6 * bytes_per_second / flops_per_second)
 
 
-def _on_v5e(data, fsdp, model, micro=1, remat=True):
-    """`price` of the page for 64 TPU v5e and 64 sequences: GB, computing and sending in seconds."""
+def _price_on_v5e(data, fsdp, model, micro=1, remat=True):
+    """Return the lesson's `price` for 64 TPU v5e and 64 sequences: GB, seconds of computing and of sending."""
     layers, width, hidden, heads, words, length = 40, 4096, 16384, 32, 32768, 2048
     layer = 4 * width**2 + 2 * width * hidden
     parameters, tokens = layers * layer + words * width, 64 * length / (data * fsdp)
@@ -139,14 +169,14 @@ def _on_v5e(data, fsdp, model, micro=1, remat=True):
     return holds / 1e9, (8 if remat else 6) * parameters * tokens / model / 197e12, sends / 100e9
 
 
-def _planned(f):
-    """What the plan asks for, and what it costs."""
+def _observe_plan(f):
+    """Check what the plan needs, and what it costs."""
     data, fsdp, model, micro, remat = plan = f()
     *sizes, remat = (*map(int, plan[:4]), bool(remat))
     data, fsdp, model, micro = sizes
     if min(sizes) < 1 or list(plan[:4]) != sizes:
-        raise ValueError("data, fsdp, model and micro are whole numbers from 1")
-    holds, *times = _on_v5e(data, fsdp, model, micro, remat)
+        raise ValueError("data, fsdp, model and micro must be integers, 1 or more")
+    holds, *times = _price_on_v5e(data, fsdp, model, micro, remat)
     return Observed(
         {
             "data x fsdp x model": data * fsdp * model,
@@ -159,14 +189,24 @@ def _planned(f):
 
 
 @exercise(
-    "Give `price` the new numbers, SEQUENCES = 64, C = 197e12 and W = 100e9, and rank all plans that hold less than 16.",
-    run=_planned,
+    "Give `price` the new numbers, SEQUENCES = 64, C = 197e12 and W = 100e9, and rank all plans that "
+    "need less than 16 GB.",
+    run=_observe_plan,
     hide_expected=False,
-    mistakes={
-        "1, 8, 8, 4, False -> 1, 64, 1, 1, True": "it fits, and computes every layer twice: 0.68 s in place of 0.59",
-        "1, 8, 8, 4, False -> 1, 32, 2, 1, False": "with flash attention this is the best one; here the scores are stored",
-        "1, 8, 8, 4, False -> 1, 64, 1, 1, False": "without `remat` the chip keeps all that is inside a layer, 40 times",
-    },
+    mistakes=[
+        Mistake(
+            Edit("1, 8, 8, 4, False", "1, 64, 1, 1, True"),
+            "it fits, but it computes every layer twice: 0.68 s instead of 0.59 s",
+        ),
+        Mistake(
+            Edit("1, 8, 8, 4, False", "1, 32, 2, 1, False"),
+            "with flash attention this would be the best plan, but here the scores are stored",
+        ),
+        Mistake(
+            Edit("1, 8, 8, 4, False", "1, 64, 1, 1, False"),
+            "without `remat`, the chip keeps everything inside a layer, 40 times",
+        ),
+    ],
 )
 def another_slice():
     """Return the plan: (data, fsdp, model, micro, remat)."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tools.lessons import readme, scripts
 from tools.lessons.clock import minutes
+from tools.lessons.notebooks import QUESTION
 
 FIRST_CELLS = ["title", "setup", "opening", "plan", "imports"]
 
@@ -26,7 +27,7 @@ def page_faults(path: Path, cells: list) -> Iterator[str]:
         yield "says TODO"
     if "After this lesson you can" not in plan or not 3 <= len(re.findall(r"^- ", plan, re.M)) <= 5:
         yield "plan: not three to five bullets below After this lesson you can"
-    questions = sum(text.count("> **Predict.** ") for text in texts)
+    questions = sum(text.count(QUESTION) for text in texts)
     if not 4 <= questions <= 7:
         yield f"{questions} predictions; a page has five to seven"
     exercises = sum(len(re.findall(r"^### Exercise ", text, re.M)) for text in texts)

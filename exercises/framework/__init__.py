@@ -1,17 +1,20 @@
 """Exercises and predictions that check themselves. See exercise.py and prediction.py for how to write them."""
 
 from exercises.framework.compare import Bound, Observed, as_numpy
-from exercises.framework.exercise import Exercise, exercise
+from exercises.framework.exercise import Edit, Exercise, Mistake, WhenMessage, exercise
 from exercises.framework.formatting import format_value
 from exercises.framework.prediction import Prediction, Reading
 from exercises.framework.runners import build_mesh, run_compiled, run_per_device, run_traced
 
 __all__ = [
     "Bound",
+    "Edit",
     "Exercise",
+    "Mistake",
     "Observed",
     "Prediction",
     "Reading",
+    "WhenMessage",
     "as_numpy",
     "build_mesh",
     "exercise",

@@ -10,20 +10,22 @@ import linecache
 import re
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from exercises import progress
-from exercises.console import print_verdict
+from exercises.console import Outcome, print_verdict
+from exercises.framework import limits
 from exercises.framework.compare import Difference, first_difference
 from exercises.framework.formatting import Raised, format_argument, format_value
-from exercises.framework.limits import MEMORY_LIMIT_GIB, TimeLimitExceeded, limit_time_and_memory
+from exercises.framework.limits import TimeLimitExceeded, limit_time_and_memory
 from exercises.framework.near_misses import describe_common_error
 
 Function = Callable[..., Any]
+Cases = Sequence[tuple] | dict[str, tuple]  # tuples of arguments, or {label: arguments}
 
 
 def call_function(f: Function, *args: Any) -> Any:
@@ -32,10 +34,44 @@ def call_function(f: Function, *args: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A replacement in a solution's source, of a text that occurs `count` times."""
+
+    old: str
+    new: str
+    count: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Mistake:
+    """A wrong answer that many readers give, and the explanation for them. The tests submit it as an answer."""
+
+    answer: Function | Edit | Sequence[Edit]  # edits change the solution, one after the other
+    explanation: str
+
+    def function(self, solution: Function) -> Function:
+        """Return the wrong answer as a function."""
+        if callable(self.answer):
+            return self.answer
+        return apply_edits(solution, *([self.answer] if isinstance(self.answer, Edit) else self.answer))
+
+
+@dataclass(frozen=True, eq=False)
+class WhenMessage:
+    """An explanation for every failure whose description contains a text, such as "IndivisibleError".
+
+    It must be true whatever the cause of the failure.
+    """
+
+    text: str
+    explanation: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of a check, and the message for the reader."""
 
-    outcome: str  # "not attempted", "wrong" or "right"
+    outcome: Outcome
     message: str
     is_explained: bool = False  # whether the message names a common mistake, or a pattern that all cases share
 
@@ -49,12 +85,13 @@ class Exercise:
 
     function: Function
     hint_text: str
-    cases: Any = ((),)
-    mistakes: dict[Function | str | None, str] = field(default_factory=dict)
-    run: Function = call_function
-    hide_expected: bool | None = None
-    within: float = 1e-4
-    timeout: float = 60
+    cases: Cases | Callable[[], Cases]
+    mistakes: Sequence[Mistake | WhenMessage]
+    question: str
+    run: Function
+    hide_expected: bool | None
+    within: float
+    timeout: float
     _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by name and case
 
     def check(self, answer: Function) -> None:
@@ -99,22 +136,22 @@ class Exercise:
                 reason = f"the check could not run: {observed.error}. Run the setup cell, then this one."
                 return Verdict("not attempted", f"{self.function.__name__}: {reason}")
         differences = [first_difference(a[0], b[0], self.within) for a, b in zip(actual, expected, strict=True)]
-        if not any(differences):
+        failures = [(i, difference) for i, difference in enumerate(differences) if difference]
+        if not failures:
             return Verdict("right", f"{self.function.__name__}: right.")
-        i = next(i for i, difference in enumerate(differences) if difference)
-        first = differences[i]
+        i, first = failures[0]
         failure = self._describe_failure(cases[i][0], first, actual[i], expected[i])
-        texts = (text for key, text in self.mistakes.items() if self._matches(key, failure, actual, cases, i, first))
-        explanation = next(texts, "")
+        matching = (m for m in self.mistakes if self._matches(m, failure, actual, cases, i, first))
+        explanation = next((mistake.explanation for mistake in matching), "")
         if not explanation and not first.bound:
             names = list(inspect.signature(self.function).parameters) if self.run is call_function else []
             arguments = [args for _, args in cases]
             explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
             if explanation:  # it covers all cases, so leave out the reason that covers only this one
                 failure = failure.removesuffix(f" {first.reason}")
-        right = differences.count(None)
-        score = f"Right in {right} of {len(actual)} cases." if right and not first.bound else ""
-        question = "" if explanation else self.mistakes.get(None, "")
+        right = len(cases) - len(failures)
+        score = f"Right in {right} of {len(cases)} cases." if right and not first.bound else ""
+        question = "" if explanation else self.question
         sentences = failure, _as_sentence(explanation), score, _as_sentence(question)
         return _wrong(" ".join(filter(None, sentences)), bool(explanation))
 
@@ -151,15 +188,17 @@ class Exercise:
             self._cache[name, i] = self._observe(function, args)
         return self._cache[name, i]
 
-    def _matches(self, mistake: Any, failure: str, actual: list, cases: list, i: int, first: Difference) -> bool:
-        """Return whether a mistake gives the same results as the answer in every case, beginning with case i.
+    def _matches(
+        self, mistake: Mistake | WhenMessage, failure: str, actual: list, cases: list, i: int, first: Difference
+    ) -> bool:
+        """Return whether a mistake explains a wrong answer.
 
-        Case i is the first one that failed, with the difference `first`. A mistake that is only a text matches if
-        `failure`, the description of that case, contains it.
+        A `Mistake` has to give the same results as the answer in every case. They're compared from case i on, the first
+        one that failed, with the difference `first`. A `WhenMessage` has to match `failure`, the description of case i.
         """
-        if is_message(mistake):
-            return mistake is not None and mistake in failure
-        function = apply_edit(self.function, mistake) if isinstance(mistake, str) else mistake
+        if isinstance(mistake, WhenMessage):
+            return mistake.text in failure
+        function = mistake.function(self.function)
         compare_costs = bool(first.bound)
         for k in [i, *(k for k in range(len(actual)) if k != i)]:
             answer_result = actual[k][0]
@@ -199,52 +238,54 @@ class Exercise:
         return f"{failure}{hint} {difference.reason}".rstrip()
 
 
-def exercise(hint_text: str, **options: Any) -> Callable[[Function], Exercise]:
+def exercise(
+    hint_text: str,
+    *,
+    cases: Cases | Callable[[], Cases] = ((),),
+    mistakes: Sequence[Mistake | WhenMessage] = (),
+    question: str = "",
+    run: Function = call_function,
+    hide_expected: bool | None = None,
+    within: float = 1e-4,
+    timeout: float = 60,
+) -> Callable[[Function], Exercise]:
     """Return a decorator that makes an exercise from its solution.
 
     Args:
         hint_text: what `hint()` prints.
-        options: any of these fields of `Exercise`:
-
-    cases          a list of argument tuples, the smallest first. If they contain arrays, give a function instead that
-                   returns {label: argument tuple}.
-    mistakes       {common mistake: message for whoever makes it}. A mistake is a function, or an edit of the solution:
-                   "a -> b" replaces every `a` with `b`, and "a -> b ;; c -> d" makes two edits. The tests submit each
-                   of these mistakes as an answer. Any other text, such as "IndivisibleError", matches every failure
-                   whose description contains it, so its message must be true whatever the cause. The key None has a
-                   question, which is asked if nothing else explains the failure.
-    run            a function: run(f, *arguments) returns what to compare. It runs the answer, the solution and the
-                   mistakes; see exercises/framework/runners.py.
-    hide_expected  whether to keep the expected value from the reader. By default it's hidden if the function has no
-                   parameters, since its value is then the solution.
-    within         the relative tolerance for numbers.
-    timeout        the limit for the whole check, in seconds.
+        cases: a list of argument tuples, the smallest first. If they contain arrays, pass a function that returns
+            {label: argument tuple} instead.
+        mistakes: common mistakes. The first one that matches is explained.
+        question: what to ask if nothing explains the failure.
+        run: a function of the answer and a case's arguments that returns what to compare. It also runs the solution
+            and the mistakes. See runners.py.
+        hide_expected: whether to keep the expected value from the reader. By default, it's hidden if the function has
+            no parameters, because its value is then the solution.
+        within: the relative tolerance for numbers.
+        timeout: the limit for the entire check, in seconds.
     """
-    return lambda function: Exercise(function, hint_text, **options)
-
-
-def is_message(mistake: Any) -> bool:
-    """Return whether a key of `mistakes` is only a text to look for (or None) and can't be run as a wrong answer."""
-    return mistake is None or (isinstance(mistake, str) and " -> " not in mistake)
+    return lambda function: Exercise(
+        function, hint_text, cases, mistakes, question, run, hide_expected, within, timeout
+    )
 
 
 def source_of(function: Function) -> str:
     """Return the source of a function without its decorators."""
     text = textwrap.dedent(inspect.getsource(function))
-    return text[re.search(r"^def ", text, re.M).start() :].rstrip()
+    return re.sub(r"\A.*?(?=^def )", "", text, count=1, flags=re.M | re.S).rstrip()
 
 
-def apply_edit(function: Function, edit: str) -> Function:
-    """Return the function with its source edited: "a -> b" replaces every `a` with `b`.
+def apply_edits(function: Function, *edits: Edit) -> Function:
+    """Return the function that results from edits of its source.
 
-    Raises ValueError if the source doesn't contain `a`.
+    Raises ValueError if a text to replace doesn't occur exactly as often as the edit says.
     """
     text, namespace = source_of(function), dict(function.__globals__)
-    for old, new in (replacement.split(" -> ") for replacement in edit.split(" ;; ")):
-        if old not in text:
-            raise ValueError(f"{function.__name__} has no {old!r} to edit")
-        text = text.replace(old, new)
-    exec(compile(text, f"<{function.__name__}, {edit}>", "exec"), namespace)
+    for edit in edits:
+        if text.count(edit.old) != edit.count:
+            raise ValueError(f"{function.__name__} has {edit.old!r} {text.count(edit.old)} times, not {edit.count}")
+        text = text.replace(edit.old, edit.new)
+    exec(compile(text, f"<{function.__name__}, edited>", "exec"), namespace)
     return namespace[function.__name__]
 
 
@@ -262,14 +303,16 @@ def describe_error(error: BaseException, answer: Function) -> str:
     name, lines = type(error).__name__, [line.strip() for line in str(error).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
     if isinstance(error, MemoryError) or "Out of memory allocating" in line:
-        return f"{name}: it asks for more than the {MEMORY_LIMIT_GIB:g} GiB that the check allows. Is a size wrong?"
+        return (
+            f"{name}: it asks for more memory than the check allows ({limits.MEMORY_LIMIT_GIB:g} GiB). Is a size wrong?"
+        )
     if isinstance(error, RecursionError):
         return f"{name}: infinite recursion"
-    file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
+    file = getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", "")
     answer_frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if line or not answer_frames:
         return f"{name}: {line[:300]}" if line else name
-    code = linecache.getline(file, answer_frames[-1].lineno).strip() or f"line {answer_frames[-1].lineno}"
+    code = linecache.getline(file, answer_frames[-1].lineno or 0).strip() or f"line {answer_frames[-1].lineno}"
     return f"{name}, with no message, at `{code}`"
 
 

@@ -28,7 +28,7 @@ class _ShortRepr(reprlib.Repr):
         if isinstance(x, (bool, np.bool_, int)) or x is None:
             return super().repr1(x, level)
         if isinstance(x, (float, np.number)):
-            return f"{x:,.0f}" if 1e4 <= abs(x) < 1e12 and x == round(x) else f"{x:,.5g}"
+            return f"{x:,.0f}" if 1e4 <= abs(x) < 1e12 and x == np.round(x) else f"{x:,.5g}"
         if isinstance(x, PartitionSpec):
             return spec_text(x)
         if isinstance(x, NamedSharding):

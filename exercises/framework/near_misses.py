@@ -18,11 +18,14 @@ def describe_common_error(actual: list, expected: list, names: list[str], cases:
         names: the parameters that an explanation may name; empty if the arguments aren't passed to the function itself.
         cases: the arguments of each case.
     """
-    answers, solutions = [_flatten_numbers(a) for a in actual], [_flatten_numbers(b) for b in expected]
-    if any(a is None or b is None or a.size != b.size for a, b in zip(answers, solutions, strict=True)):
-        return ""
-    a, b = np.concatenate(answers), np.concatenate(solutions)
-    if all(np.allclose(np.sort(x), np.sort(y)) for x, y in zip(answers, solutions, strict=True)):
+    pairs = []
+    for result, expected_result in zip(actual, expected, strict=True):
+        x, y = _flatten_numbers(result), _flatten_numbers(expected_result)
+        if x is None or y is None or x.size != y.size:
+            return ""
+        pairs.append((x, y))
+    a, b = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
+    if all(np.allclose(np.sort(x), np.sort(y)) for x, y in pairs):
         return "" if np.allclose(a, b) else "the numbers are right, but in the wrong order"
     scope = "each number is" if len(cases) == 1 else f"in all {len(cases)} cases it is"
     has_different_values = len(set(b.tolist())) > 1  # a constant is off by a factor and by an amount
@@ -30,7 +33,7 @@ def describe_common_error(actual: list, expected: list, names: list[str], cases:
         return f"{scope} 1 too {'large' if a[0] > b[0] else 'small'}"
     if not has_different_values or not b.all() or not a.all():
         return ""
-    ratio, sizes = a / b, [len(x) for x in solutions]
+    ratio, sizes = a / b, [y.size for _, y in pairs]
     for name, values in zip(names, zip(*cases, strict=True), strict=False):
         if all(isinstance(n, (int, float)) and n not in (0, 1) for n in values) and len(set(values)) > 1:
             n = np.repeat(np.array(values, float), sizes)
@@ -51,7 +54,10 @@ def _flatten_numbers(value: Any) -> np.ndarray | None:
     value = value.get("") if isinstance(value, Observed) else value
     try:
         parts = as_list(value) if not hasattr(value, "dtype") else None
-        numbers = np.concatenate([*map(_flatten_numbers, parts)]) if parts else np.asarray(value, np.float64).ravel()
+        arrays = [array for array in map(_flatten_numbers, parts or []) if array is not None]
+        if parts and len(arrays) < len(parts):
+            return None
+        numbers = np.concatenate(arrays) if parts else np.asarray(value, np.float64).ravel()
         return numbers if numbers.size and np.isfinite(numbers).all() else None
     except Exception:  # it contains something other than numbers, or can't be read
         return None

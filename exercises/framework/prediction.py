@@ -57,7 +57,7 @@ class Prediction:
             if math.isclose(guessed, expected, rel_tol=self.within, abs_tol=1e-9):
                 return Reading("right", f"Your guess, {self._format(guessed)}: right.")
         else:
-            answers = ["yes", "no"] if expected in ("yes", "no") else sorted({expected, *mistakes})
+            answers = ["yes", "no"] if expected in ("yes", "no") else sorted(map(str, {expected, *mistakes}))
             if guessed not in answers:
                 return Reading(
                     "not attempted", f"Your guess is {format_value(guess)}; expected {' or '.join(answers)}."
@@ -72,7 +72,7 @@ class Prediction:
         return Reading("wrong", line if line.endswith("?") else f"{line}.")
 
     def _format(self, value: float | str) -> str:
-        if not isinstance(value, float):
+        if isinstance(value, str):
             return value
         unit = self.unit.removesuffix("s") if value == 1 else self.unit
         return f"{f'{value:,.0f}' if abs(value) >= 1e4 else f'{value:,.5g}'} {unit}".rstrip()

@@ -99,7 +99,7 @@ def test_a_part_of_what_is_told_by_hand_is_refused(given, capsys):
 def test_a_batch_that_cannot_be_cut_is_refused(monkeypatch):
     monkeypatch.setattr(train, "join", lambda *_: None)
     monkeypatch.setattr(train, "BATCH", 100)
-    with pytest.raises(SystemExit, match="A batch of 100 rows cannot be cut in 8 equal parts: change BATCH"):
+    with pytest.raises(SystemExit, match="8 devices cannot split a batch of 100 rows evenly: change BATCH"):
         train.main([])
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework.exercise import apply_edit, is_message
-from exercises.framework.formatting import format_value
+from exercises.framework import Mistake, format_value
 from tests.lesson_lint import exercises_of, predictions_of
 from tests.mutants import make_mutants
 from tools.lessons import notebooks
@@ -44,12 +43,12 @@ def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
     assert len(ALTERNATIVES[exercise]) >= 2
     for answer in (exercise.function, *ALTERNATIVES[exercise]):
         assert exercise.verdict(answer).message == f"{exercise.function.__name__}: right."
-    mistakes = {mistake: text for mistake, text in exercise.mistakes.items() if not is_message(mistake)}
+    mistakes = [mistake for mistake in exercise.mistakes if isinstance(mistake, Mistake)]
     assert len(mistakes) <= 6, "list only the mistakes that the lesson is about, six at most"
-    for mistake, text in mistakes.items():
-        verdict = exercise.verdict(apply_edit(exercise.function, mistake) if isinstance(mistake, str) else mistake)
+    for mistake in mistakes:
+        verdict = exercise.verdict(mistake.function(exercise.function))
         assert verdict.outcome == "wrong", mistake
-        assert text[1:] in " ".join(verdict.message.split()), (mistake, verdict.message)
+        assert mistake.explanation[1:] in " ".join(verdict.message.split()), (mistake, verdict.message)
 
 
 @pytest.mark.elsewhere

@@ -1,8 +1,11 @@
-"""The one judge: what it says of an answer, by the kind of the result; and that nothing escapes it."""
+"""Tests of the exercise framework: its messages for each type of result, and its limits on time and memory."""
 
 from __future__ import annotations
 
 import contextlib
+import math
+import re
+import sys
 import threading
 import time
 from functools import partial
@@ -14,24 +17,37 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Observed, Prediction, exercise, limits, run_per_device
+from exercises.framework import (
+    Bound,
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    limits,
+    run_compiled,
+    run_per_device,
+)
 from exercises.framework.compare import first_difference
-from exercises.framework.runners import build_mesh
+from exercises.framework.exercise import apply_edits
 from tests.conftest import double_precision
 
 
 @exercise(
     "Halve it.",
     cases=[(2, 8), (3, 10), (5, 4)],
-    mistakes={"n * k / 2 -> (n + k) / 2": "you add; the area is a product", None: "Which two numbers are multiplied?"},
+    mistakes=[Mistake(Edit("n * k / 2", "(n + k) / 2"), "you add; the area is a product")],
+    question="Which two numbers are multiplied?",
 )
 def area(n, k):
     """Return half of n times k."""
     return n * k / 2
 
 
-def message_of(answer, of=area):
-    return " ".join(of.verdict(answer).message.split())
+def message_of(answer, exercise=area):
+    return " ".join(exercise.verdict(answer).message.split())
 
 
 @pytest.mark.parametrize(
@@ -43,6 +59,7 @@ def message_of(answer, of=area):
         (lambda n, k: n * k, "Not yet. area(2, 8) is 16; expected 8. In all 3 cases it is 2 times too large."),
         (lambda n, k: n * n * k / 2, "Not yet. area(2, 8) is 16; expected 8. In all 3 cases it is n times too large."),
         (lambda n, k: n * k / 2 - 1, "Not yet. area(2, 8) is 7; expected 8. In all 3 cases it is 1 too small."),
+        (lambda n, k: -n * k / 2, "Not yet. area(2, 8) is -8; expected 8. The sign is wrong in all 3 cases."),
         (lambda n, k: 8, "Not yet. area(3, 10) is 8; expected 15. Right in 1 of 3 cases. Which two numbers are "
          "multiplied?"),
         (lambda n, k: None, "Not yet. area(2, 8) is None; expected 8. Does every path through the function end with "
@@ -53,8 +70,28 @@ def message_of(answer, of=area):
         (3, "Not yet. Pass the function itself: check(area), not the value that it returns (3)."),
     ],
 )  # fmt: skip
-def test_what_an_answer_is_told(answer, message):
+def test_message_for_an_answer(answer, message):
     assert message_of(answer) == message
+
+
+def test_an_edit_must_occur_as_often_as_it_says():
+    def double(number):
+        return number + number
+
+    assert apply_edits(double, Edit("+", "*"), Edit("return", "return 1 +"))(3) == 1 + 3 * 3
+    assert apply_edits(double, Edit(" number", " -number", count=2))(3) == -6
+    for edit, times in [(Edit("+", "*", count=2), 1), (Edit("-", "*"), 0), (Edit("number", "n"), 3)]:
+        with pytest.raises(ValueError, match=f"{re.escape(repr(edit.old))} {times} times, not {edit.count}"):
+            apply_edits(double, edit)
+
+
+def test_numbers_in_the_wrong_order():
+    @exercise("", cases=[(2, 3), (5, 7)])
+    def in_order(n, k):
+        return [n, k]
+
+    assert message_of(lambda n, k: [k, n], in_order).endswith("The numbers are right, but in the wrong order.")
+    assert message_of(lambda n, k: [k, k], in_order).endswith("in_order(2, 3)[0] is 3; expected 2.")
 
 
 def test_the_three_outcomes(capsys):
@@ -74,18 +111,24 @@ def test_the_three_outcomes(capsys):
     )
 
 
-def test_where_results_differ_first(devices):
+def test_first_difference(devices):
     mesh = build_mesh({"i": 8})
-    want = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i")))
+    sharded = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("i")))
     copies = [jax.device_put(np.arange(3.0) + (d.id == 5), d) for d in devices]
-    odd = jax.make_array_from_single_device_arrays((3,), NamedSharding(mesh, P()), copies)
-    for got, wanted, at, found, expected in [
-        (np.arange(13.0), want, "", "float64[13]", "float32[8]"),
-        (jnp.zeros(3), want, ".shape", "(3,)", "(8,)"),
-        (jnp.arange(8), want, ".dtype", "int32", "float32"),
-        (jnp.arange(8.0), want, ".sharding", "cpu:0", "P('i') on 8 ('i',)"),
-        (want.at[2].add(1), want, "[2]", "3", "2"),
-        (odd, jax.device_put(np.arange(3.0), odd.sharding), "[0], in the copy on device 5,", "1", "0"),
+    unequal = jax.make_array_from_single_device_arrays((3,), NamedSharding(mesh, P()), copies)
+    for result, expected, path, shown, shown_expected in [
+        (np.arange(13.0), sharded, "", "float64[13]", "float32[8]"),
+        (jnp.zeros(3), sharded, ".shape", "(3,)", "(8,)"),
+        (jnp.arange(8), sharded, ".dtype", "int32", "float32"),
+        (jnp.arange(8.0), sharded, ".sharding", "cpu:0", "P('i') on 8 ('i',)"),
+        (sharded.at[2].add(1), sharded, "[2]", "3", "2"),
+        (
+            unequal,
+            jax.device_put(np.arange(3.0), unequal.sharding),
+            "[0], in the copy on device 5,",
+            "1",
+            "0",
+        ),
         ([1, (2, 4)], (1, [2, 3]), "[1][1]", "4", "3"),
         ({"a": 1}, {"a": 2}, "['a']", "1", "2"),
         ([1, 2], [1, 2, 3], "", "[1, 2]", "[1, 2, 3]"),
@@ -94,26 +137,26 @@ def test_where_results_differ_first(devices):
         (1, True, "", "1", "True"),
         (2.001, 2.0, "", "2.001", "2"),
     ]:
-        first = first_difference(got, wanted)
-        assert first, (got, wanted)
-        assert (first.path, first.actual, first.expected) == (at, found, expected)
+        difference = first_difference(result, expected)
+        assert difference, (result, expected)
+        assert (difference.path, difference.actual, difference.expected) == (path, shown, shown_expected)
 
 
-def test_what_is_the_same():
-    for got, wanted in [
+def test_results_that_match():
+    for result, expected in [
         (np.float32(4), 4), (4.0, 4), (jnp.array(4), 4), (np.float64(4), jnp.float32(4)), ((1, 2), [1, 2]),
         (np.array([1, 2]), [1.0, 2.0]),
         ({0: "a", 1: "b"}, ["a", "b"]), (P(("a",), None), P("a")), ("All Gather", "all-gather"), (np.True_, True),
         (2.0001, 2.0), (range(3), [0, 1, 2]), (jnp.ones(3), np.ones(3)), (None, None), (float("inf"), float("inf")),
         (np.array([1, np.nan]), np.array([1, np.nan])), (np.array([2, np.inf]), np.array([2, np.inf])),
     ]:  # fmt: skip
-        assert first_difference(got, wanted) is None, (got, wanted)
+        assert first_difference(result, expected) is None, (result, expected)
 
 
-def test_what_to_do_about_a_value_of_the_wrong_kind():
+def test_reason_for_a_value_of_the_wrong_type():
     deleted = jnp.ones(3)
     deleted.delete()
-    for got, wanted, why in [
+    for result, expected, reason in [
         (None, 3, "Does every path through the function end with `return`?"),
         (len, 3, "That's a function; call it."),
         ("3", 3, "That's a string; leave out the quotes."),
@@ -124,44 +167,57 @@ def test_what_to_do_about_a_value_of_the_wrong_kind():
         (-2.5, 2.5, "The sign is wrong."),
         (float("nan"), 2.5, ""),
     ]:
-        assert first_difference(got, wanted).reason == why
+        assert first_difference(result, expected).reason == reason
 
 
-def test_a_cost_is_told_with_both_figures_and_only_where_the_result_is_right():
+def test_costs_are_compared_only_if_the_result_is_right():
     def run(f, n):
         sent = []
         result = f(lambda bytes_: sent.append(bytes_) or bytes_, n)
         return Observed({"": result, "bytes sent": Bound(sum(sent))})
 
-    @exercise("", cases=[(2000,)], run=run, mistakes={"bytes sent": "send once"})
+    @exercise(
+        "",
+        cases=[(2000,)],
+        run=run,
+        mistakes=[WhenMessage("bytes sent", "send once")],
+    )
     def sends(send, n):
         """Send n bytes, and return n."""
         return send(n)
 
-    twice = "Not yet. The result of sends(2000) is right. But bytes sent: 5,000; 2,000 are enough. Send once."
-    assert message_of(lambda send, n: send(n + 1000) and send(n), sends) == twice
+    expensive = "Not yet. The result of sends(2000) is right. But bytes sent: 5,000; 2,000 are enough. Send once."
+    assert message_of(lambda send, n: send(n + 1000) and send(n), sends) == expensive
     assert message_of(lambda send, n: send(n) + send(n), sends).startswith(
         "Not yet. sends(2000) is 4000; expected 2000."
     )
     assert message_of(lambda send, n: send(n - 1000) + 1000, sends) == "sends: right."
 
 
-def test_a_program_of_each_device_is_run_and_its_bytes_are_counted():
-    """A ring of 8 all-reduces 4 numbers a device: 2 * 7/8 * 16 bytes."""
+def test_run_per_device_returns_the_result_and_the_bytes_sent():
+    """A ring all-reduce of 4 float32 elements (16 bytes) among 8 devices sends 2 * 7/8 * 16 bytes from each device."""
     specs = {"mesh": {"i": 8}, "in_specs": P("i"), "out_specs": P("i")}
-    seen = run_per_device(lambda x: x + jax.lax.psum(x, "i"), np.arange(32.0, dtype=np.float32), **specs)
-    assert seen["bytes that a device sends"].value == 28
-    assert np.asarray(seen[""])[:2].tolist() == [0 + 112, 1 + 120]  # 0 + 4 + ... + 28 is 112
+    observed = run_per_device(lambda x: x + jax.lax.psum(x, "i"), np.arange(32.0, dtype=np.float32), **specs)
+    assert observed["bytes that a device sends"].value == 28
+    assert np.asarray(observed[""])[:2].tolist() == [0 + 112, 1 + 120]  # 0 + 4 + ... + 28 is 112
 
 
-def test_it_runs_on_its_own_mesh_where_a_lesson_has_set_another():
+def test_the_largest_array_of_any_dtype():
+    """60 elements take up 480 bytes in complex64, and 60 in float8."""
+    for dtype, size in [(jnp.complex64, 480), (jnp.float8_e4m3fn, 60), (jnp.bfloat16, 120)]:
+        x = jnp.zeros((5, 12), dtype)
+        observed = run_compiled(lambda x: x, x, measure=("largest_array",))
+        assert observed["bytes of the largest array on a device"].value == size
+
+
+def test_run_per_device_replaces_the_mesh_that_a_lesson_has_set():
     specs = {"mesh": {"X": 4}, "in_specs": P("X"), "out_specs": P()}
     with jax.set_mesh(build_mesh({"X": 8})):
-        seen = run_per_device(lambda x: jax.lax.psum(x, "X"), np.arange(8, dtype=np.float32), **specs)
-        assert np.asarray(seen[""]).tolist() == [0 + 2 + 4 + 6, 1 + 3 + 5 + 7]
+        observed = run_per_device(lambda x: jax.lax.psum(x, "X"), np.arange(8, dtype=np.float32), **specs)
+        assert np.asarray(observed[""]).tolist() == [0 + 2 + 4 + 6, 1 + 3 + 5 + 7]
 
 
-def forever(*args):
+def loop_forever(*args):
     while True:
         with contextlib.suppress(Exception):
             time.sleep(0.01)
@@ -169,13 +225,13 @@ def forever(*args):
 
 def test_an_endless_loop_is_stopped():
     quick = exercise("", cases=[(1,)], timeout=0.3)(lambda x: x)
-    began = time.monotonic()
-    assert message_of(forever, quick).endswith("stopped after 0.3 s. Does it contain an endless loop?")
-    assert time.monotonic() - began < 5
+    start = time.monotonic()
+    assert message_of(loop_forever, quick).endswith("stopped after 0.3 s. Does it contain an endless loop?")
+    assert time.monotonic() - start < 5
 
 
-def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
-    """In a thread there is no alarm; in a compiled program it would come too late."""
+def test_a_loop_that_cannot_be_stopped_prints_a_message(monkeypatch, capsys):
+    """The alarm works only in the main thread, so run the check in another thread."""
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.0)
     sleeper = exercise("", cases=[(1,)], timeout=0.1)(lambda x: x)
     thread = threading.Thread(target=lambda: sleeper.verdict(lambda x: time.sleep(0.5)))
@@ -187,32 +243,43 @@ def test_where_nothing_can_stop_a_loop_the_reader_is_told(monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
+LENGTH = 80 * 2**20  # elements of float32 in 320 MiB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a limit on memory")
 @pytest.mark.parametrize(
-    "huge",
+    "allocate",
     [
-        lambda n, k: np.ones((200_000, 200_000)),
-        lambda n, k: jnp.ones((200_000, 200_000)),
-        lambda n, k: jax.jit(lambda: jnp.ones((200_000, 200_000)) @ jnp.ones((200_000, 3)))(),
-        lambda n, k: [0] * 10**12,
+        lambda: np.ones(LENGTH, np.float32),
+        lambda: jnp.ones(LENGTH).block_until_ready(),
+        lambda: jax.jit(lambda x: x[:, None] * x)(jnp.ones(math.isqrt(LENGTH))).block_until_ready(),
+        lambda: [0] * (LENGTH // 2),  # pointers of 8 bytes
     ],
+    ids=["NumPy", "JAX", "compiled", "list"],
 )
-def test_a_huge_array_is_refused_and_the_process_lives_on(huge):
-    told = message_of(huge)
-    assert (
-        "asks for more than the 4 GiB that the check allows. Is a size wrong?" in told or "float32[200000, 3]" in told
-    )
-    assert message_of(lambda n, k: jnp.ones(n * k).sum() / 2) == "area: right."
+def test_memory_is_limited(allocate, monkeypatch):
+    """Request 320 MiB, which is a little more than a limit of 256 MiB and a little less than one of 384 MiB."""
+
+    def answer(n, k):
+        allocate()
+        return n * k / 2
+
+    monkeypatch.setattr(limits, "MEMORY_LIMIT_GIB", 0.25)
+    message = message_of(answer)
+    assert "asks for more memory than the check allows (0.25 GiB). Is a size wrong?" in message
+    monkeypatch.setattr(limits, "MEMORY_LIMIT_GIB", 0.375)
+    assert message_of(answer) == "area: right."
 
 
-def test_where_the_solution_itself_raises_no_answer_is_right():
+def test_no_answer_is_right_if_the_solution_raises():
     ready = False
 
-    def without_devices(f, n):
+    def run_when_ready(f, n):
         if not ready:
             raise RuntimeError("no mesh is set")
         return f(n)
 
-    @exercise("Halve it.", cases=[(2,)], run=without_devices)
+    @exercise("Halve it.", cases=[(2,)], run=run_when_ready)
     def half(n):
         return n / 2
 
@@ -224,8 +291,8 @@ def test_where_the_solution_itself_raises_no_answer_is_right():
     assert half.verdict(lambda n: "anything").outcome == "wrong"
 
 
-def test_what_is_made_of_an_answer_raises():
-    """Neither the function's own error nor the check's: it is told with what the function had returned."""
+def test_an_error_after_the_answer_returned_shows_what_it_returned():
+    """The returned function fails when `run` calls it."""
 
     @exercise("", cases=[(2,)], run=lambda f, n: f(n)(5))
     def times(n):
@@ -238,7 +305,7 @@ def test_what_is_made_of_an_answer_raises():
     assert message_of(lambda n: None, times).endswith(message)
 
 
-def test_an_error_that_jax_finds_only_when_it_lowers_the_program():
+def test_an_error_raised_when_jax_lowers_the_program():
     @exercise(
         "",
         cases={"x": (np.arange(8.0),)},
@@ -252,34 +319,34 @@ def test_an_error_that_jax_finds_only_when_it_lowers_the_program():
     )
 
 
-def test_errors_in_a_line():
-    def of_three_lines(n, k):
+def test_an_error_is_described_in_one_line():
+    def raise_with_three_lines(n, k):
         raise ValueError("The types differ:\n\n  one has 3, the other 4\n  and more")
 
-    def without(n, k):
+    def raise_without_message(n, k):
         raise AssertionError
 
-    assert "raises ValueError: The types differ: one has 3, the other 4." in message_of(of_three_lines)
-    assert "raises AssertionError, with no message, at `raise AssertionError`." in message_of(without)
+    assert "raises ValueError: The types differ: one has 3, the other 4." in message_of(raise_with_three_lines)
+    assert "raises AssertionError, with no message, at `raise AssertionError`." in message_of(raise_without_message)
     assert "raises RecursionError: infinite recursion." in message_of(lambda n, k, f=lambda g: g(g): f(f))
     assert "raises SystemExit" in message_of(lambda n, k: exit())
 
 
-def test_what_an_answer_changes_is_its_own():
+def test_an_answer_cannot_change_the_arguments_of_later_calls():
     @exercise("", cases=lambda: {"a": (np.arange(3.0), [1], {"a": 1}), "b": (np.ones(3), [2], {"a": 2})})
     def total(x, y, z):
         """Return the sum."""
         return x.sum() + y[0] + z["a"]
 
-    def spoils(x, y, z):
-        found = x.sum() + y[0] + z["a"]
+    def change_arguments(x, y, z):
+        result = x.sum() + y[0] + z["a"]
         x[:], y[0], z["a"] = 7, 7, 7
-        return found
+        return result
 
-    assert [message_of(one, total) for one in (spoils, spoils)] == ["total: right."] * 2
+    assert [message_of(change_arguments, total) for _ in range(2)] == ["total: right."] * 2
 
 
-def test_readings_of_a_guess(capsys):
+def test_reading_of_a_guess(capsys):
     sent = Prediction(
         7168, "it keeps its own part", {4096: "that is what goes in", 1792: "bytes, not numbers"}, "bytes"
     )
@@ -294,7 +361,7 @@ def test_readings_of_a_guess(capsys):
     ]:
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line
-    device = Prediction(6, "the second mesh row begins with 4")  # a name: 3 is not half of it
+    device = Prediction(6, "the second mesh row begins with 4")  # no unit: 3 isn't called half of 6
     assert device.read_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
     word = Prediction("all-reduce", mistakes={"all-gather": "nothing is missing on a device"})
     assert word.read_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")
@@ -304,8 +371,8 @@ def test_readings_of_a_guess(capsys):
     assert Prediction(True, "does it?").read_guess("no", np.True_) == ("wrong", text)
 
 
-def test_what_keeps_float32_is_right_where_the_lesson_has_float64():
-    """Lesson 11 sets float64. The logits are float32, and so may the answer be."""
+def test_a_float32_answer_is_right_in_a_lesson_with_float64():
+    """Lesson 11 switches to float64. The logits are float32, so the answer may be float32 too."""
     from exercises import ex11
     from tests.exercises.alternative_solutions.ex11 import ALTERNATIVES
 
@@ -314,10 +381,10 @@ def test_what_keeps_float32_is_right_where_the_lesson_has_float64():
             assert ex11.vocabulary_loss.verdict(answer).message == "vocabulary_loss: right."
 
 
-def test_a_tiny_ratio_is_not_taken_for_a_factor_that_has_a_name():
+def test_a_tiny_ratio_is_not_explained_by_a_parameter():
     @exercise("Bytes.", cases=[(7, 3), (11, 5), (13, 4)])
     def bytes_of(numbers, n):
         return 16e9 * numbers / n
 
-    message_of = " ".join(bytes_of.verdict(lambda numbers, n: 16 * numbers / n).message.split())
-    assert "In all 3 cases it is 1e+09 times too small." in message_of
+    message = " ".join(bytes_of.verdict(lambda numbers, n: 16 * numbers / n).message.split())
+    assert "In all 3 cases it is 1e+09 times too small." in message

@@ -1,4 +1,4 @@
-"""Exercise 6.3: a loop of pmap that was never ported is refused, in whatever form it is handed in."""
+"""Exercise 6.3 must refuse a pmap loop that was never ported, whatever its form."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def stacked(w, mean, x, y):
 
 
 def on_numpy_arrays(*args):
-    """What cannot be traced is no way around the judge."""
+    """Convert the arguments to NumPy arrays first, which can't be traced."""
     return folded(*map(np.asarray, args))
 
 
-def of_as_many_as_it_likes(w, mean, x, y):
+def on_four_devices(w, mean, x, y):
     program = jax.pmap(ex06.old_step, axis_name="data", in_axes=(None, None, 0, 0), out_axes=None)
     return program(w, mean, x.reshape(4, 10, 4), y.reshape(4, 10, 3))
 
@@ -43,8 +43,8 @@ def on_a_mesh_of_its_own(*args):
     return jax.shard_map(ex06.old_step, mesh=build_mesh({"data": 8}), check_vma=False, **specs)(*args)
 
 
-@pytest.mark.parametrize("loop", [folded, stacked, on_numpy_arrays, of_as_many_as_it_likes, on_a_mesh_of_its_own])
+@pytest.mark.parametrize("loop", [folded, stacked, on_numpy_arrays, on_four_devices, on_a_mesh_of_its_own])
 @pytest.mark.parametrize("outer", [lambda f: f, jax.jit], ids=["as it is", "jit"])
-def test_the_loop_that_was_never_ported_is_refused(loop, outer):
+def test_an_unported_loop_is_refused(loop, outer):
     verdict = ex06.new_step.verdict(outer(loop))
     assert verdict.outcome == "wrong" and "new_step(on a mesh of" in verdict.message

@@ -1,6 +1,8 @@
-"""Published rates: units, and both directions against one."""
+"""Published rates: their units, and whether they count one direction or both."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -26,6 +28,22 @@ def test_rates_are_those_of_the_data_sheets():
         assert got == pytest.approx((tflops, memory, rate, both))
 
 
+def test_links_are_those_of_the_data_sheets():
+    # Links per chip, and GB/s over one of them in one direction: half of what NVIDIA prints for a link of NVLink 4,
+    # and a tenth more than the link rates that How to Scale Your Model uses for TPUs.
+    links = {"TPU v5e": (4, 50), "TPU v5p": (6, 100), "TPU v6e": (4, 100), "H100 SXM": (18, 25), "H200 SXM": (18, 25)}
+    assert {name: (chip.links, chip.link_rate / 1e9) for name, chip in CHIPS.items()} == links
+
+
+def test_all_pages_of_a_manufacturer_give_the_same_rate():
+    for chip in CHIPS.values():
+        assert {rate.one_direction for rate in chip.printed} == {chip.network}, chip.name
+    v5e = CHIPS["TPU v5e"].printed
+    assert [(str(rate), rate.directions) for rate in v5e] == [("400 GB/s", 2), ("1,600 Gbit/s", 1)]
+    # 1,600 Gbit/s are 200 GB/s; 400 GB/s are 200 GB/s in each direction.
+    assert [rate.one_direction for rate in v5e] == [200e9, 200e9]
+
+
 def test_a_ring_on_a_torus_has_two_links_and_a_switch_gives_all():
     assert CHIPS["TPU v5e"].ring_rate == 100e9
     assert CHIPS["TPU v5p"].ring_rate == 200e9
@@ -37,3 +55,29 @@ def test_ridges_by_hand():
     assert CHIPS["TPU v5e"].flops_per_ring_byte == pytest.approx(1970)
     assert CHIPS["H100 SXM"].flops_per_hbm_byte == pytest.approx(295.4, abs=0.1)
     assert CHIPS["H200 SXM"].flops_per_ring_byte == pytest.approx(2198.9, abs=0.1)
+
+
+def test_lesson_07_and_its_exercise_turn_a_printed_rate_into_the_same_ring_rate():
+    from exercises import ex07
+    from tools.lessons import notebooks
+
+    rows = {}
+    for chip in CHIPS.values():
+        for rate in chip.printed:
+            gbit = rate.number * 8 / rate.bits
+            ring = ex07.ring_rate.function(gbit, rate.directions, chip.links, chip.switched)
+            assert ring == pytest.approx(chip.ring_rate), (chip.name, rate)
+            rows[chip.name, str(rate)] = rate.number, chip.ring_rate / 1e9
+    # The page's rows: chip, printed rate, the three factors, their product, the rate to use.
+    cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("07")).cells}
+    row = r"^(\w+ \w+) +([\d,]+ \S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$"
+    found = re.findall(row, cells["sheet-table"].outputs[0].text, re.M)
+    assert {(name, printed) for name, printed, *_ in found} >= {
+        ("TPU v5e", "400 GB/s"),
+        ("TPU v5e", "1,600 Gbit/s"),
+        ("H100 SXM", "900 GB/s"),
+    }
+    for name, printed, bits, directions, links, product, ring in found:
+        number, expected = rows[name, printed]
+        assert int(bits) * int(directions) * int(links) == int(product), (name, printed)
+        assert number / int(product) == int(ring) == expected, (name, printed)

@@ -107,3 +107,10 @@ def test_by_turns_nobody_is_late(tmp_path):
     second = [("%add.1 = f32[]", 0, 50, None), ("%all-reduce.1", 50, 80, None), ("%all-reduce.1", 130, 3, None)]
     table = said(tmp_path, plane("/device:TPU:0", XLA_Ops=first), plane("/device:TPU:0", XLA_Ops=second))
     assert table[-1] == "verdict: 1/TPU:0 waits least, but the others do not wait for it again and again"
+
+
+def test_without_collectives_no_device_is_late(tmp_path):
+    ops = [[("%add.1 = f32[]", 0, 50, None)], [("%add.1 = f32[]", 0, 90, None)] * 3]
+    table = said(tmp_path, *(plane("/device:TPU:0", XLA_Ops=each) for each in ops))
+    assert [line.split()[:2] for line in table[1:3]] == [["0/TPU:0", "1"], ["1/TPU:0", "3"]]
+    assert table[-1] == "verdict: no device is late, because none waits in a collective"

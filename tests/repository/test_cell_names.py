@@ -5,6 +5,7 @@ from __future__ import annotations
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools.lessons import cell_names, notebooks
+from tools.lessons.notebooks import QUESTION
 
 MADE_UP = ("3f2b8a1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c", "0c1f2b3a", "deadbeef", "aB3dEfGhIjKl", "x_1")
 
@@ -21,7 +22,7 @@ def test_cells_are_named_after_what_they_hold():
         (new_markdown_cell("## Cut the rows: in *two*, or in four?"), "cut-the-rows-in"),
         (new_code_cell("x = 1"), "cut-the-rows-in-run"),
         (new_markdown_cell("As you see."), "cut-the-rows-in-read"),
-        (new_markdown_cell("> **Predict.** And now?"), "cut-the-rows-in-ask"),
+        (new_markdown_cell(f"{QUESTION} And now?"), "cut-the-rows-in-ask"),
         (new_code_cell("x = 2"), "cut-the-rows-in-run-2"),
         (new_code_cell("x = 3"), "cut-the-rows-in-run-3"),
         (new_markdown_cell("### Exercise 2.1 — Who holds it? (●○○ · 5 min)\n\nA task."), "ex-who-holds-task"),

@@ -15,7 +15,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tools.lessons import notebooks
-from tools.lessons.notebooks import split_blocks
+from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.reader import copies
 from utils import guess_gate
 
@@ -32,10 +32,10 @@ def ran(source):
     return new_code_cell(source, outputs=[new_output("stream", text="7\n")])
 
 
-QUESTION = "Before.\n\n> **Predict.** How many?"
+ASKED = f"Before.\n\n{QUESTION} How many?"
 
 
-ASK, COUNT, SEVEN = text(QUESTION), ran("count"), text("Seven.")
+ASK, COUNT, SEVEN = text(ASKED), ran("count"), text("Seven.")
 COMPARED = ran("ex02.many.compare(guess, 7)")
 READINGS = {
     "read": ([ASK, COMPARED, text("Seven.\n\nBecause."), ran("on"), text("On.")], {(2, 0), (2, 1), (4, 0)}),
@@ -44,8 +44,8 @@ READINGS = {
     "subtitles": ([ASK, text("### First way"), COUNT, SEVEN, text("### Second way"), COUNT], {(3, 0)}),
     "exercise": ([ASK, COUNT, text("### Exercise 2.1\n\nSeven?")], set()),
     "mistake": ([ASK, COUNT, text("### The mistake: six\n\nSeven."), ran("six"), text("Because.\n\n### On")], {(2, 0), (2, 1), (4, 0)}),
-    "mistake that asks": ([ASK, COUNT, text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + QUESTION), ran("six")], {(2, 0), (2, 2)}),
-    "leads on": ([ASK, COUNT, SEVEN, leads("And eight?\n\n" + QUESTION), ran("8")], {(2, 0)}),
+    "mistake that asks": ([ASK, COUNT, text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + ASKED), ran("six")], {(2, 0), (2, 2)}),
+    "leads on": ([ASK, COUNT, SEVEN, leads("And eight?\n\n" + ASKED), ran("8")], {(2, 0)}),
     "mistake in a cell of its own": ([ASK, COUNT, SEVEN, text("### The mistake: six\n\nNot six.")], {(2, 0), (3, 0), (3, 1)}),
     "no question": ([text("No question."), COUNT, SEVEN], set()),
 }  # fmt: skip
@@ -58,8 +58,8 @@ def test_what_reads_an_answer_waits(cells, waits):
 
 def test_a_fold_says_what_it_follows():
     """After a guess, or after a cell at which nobody was asked."""
-    again = leads("Again?\n\n" + QUESTION)
-    cells = [text(QUESTION), ran("a"), text("Seven."), ran("b"), text("More."), again, ran("c")]
+    again = leads("Again?\n\n" + ASKED)
+    cells = [text(ASKED), ran("a"), text("Seven."), ran("b"), text("More."), again, ran("c")]
     copied = copies.make_copy(new_notebook(cells=[*cells, text("Eight.")])).cells
     assert copied[2].source == copies.COLLAPSED_ANSWER + "Seven.\n\n</details>" and copied[7].source.startswith(
         copies.COLLAPSED_ANSWER
@@ -108,7 +108,7 @@ def course(tmp_path, monkeypatch):
 
 
 def write(course, reading):
-    cells = [text("# 02 · Sharding"), text(QUESTION), ran("count"), text(reading)]
+    cells = [text("# 02 · Sharding"), text(ASKED), ran("count"), text(reading)]
     notebooks.write(new_notebook(cells=cells), course / "notebooks" / "02_sharding.ipynb")
 
 

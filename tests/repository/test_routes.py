@@ -31,6 +31,40 @@ def test_minutes_are_those_of_the_lessons_and_sections():
         clock.minutes_of(cells, ["Nowhere"])
 
 
+@pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.key)
+def test_each_lesson_of_a_route_finds_what_it_needs(route):
+    """Earlier on the route, or among the lessons that the route says it assumes."""
+    known, used = set(route.assumes), set()
+    for number in route.steps:
+        needed = set(routes.needs(number))
+        assert needed <= known, f"{number} needs {sorted(needed - known)}"
+        used |= needed
+        known.add(number)
+    assert set(route.assumes) <= used - set(route.steps), "assumes a lesson that none of its own needs, or has it"
+    assert all(f"[{number}]" in routes.table() for number in route.assumes)
+
+
+def test_needs_are_read_from_the_page():
+    assert routes.needs("00") == []
+    assert routes.needs("02") == ["00"]  # "lesson 00 (...) and 40 minutes"
+    assert routes.needs("06") == ["00", "03", "05", "05b"]  # "lesson 00, lesson 03, lessons 05 and 05b"
+    assert routes.needs("19") == ["10", "11", "08"]
+    numbers = [row.number for row in readme.rows()]
+    for number in numbers:
+        assert all(numbers.index(other) < numbers.index(number) for other in routes.needs(number)), number
+
+
+def test_a_route_says_which_lessons_it_assumes():
+    [row] = [line for line in routes.table().splitlines() if "**Several machines**" in line]
+    plain = re.sub(r"\]\([^)]*\)", "]", row)
+    lessons = "[16], [17] (if you know [03], [06] and [10]), and [a script to copy]"
+    assert plain.startswith(f"| **Several machines** | {lessons} |")
+    [card] = [line for line in routes.cards().splitlines() if "Several machines" in line]
+    assert "(if you know <a href='notebooks/03_auto_parallel_jit.html'>03</a>, " in card
+    [said] = [place for place in routes.places("17") if "data-route='machines'" in place]
+    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in said
+
+
 def test_a_lesson_says_where_it_stands():
     said = list(routes.places("03"))
     assert ["data-route='sharding'" in said[0], "data-route='fsdp'" in said[1]] == [True, True]

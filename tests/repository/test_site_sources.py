@@ -115,6 +115,54 @@ def test_first_uses(text, found):
     assert [(text[start:end], entry) for start, end, entry in uses] == found
 
 
+# Terms whose words also have an everyday sense, or a different technical one, and the lessons whose first use of the
+# word was read and has the glossary's sense. A lesson joins here and in the glossary once its first use has been read.
+READ = {
+    "backend": {"01"},
+    "latency": {"07"},
+    "live microbatch": {"12"},
+    "lower bound": {"02"},
+    "pipeline": {"01", "05", "12", "15", "19", "90"},
+    "pipeline schedule": {"12"},
+    "pipeline stage": {"01", "12", "15", "90"},
+    "random key": {"00", "06", "16", "17"},
+    "training plan": {"08", "15", "19"},
+}
+
+
+def test_an_ambiguous_word_is_linked_only_where_it_has_the_sense_of_its_entry(read_lessons):
+    linked = {term: set() for term in READ}
+    for lesson, text in read_lessons.items():
+        entries = [entry for entry in ENTRIES if entry.counts_in(lesson)]
+        for _, _, entry in glossary.first_uses(text, entries):
+            linked.get(entry.term, set()).add(lesson)
+    assert linked == READ
+
+
+@pytest.mark.parametrize(
+    ("lesson", "text"),
+    [
+        ("01", "The rule is a lower bound for n."),
+        ("02", "shard a whole tree of weights, and make each piece where it will live"),
+        ("02", "another sharding: a plan that says which device holds which piece"),
+        ("03", "Attention multiplies queries and keys for each example."),
+        ("08", "gathered when its turn comes. Also stage 3 of that method"),
+        ("09", "Read Optax on schedules. The plan of a TPU's compiler does."),
+        ("10", "DeepSpeed removes the copies in three stages."),
+        ("13", "Each query meets all keys. The FlashAttention backend does this."),
+        ("15", "latency against throughput, queries and keys"),
+        ("17", "A learning-rate schedule needs the number of steps. That is no plan."),
+        ("17", "asynchronous saves, and three runs that live through them"),
+        ("18", "Both plans send in one direction, a pipeline inside each round."),
+        ("90", "They live in another module."),
+    ],
+)
+def test_a_word_in_a_different_sense_is_not_linked(lesson, text):
+    uses = glossary.first_uses(text, [entry for entry in ENTRIES if entry.counts_in(lesson)])
+    general = {"attention", "device", "shard", "sharding"}
+    assert {entry.term for _, _, entry in uses} <= general
+
+
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_answers_are_what_the_exercise_prints(path, capsys):
     number = notebooks.number(path)
@@ -150,12 +198,12 @@ def test_the_front_page_lists_the_lessons_as_readme_does():
     listed = re.findall(r"<span class='number'>(\w+)</span><a class='title' href='(.+?)\.html'>", page)
     assert listed == re.findall(r"^\| (\d\w+) \| \[.+?\]\((.+?)\.ipynb\)", README, re.M)
     assert re.findall(r"<h3>(.+)</h3>", page) == re.findall(r"^### (.+)", README, re.M)
-    count, hours = re.search(r"of (\d+) lessons, about (\d+) hours", page).groups()
+    count, hours = re.search(r"has (\d+) lessons and takes about (\d+) hours", page).groups()
     assert (int(count), f"| {hours} hours in all |" in README) == (len(listed), True)
     for promise in re.findall(r"^\| \d\w+ \| \[.+?\]\(.+?\) \| (.+?) \| ", README, re.M):
         assert re.sub(r"`(.+?)`", r"<code>\1</code>", promise) in html.unescape(page)
     assert "{{" not in page
-    assert "| Laptop or server: Linux, or a Mac with an Apple chip |" in page
+    assert "| Laptop or server with Linux, or a Mac with an Apple chip |" in page
 
 
 def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
@@ -217,7 +265,7 @@ def test_questions_as_data():
     assert first["truth"] == 16 and first["unit"] == "numbers"
     for path in notebooks.lessons():
         cells = notebooks.read(path).cells
-        assert len(list(predictions.questions(path))) == sum(cell.source.count(predictions.QUESTION) for cell in cells)
+        assert len(list(predictions.questions(path))) == sum(cell.source.count(notebooks.QUESTION) for cell in cells)
 
 
 def test_what_the_page_on_old_code_knows():

@@ -14,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tests import lesson_lint
 from tools.lessons import notebooks
+from tools.lessons.notebooks import QUESTION
 from tools.site import build as site
 from tools.teach import slides
 
@@ -73,20 +74,20 @@ def slide_faults(notebook: Any) -> list[str]:
     asked, begun = 0, ""
     for cell in arranged:
         kind = slides.slide_type(cell)
-        questions = cell.source.count(slides.PREDICT) if cell.cell_type == "markdown" else 0
+        questions = cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0
         asked += questions
         if kind == "notes" and questions:
             faults.append(f"{cell.id}: a question in the notes")
         if questions and (kind not in ("slide", "subslide") or questions > 1):
             faults.append(f"{cell.id}: a question that does not begin a slide of its own")
-        if questions and not slides.split_blocks(cell.source)[-1].startswith(slides.PREDICT):
+        if questions and not slides.split_blocks(cell.source)[-1].startswith(QUESTION):
             faults.append(f"{cell.id}: something is shown below a question")
         begun = cell.source if kind in ("slide", "subslide") else begun
-        if cell.cell_type == "code" and cell.outputs and kind == "-" and slides.PREDICT in begun:
+        if cell.cell_type == "code" and cell.outputs and kind == "-" and QUESTION in begun:
             faults.append(f"{cell.id}: an output that comes together with what stands above it")
         if kind != "notes" and re.search(r"\.(check|hint|solution)\(", cell.source):
             faults.append(f"{cell.id}: an exercise's check or solution")
-    if asked != sum(cell.source.count(slides.PREDICT) for cell in notebook.cells):
+    if asked != sum(cell.source.count(QUESTION) for cell in notebook.cells):
         faults.append("a question is lost")
     return faults
 
@@ -100,7 +101,7 @@ def test_no_answer_stands_beside_its_question(path):
 def test_every_question_is_answered_before_the_next(path):
     """By an output, a figure or the text of a later cell; appendix 90 answers some in its table."""
     cells = slides.arrange_slides(notebooks.read(path)).cells
-    asked = [i for i, cell in enumerate(cells) if slides.PREDICT in cell.source]
+    asked = [i for i, cell in enumerate(cells) if QUESTION in cell.source]
     assert asked
     for i, following in zip(asked, [*asked[1:], len(cells)], strict=True):
         between = cells[i + 1 : following]
@@ -114,8 +115,8 @@ def test_a_question_stands_above_its_answer(path):
     for cell in slides.arrange_slides(notebooks.read(path)).cells:
         if slides.slide_type(cell) in ("slide", "subslide"):
             begun = cell.source
-            if slides.PREDICT in begun or begun.startswith("#"):
-                question = begun.partition(slides.PREDICT)[2]
+            if QUESTION in begun or begun.startswith("#"):
+                question = begun.partition(QUESTION)[2]
         if cell.cell_type == "code" and cell.outputs:
             assert question in begun, cell.id
             question = ""
@@ -141,7 +142,7 @@ def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
         (new_markdown_cell("# Title"), "slide"),
         (new_markdown_cell("Read.\n\n## Section\n\n### Exercise 1.1"), "slide"),
         (new_markdown_cell("Read.\n\n### The mistake"), "subslide"),
-        (new_markdown_cell(f"Take two.\n\n{slides.PREDICT} Many?"), "subslide"),
+        (new_markdown_cell(f"Take two.\n\n{QUESTION} Many?"), "subslide"),
         (new_markdown_cell("The table:\n\n| a |\n|---|\n| 1 |"), "subslide"),
         (new_markdown_cell("Read. A **Predict.** in bold is no question.\n\n```\n# a comment\n```"), "notes"),
         (new_code_cell("1 + 1", id="sum"), "subslide"),
@@ -167,7 +168,7 @@ def test_a_mark_that_says_nothing_is_not_kept(kind):
 
 GOOD = [
     text("# Title", "slide"),
-    text(f"## Ask\n\n{slides.PREDICT} What?", "slide"),
+    text(f"## Ask\n\n{QUESTION} What?", "slide"),
     code("print(2)", "fragment", prints="2"),
 ]
 
@@ -217,17 +218,17 @@ def test_a_picture_alone_and_nothing_at_all():
     assert shown(small(code("import jax", "skip"), text("Read.", "skip"))) == []
 
 
-QUESTION = f"{slides.PREDICT} And now?"
+ASK = f"{QUESTION} And now?"
 TASK = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
 LONG = "| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20))
 LISTS = "- a\n- b", "```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"
 TEXTS = {  # what begins a slide, with its text; and the slides and notes that it becomes
     "prose": (
-        [f"Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\nTake two.\n\n{QUESTION}"],
-        ["Two, as you see.\n\nAnd so on."], [f"## Next\n\nA **mesh** is.\n\nTake two.\n\n{QUESTION}"], ["More of it."],
+        [f"Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\nTake two.\n\n{ASK}"],
+        ["Two, as you see.\n\nAnd so on."], [f"## Next\n\nA **mesh** is.\n\nTake two.\n\n{ASK}"], ["More of it."],
     ),
-    "a question's own words": ([f"It was two.\n\n{QUESTION}"], ["It was two."], [QUESTION]),
-    "what it is about": ([f"Two.\n\nTake device 5.\n\n{QUESTION}"], ["Two."], [f"Take device 5.\n\n{QUESTION}"]),
+    "a question's own words": ([f"It was two.\n\n{ASK}"], ["It was two."], [ASK]),
+    "what it is about": ([f"Two.\n\nTake device 5.\n\n{ASK}"], ["Two."], [f"Take device 5.\n\n{ASK}"]),
     "a heading inside": (
         [f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{TASK}"],
         ["Read."], ["### The mistake: this\n\nSaid."], ["Mended."], [TASK],
@@ -259,21 +260,21 @@ def test_what_of_a_text_is_shown(sources, becomes):
 
 
 def test_the_speaker_reads_what_the_room_may_say():
-    """With the question, before the answer is shown: the right one, and the slips of the lesson's predictions."""
+    """With the question, before the answer is shown: the right one, and the common mistakes."""
     question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
     word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
-    page = small(text(f"{slides.PREDICT} One?", "subslide"), text(slides.PREDICT, "subslide"))
-    page.cells.append(text(f"{slides.PREDICT} Three?", "subslide"))
+    page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))
+    page.cells.append(text(f"{QUESTION} Three?", "subslide"))
     notes = [
         cell.source
         for cell in slides.arrange_slides(page, [question, None, word]).cells
         if cell.cell_type == "markdown"
     ]
     assert notes == [
-        f"{slides.PREDICT} One?",
+        f"{QUESTION} One?",
         "**Right:** 1,024.\n\n**You may hear**, and what to point at:\n\n- 512: row by row",
-        slides.PREDICT,
-        f"{slides.PREDICT} Three?",
+        QUESTION,
+        f"{QUESTION} Three?",
         "**Right:** `yes`.\n\n**You may hear**, and what to point at:\n\n- `no`: look again",
     ]
 
@@ -342,5 +343,5 @@ def test_the_guide_s_words_stand_behind_their_questions(path):
     for heading, words in told.items():
         [at] = [i for i, cell in enumerate(cells) if words in cell.source]
         assert slides.slide_type(cells[at]) == "notes", heading
-        before = [cell for cell in cells[:at] if "> **Predict.**" in cell.source]
+        before = [cell for cell in cells[:at] if QUESTION in cell.source]
         assert before, heading

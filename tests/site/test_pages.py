@@ -13,6 +13,7 @@ from PIL import Image
 from tests.site import faults
 from tests.site.conftest import HTML, NOT_THERE, PAGES
 from tools.lessons import notebooks, readme
+from tools.lessons.notebooks import QUESTION
 from tools.site import build as site
 from tools.site import glossary
 
@@ -246,7 +247,6 @@ def test_a_page_is_light(tab, address, name):
     assert marks.count() > 8 and page.locator(":is(i, span)[class*='fa-']").count() == 0
 
 
-QUESTION = "> **Predict.** "
 WAITS = "button.answer-waits"
 
 

@@ -28,6 +28,13 @@ def test_the_first_use_and_no_other():
     assert anchors == {"mesh": "use-07-mesh", "ring": "use-07-ring"}
 
 
+def test_an_entry_is_linked_only_in_its_lessons():
+    assert linked("A ring on a mesh.", lesson="08") == (
+        "A ring on a [mesh](term-mesh).",
+        {"mesh": "use-08-mesh"},
+    )
+
+
 @pytest.mark.parametrize(
     "before",
     [

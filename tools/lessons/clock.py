@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterable
 
+from tools.lessons.notebooks import QUESTION
+
 FURTHER = "## Going further"
 WORDS, LINES = 150, 10  # that a reader reads in a minute
 
@@ -41,7 +43,7 @@ def _minutes(cells: list) -> float:
             if cell.source.startswith(FURTHER):
                 break
             if "### Exercise " not in cell.source:
-                spent += len(prose_words(cell.source)) / WORDS + cell.source.count("> **Predict.** ")
+                spent += len(prose_words(cell.source)) / WORDS + cell.source.count(QUESTION)
         elif cell.id not in ("setup", "opening") and not cell.id.startswith("ex-"):
             spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / LINES
     return spent

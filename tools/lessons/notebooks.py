@@ -14,6 +14,7 @@ SETUP = Path(__file__).with_name("setup_cell.py")
 PACKAGES = ("exercises", "old_jax", "utils")  # the course's packages that lessons import
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+QUESTION = "> **Predict.**"  # begins a block of text that asks for a prediction
 LEADS_ON_TAG = "leads"  # tag of a text that doesn't discuss an output, but leads to the next question or cell
 REVEALS_ANSWER_TAG = "tells"  # tag of a cell whose code reveals an answer, for example in a picture's alt text
 HIDDEN_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # hides a cell's code in Colab and elsewhere
@@ -155,7 +156,7 @@ def default_slide_type(cell: nbformat.NotebookNode) -> str:
     text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # comments in a listing aren't headings
     if re.search(r"^##? ", text, re.M):
         return "slide"
-    return "subslide" if re.search(r"^(### |> \*\*Predict\.\*\*|\|)", text, re.M) else "notes"
+    return "subslide" if re.search(rf"^(### |{re.escape(QUESTION)}|\|)", text, re.M) else "notes"
 
 
 def split_blocks(source: str) -> list[str]:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tools.lessons import notebooks
-from tools.lessons.notebooks import ROOT
+from tools.lessons.notebooks import QUESTION, ROOT
 
 PATH = ROOT / "site" / "predictions.json"
-QUESTION = "> **Predict.** "
 
 
 def predictions_json(root: Path = ROOT) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tools import NUMBER
 from tools.lessons import clock, notebooks, readme
 
 WORKSHOPS = "an hour, half a day, one or two days"  # the plans of teach/workshop.md
@@ -22,15 +23,21 @@ class Route:
     key: str  # in addresses: 02_sharding.html?route=fsdp
     need: str
     steps: dict[str, tuple[str, ...]]  # by lesson, the sections to read; none of them: all
+    assumes: tuple[str, ...] = ()  # lessons that the steps need and that the reader is expected to know already
     besides: str = ""  # Markdown, with links as README has them
 
 
 ROUTES = (
-    Route("new", "JAX is new to me", {"00": ()}, "for people who know NumPy or PyTorch; then any other row"),
-    Route("sharding", "To know what sharding is, in two hours", {"02": (), "03": ()}),
+    Route(
+        "new",
+        "New to JAX",
+        {"00": ()},
+        besides="for people who know NumPy or PyTorch; then the next two rows",
+    ),
+    Route("sharding", "Sharding in two hours", {"02": (), "03": ()}, assumes=("00",)),
     Route(
         "fsdp",
-        "FSDP on Monday",
+        "FSDP by Monday",
         {
             "02": (
                 "A mesh gives devices names",
@@ -47,17 +54,38 @@ ROUTES = (
             "07": ("Four cases name the collective", "The table to keep"),
             "10": (),
         },
-        "and its [script](examples/10_fsdp.py) to take to work",
+        assumes=("00",),
+        besides="and its [script](examples/10_fsdp.py) to take to work",
     ),
     Route(
         "old",
-        "My code of 2022 (`pmap`, `xmap`) no longer runs",
+        "Code from 2022 (`pmap`, `xmap`) that no longer runs",
         {"90": ()},
-        "or paste your code [on the site]({site}/old_code.html): it stays in your browser",
+        assumes=("04",),
+        besides="or paste your code [into the site]({site}/old_code.html), where it stays in your browser",
     ),
-    Route("machines", "Several machines", {"16": (), "17": ()}, "and [one script to copy](examples/README.md)"),
-    Route("plan", "Choose hardware, plan a run", {"07": (), "08": (), "19": ()}),
+    Route(
+        "machines",
+        "Several machines",
+        {"16": (), "17": ()},
+        assumes=("03", "06", "10"),
+        besides="and [a script to copy](examples/README.md)",
+    ),
+    Route(
+        "plan",
+        "Choosing hardware and planning a run",
+        {"07": (), "08": (), "19": ()},
+        assumes=("03", "04", "05", "10", "11"),
+    ),
 )
+
+
+def needs(number: str) -> list[str]:
+    """Return the numbers of the lessons that a lesson's paragraph *You need* names."""
+    plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
+    paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])  # without what they teach
+    named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
+    return [other for one, several in named for other in re.findall(NUMBER, one or several)]
 
 
 def minutes(route: Route) -> int:
@@ -70,36 +98,45 @@ def minutes(route: Route) -> int:
 
 
 def table(copies: bool = False, setup: str | None = None) -> str:
-    """As README has it: what one needs, the lessons, each with a link that opens it in Colab, the minutes, and which
-    sections where not all are needed. In `copies`, beside START.md, a lesson lies in the same folder. `setup` names the
-    repository, as in `readme.listed`."""
+    """As README has it: what one needs, the lessons, each with a link that opens it in Colab, the lessons that they
+    assume, the minutes, and which sections where not all are needed. In `copies`, beside START.md, a lesson lies in the
+    same folder. `setup` names the repository, as in `readme.listed`."""
     owner, name = notebooks.repository(setup)[0].split("/")
     head = "| You want | Lessons | Minutes + exercises |"
-    rows, parts = [head if copies else head.replace("Lessons", "Lessons: a click opens Colab"), "|---|---|---|"], []
+    rows, parts = [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
+        assumed = _assumed(route, [_link(number, copies, setup) for number in route.assumes])
         besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
-        rows.append(f"| **{route.need}** | {', '.join(filter(None, (*links, besides)))} | {_time(route)} |")
-        if named := [f"- of {number} {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
+        lessons = ", ".join(filter(None, (", ".join(links) + assumed, besides)))
+        rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
+        if named := [
+            f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
+        ]:
             whole = _and([number for number, read in route.steps.items() if not read])
-            folded = f"<details><summary><b>{route.need}</b>: which sections</summary>"
-            how = f"Run each lesson down to the last section named. Read these sections, and all of {whole}:"
+            folded = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
+            how = f"Run each lesson down to the last section listed. Read these sections, and all of {whole}:"
             parts += [folded, "", how, "", *named, "", "</details>"]
     found = readme.rows()
     first, hours = _link(found[0].number, copies, setup), readme.hours(found)
     rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
     tried = f"{_link('02', copies, setup)} first ({first.minutes} + {first.practice} minutes)"
-    guide = f"the [guide for workshops](teach/workshop.md); try {tried}"
-    rows += [] if copies else [f"| **I teach** | {guide} | {WORKSHOPS} |"]
+    guide = f"the [workshop guide](teach/workshop.md); try {tried}"
+    rows += [] if copies else [f"| **For teachers** | {guide} | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
 
 def _time(route: Route) -> str:
     """Minutes of reading and guessing and, where lessons are whole, of their exercises."""
     if any(route.steps.values()):
-        return f"{minutes(route)}, most lessons in part"
+        return f"{minutes(route)} (most lessons only in part)"
     return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).practice for number in route.steps)}"
+
+
+def _assumed(route: Route, names: list[str]) -> str:
+    """Return " (if you know 03 and 06)", or "" for a route that assumes no lesson."""
+    return f" (if you know {_and(names)})" if route.assumes else ""
 
 
 def _link(number: str, copies: bool, setup: str | None) -> str:
@@ -124,12 +161,17 @@ def cards() -> str:
             for number in route.steps
         )
         besides = " or <a href='old_code.html'>paste it</a>" if route.key == "old" else ""
-        items.append(_card(route.need, steps + besides, f"{minutes(route)} min"))
+        assumed = _assumed(route, [_page(number) for number in route.assumes])
+        items.append(_card(route.need, steps + besides, f"{minutes(route)} min{assumed}"))
     found = readme.rows()
     first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{found[0].number}</a> to the last"
     items.append(_card("The whole course", first, f"{readme.hours(found)} hours"))
-    items.append(_card("I teach", "<a href='teach/workshop.html'>the guide for workshops</a>", WORKSHOPS))
+    items.append(_card("For teachers", "<a href='teach/workshop.html'>the workshop guide</a>", WORKSHOPS))
     return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
+
+
+def _page(number: str) -> str:
+    return f"<a href='notebooks/{notebooks.lesson(number).stem}.html'>{number}</a>"
 
 
 def _card(need: str, steps: str, time: str) -> str:
@@ -145,7 +187,8 @@ def places(number: str) -> Iterator[str]:
             continue
         order = list(route.steps)
         at, sections = order.index(number), route.steps[number]
-        said = f"Your route, {_html(route.need)}: lesson {at + 1} of {len(order)}."
+        name = _html(route.need) + _assumed(route, list(route.assumes))
+        said = f"Your route, {name}: lesson {at + 1} of {len(order)}."
         said += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
         if at + 1 < len(order):
             then = notebooks.lesson(order[at + 1]).stem

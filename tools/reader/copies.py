@@ -18,8 +18,7 @@ import nbformat
 
 from exercises import progress
 from tools.lessons import notebooks, routes
-from tools.lessons.notebooks import split_blocks
-from tools.lessons.predictions import QUESTION
+from tools.lessons.notebooks import QUESTION, split_blocks
 from utils.files import write_atomically
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
 

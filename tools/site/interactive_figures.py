@@ -17,11 +17,11 @@ from typing import Any
 import nbformat
 
 from tools.lessons import notebooks
+from tools.lessons.notebooks import QUESTION
 from utils.count.chips import CHIPS
 
 Cell = nbformat.NotebookNode
 Cells = dict[str, Cell]  # a lesson's cells by id
-QUESTION = "> **Predict.**"
 
 
 def _parameter_bytes(cells: Cells) -> dict[str, Any]:

@@ -22,13 +22,12 @@ import nbformat
 
 from tools import NUMBER
 from tools.lessons import notebooks
-from tools.lessons.notebooks import split_blocks
+from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.site import build as site
 
 OUT = notebooks.ROOT / "slides"
-PREDICTIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
+QUESTIONIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 TEMPLATE = Path(__file__).with_name("slides_template")
-PREDICT = "> **Predict.**"
 LONG_TABLE = 13  # lines of a table that's too long to be read from the back of a room
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
 SLIDE_HEIGHT, SLIDE_WIDTH = 696, 1218  # px of a slide, without its margins
@@ -62,7 +61,7 @@ def arrange_slides(
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
                 headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last heading
-                answers = [next(expected, None) for _ in range(part.source.count(PREDICT))]
+                answers = [next(expected, None) for _ in range(part.source.count(QUESTION))]
                 parts += [_text(cell, "notes", [answer_note(each)]) for each in answers if each]
                 for heading in headings.values() if answers else ():
                     if words := left.pop(heading, ""):
@@ -89,8 +88,8 @@ def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
         kind, size = slide_type(cell), CODE_SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
-        elif cell.cell_type == "markdown" and (cell.source.startswith("#") or PREDICT in cell.source):
-            question = cell.source.partition(PREDICT)[2]
+        elif cell.cell_type == "markdown" and (cell.source.startswith("#") or QUESTION in cell.source):
+            question = cell.source.partition(QUESTION)[2]
             answered, room = False, SLIDE_HEIGHT - estimate_height(cell)
         else:
             if kind == "subslide" or (kind == "fragment" and estimate_height(cell) > room):
@@ -206,14 +205,14 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
 
     for i, block in enumerate(found):
         # a block right before a question that doesn't discuss an output
-        asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(PREDICT)
-        asked = any(shown.startswith(PREDICT) for shown in group)
+        asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(QUESTION)
+        asked = any(shown.startswith(QUESTION) for shown in group)
         if re.match(r"#+ ", block):
             yield from finish()
             group.append(block)
             expected, task = "paragraph", block.startswith("### Exercise")
         elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing or a formula
-            if block.startswith(PREDICT) and (asked or not group):
+            if block.startswith(QUESTION) and (asked or not group):
                 yield from finish()
             (notes if block.startswith("|") and block.count("\n") >= LONG_TABLE else group).append(block)
             expected = "list" if expected and block.startswith("|") else ""
@@ -279,7 +278,7 @@ def main(numbers: list[str]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / part, target)
     made = []
-    asked = json.loads(PREDICTIONS.read_text(encoding="utf-8"))
+    asked = json.loads(QUESTIONIONS.read_text(encoding="utf-8"))
     for path in notebooks.lessons():
         if numbers and notebooks.number(path) not in numbers:
             continue

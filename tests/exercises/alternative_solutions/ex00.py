@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 00, and changes that compute the same."""
+"""Alternative solutions for lesson 00 in unusual forms, and equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -22,24 +22,24 @@ def length_by_cond(v):
 
 def length_scaled(v):
     largest = jax.lax.stop_gradient(jnp.abs(v).max())
-    by = jnp.where(largest == 0, 1.0, largest)
-    s = ((v / by) ** 2).sum()
-    return by * jnp.where(s == 0, 0.0, jnp.sqrt(jnp.where(s == 0, 1.0, s)))
+    scale = jnp.where(largest == 0, 1.0, largest)
+    s = ((v / scale) ** 2).sum()
+    return scale * jnp.where(s == 0, 0.0, jnp.sqrt(jnp.where(s == 0, 1.0, s)))
 
 
 def clipped_by_optax(loss, params, x, y, most):
-    pulls = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(params, x, y)
-    leaves, form = jax.tree.flatten(pulls)
+    gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(params, x, y)
+    leaves, structure = jax.tree.flatten(gradients)
     total, _ = optax.per_example_global_norm_clip(leaves, most)
-    return jax.tree.unflatten(form, [leaf / len(x) for leaf in total])
+    return jax.tree.unflatten(structure, [leaf / len(x) for leaf in total])
 
 
 def clipped_in_a_loop(loss, params, x, y, most):
     total = jax.tree.map(jnp.zeros_like, params)
     for one_x, one_y in zip(x, y, strict=True):
-        pull = jax.grad(loss)(params, one_x, one_y)
-        size = max(float(optax.tree_utils.tree_norm(pull)), most)
-        total = jax.tree.map(lambda t, p, size=size: t + p * (most / size), total, pull)
+        gradient = jax.grad(loss)(params, one_x, one_y)
+        size = max(float(optax.tree_utils.tree_norm(gradient)), most)
+        total = jax.tree.map(lambda t, p, size=size: t + p * (most / size), total, gradient)
     return jax.tree.map(lambda t: t / len(x), total)
 
 
@@ -51,7 +51,7 @@ ALTERNATIVES = {
     ex00.mean_of_real: [
         mean_in_a_loop,
         mean_by_cumsum,
-        lambda losses, n: (losses * (jnp.arange(losses.size) < n)).sum() / n,  # of which XLA makes a choice
+        lambda losses, n: (losses * (jnp.arange(losses.size) < n)).sum() / n,  # XLA compiles this product to a select
         lambda losses, n: jnp.mean(losses, where=jnp.arange(losses.size) < n),
     ],
     ex00.length: [length_by_cond, length_scaled],

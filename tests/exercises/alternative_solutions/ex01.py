@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 01, and changes that compute the same."""
+"""Alternative solutions for lesson 01 in unusual forms, and equivalent mutants."""
 
 import functools
 
@@ -11,15 +11,15 @@ from utils.devices import started_devices
 
 
 def by_jax(operands, default):
-    """No rule at all: make such arrays, add them up, and look."""
+    """Make such arrays, add them up in JAX, and see where the result is."""
     devices = started_devices()
     with jax.default_device(devices[default]):
         total = jnp.zeros(3)
     arrays = []
     for device, committed in operands:
         with jax.default_device(devices[device]):
-            born = jnp.ones(3)
-        arrays.append(jax.device_put(born, devices[device]) if committed else born)
+            array = jnp.ones(3)
+        arrays.append(jax.device_put(array, devices[device]) if committed else array)
     with jax.default_device(devices[default]):
         try:
             [device] = jax.jit(lambda arrays: sum(arrays, total))(arrays).devices()
@@ -39,10 +39,10 @@ def by_reading(f, x, repeats, clock):
 
 def by_polls(f, x, repeats, clock):
     def once():
-        begin, result = clock(), f(x)
+        start, result = clock(), f(x)
         while not result.is_ready():
             pass
-        return clock() - begin
+        return clock() - start
 
     return (
         sorted([once() for _ in range(repeats + 1)][1:])[repeats // 2] if repeats % 2 else warmed(f, x, repeats, clock)
@@ -54,9 +54,9 @@ def warmed(f, x, repeats, clock):
         f(x).item()
     runs = []
     for _ in range(repeats):
-        begin = clock()
+        start = clock()
         jax.block_until_ready([f(x)])
-        runs.append(-begin + clock())
+        runs.append(-start + clock())
     return jnp.median(jnp.array(runs))
 
 
@@ -85,11 +85,11 @@ class Tuner:
         self.candidates, self.seconds, self.known = candidates, seconds, []
 
     def __call__(self, x):
-        like = jax.typeof(x)
-        if not any(like == kind for kind, _ in self.known):
+        kind_of_x = jax.typeof(x)
+        if not any(kind_of_x == kind for kind, _ in self.known):
             times = [self.seconds(f, x) for f in self.candidates]
-            self.known.append((like, self.candidates[int(np.argmin(times))]))
-        return next(f for kind, f in self.known if kind == like)(x)
+            self.known.append((kind_of_x, self.candidates[int(np.argmin(times))]))
+        return next(f for kind, f in self.known if kind == kind_of_x)(x)
 
 
 ALTERNATIVES = {
@@ -113,5 +113,5 @@ ALTERNATIVES = {
 }
 
 EQUIVALENT_MUTANTS = {
-    ex01.tuner: [("key = (x.shape, x.dtype) -> key = (x.dtype, x.shape)", "a key in another order")],
+    ex01.tuner: [("key = (x.shape, x.dtype) -> key = (x.dtype, x.shape)", "the elements of a key may be in any order")],
 }

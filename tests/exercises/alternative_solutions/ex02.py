@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 02, and changes that compute the same."""
+"""Alternative solutions for lesson 02 in unusual forms, and equivalent mutants."""
 
 from math import prod
 
@@ -12,19 +12,19 @@ from exercises import ex02
 from utils.mesh import make_mesh
 
 
-def _asked(row, column):
-    """Of JAX itself."""
+def _look_up(row, column):
+    """Look up the device in JAX's own map from devices to indices."""
     sharding = NamedSharding(make_mesh((2, 4), ("x", "y")), P("y", "x"))
-    held = sharding.devices_indices_map((8, 12))
-    one = [i for i, index in held.items() if row in range(8)[index[0]] and column in range(12)[index[1]]]
-    return one[0].id
+    indices = sharding.devices_indices_map((8, 12))
+    devices = [i for i, index in indices.items() if row in range(8)[index[0]] and column in range(12)[index[1]]]
+    return devices[0].id
 
 
-def _moments(rows, sharding):
-    """In a compiled program, with a mask placed beside the rows, and squares of what is masked before."""
-    n, more = len(rows), -len(rows) % sharding.mesh.size
-    placed = jax.device_put(np.concatenate([rows, np.zeros((more, rows.shape[1]), rows.dtype)]), sharding)
-    real = jax.device_put((np.arange(n + more) < n)[:, None], sharding)
+def _masked_means(rows, sharding):
+    """Use a compiled program, a mask sharded like the rows, and means over only the real rows."""
+    n, padding = len(rows), -len(rows) % sharding.mesh.size
+    placed = jax.device_put(np.concatenate([rows, np.zeros((padding, rows.shape[1]), rows.dtype)]), sharding)
+    real = jax.device_put((np.arange(n + padding) < n)[:, None], sharding)
 
     @jax.jit
     def variance(placed, real):
@@ -34,35 +34,35 @@ def _moments(rows, sharding):
     return variance(placed, real)
 
 
-def _far(rows, sharding):
-    """Padded with the first row's copies, whose squares are taken away again."""
-    n, more = len(rows), -len(rows) % sharding.mesh.size
-    placed = jax.device_put(np.vstack([rows, np.repeat(rows[:1], more, axis=0)]), sharding)
-    mean = (placed.sum(axis=0) - more * rows[0]) / n
-    return (((placed - mean) ** 2).sum(axis=0) - more * (rows[0] - mean) ** 2) / n
+def _padded_with_copies(rows, sharding):
+    """Pad with copies of the first row, and subtract their squares again."""
+    n, padding = len(rows), -len(rows) % sharding.mesh.size
+    placed = jax.device_put(np.vstack([rows, np.repeat(rows[:1], padding, axis=0)]), sharding)
+    mean = (placed.sum(axis=0) - padding * rows[0]) / n
+    return (((placed - mean) ** 2).sum(axis=0) - padding * (rows[0] - mean) ** 2) / n
 
 
 def _with_jax(shape, spec, sizes):
     mesh = jax.sharding.AbstractMesh(
         tuple(sizes.values()), tuple(sizes), axis_types=(jax.sharding.AxisType.Auto,) * len(sizes)
     )
-    kept = [None] * len(shape)
+    entries = [None] * len(shape)
     for i, entry in enumerate(spec):
         try:
             NamedSharding(mesh, P(entry)).shard_shape((shape[i],))
         except ValueError:
             continue
-        kept[i] = entry
-    return P(*kept)
+        entries[i] = entry
+    return P(*entries)
 
 
 ALTERNATIVES = {
-    ex02.holder_of: [_asked, lambda row, column: np.arange(8).reshape(2, 4)[column // 6, row // 2]],
+    ex02.holder_of: [_look_up, lambda row, column: np.arange(8).reshape(2, 4)[column // 6, row // 2]],
     ex02.spec_from_pieces: [
         lambda: P(("c", "a"), (), ("b",)),
         lambda: NamedSharding(make_mesh((2, 2, 2), ("a", "b", "c")), P(("c", "a"), None, "b")),
     ],
-    ex02.variance_of_rows: [_moments, _far],
+    ex02.variance_of_rows: [_masked_means, _padded_with_copies],
     ex02.fitting_spec: [
         _with_jax,
         lambda shape, spec, sizes: P(

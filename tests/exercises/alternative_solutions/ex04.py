@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 04, and changes that compute the same."""
+"""Alternative solutions for lesson 04 in unusual forms, and equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ def constrained_everywhere(params, tokens):
     return lax.with_sharding_constraint(jnp.einsum("bf,fv->bv", h, params["down"]), rows)
 
 
-def whole_weights(params, tokens):
+def replicated_weights(params, tokens):
     tokens = lax.with_sharding_constraint(tokens, P(("data", "model")))
     table, up, down = (lax.with_sharding_constraint(params[k], P()) for k in ("table", "up", "down"))
     return jax.nn.relu(jnp.take(table, tokens, axis=0) @ up) @ down
@@ -35,8 +35,8 @@ def by_shard_map(params, tokens):
 
 
 def masked(cache, positions, new):
-    here = jnp.arange(cache.shape[1]) == positions[:, None]
-    return jnp.where(here[:, :, None], new[:, None], cache)
+    is_position = jnp.arange(cache.shape[1]) == positions[:, None]
+    return jnp.where(is_position[:, :, None], new[:, None], cache)
 
 
 def sliced(cache, positions, new):
@@ -49,8 +49,8 @@ def added_up(a, b):
     def one(a, b):
         return lax.psum(a @ b, "y")
 
-    whole = jax.shard_map(one, in_specs=(P("x", "y"), P("y", None)), out_specs=P("x", None))(a, b)
-    return jax.sharding.reshard(whole, P("x", "y"))
+    replicated = jax.shard_map(one, in_specs=(P("x", "y"), P("y", None)), out_specs=P("x", None))(a, b)
+    return jax.sharding.reshard(replicated, P("x", "y"))
 
 
 def scattered(a, b):
@@ -62,7 +62,7 @@ def scattered(a, b):
 
 
 ALTERNATIVES = {
-    ex04.all_rows: [constrained_everywhere, whole_weights, by_shard_map],
+    ex04.all_rows: [constrained_everywhere, replicated_weights, by_shard_map],
     ex04.write_rows: [masked, sliced],
     ex04.distributed_mul: [
         added_up,

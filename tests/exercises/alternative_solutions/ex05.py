@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 05, and changes that compute the same."""
+"""Alternative solutions for lesson 05 in unusual forms, and equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ def all_last_numbers(x):
     return x.at[1:].add(-x[:-1]).at[0].add(-last[jax.lax.axis_index("X")])
 
 
-def handed_on(x):
+def passed_on(x):
     n = jax.lax.axis_size("X")
     before = sums = jax.lax.ppermute(x.sum(), "X", [(i, i + 1) for i in range(n - 1)])
     for _ in range(n - 2):
@@ -33,9 +33,9 @@ def by_a_product(x):
 
 
 def one_hot(scores, word):
-    here = jnp.arange(scores.size) + scores.size * jax.lax.axis_index("X")
+    index = jnp.arange(scores.size) + scores.size * jax.lax.axis_index("X")
     top = jax.lax.pmax(jnp.max(scores), "X")
-    total, score = jax.lax.psum((jnp.exp(scores - top).sum(), jnp.where(here == word, scores, 0).sum()), "X")
+    total, score = jax.lax.psum((jnp.exp(scores - top).sum(), jnp.where(index == word, scores, 0).sum()), "X")
     return jnp.log(total) - (score - top)
 
 
@@ -47,7 +47,7 @@ def by_logsumexp(scores, word):
     return top + jnp.log(jax.lax.psum(jnp.exp(own - top), "X")) - jax.lax.psum(score, "X")
 
 
-def twice(t):
+def row_means_then_column_means(t):
     t = t - jax.lax.pmean(t.mean(axis=1, keepdims=True), "model")
     return t - jax.lax.pmean(t.mean(axis=0, keepdims=True), "data")
 
@@ -58,7 +58,7 @@ def by_sums(t):
     return t - rows[:, None] - jax.lax.psum(t.sum(0), "data")[None] / down + jax.lax.pmean(rows.mean(), "data")
 
 
-def counted(t):
+def divided_by_counts(t):
     def mean(x, axis):
         return jax.lax.psum(x, axis) / jax.lax.psum(jnp.ones_like(x), axis)
 
@@ -68,7 +68,7 @@ def counted(t):
 
 ALTERNATIVES = {
     ex05.differences: [in_a_ring, all_last_numbers],
-    ex05.running_sum: [handed_on, by_a_product],
+    ex05.running_sum: [passed_on, by_a_product],
     ex05.loss: [one_hot, by_logsumexp],
-    ex05.centered: [twice, by_sums, counted],
+    ex05.centered: [row_means_then_column_means, by_sums, divided_by_counts],
 }

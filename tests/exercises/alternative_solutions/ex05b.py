@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 05b, and changes that compute the same."""
+"""Alternative solutions for lesson 05b in unusual forms, and equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from exercises import ex05b
 
 
 def by_own_sums(w, x, y, real):
-    """Each device's own sum of squares varies, so the gradient by the shared w adds them up."""
+    """Each device's own sum of squares is varying, so the gradient of the shared w adds them up."""
     return jax.grad(lambda w: jnp.sum(real * (x @ w - y) ** 2))(w) / jax.lax.psum(real.sum(), "X")
 
 
@@ -57,11 +57,11 @@ EQUIVALENT_MUTANTS = {
     ex05b.masked_gradient: [
         (
             f"return jax.lax.psum(squares, 'X') / {COUNTED} -> return squares / {COUNTED}",
-            "each device's share of the loss varies, and the gradient by the shared w adds up the shares",
+            "each device's share of the loss is varying, and the gradient of the shared w adds them up",
         ),
         (
             "squares = ((x @ w - y) ** 2 * real).sum() -> squares = ((y - x @ w) ** 2 * real).sum()",
-            "a square has no sign",
+            "the square of a number doesn't depend on its sign",
         ),
     ]
 }

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 06, and changes that compute the same."""
+"""Alternative solutions for lesson 06 in unusual forms, and equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,14 @@ def from_a_key(rank, n, length, epoch):
 
 
 def in_blocks(rank, n, length, epoch):
-    """Blocks whose lengths differ by one, in a list of ints."""
+    """Return a list of ints, from blocks whose lengths differ by one."""
     rows = list(range(length))
     np.random.RandomState(epoch + 1).shuffle(rows)
     return [int(row) for row in np.array_split(rows, n)[rank]]
 
 
 def one_sum(w, x, y, real):
-    """The sum over all parts at once, by hand; a psum of the gradient, and one of the count."""
+    """Write out the gradient over all parts at once, with one psum for it and one for the count."""
     error = jnp.einsum("pki,io->pko", x, w) - y
     total = 2 / 3 * jnp.einsum("pki,pko,pk->io", x, error, real)
     return jax.lax.psum(total, "data") / jax.lax.psum(real.sum(), ("data",))
@@ -58,7 +58,7 @@ EQUIVALENT_MUTANTS = {
         (
             "grad = jax.grad(lambda w: ((x @ w - y) ** 2).mean())(w) -> "
             "grad = jax.grad(lambda w: ((y - x @ w) ** 2).mean())(w)",
-            "a square has no sign",
+            "the square of a number doesn't depend on its sign",
         ),
     ],
 }

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 07, and changes that compute the same."""
+"""Alternative solutions for lesson 07 in unusual forms, and equivalent mutants."""
 
 from fractions import Fraction
 
@@ -14,8 +14,8 @@ ALTERNATIVES = {
         lambda parameters, data, model: np.float64(parameters) / model * 4 - parameters * 4 / model / data,
     ],
     ex07.ring_rate: [
-        lambda gbit, links, switched: jnp.float32(gbit) * 62.5e6 * (links if switched else 2) / links,
-        lambda gbit, links, switched: gbit * 1e9 / 16 * min(1, 2 / links + switched),
+        lambda gbit, both, links, switched: jnp.float32(gbit) * 125e6 * (links if switched else 2) / links / both,
+        lambda gbit, both, links, switched: gbit * 1e9 / (8 * both) * min(1, 2 / links + switched),
     ],
     ex07.smallest_d: [
         lambda n, c, w: np.float32(c / w) * (2 * n - 2),

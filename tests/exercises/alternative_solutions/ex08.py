@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 08, and changes that compute the same."""
+"""Alternative solutions for lesson 08 in unusual forms, and equivalent mutants."""
 
 import math
 
@@ -11,18 +11,18 @@ from exercises import ex08
 
 
 def with_the_jits_layouts(f, mesh, shapes, specs):
-    places = tuple(NamedSharding(mesh, spec) for spec in specs)
+    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     shapes = (jax.ShapeDtypeStruct(tuple(shape), "bfloat16") for shape in shapes)
-    found = jax.jit(f, in_shardings=places).lower(*shapes).compile().memory_analysis()
-    return [found.argument_size_in_bytes, found.output_size_in_bytes]
+    memory = jax.jit(f, in_shardings=shardings).lower(*shapes).compile().memory_analysis()
+    return [memory.argument_size_in_bytes, memory.output_size_in_bytes]
 
 
 def by_shards(f, mesh, shapes, specs):
-    places = [NamedSharding(mesh, spec) for spec in specs]
-    given = sum(2 * math.prod(p.shard_shape(s)) for p, s in zip(places, shapes, strict=True))
-    whole = [jax.ShapeDtypeStruct(s, jnp.bfloat16, sharding=p) for s, p in zip(shapes, places, strict=True)]
-    result = jax.jit(f).lower(*whole).compile().output_shardings
-    return np.int64(given), 2 * np.prod(result.shard_shape(jax.eval_shape(f, *whole).shape), dtype=np.int64)
+    shardings = [NamedSharding(mesh, spec) for spec in specs]
+    argument_bytes = sum(2 * math.prod(p.shard_shape(s)) for p, s in zip(shardings, shapes, strict=True))
+    arrays = [jax.ShapeDtypeStruct(s, jnp.bfloat16, sharding=p) for s, p in zip(shapes, shardings, strict=True)]
+    result = jax.jit(f).lower(*arrays).compile().output_shardings
+    return np.int64(argument_bytes), 2 * np.prod(result.shard_shape(jax.eval_shape(f, *arrays).shape), dtype=np.int64)
 
 
 def by_chip(parameters, layers, width, length, chips, memory):
@@ -44,7 +44,7 @@ ALTERNATIVES = {
         in_numpy,
         lambda w, s, n: min(
             ((d, n // d) for d in range(1, n + 1) if n % d == 0 and d & (d - 1) == 0),
-            key=lambda mesh: 3 * w * (mesh[0] - 1) + 2 * s * (mesh[1] - 1),  # times n, which they share
+            key=lambda mesh: 3 * w * (mesh[0] - 1) + 2 * s * (mesh[1] - 1),  # times n, a factor that all meshes share
         ),
     ],
 }
@@ -63,11 +63,17 @@ EQUIVALENT_MUTANTS = {
         ),
     ],
     ex08.sequences_that_fit: [
-        ("return max(0, total // cache) -> return max(total // cache, 0)", "the larger of two, in either order")
+        (
+            "return max(0, total // cache) -> return max(total // cache, 0)",
+            "the larger of two numbers doesn't depend on their order",
+        )
     ],
     ex08.best_mesh: [
-        ("d, m = (2 ** power, n // 2 ** power) -> d, m = (n // 2 ** power, 2 ** power)", "the same meshes, backwards"),
-        (f"{_SENT} -> {_SENT.replace('(d - 1)', '(d + 1)')}", "as much more for every mesh: d m is n"),
-        (f"{_SENT} -> {_SENT.replace('(m - 1)', '(m + 1)')}", "as much more for every mesh"),
+        (
+            "d, m = (2 ** power, n // 2 ** power) -> d, m = (n // 2 ** power, 2 ** power)",
+            "the same meshes in reverse order",
+        ),
+        (f"{_SENT} -> {_SENT.replace('(d - 1)', '(d + 1)')}", "it adds the same to every mesh, because d m is n"),
+        (f"{_SENT} -> {_SENT.replace('(m - 1)', '(m + 1)')}", "it adds the same to every mesh"),
     ],
 }

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 09, and changes that compute the same."""
+"""Alternative solutions for lesson 09 in unusual forms, and equivalent mutants."""
 
 from itertools import groupby
 
@@ -22,9 +22,12 @@ def by_texts(calls):
 
 def by_arrays(events):
     device, name, start, end = (np.array(column) for column in zip(*events, strict=True))
-    meets = np.char.startswith(name, "all-reduce")
-    late = device[meets][np.argmax(start[meets])]
-    totals = {d: (np.sum(~meets & (device == d)), np.sum((end - start)[~meets & (device == d)])) for d in set(device)}
+    is_all_reduce = np.char.startswith(name, "all-reduce")
+    late = device[is_all_reduce][np.argmax(start[is_all_reduce])]
+    totals = {
+        d: (np.sum(~is_all_reduce & (device == d)), np.sum((end - start)[~is_all_reduce & (device == d)]))
+        for d in set(device)
+    }
     mine = totals.pop(late)
     more, longer = (all(mine[i] > other[i] for other in totals.values()) for i in (0, 1))
     return [late, "data" if more else "chip" if longer else "host"]
@@ -32,9 +35,9 @@ def by_arrays(events):
 
 def by_rows(events):
     rows = {d: list(bars) for d, bars in groupby(sorted(events), key=lambda bar: bar[0])}
-    meets = {d: next(bar[2] for bar in bars if bar[1].startswith("all")) for d, bars in rows.items()}
+    is_all_reduce = {d: next(bar[2] for bar in bars if bar[1].startswith("all")) for d, bars in rows.items()}
     work = {d: [bar[3] - bar[2] for bar in bars if not bar[1].startswith("all")] for d, bars in rows.items()}
-    *_, late = sorted(meets, key=meets.get)
+    *_, late = sorted(is_all_reduce, key=is_all_reduce.get)
     for cause, measure in (("data", len), ("chip", sum)):
         ranked = sorted(map(measure, work.values()))
         if measure(work[late]) == ranked[-1] > ranked[-2]:
@@ -44,13 +47,13 @@ def by_rows(events):
 
 def by_sweeping(bars):
     changes = sorted((at, change, kind) for kind, *ends in bars for at, change in zip(ends, (1, -1), strict=True))
-    running, last, found = {"compute": 0, "communication": 0}, 0, 0
+    running, last, total = {"compute": 0, "communication": 0}, 0, 0
     for at, change, kind in changes:
         if running["communication"] and not running["compute"]:
-            found += at - last
+            total += at - last
         running[kind] += change
         last = at
-    return np.float32(found)
+    return np.float32(total)
 
 
 def by_grid(bars):
@@ -72,7 +75,7 @@ EQUIVALENT_MUTANTS = {
         (
             "return len({(*arrays, type(rate), training) for *arrays, rate, training in calls}) -> "
             "return len({(type(rate), *arrays, training) for *arrays, rate, training in calls})",
-            "a key is as different in another order",
+            "the elements of a key may be in any order",
         ),
     ],
 }

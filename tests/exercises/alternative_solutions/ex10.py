@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 10, and changes that compute the same."""
+"""Alternative solutions for lesson 10 in unusual forms, and equivalent mutants."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 12, and changes that compute the same."""
+"""Alternative solutions for lesson 12 in unusual forms, and equivalent mutants."""
 
 from fractions import Fraction
 
@@ -21,7 +21,7 @@ def by_fractions(p, share):
     return -(-(p - 1) * (1 - share) // share)
 
 
-def by_table(times, m):  # devices by ticks, and what of each tick is work
+def by_table(times, m):  # the useful share of each tick, (devices, ticks)
     p, longest = len(times), max(times)
     useful = np.zeros((p, m + p - 1))
     for s, seconds in enumerate(times):
@@ -63,13 +63,17 @@ ALTERNATIVES = {
 }
 
 _ROUNDED = "return math.ceil(round((p - 1) * (1 - share) / share, 9))"
-_WHY = (
-    "it differs for a few shares in a hundred, such as 0.2 of 4 stages, which no case asks: rounding is not the lesson"
-)
+_WHY = "it differs for a few shares, such as 0.2 with 4 stages, but no case tests those: rounding isn't the point"
 EQUIVALENT_MUTANTS = {
     ex12.enough: [
         (f"{_ROUNDED} -> return math.ceil((p - 1) * (1 - share) / share)", _WHY),
-        (f"{_ROUNDED} -> return math.ceil(round((p - 1) * (1 - share) / share, 10))", "8 to 10 places do"),
-        (f"{_ROUNDED} -> return math.ceil(round((p - 1) * (1 - share) / share, 8))", "8 to 10 places do"),
+        (
+            f"{_ROUNDED} -> return math.ceil(round((p - 1) * (1 - share) / share, 10))",
+            "any number of decimals from 8 to 10 works",
+        ),
+        (
+            f"{_ROUNDED} -> return math.ceil(round((p - 1) * (1 - share) / share, 8))",
+            "any number of decimals from 8 to 10 works",
+        ),
     ]
 }

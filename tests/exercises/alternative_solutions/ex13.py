@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 13, and changes that compute the same."""
+"""Alternative solutions for lesson 13 in unusual forms, and equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +67,7 @@ EQUIVALENT_MUTANTS = {
         (
             "(mean, level), (other, other_level) = (first, second) -> "
             "(mean, level), (other, other_level) = (second, first)",
-            "to merge is symmetric",
+            "merging is symmetric",
         ),
         ("both = np.logaddexp(level, other_level) -> both = np.logaddexp(other_level, level)", "a sum is symmetric"),
     ],

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 14, and changes that compute the same."""
+"""Alternative solutions for lesson 14 in unusual forms, and equivalent mutants."""
 
 from fractions import Fraction
 
@@ -15,12 +15,14 @@ def in_fractions(tokens, width, experts, k, factor, n, size):
 
 
 def by_destination(tokens, width, experts, k, factor, n, size):
-    one = np.ceil(np.float64(factor) * k * tokens / experts) * (experts // n) * width * size  # for one other device
+    one = (
+        np.ceil(np.float64(factor) * k * tokens / experts) * (experts // n) * width * size
+    )  # bytes for one other device
     return jnp.float32(4 * (n - 1) * one)
 
 
 def with_a_scatter(ids, table):
-    """Everybody sees all ids, and answers for its own rows; the answers are added up at home."""
+    """Every device sees all ids and answers for its own rows; a reduce-scatter adds up the answers."""
     me = jax.lax.axis_index("expert")
     asked = jax.lax.all_gather(ids, "expert", tiled=True) - me * len(table)
     mine = (asked >= 0) & (asked < len(table))

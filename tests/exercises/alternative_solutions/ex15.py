@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 15, and changes that compute the same."""
+"""Alternative solutions for lesson 15 in unusual forms, and equivalent mutants."""
 
 import math
 from fractions import Fraction
@@ -72,16 +72,17 @@ EQUIVALENT_MUTANTS = {
             "for name, size in zip(names, shape, strict=True): -> for name, size in zip(names, shape):",
             "an array has as many names as dimensions",
         ),
-        ("return tuple(spec) -> return spec", "a list serves as well"),
+        ("return tuple(spec) -> return spec", "a list is accepted as well"),
         (
             "for name, size in zip(names, shape, strict=True): -> for name, size in zip(names, shape, strict=False):",
             "an array has as many names as dimensions",
         ),
     ],
     ex15.cache_bytes: [
-        ("heads = max(key_heads / model, 1) -> heads = max(1, key_heads / model)", "the larger of two has no order")
+        (
+            "heads = max(key_heads / model, 1) -> heads = max(1, key_heads / model)",
+            "the larger of two numbers doesn't depend on their order",
+        )
     ],
-    ex15.longest: [
-        ("if rows < corner: -> if rows <= corner:", "with as many rows as the corner the formula gives 0 as well")
-    ],
+    ex15.longest: [("if rows < corner: -> if rows <= corner:", "if rows equals corner, the formula gives 0 as well")],
 }

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 16, and changes that compute the same."""
+"""Alternative solutions for lesson 16 in unusual forms, and equivalent mutants."""
 
 import itertools
 
@@ -8,11 +8,11 @@ from exercises import ex16
 
 
 def by_a_mask(sharding, shape, mine):
-    held = np.zeros(shape[0], bool)
+    is_held = np.zeros(shape[0], bool)
     for device, at in sharding.devices_indices_map(shape).items():
         if device in mine:
-            held[at[0]] = True
-    return np.flatnonzero(held)
+            is_held[at[0]] = True
+    return np.flatnonzero(is_held)
 
 
 def by_trying(sharding, shape, mine):
@@ -23,8 +23,8 @@ def by_trying(sharding, shape, mine):
 def batch_by_batch(rows, batch, seed, epoch, i, n):
     order = list(np.random.default_rng([seed, epoch]).permutation(rows))
     part = batch // n
-    whole = range(0, rows - batch + 1, batch)
-    return [order[at + i * part : at + (i + 1) * part] for at in whole]
+    starts = range(0, rows - batch + 1, batch)
+    return [order[at + i * part : at + (i + 1) * part] for at in starts]
 
 
 def by_taking_away(logs):

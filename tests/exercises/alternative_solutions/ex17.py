@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 17, and changes that compute the same."""
+"""Alternative solutions for lesson 17 in unusual forms, and equivalent mutants."""
 
 import pickle
 import re
@@ -14,26 +14,26 @@ from exercises import ex17
 
 
 def with_trailing(saved, mesh):
-    """Every axis is spelled out, and shapes are lists."""
-    found = {}
+    """Return specs with an entry for every axis, and shapes as lists."""
+    template = {}
     for name, (shape, dtype) in saved.items():
         spec = [None] * len(shape)
         axis = next((i for i, size in enumerate(shape) if not size % mesh.devices.size), None)
         if axis is not None:
             spec[axis] = tuple(mesh.shape)
-        found[name] = jax.ShapeDtypeStruct(list(shape), jnp.dtype(dtype), sharding=NamedSharding(mesh, P(*spec)))
-    return found
+        template[name] = jax.ShapeDtypeStruct(list(shape), jnp.dtype(dtype), sharding=NamedSharding(mesh, P(*spec)))
+    return template
 
 
 def by_leaves(saved, mesh):
-    def ask(pair):
+    def make_leaf(pair):
         shape, dtype = pair
         [*axes] = np.flatnonzero(np.array(shape, int) % mesh.size == 0)
         spec = P(*[mesh.axis_names if i == axes[0] else None for i in range(axes[0] + 1)]) if axes else P(None)
         spec = P() if not shape else spec
         return jax.eval_shape(lambda: jnp.zeros(shape, dtype)).update(sharding=NamedSharding(mesh, spec))
 
-    return jax.tree.map(ask, saved, is_leaf=lambda x: isinstance(x, tuple))
+    return jax.tree.map(make_leaf, saved, is_leaf=lambda x: isinstance(x, tuple))
 
 
 def by_bytes(last, every, store, fresh, step, batch):
@@ -47,7 +47,7 @@ def by_bytes(last, every, store, fresh, step, batch):
 
 
 def recursive(last, every, store, fresh, step, batch):
-    """From one save to the next, and then again; the last steps are not saved."""
+    """Train from one save to the next, then call itself; the last steps aren't saved."""
     done = sorted(store)[-1] if store else 0
     saved, position = store.get(done, (fresh(), 0))
     state = jax.tree.map(np.array, saved)

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 18, and changes that compute the same."""
+"""Alternative solutions for lesson 18 in unusual forms, and equivalent mutants."""
 
 from fractions import Fraction
 
@@ -41,11 +41,11 @@ def sum_by_loop(x_ref, o_ref, buffers, sent, arrived, free):
     n, me = jax.lax.axis_size("i"), jax.lax.axis_index("i")
     left, right = (me + n - 1) % n, (me + 1) % n
     barrier = pltpu.get_barrier_semaphore()
-    for side in (left, right):  # both, which is more than is needed
+    for side in (left, right):  # signal both sides, although one is enough
         pl.semaphore_signal(barrier, 1, device_id=(side,))
     pl.semaphore_wait(barrier, 2)
     buffers[0] = x_ref[left]
-    pl.semaphore_signal(free, 1, device_id=(left,))  # buffer 1, too, is asked for
+    pl.semaphore_signal(free, 1, device_id=(left,))  # wait for buffer 1 as well
 
     @pl.loop(0, n - 1)
     def _(k):
@@ -97,21 +97,24 @@ EQUIVALENT_MUTANTS = {
     ex18.swap_pairs: [
         (
             "partner = jax.lax.axis_index('i') ^ 1 -> partner = 1 ^ jax.lax.axis_index('i')",
-            "the order of the two does not matter to ^",
+            "^ is symmetric",
         )
     ],
     ex18.ring_seconds: [
         (
             "return (n - 1) * max(send, multiply) + multiply -> return (n - 1) * max(multiply, send) + multiply",
-            "the larger of two, in either order",
+            "the larger of two numbers doesn't depend on their order",
         )
     ],
     ex18.scatter_sum: [
-        ("o_ref[...] = buffers[(n - 1) % 2] -> o_ref[...] = buffers[(1 - n) % 2]", "odd is odd, of either sign"),
+        (
+            "o_ref[...] = buffers[(n - 1) % 2] -> o_ref[...] = buffers[(1 - n) % 2]",
+            "n - 1 and 1 - n are both odd or both even",
+        ),
         (
             "here, there = (buffers.at[k % 2], buffers.at[(k + 1) % 2]) -> "
             "here, there = (buffers.at[k % 2], buffers.at[(k - 1) % 2])",
-            "odd is odd, one up or one down",
+            "k + 1 and k - 1 are both odd or both even",
         ),
     ],
 }

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson 19, and changes that compute the same."""
+"""Alternative solutions for lesson 19 in unusual forms, and equivalent mutants."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ from exercises import ex19
 
 def _one_by_one(tokens, c, w, remat):
     n = 1
-    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # n: the next chip's n - 1
+    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # n is the n - 1 of one more chip
         n += 1
     return float(n)
 

@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of appendix 90, and changes that compute the same."""
+"""Alternative solutions for appendix 90 in unusual forms, and equivalent mutants."""
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ def by_shard_map(parts, mesh):
 
 
 def both_names(d):
-    """The name that this JAX has, found by trying."""
+    """Try both names of the argument."""
     try:
         return jax.make_mesh(axis_sizes=(4, 2), axis_names=("data", "model"), axis_types=AUTO, devices=d)
     except TypeError:

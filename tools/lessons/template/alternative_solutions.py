@@ -1,4 +1,4 @@
-"""Right answers in unusual forms to the exercises of lesson NN, and changes that compute the same."""
+"""Alternative solutions for lesson NN in unusual forms, and equivalent mutants."""
 
 import numpy as np
 

@@ -1,11 +1,17 @@
-"""python NAME.py: TODO, what it does for whom."""
+"""python NAME.py: TODO, what it does."""
+
+import os
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or TPU
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-jax.config.update("jax_num_cpu_devices", 8)  # emulated, where there is no GPU or TPU
+cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+cli.parse_args()  # TODO: its arguments
 n = jax.device_count()
 mesh = jax.make_mesh((n,), ("x",), axis_types=(AxisType.Auto,))
 numbers = jnp.arange(2.0 * n)  # YOURS
