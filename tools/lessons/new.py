@@ -61,7 +61,7 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
         text = (TEMPLATE / template).read_text(encoding="utf-8")
         return re.sub(r"(?<![A-Z])(?:" + "|".join(words) + r")(?![A-Z])", lambda word: words[word[0]], text)
 
-    notebooks.write(new_notebook(template_cells=list(template_cells(filled("notebook.md")))), path)
+    notebooks.write(new_notebook(cells=list(template_cells(filled("notebook.md")))), path)
     for template, target in (
         ("exercises.py", f"exercises/ex{number}.py"),
         ("alternative_solutions.py", f"tests/exercises/alternative_solutions/ex{number}.py"),
