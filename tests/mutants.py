@@ -1,4 +1,4 @@
-"""A solution changed in one place: what a judge must refuse, unless the change computes the same."""
+"""Mutants of a solution, changed in one place. A check must refuse each one, unless it gives the same results."""
 
 from __future__ import annotations
 
