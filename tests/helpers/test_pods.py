@@ -18,9 +18,9 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from tests import checks
+from tests import lesson_lint
 from tools.lessons import notebooks
-from tools.upkeep import record
+from tools.maintenance import record_plans
 from utils.count import pods
 from utils.count.cost import Collective, Cost, Memory, cost
 from utils.devices import release_numbers
@@ -203,7 +203,7 @@ LARGE = {label for lesson in ("08", "19") for label in pods._recorded(lesson) if
 
 def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
     recorded = {path.stem: list(pods._recorded(path.stem)) for path in pods.RECORDS.glob("*.json")}
-    assert sorted(recorded) == record.lessons()
+    assert sorted(recorded) == record_plans.lessons_with_plans()
     assert sorted(RECORDED) == sorted(label for labels in recorded.values() for label in labels)
 
 
@@ -216,15 +216,16 @@ def wanted(lesson: str) -> list[str]:
 @COMPILES
 @pytest.mark.elsewhere
 @pytest.mark.long
-@pytest.mark.parametrize("lesson", list(filter(wanted, record.lessons())))
+@pytest.mark.parametrize("lesson", list(filter(wanted, record_plans.lessons_with_plans())))
 def test_the_record_is_what_the_compiler_says(lesson):
     labels = wanted(lesson)
-    code = f"import json; from tools.upkeep import record; print(json.dumps(record.compiled({lesson!r}, {labels!r})))"
+    code = f"""import json; from tools.maintenance import record_plans
+print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stderr[-2000:]
     found = json.loads(run.stdout)
     assert sorted(found["plans"]) == sorted(labels)
-    checks.refuse(plan_faults(found["plans"]))
+    lesson_lint.fail_with(plan_faults(found["plans"]))
     meshes = pods._read(lesson)["coordinates"]
     assert found["coordinates"] == {mesh: meshes[mesh] for mesh in found["coordinates"]}
 

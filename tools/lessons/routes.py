@@ -110,7 +110,9 @@ def table(copies: bool = False, setup: str | None = None) -> str:
         besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
         lessons = ", ".join(filter(None, (", ".join(links) + assumed, besides)))
         rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
-        if named := [f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
+        if named := [
+            f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
+        ]:
             whole = _and([number for number, read in route.steps.items() if not read])
             folded = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
             how = f"Run each lesson down to the last section listed. Read these sections, and all of {whole}:"
@@ -139,12 +141,14 @@ def _assumed(route: Route, names: list[str]) -> str:
 
 def _link(number: str, copies: bool, setup: str | None) -> str:
     path = f"notebooks/{notebooks.lesson(number).name}"
-    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab(path, setup)})"
+    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab_url(path, setup)})"
 
 
 def listed(text: str, setup: str | None = None) -> str:
     """README's text with the table of routes. Raises ValueError where it has no place for it."""
-    return readme.put(text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}")
+    return readme.replace_once(
+        text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
+    )
 
 
 def cards() -> str:

@@ -2,8 +2,8 @@
 
 The TPU's compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which is
 never installed behind anybody's back. Where it is missing, or does not get on with this JAX, a lesson reads the same
-numbers from its record in `plans/` beside this file. `tools/upkeep/record.py` writes it. The tests compile it anew and
-compare: `make test` what is quick, `make test-newest` all.
+numbers from its record in `plans/` beside this file, which `tools/maintenance/record_plans.py` writes. The tests
+compile it again and compare: `make test` what is quick, `make test-newest` all.
 """
 
 from __future__ import annotations
