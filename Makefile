@@ -122,7 +122,7 @@ record:  ## compile lessons' programs for TPUs and record what the compiler says
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
 	@.venv-newest/bin/python -m tools.upkeep.record $(LESSONS)
 
-bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and what the helpers cost
+bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.upkeep.bench
 
 test-environment:

@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Bound, Observed, Prediction, exercise, run_per_device
-from utils.compat import varying
+from utils.compat import pcast
 
 by_rows = Prediction(
     4,
@@ -141,7 +141,7 @@ def _gated(f, n):
     mistakes={
         'h @ w["down"], "model") + w["bias"] -> h @ w["down"] + w["bias"], "model")': "each device adds the bias to its "
         "partial sum, so it counts once for each device. Where is it added once?",
-        'varying(x, "model") -> x': "x meets two split weights, and each brings a sum in the backward pass. What makes x varying "
+        'pcast(x, "model", to="varying") -> x': "x meets two split weights, and each brings a sum in the backward pass. What makes x varying "
         "once, before both?",
         "jax.lax.psum -> jax.lax.pmean": "a product is a sum over the hidden features, not a mean",
         'jax.lax.psum(h @ w["down"], "model") -> h @ w["down"]': "by its type, your result differs from device to "
@@ -152,7 +152,7 @@ def _gated(f, n):
 )
 def gated_mlp(x, w):
     """Per device: whole x (tokens, width), its parts of w -> the result, whole."""
-    x = varying(x, "model")  # one f for both products
+    x = pcast(x, "model", to="varying")  # one f for both products
     h = jax.nn.silu(x @ w["gate"]) * (x @ w["up"])
     return jax.lax.psum(h @ w["down"], "model") + w["bias"]
 

@@ -13,7 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Prediction, build_mesh, exercise
-from utils.count.copies import Play, play
+from utils.simulate.dma_copies import Play, play
 
 passed_on = Prediction(
     14,
@@ -114,7 +114,7 @@ def _seen(found: Play) -> dict[str, Any]:
     for k, result in enumerate(found.results):
         seen[f"o_ref of device {k}"] = np.asarray(result[0] if result else np.nan)
     seen["copies that begin before their target has"] = _few(f"{a} to {b}" for a, b in sorted(found.early))
-    seen["semaphores not back at 0"] = _few(f"on device {k}, of {names[0]}" for k, names in found.left.items())
+    seen["semaphores not back at 0"] = _few(f"on device {k}, of {names[0]}" for k, names in found.unconsumed.items())
     return {**seen, "copies from device 0": {target: n for (a, target), n in found.copies.items() if a == 0}}
 
 
@@ -187,7 +187,7 @@ def ring_seconds(n, tokens, d, f, flops, rate):
 def _summed(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[str, Any]:
     parts = np.round(9 * np.sin(np.arange(1, 3 * n * n + 1)), 2).reshape(n, n, 3).astype(np.float32)
     scratch = [pltpu.VMEM((2, 3), jnp.float32), DMA, DMA, REGULAR]
-    return _seen(_played(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, behind=behind))
+    return _seen(_played(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, arrival_delays=behind))
 
 
 @exercise(

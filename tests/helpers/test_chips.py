@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from utils.count.chips import CHIPS
+from utils.chips import CHIPS
 
 pytestmark = pytest.mark.once
 

@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 
 from tools.lessons import notebooks
-from utils.count.chips import CHIPS
+from utils.chips import CHIPS
 
 Cell = nbformat.NotebookNode
 Cells = dict[str, Cell]  # of a lesson, by id

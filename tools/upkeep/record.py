@@ -1,4 +1,4 @@
-"""Write the records of lessons, utils/count/plans/NN.json: all that their cells compile for TPUs (`make record`).
+"""Write the records of lessons, utils/tpu_plans/NN.json: all that their cells compile for TPUs (`make record`).
 
 Needs libtpu. Lesson 08 takes about four minutes on two cores. The tests compile the same anew and compare.
 """
@@ -16,12 +16,12 @@ from typing import Any
 from unittest import mock
 
 from tools.lessons import notebooks
-from utils.count import pods
+from utils import tpu_compiler
 
 
 def lessons() -> list[str]:
     """The numbers of the lessons that compile for TPUs."""
-    return [notebooks.number(path) for path in notebooks.lessons() if "pods.start()" in path.read_text("utf-8")]
+    return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler.start()" in path.read_text("utf-8")]
 
 
 def compiled(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -33,18 +33,18 @@ def compiled(lesson: str, labels: Collection[str] | None = None) -> dict[str, di
     from utils.devices import start_devices
 
     space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # as the setup cell leaves it
-    ask = pods.plan
+    ask = tpu_compiler.plan
 
-    def plan(label: str, *arguments: Any, here: bool = True) -> pods.Plan:
-        return ask(label, *arguments, here=labels is None or label in labels)
+    def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
+        return ask(label, *arguments, recompile=labels is None or label in labels)
 
     said = io.StringIO()
-    with contextlib.redirect_stdout(said), mock.patch.object(pods, "plan", plan):
+    with contextlib.redirect_stdout(said), mock.patch.object(tpu_compiler, "plan", plan):
         space["devices"] = start_devices(8)
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
                 exec(cell.source, space)
-    found = pods.compiled_here()
+    found = tpu_compiler.as_record()
     if not found["plans"]:
         raise RuntimeError(f"nothing was compiled: {said.getvalue()[:500]}")
     return found
@@ -58,7 +58,7 @@ def main() -> None:
         for part, entries in found.items():
             lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
             parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
-        (pods.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+        (tpu_compiler.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
         print(f"Recorded {len(found['plans'])} plans of lesson {lesson}.")
 
 
