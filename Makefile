@@ -124,7 +124,7 @@ record:  ## compile the lessons' programs for TPUs, and record the compiler's pl
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
 	@.venv-newest/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
-bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and the overhead of the helpers
+bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench
 
 test-environment:

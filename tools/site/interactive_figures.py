@@ -18,7 +18,7 @@ import nbformat
 
 from tools.lessons import notebooks
 from tools.lessons.notebooks import QUESTION
-from utils.count.chips import CHIPS
+from utils.chips import CHIPS
 
 Cell = nbformat.NotebookNode
 Cells = dict[str, Cell]  # a lesson's cells by id

@@ -8,11 +8,11 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-from utils.compat import find_races
-from utils.count.copies import play
+from utils.compat import race_detection
 from utils.mesh import make_mesh
-from utils.show.races import races, said
-from utils.show.waits import waits
+from utils.show.kernel_timeline import draw_kernels
+from utils.simulate.dma_copies import play
+from utils.simulate.race_check import check_races, run_interpreted
 
 DMA = pltpu.SemaphoreType.DMA
 X = np.arange(16, dtype=np.float32)
@@ -62,7 +62,7 @@ def test_a_copy_to_the_right_is_a_roll_in_the_interpreter_and_played():
     assert found.end == 4  # all copies at once
     assert [found.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32
     assert found.copies == {(k, (k + 1) % 8): 1 for k in range(8)}
-    assert (found.stuck, found.left, found.early) == ({}, {}, set())
+    assert (found.stuck, found.unconsumed, found.early) == ({}, {}, set())
 
 
 def test_a_late_device_holds_up_its_right_neighbour_alone():
@@ -70,7 +70,7 @@ def test_a_late_device_holds_up_its_right_neighbour_alone():
     assert found.end == 14
     longest = {k: max(e.end - e.start for e in found.events if e.kind == "wait" and e.device == k) for k in range(8)}
     assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}  # device 4: from 4, its own copy sent, to 14
-    assert [e.other for e in found.events if e.end == 14 and e.device == 4] == [3]
+    assert [e.peer for e in found.events if e.end == 14 and e.device == 4] == [3]
     assert found.early == {(2, 3)}
 
 
@@ -88,8 +88,8 @@ def test_a_copy_that_nobody_sends_is_waited_for_for_ever():
 def test_a_wait_too_few_leaves_a_semaphore(waits, left, right):
     kernel = program(lambda *refs: shift(*refs, waits=waits))
     found = play(kernel, X)
-    assert found.left == {k: [left] for k in range(8)}
-    assert np.isfinite(np.asarray(said(kernel, X).result)).all() == right
+    assert found.unconsumed == {k: [left] for k in range(8)}
+    assert np.isfinite(np.asarray(run_interpreted(kernel, X).result)).all() == right
 
 
 def ring(x, o, buffers, local, sent, arrived, free=None):
@@ -119,7 +119,7 @@ def test_a_buffer_overwritten_too_early_is_found():
     np.testing.assert_array_equal(whole(play(program(ring, (8, 2), RING), X)), GATHERED)
     late = whole(play(program(ring, (8, 2), RING), X, late={3: 40}))
     assert (late != GATHERED).any()
-    run = said(program(ring, (8, 2), RING, find_races()), X)
+    run = run_interpreted(program(ring, (8, 2), RING, race_detection()), X)
     assert run.races
     assert "write in copy.start()" in str(run)  # the text of the line, which a reader can find
 
@@ -129,12 +129,12 @@ def test_a_ring_that_asks_first_is_right():
     for late in ({}, {3: 40}, {0: 7, 5: 3}):
         found = play(program(ring, (8, 2), scratch), X, late=late)
         np.testing.assert_array_equal(whole(found), GATHERED)
-        assert not found.left
+        assert not found.unconsumed
         assert found.bytes_sent() == 7 * 8
         assert found.memory[0] == found.memory[7] == 8 + 8 * 8 + 2 * 8  # x, o, and two buffers of two numbers
-    run = said(program(ring, (8, 2), scratch, find_races()), X)
+    run = run_interpreted(program(ring, (8, 2), scratch, race_detection()), X)
     np.testing.assert_array_equal(run.result, GATHERED)
-    assert (run.races, run.semaphores_left, str(run)) == ((), 0, "no race found")
+    assert (run.races, run.nonzero_semaphores, str(run)) == ((), 0, "no race found")
 
 
 def test_loops_branches_and_indices_are_played():
@@ -207,7 +207,7 @@ def test_a_slow_device_multiplies_slowly_in_times_of_any_unit():
 
 
 def test_races_are_looked_for_in_the_program_that_is_made():
-    assert races(lambda interpret: program(shift, interpret=interpret), X).races == ()
+    assert check_races(lambda interpret: program(shift, interpret=interpret), X).races == ()
 
 
 def test_a_copy_that_arrives_behind_another_is_overtaken():
@@ -231,11 +231,11 @@ def test_a_copy_that_arrives_behind_another_is_overtaken():
     for apart in (True, False):
         played = program(lambda *refs, apart=apart: kernel(*refs, apart), scratch=scratch)
         np.testing.assert_array_equal(whole(play(played, X)), np.roll(X, 2))
-        found = play(played, X, behind={(2, 3, 0): 40})
+        found = play(played, X, arrival_delays={(2, 3, 0): 40})
         want = np.roll(X, 2)
         want[6] = want[6] if apart else np.nan  # device 3 has kept what lay there before the first copy had arrived
         np.testing.assert_array_equal(whole(found), want)
-        assert (found.stuck, found.left) == ({}, {})
+        assert (found.stuck, found.unconsumed) == ({}, {})
         assert found.end == (46 if apart else 45)  # sent at 4, arrived at 44, and local copies of 1 tick
 
 
@@ -269,7 +269,7 @@ def test_what_cannot_be_played_is_said():
     def far(x, o, sent, arrived):
         o[...] = x[...]
 
-    with pytest.raises(NotImplementedError, match="by copies alone"):
+    with pytest.raises(NotImplementedError, match="can only be copied"):
         play(program(far), X)
 
     def outside(x, o, sent, arrived):
@@ -288,9 +288,9 @@ def test_what_cannot_be_played_is_said():
 
 def test_the_picture_tells_who_waits_for_whom():
     late = play(program(shift), X, late={3: 10})
-    drawn = waits({"late": late}, devices=(3, 4))
+    drawn = draw_kernels({"late": late}, devices=(3, 4))
     assert "device 4 sends 1 x, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt
     assert "device 5" not in drawn.alt
-    assert "all done after 14 µs" in waits({"late": late}, unit="µs").alt
+    assert "all done after 14 µs" in draw_kernels({"late": late}, unit="µs").alt
     with pytest.raises(ValueError, match="nothing to draw"):
-        waits({})
+        draw_kernels({})

@@ -1,4 +1,4 @@
-"""utils/count/schedule.py and its picture: against a schedule by hand, and the papers' formulas."""
+"""utils/simulate/pipeline_schedule.py and its picture: against a schedule by hand, and the papers' formulas."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from utils.count.schedule import simulate
-from utils.show.schedules import schedules
+from utils.show.schedules import draw_schedules
+from utils.simulate.pipeline_schedule import simulate
 
 pytestmark = pytest.mark.once
 
@@ -56,23 +56,23 @@ def test_bubble_and_memory_are_the_papers(p, m):
 
 @pytest.mark.parametrize(("p", "m", "v"), [(4, 4, 2), (4, 8, 2), (4, 32, 4), (8, 8, 2), (8, 32, 4)])
 def test_interleaving_divides_the_bubble_and_holds_more(p, m, v):
-    played = simulate(interleaved(v), p, m, rounds=v)
+    played = simulate(interleaved(v), p, m, parts_per_stage=v)
     assert played.idle == pytest.approx((p - 1) / (v * m + p - 1))
     assert played.live[0] == min(m, p * (1 + (p - 1) / (p * v)))  # Korthikanti and others, section 4.2.3
 
 
 def test_sends_make_1f1b_wait_more_than_gpipe():
     # GPipe: 33 seconds, and 3 sends each way
-    assert simulate(gpipe, 4, 8, send=0.5).end == 36
-    assert simulate(one_f_one_b, 4, 8, send=0.5).idle == pytest.approx(0.4146, abs=1e-4)
+    assert simulate(gpipe, 4, 8, send_time=0.5).end == 36
+    assert simulate(one_f_one_b, 4, 8, send_time=0.5).idle == pytest.approx(0.4146, abs=1e-4)
 
 
 @pytest.mark.parametrize(
     ("order", "says"),
     [
         (lambda s, p, m: gpipe(s, p, m)[1:], "stage 0 of 2, 3 microbatches: ('F', 0) is missing"),
-        (lambda s, p, m: [*gpipe(s, p, m), ("B", 1)], "stage 0 of 2, 3 microbatches: ('B', 1) is too many"),
-        (lambda s, p, m: gpipe(s, p, m)[::-1], "every stage waits for another one; stage 0 for what ('B', 0) needs"),
+        (lambda s, p, m: [*gpipe(s, p, m), ("B", 1)], "stage 0 of 2, 3 microbatches: ('B', 1) is listed too often"),
+        (lambda s, p, m: gpipe(s, p, m)[::-1], "all stages wait for one another: stage 0 for the input of ('B', 0)"),
     ],
 )
 def test_an_order_that_cannot_be_is_refused(order, says):
@@ -86,7 +86,7 @@ def test_forward_alone_takes_m_and_p_less_one_ticks():
 
 
 def test_a_picture_says_what_it_shows():
-    drawn = schedules({"1F1B": simulate(one_f_one_b, 2, 2)}, "seconds")
+    drawn = draw_schedules({"1F1B": simulate(one_f_one_b, 2, 2)}, "seconds")
     assert drawn.alt == (
         "Which stage works on which microbatch, in seconds. 1F1B: all done at 9, 33 % idle; "
         "stage 0 F 0 to 1, idle 2, B 0, idle 1, B 1; stage 1 idle 1, F 0, B 0, F 1, B 1, idle 2."
@@ -94,7 +94,7 @@ def test_a_picture_says_what_it_shows():
     boxes = [patch for patch in drawn.figure.axes[0].patches if patch.get_width()]
     assert len(boxes) == 2 + 8  # of each stage its idle ground, and 4 jobs
     with pytest.raises(ValueError, match="nothing to draw"):
-        schedules({})
+        draw_schedules({})
 
 
 def test_a_weight_s_gradient_can_fill_the_bubble():

@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 from tests import lesson_lint
 from tools.lessons import notebooks
 from tools.maintenance import record_plans
-from utils.count import pods
+from utils import tpu_compiler
 from utils.count.cost import Collective, Cost, Memory, cost
 from utils.devices import release_numbers
 from utils.mesh import make_mesh
@@ -31,16 +31,16 @@ NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
 LIBTPU = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
 PAIR = LIBTPU and (NUMBER >= (0, 12) or (NUMBER >= (0, 10) and release_numbers(LIBTPU) < (0, 0, 43)))
 COMPILES = pytest.mark.skipif(not PAIR, reason="needs a libtpu, and a JAX that reads what it writes")
-RECORDED = pods._recorded()
+RECORDED = tpu_compiler._recorded()
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    monkeypatch.setattr(pods, "_here", [])
-    monkeypatch.setattr(pods, "_plans", {})
-    monkeypatch.setattr(pods, "_coordinates", {})
-    for name in pods.ENVIRONMENT:  # start() sets them: put them back afterwards
-        monkeypatch.setenv(name, pods.ENVIRONMENT[name])
+    monkeypatch.setattr(tpu_compiler, "_here", [])
+    monkeypatch.setattr(tpu_compiler, "_plans", {})
+    monkeypatch.setattr(tpu_compiler, "_coordinates", {})
+    for name in tpu_compiler.ENVIRONMENT:  # start() sets them: put them back afterwards
+        monkeypatch.setenv(name, tpu_compiler.ENVIRONMENT[name])
 
 
 def hide_libtpu(monkeypatch):
@@ -52,7 +52,7 @@ def hide_libtpu(monkeypatch):
 
 def test_without_libtpu_a_line_says_what_to_install(monkeypatch, capsys):
     hide_libtpu(monkeypatch)
-    pods.start()
+    tpu_compiler.start()
     said = capsys.readouterr().out
     assert said.count("\n") == 1 and "No libtpu here" in said and "the course's record" in said
     assert ('pip install "jax[tpu]==' in said or 'pip install --upgrade "jax[tpu]"' in said) == (
@@ -63,7 +63,7 @@ def test_without_libtpu_a_line_says_what_to_install(monkeypatch, capsys):
 def test_an_old_jax_is_told_so(monkeypatch, capsys):
     monkeypatch.setattr(jax, "__version__", "0.9.2")
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: True)
-    pods.start()
+    tpu_compiler.start()
     assert capsys.readouterr().out.startswith("JAX 0.9.2 is too old to compile for TPUs here: 0.10 or newer does.")
 
 
@@ -77,11 +77,11 @@ def test_an_old_jax_is_told_so(monkeypatch, capsys):
     ],
 )
 def test_a_pair_that_dies_takes_nothing_with_it(trial, words, monkeypatch, capsys):
-    monkeypatch.setattr(pods, "TRIAL", trial)
-    pods.start()
+    monkeypatch.setattr(tpu_compiler, "TRIAL", trial)
+    tpu_compiler.start()
     said = capsys.readouterr().out
     assert said.count("\n") == 1 and words in said and "jax[tpu]" in said and "then restart" in said
-    assert pods.mesh("v5e:2x4", (8,), ("i",)).size == 8  # without devices
+    assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # without devices
 
 
 @pytest.mark.parametrize(
@@ -99,28 +99,28 @@ def test_the_advice_is_a_pair_that_jax_names(version, libtpu, install, monkeypat
     monkeypatch.setattr(importlib.metadata, "version", lambda name: libtpu)
     needs = ["numpy>=2.0", 'libtpu==0.0.42.*; extra == "tpu"']
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: needs)
-    assert pods._install() == install
+    assert tpu_compiler._install() == install
 
 
 def test_what_comes_first_is_said():
-    with pytest.raises(RuntimeError, match=r"call pods.start\(\) first"):
-        pods.mesh("v5e:2x4", (8,), ("i",))
+    with pytest.raises(RuntimeError, match=r"call tpu_compiler.start\(\) first"):
+        tpu_compiler.mesh("v5e:2x4", (8,), ("i",))
 
 
 def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
-    monkeypatch.setattr(pods, "_here", [False])
+    monkeypatch.setattr(tpu_compiler, "_here", [False])
     never = lambda: pytest.fail("compiled")  # noqa: E731
     # (1024, 1024) of float32 by an all-reduce on eight chips: 2 (7/8) of 4 MiB.
-    assert pods.plan("sums, float32", never).sent == {"all-reduce": (1, 2 * 7 * 2**22 // 8)}
+    assert tpu_compiler.plan("sums, float32", never).sent == {"all-reduce": (1, 2 * 7 * 2**22 // 8)}
     with pytest.raises(LookupError, match="no 'mine'; to compile programs of your own you need libtpu"):
-        pods.plan("mine", never)
+        tpu_compiler.plan("mine", never)
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*exceeds available HBM \(15.75G\)\.$"):
-        pods.plan("data, 64, v5e", never)
+        tpu_compiler.plan("data, 64, v5e", never)
 
 
 def test_a_changed_program_is_compiled_anew(monkeypatch):
     """Under the same label: first one gather of 64 bytes in all, cut eight ways, then none."""
-    monkeypatch.setattr(pods, "_here", [True])
+    monkeypatch.setattr(tpu_compiler, "_here", [True])
     mesh = make_mesh((8,), ("i",))
     cut, whole = (NamedSharding(mesh, spec) for spec in (P("i"), P()))
     x = jax.ShapeDtypeStruct((16,), "float32", sharding=cut)
@@ -128,9 +128,9 @@ def test_a_changed_program_is_compiled_anew(monkeypatch):
     def compiled(out):
         return jax.jit(lambda x: x, out_shardings=out).lower(x).compile()
 
-    assert pods.plan("mine", compiled, whole).sent == {"all-gather": (1, 7 * 8)}
-    assert pods.plan("mine", compiled, cut).sent == {}
-    assert list(pods.compiled_here()["plans"]) == ["mine"]
+    assert tpu_compiler.plan("mine", compiled, whole).sent == {"all-gather": (1, 7 * 8)}
+    assert tpu_compiler.plan("mine", compiled, cut).sent == {}
+    assert list(tpu_compiler.as_record()["plans"]) == ["mine"]
 
 
 def test_a_summary_adds_up_by_kind():
@@ -148,7 +148,7 @@ def test_a_summary_adds_up_by_kind():
         memory=Memory(arguments=5, outputs=5, temporaries=2, donated=5, peak=6),
         devices=4,
     )
-    assert pods.summary(found) == pods.Plan(
+    assert tpu_compiler.summarize(found) == tpu_compiler.Plan(
         {"all-gather": (6, 144), "all-reduce": (3, 36)},
         {"all-gather": 3},
         flops=7,
@@ -156,19 +156,21 @@ def test_a_summary_adds_up_by_kind():
         peak=6,
         links={2: 12, 6: 24},
     )
-    assert pods.summary(found).bytes_sent == 180
-    assert pods.from_json(json.loads(json.dumps(asdict(pods.summary(found))))) == pods.summary(found)
+    assert tpu_compiler.summarize(found).bytes_sent == 180
+    assert tpu_compiler.plan_from_json(
+        json.loads(json.dumps(asdict(tpu_compiler.summarize(found))))
+    ) == tpu_compiler.summarize(found)
 
 
 LOCKED = """
 import sys
-from utils.count import pods
-pods.start()
+from utils import tpu_compiler
+tpu_compiler.start()
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
-mesh = pods.mesh("v5e:2x4", (8,), ("i",))
+mesh = tpu_compiler.mesh("v5e:2x4", (8,), ("i",))
 x = jax.ShapeDtypeStruct((1024, 128), "float32", sharding=NamedSharding(mesh, P("i")))
-print(pods.plan("mine", lambda: jax.jit(lambda x: x.sum(0)).lower(x).compile()).sent, flush=True)
+print(tpu_compiler.plan("mine", lambda: jax.jit(lambda x: x.sum(0)).lower(x).compile()).sent, flush=True)
 sys.stdin.read()
 """
 
@@ -177,7 +179,7 @@ sys.stdin.read()
 @pytest.mark.elsewhere
 def test_two_notebooks_at_once():
     """Both hold the compiler at the same time. (128 numbers of float32 added up on eight chips: 2 (7/8) 512 bytes.)"""
-    environment = {name: value for name, value in os.environ.items() if name not in pods.ENVIRONMENT}
+    environment = {name: value for name, value in os.environ.items() if name not in tpu_compiler.ENVIRONMENT}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     run = [sys.executable, "-c", LOCKED]
     both = [
@@ -198,11 +200,11 @@ def test_two_notebooks_at_once():
 WHICH = os.environ.get("COURSE_PLANS", "")
 LIGHT = [label for label in RECORDED if not label.endswith((", v5e", ", v5p")) and not label.startswith("64 v6e")]
 ALWAYS = ["sums, float32", "weights, float32", "data, 64, v5e"]
-LARGE = {label for lesson in ("08", "19") for label in pods._recorded(lesson) if label not in {*LIGHT, *ALWAYS}}
+LARGE = {label for lesson in ("08", "19") for label in tpu_compiler._recorded(lesson) if label not in {*LIGHT, *ALWAYS}}
 
 
 def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
-    recorded = {path.stem: list(pods._recorded(path.stem)) for path in pods.RECORDS.glob("*.json")}
+    recorded = {path.stem: list(tpu_compiler._recorded(path.stem)) for path in tpu_compiler.RECORDS.glob("*.json")}
     assert sorted(recorded) == record_plans.lessons_with_plans()
     assert sorted(RECORDED) == sorted(label for labels in recorded.values() for label in labels)
 
@@ -210,7 +212,7 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
 def wanted(lesson: str) -> list[str]:
     """The labels of its plans that are compiled anew here; lesson 19 has none but large ones."""
     asked = {"": set(ALWAYS), "small": set(RECORDED) - LARGE, "1": set(RECORDED)}[WHICH]
-    return [label for label in pods._recorded(lesson) if label in asked]
+    return [label for label in tpu_compiler._recorded(lesson) if label in asked]
 
 
 @COMPILES
@@ -226,7 +228,7 @@ print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
     found = json.loads(run.stdout)
     assert sorted(found["plans"]) == sorted(labels)
     lesson_lint.fail_with(plan_faults(found["plans"]))
-    meshes = pods._read(lesson)["coordinates"]
+    meshes = tpu_compiler._read(lesson)["coordinates"]
     assert found["coordinates"] == {mesh: meshes[mesh] for mesh in found["coordinates"]}
 
 
@@ -239,7 +241,7 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
     """What differs from the record. The large programs may, by a few per cent, from one libtpu to the next."""
     faults = []
     for label, fields in found.items():
-        recorded, plan = RECORDED[label], pods.from_json(fields)
+        recorded, plan = RECORDED[label], tpu_compiler.plan_from_json(fields)
         if label in LIGHT:
             near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # a few pages more or less
             links = recorded.links and plan.links  # a record may be older than the links
@@ -266,8 +268,8 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
 
 def test_coordinates_by_hand(monkeypatch):
     """A ring of all sixteen chips of a 4 x 4 grid, from neighbour to neighbour; rows of four end three hops away."""
-    monkeypatch.setattr(pods, "_here", [False])
-    ring, rows = pods.coordinates("v5e:4x4", (16, 1)), pods.coordinates("v5e:4x4", (4, 4))
+    monkeypatch.setattr(tpu_compiler, "_here", [False])
+    ring, rows = tpu_compiler.coordinates("v5e:4x4", (16, 1)), tpu_compiler.coordinates("v5e:4x4", (4, 4))
     assert (ring.shape, rows.shape) == ((16, 1, 3), (4, 4, 3))
     everywhere = [(x, y, 0) for x in range(4) for y in range(4)]
     assert sorted(map(tuple, ring.reshape(-1, 3))) == sorted(map(tuple, rows.reshape(-1, 3))) == everywhere
@@ -277,9 +279,9 @@ def test_coordinates_by_hand(monkeypatch):
         assert (np.moveaxis(hops(rows, axis), axis, -1) == [1, 1, 1, 3]).all()
     # Eight: on 2 x 4 every second step has two hops; on 4 x 2 they go around the edge.
     for name, steps in (("v5e:2x4", [1, 2] * 4), ("v5e:4x2", [1] * 8)):
-        assert hops(pods.coordinates(name, (8,)), 0).tolist() == steps
+        assert hops(tpu_compiler.coordinates(name, (8,)), 0).tolist() == steps
     with pytest.raises(LookupError, match="no mesh 'v5e:2x2, 4'; to ask for one of your own you need libtpu"):
-        pods.coordinates("v5e:2x2", (4,))
+        tpu_compiler.coordinates("v5e:2x2", (4,))
 
 
 def test_the_record_by_hand():
@@ -298,15 +300,15 @@ def test_the_record_by_hand():
 
 @pytest.fixture
 def tpu(monkeypatch):
-    monkeypatch.setattr(pods, "_here", [True])
+    monkeypatch.setattr(tpu_compiler, "_here", [True])
 
 
 @COMPILES
 def test_an_axis_may_take_a_part_of_a_row(tpu):
     """Two of the four chips of a row; as a rule JAX refuses."""
     with pytest.raises(NotImplementedError, match="allow_split_physical_axes"):
-        pods.mesh("v5e:4x4", (8, 2), ("i", "j"))
-    mesh = pods.mesh("v5e:4x4", (8, 2), ("i", "j"), part_of_a_row=True)
+        tpu_compiler.mesh("v5e:4x4", (8, 2), ("i", "j"))
+    mesh = tpu_compiler.mesh("v5e:4x4", (8, 2), ("i", "j"), allow_split_physical_axes=True)
     assert dict(mesh.shape) == {"i": 8, "j": 2}
     assert len({tuple(chip.coords) for chip in mesh.devices.flat}) == 16
 
@@ -315,7 +317,7 @@ def test_an_axis_may_take_a_part_of_a_row(tpu):
 @pytest.mark.parametrize("sizes", [(8, 8), (16, 4)])
 def test_the_chips_along_model_lie_in_a_row(tpu, sizes):
     """Neighbours, and an open row: the last is not beside the first. From this lesson 08 takes half the rate."""
-    mesh = pods.mesh("v5e:8x8", sizes, ("data", "model"), part_of_a_row=True)
+    mesh = tpu_compiler.mesh("v5e:8x8", sizes, ("data", "model"), allow_split_physical_axes=True)
     at = np.array([chip.coords for chip in mesh.devices.flat]).reshape(*sizes, 3)
     assert (abs(np.diff(at, axis=1)).sum(-1) == 1).all()
     assert (abs(at[:, -1] - at[:, 0]) == [sizes[1] - 1, 0, 0]).all()
@@ -332,7 +334,7 @@ def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
     for name in ("imports", "one-program", "shapes", "layouts", "layer", "step"):
         exec(cells[name], space)
     chips = grid[0] * grid[1]
-    mesh = pods.mesh(f"v5e:{grid[0]}x{grid[1]}", (chips, 1), ("data", "model"))
+    mesh = tpu_compiler.mesh(f"v5e:{grid[0]}x{grid[1]}", (chips, 1), ("data", "model"))
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as refused:
         space["step"](mesh, "data", chips)
     [found] = re.findall(r"temporaries \(([\d.]+)G\)", str(refused.value))
@@ -343,7 +345,7 @@ def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
 @pytest.mark.elsewhere
 def test_a_loop_goes_both_ways(tpu):
     """One send first, then n/2 turns with one each way, as the lesson says; and each device multiplies an eighth."""
-    cut = NamedSharding(pods.mesh("v5e:2x4", (8,), ("i",)), P("i"))
+    cut = NamedSharding(tpu_compiler.mesh("v5e:2x4", (8,), ("i",)), P("i"))
     a = jax.ShapeDtypeStruct((8192, 8192), "bfloat16", sharding=cut)
     found = cost(jax.jit(lambda a, b: a @ b, out_shardings=cut), a, a)
     assert {c.kind for c in found} == {"collective-permute"}
@@ -355,7 +357,7 @@ def test_a_loop_goes_both_ways(tpu):
 @pytest.mark.elsewhere
 def test_a_gather_that_adds_up(tpu):
     """On a v5p of 64 chips: the pieces in zeros are summed over all six links of a chip."""
-    mesh = pods.mesh("v5p:4x4x4", (64,), ("i",))
+    mesh = tpu_compiler.mesh("v5p:4x4x4", (64,), ("i",))
     cut = NamedSharding(mesh, P("i"))
     w = jax.ShapeDtypeStruct((2048, 8192), "bfloat16", sharding=cut)
     x = jax.ShapeDtypeStruct((64, 1024, 2048), "bfloat16", sharding=cut)

@@ -22,7 +22,7 @@ ALT = (
 )
 
 
-def slots(scatter_step: Callable[..., Any], gather_step: Callable[..., Any], mesh: Mesh) -> Picture:
+def draw_ring_slots(scatter_step: Callable[..., Any], gather_step: Callable[..., Any], mesh: Mesh) -> Picture:
     """Run two kinds of ring steps on the mesh's eight devices, seven of each, and draw what each device holds.
 
     A step is the program of one device, `step(number, slots)`, which returns the new slots, (8, block size).

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from utils.layout import bytes_arriving, overlap, piece_of, piece_shape
+from utils.layout import bytes_arriving, overlap, piece_shape, pieces_by_device
 from utils.show.picture import COLORS, Picture
 
 HELD, ARRIVES, GONE = COLORS[0], COLORS[1], "#dddddd"
@@ -19,14 +19,14 @@ LOOKS = {  # label: (colour, hatch)
 }
 
 
-def draw_change(before: Any, after: Any) -> Picture:
+def draw_resharding(before: Any, after: Any) -> Picture:
     """A panel for each device, with the array's elements: kept, arriving, dropped. Arrays of rank 1 or 2.
 
     Raises ValueError for another rank; else errors as `layout.bytes_arriving`.
     """
     if len(after.shape) not in (1, 2):
         raise ValueError(f"rank {len(after.shape)} does not fit on paper; draw an array of rank 1 or 2")
-    bytes_of, old, new = bytes_arriving(before, after), piece_of(before), piece_of(after)
+    bytes_of, old, new = bytes_arriving(before, after), pieces_by_device(before), pieces_by_device(after)
     columns = math.ceil(len(new) / 2) if len(new) > 4 else len(new)
     rows, shape = math.ceil(len(new) / columns), ((1,) * (2 - len(after.shape)) + tuple(after.shape))
     panel = 8.6 / columns

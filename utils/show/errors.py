@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 
 @contextmanager
-def mistake(expected: type[Exception] = Exception) -> Iterator[None]:
+def show_error(expected: type[Exception] = Exception) -> Iterator[None]:
     """Run the block, which must raise `expected`, and print the error's type and message, wrapped to the page.
 
     Raises AssertionError where the block raises nothing: a lesson must not show a mistake that is none any more.
@@ -27,7 +27,7 @@ def mistake(expected: type[Exception] = Exception) -> Iterator[None]:
 
 
 @contextmanager
-def tried(label: str = "old") -> Iterator[SimpleNamespace]:
+def show_outcome(label: str = "old") -> Iterator[SimpleNamespace]:
     """Run old code, which may fail, warn, or pass: print in a few lines, after the label, what this JAX says to it.
 
     Gives an object whose `value` is the block's to set, and stays None where the block fails before that.

@@ -12,7 +12,7 @@ Mark = tuple[str, np.ndarray | None, np.ndarray | None]
 SAME = 0.003  # of the plotted height: two lines nearer than this everywhere are seen as one
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """As people write it: a whole number in full, else three digits, as in 2,048 or 0.00098 or 1.5e-17."""
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{value or 0:,.0f}"  # not -0
@@ -55,7 +55,7 @@ def of_lines(lines: list[Line], marks: list[Mark], notes: list[str], labels: tup
     """One panel: its axes, the course of each line, which lie on another and which cross where, then what is marked."""
     xlabel, ylabel = labels
     shared = all(np.array_equal(x, lines[0][1]) and increasing(x) for _, x, _ in lines)
-    span = f" from {number(lines[0][1][0])} to {number(lines[0][1][-1])}" if shared else ""
+    span = f" from {format_number(lines[0][1][0])} to {format_number(lines[0][1][-1])}" if shared else ""
     scales = {"x": ", x logarithmic", "y": ", y logarithmic", "xy": ", both logarithmic", "": ""}[log]
     differences = apart(lines, log)
     on = {j: i for (i, j), difference in reversed(differences.items()) if not difference.any()}  # the first below it
@@ -67,7 +67,7 @@ def of_lines(lines: list[Line], marks: list[Mark], notes: list[str], labels: tup
     for (i, j), difference in differences.items():
         at = _crossings(lines[i][1], difference, log) if increasing(lines[i][1]) else []
         if at:
-            where = f"at {listed([number(place) for place in at])}" if len(at) < 4 else f"{len(at)} times"
+            where = f"at {listed([format_number(place) for place in at])}" if len(at) < 4 else f"{len(at)} times"
             said.append(f"{lines[i][0]} and {lines[j][0]} cross {where}")
     said += [_place(mark) for mark in marks]
     if notes:
@@ -78,13 +78,13 @@ def of_lines(lines: list[Line], marks: list[Mark], notes: list[str], labels: tup
 def _course(line: Line, shared: bool, log: str) -> str:
     """'loss falls from 2.5 to 0.1', and how high or low it stands in between, where that is beyond both ends."""
     name, x, y = line
-    first, last = number(y[0]), number(y[-1])
+    first, last = format_number(y[0]), format_number(y[-1])
     if not increasing(x):
-        return f"{name} leads from ({number(x[0])}, {first}) to ({number(x[-1])}, {last})"
+        return f"{name} leads from ({format_number(x[0])}, {first}) to ({format_number(x[-1])}, {last})"
     if not shared:
-        first, last = f"{first} at {number(x[0])}", f"{last} at {number(x[-1])}"
+        first, last = f"{first} at {format_number(x[0])}", f"{last} at {format_number(x[-1])}"
     if np.ptp(y) <= SAME * abs(y).max():
-        return f"{name} stays at {number(y[0])}"
+        return f"{name} stays at {format_number(y[0])}"
     heights = scaled(y, "y" in log)
     ends, beyond = (heights[0], heights[-1]), 0.1 * np.ptp(heights)
     extremes = []
@@ -93,7 +93,7 @@ def _course(line: Line, shared: bool, log: str) -> str:
         ("lowest", heights.argmin(), min(ends) - heights.min()),
     ):
         if far > beyond:
-            extremes.append(f"{word} {number(y[at])} at {number(x[at])}")
+            extremes.append(f"{word} {format_number(y[at])} at {format_number(x[at])}")
     if extremes:
         return f"{name} goes from {first} to {last}, {listed(extremes)}"
     verb = "rises" if y[-1] > y[0] else "falls"
@@ -103,9 +103,9 @@ def _course(line: Line, shared: bool, log: str) -> str:
     leaves = np.flatnonzero(abs(heights - heights[0]) <= level).max()
     arrives = np.flatnonzero(abs(heights - heights[-1]) <= level).min()
     if at[leaves] - at[0] > np.ptp(at) / 4:
-        return f"{name} stays near {number(y[0])} until {number(x[leaves])}, then {verb} to {last}"
+        return f"{name} stays near {format_number(y[0])} until {format_number(x[leaves])}, then {verb} to {last}"
     if at[-1] - at[arrives] > np.ptp(at) / 4:
-        return f"{name} {verb} from {first}, and from {number(x[arrives])} on stays near {last}"
+        return f"{name} {verb} from {first}, and from {format_number(x[arrives])} on stays near {last}"
     return f"{name} {verb} from {first} to {last}"
 
 
@@ -124,12 +124,12 @@ def _crossings(x: np.ndarray, difference: np.ndarray, log: str) -> list[float]:
 def _place(mark: Mark) -> str:
     name, x, y = mark
     if y is None:
-        return f"{name}: an upright line at {listed([number(place) for place in x])}"
+        return f"{name}: an upright line at {listed([format_number(place) for place in x])}"
     if x is None:
-        return f"{name}: a line across at {listed([number(place) for place in y])}"
+        return f"{name}: a line across at {listed([format_number(place) for place in y])}"
     if len(x) > 6:
         return f"{name}: {len(x)} points"
-    return f"{name}: {listed([f'({number(a)}, {number(b)})' for a, b in zip(x, y, strict=True)])}"
+    return f"{name}: {listed([f'({format_number(a)}, {format_number(b)})' for a, b in zip(x, y, strict=True)])}"
 
 
 def of_bars(parts: dict[str, np.ndarray], names: list[str], marks: list[Mark], label: str, stacked: bool) -> str:
@@ -137,12 +137,12 @@ def of_bars(parts: dict[str, np.ndarray], names: list[str], marks: list[Mark], l
     values = []
     for i, name in enumerate(names):
         found = {part: lengths[i] for part, lengths in parts.items()}
-        each = ", ".join(f"{part} {number(length)}" for part, length in found.items() if length or not stacked)
+        each = ", ".join(f"{part} {format_number(length)}" for part, length in found.items() if length or not stacked)
         if len(parts) == 1:
-            each = number(next(iter(found.values())))
+            each = format_number(next(iter(found.values())))
         elif stacked:
-            each = number(sum(found.values())) + f" ({each})" * bool(each)
-        own = [f", {mark} {number(x[i])}" for mark, x, y in marks if y is not None]
+            each = format_number(sum(found.values())) + f" ({each})" * bool(each)
+        own = [f", {mark} {format_number(x[i])}" for mark, x, y in marks if y is not None]
         values.append(f"{name}: {each}{''.join(own)}")
     return " ".join([f"{label}. {'; '.join(values)}.", *(f"{_place(mark)}." for mark in marks if mark[2] is None)])
 

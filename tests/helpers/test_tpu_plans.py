@@ -11,11 +11,11 @@ import pytest
 
 from exercises import ex19
 from tools.lessons import notebooks
-from utils.count import pods
+from utils import tpu_compiler
 
 pytestmark = pytest.mark.once
 
-RECORDED = pods._recorded("19")
+RECORDED = tpu_compiler._recorded("19")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Who sends to whom and who waits for whom: the events of kernels that `count.copies` has played."""
+"""Who sends to whom and who waits for whom: the events of kernels that `simulate.dma_copies` has played."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOKS = {  # kind: color, hatch, colour of its words, where in the row, how hig
 }
 
 
-def waits(plays: dict[str, Any], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
+def draw_kernels(plays: dict[str, Any], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
     """Draw plays (`copies.Play`), a panel for each title: a device's products and waits, and below them its sends.
 
     `devices`: those that are drawn, in this order; all by default. `unit`: of the times that were played. An arrow is
@@ -67,9 +67,9 @@ def _draw(axes: Axes, row: int, event: Any, end: int) -> None:
     axes.add_patch(box)
     words = ""
     if event.kind == "send":
-        words = f"→ {event.other}"
+        words = f"→ {event.peer}"
     elif event.kind == "wait":
-        words = "own" if event.other == event.device else f"for {'?' if event.other is None else event.other}"
+        words = "own" if event.peer == event.device else f"for {'?' if event.peer is None else event.peer}"
     if words and length > 0.03 * end:
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if event.kind == "wait" else None
         middle = event.start + length / 2
@@ -84,9 +84,9 @@ def _told(events: list[Any], unit: str) -> str:
     if waited:
         total, longest = (
             sum(e.end - e.start for e in waited),
-            max(waited, key=lambda e: (e.other is None, e.end - e.start)),
+            max(waited, key=lambda e: (e.peer is None, e.end - e.start)),
         )
-        whom = "nobody" if longest.other is None else f"device {longest.other}"
-        whom = "its own copy" if longest.other == longest.device else whom
+        whom = "nobody" if longest.peer is None else f"device {longest.peer}"
+        whom = "its own copy" if longest.peer == longest.device else whom
         parts.append(f"waits {total:.4g} {unit}, longest for {whom}, from {longest.start:.4g} to {longest.end:.4g}")
     return ", ".join(parts) or "does nothing"

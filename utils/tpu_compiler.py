@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from utils.count.cost import Cost
 
-RECORDS = Path(__file__).with_name("plans")  # NN.json: the plans of lesson NN
+RECORDS = Path(__file__).with_name("tpu_plans")  # NN.json: the plans of lesson NN
 OLDEST = "0.10"  # JAX. With Colab's pair, 0.7.2 and libtpu 0.0.21, the kernel dies (signal 11).
 ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",  # this one and the next keep libtpu quiet where there is no TPU
@@ -141,11 +141,11 @@ def _install() -> str:
 
 
 def mesh(
-    topology: str, sizes: Sequence[int], names: Sequence[str], *, part_of_a_row: bool = False
+    topology: str, sizes: Sequence[int], names: Sequence[str], *, allow_split_physical_axes: bool = False
 ) -> Mesh | AbstractMesh:
     """A mesh, of automatic axes, over all chips of a described TPU topology such as ``v5e:4x4``.
 
-    An axis takes whole rows of the grid; with `part_of_a_row` it may take a part of one, too: 2 of the 4 chips.
+    An axis takes whole rows of the grid; with `allow_split_physical_axes` it may take a part of one, too.
     Where nothing can be compiled it is a mesh without devices: its sizes are enough to lay arrays out on paper.
     """
     from jax.sharding import AbstractMesh, AxisType, Mesh
@@ -154,7 +154,7 @@ def mesh(
         from jax.experimental import mesh_utils, topologies
 
         found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
-        if part_of_a_row:
+        if allow_split_physical_axes:
             chips = mesh_utils.create_device_mesh(tuple(sizes), found.devices, allow_split_physical_axes=True)
             return Mesh(chips, tuple(names))
         return topologies.make_mesh(found, tuple(sizes), tuple(names))
@@ -177,16 +177,16 @@ def coordinates(topology: str, sizes: Sequence[int]) -> np.ndarray:
     return np.array(found).reshape(*sizes, 3)
 
 
-def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, here: bool = True) -> Plan:
+def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, recompile: bool = True) -> Plan:
     """What the compiler plans for a program: `compile_it(*arguments)` lowers and compiles it.
 
-    With `here=False`, and where nothing can be compiled, the plan of this label is taken from the record, which knows
-    labels and not programs.
+    With `recompile=False`, and where nothing can be compiled, the plan of this label is taken from the record, which
+    knows labels and not programs.
 
     Raises JaxRuntimeError, in the compiler's words, for a program that does not fit into the memory of a chip,
     LookupError for a label that is not in the record, and RuntimeError where this JAX cannot read the program.
     """
-    if not (here and _can_compile()):
+    if not (recompile and _can_compile()):
         found = _recorded().get(label)
         if found is None:
             raise LookupError(f"the record has no {label!r}; to compile programs of your own you need libtpu.")
@@ -211,11 +211,11 @@ def _read(lesson: str = "*") -> dict[str, dict]:
 
 def _recorded(lesson: str = "*") -> dict[str, Plan]:
     plans = _read(lesson)["plans"]
-    return {label: from_json(fields) for label, fields in plans.items()}
+    return {label: plan_from_json(fields) for label, fields in plans.items()}
 
 
-def from_json(fields: dict[str, Any]) -> Plan:
-    """A plan of `compiled_here`, or of a record: JSON has lists for pairs, and texts for keys."""
+def plan_from_json(fields: dict[str, Any]) -> Plan:
+    """A plan of `as_record`, or of a record: JSON has lists for pairs, and texts for keys."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
     return Plan(**{**fields, "sent": sent, "links": links})
@@ -227,7 +227,7 @@ def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
     from utils.count.cost import cost
 
     try:
-        return summary(cost(compile_it(*arguments)))
+        return summarize(cost(compile_it(*arguments)))
     except jax.errors.JaxRuntimeError as error:
         if str(error).startswith("INTERNAL"):  # the program is compiled, and its text cannot be had
             pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
@@ -239,7 +239,7 @@ def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
         return Plan(error=re.split(r" HLO module:|\n", str(error))[0].strip())
 
 
-def summary(found: Cost) -> Plan:
+def summarize(found: Cost) -> Plan:
     """The same program in fewer numbers, by kind of collective."""
     times, sizes, beside, links = Counter(), Counter(), Counter(), Counter()
     for collective in found:
@@ -259,12 +259,12 @@ def summary(found: Cost) -> Plan:
     )
 
 
-def compiled_here() -> dict[str, dict]:
+def as_record() -> dict[str, dict]:
     """The plans that were compiled since `start` and the coordinates that were asked for, as JSON can hold them."""
     return {"plans": {label: asdict(found) for label, found in _plans.items()}, "coordinates": dict(_coordinates)}
 
 
 def _can_compile() -> bool:
     if not _here:
-        raise RuntimeError("call pods.start() first: it finds out whether this machine can compile for TPUs")
+        raise RuntimeError("call tpu_compiler.start() first: it finds out whether this machine can compile for TPUs")
     return _here[0]
