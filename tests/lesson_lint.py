@@ -26,13 +26,19 @@ from utils import guess_gate
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 WAITING_SUFFIX = "-waiting"  # ends the id of a cell that is executed as in a reader's copy, without a guess
 VERDICT_START = "Your guess"  # begins what is said about one
-MASKS = [  # what differs from run to run and from machine to machine
-    (re.compile(r"\d[\d.,]*(e-?\d+)? ?(ns|µs|ms|s)\b"), "<duration>"),
+MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),  # a script, the first time and again
 ]
+# A cell with the metadata `varies`, which gives the reason, may also have `varying`: what differs. By default it's
+# "words", and then only the kinds of the outputs are compared.
+VARYING = {
+    "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
+    "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),  # with its padding
+    "words": (re.compile(r"(?s).+"), "<some text>"),
+}
 
 
 def fail_with(faults: list[str]) -> None:
@@ -49,7 +55,7 @@ def mask_text(text: str) -> str:
 
 
 def output_texts(cell: Any) -> list[tuple[str, str]]:
-    """Each output of a cell as (kind, text): streams merged, figures by their description, errors by their message."""
+    """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text."""
     found = []
     for output in notebooks.merge_streams(cell.outputs):
         if output.output_type == "stream":
@@ -58,18 +64,21 @@ def output_texts(cell: Any) -> list[tuple[str, str]]:
             found.append(("error", mask_text(f"{output.ename}: {output.evalue}")))
         else:
             found.append((output.output_type, mask_text(output.data.get("text/plain", ""))))
+            if "text/html" in output.data:
+                found.append(("text/html", mask_text(output.data["text/html"]).replace(">", ">\n")))
     return found
 
 
 def output_faults(committed: Any, executed: Any) -> list[str]:
-    """Where the outputs on the page are not the ones that execution gives."""
+    """Return a fault for each cell whose outputs on the page differ from those of an execution."""
     faults = []
     for page, run in zip(committed.cells, executed.cells, strict=True):
         if page.cell_type != "code":
             continue
         shown, got = output_texts(page), output_texts(run)
-        if "varies" in page.metadata:  # the words may differ; that there are some, of the same kinds, may not
-            shown, got = [[(kind, "some text" * bool(text)) for kind, text in outputs] for outputs in (shown, got)]
+        if "varies" in page.metadata:
+            pattern, stand_in = VARYING[page.metadata.get("varying", "words")]
+            shown, got = [[(kind, pattern.sub(stand_in, text)) for kind, text in outputs] for outputs in (shown, got)]
         if shown != got:
             here, there = first_difference(shown, got)
             faults.append(f"{page.id}: the page shows {here}, execution gives {there}")
@@ -199,7 +208,7 @@ def _text_faults(cells: list, folder: Path) -> Iterator[str]:
                 yield f"{cell.id}: a picture without alt text"
             if not re.match(r"https?://|#", target) and not (folder / target.split("#")[0]).exists():
                 yield f"{cell.id}: the link to {target} leads nowhere"
-        for word in re.findall(r"\b(?:simply|just|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
+        for word in re.findall(r"\b(?:simply|just(?!-in-time)|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
             yield f"{cell.id}: says {word!r}"
 
 
@@ -218,7 +227,9 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
         yield f"{cell.id}: its last line is there to show something, and nothing is shown: run make refresh"
     if not str(cell.metadata.get("varies", "because")).strip():
-        yield f"{cell.id}: varies, and does not say why"
+        yield f"{cell.id}: `varies` doesn't give a reason"
+    if "varying" in cell.metadata and ("varies" not in cell.metadata or cell.metadata["varying"] not in VARYING):
+        yield f"{cell.id}: `varying` must be one of {', '.join(VARYING)}, in a cell that has `varies`"
     for output in cell.outputs:
         if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", []):
             yield f"{cell.id}: ends in an error: {output.ename}"

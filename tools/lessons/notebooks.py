@@ -18,7 +18,7 @@ QUESTION = "> **Predict.**"  # begins a block of text that asks for a prediction
 LEADS_ON_TAG = "leads"  # tag of a text that doesn't discuss an output, but leads to the next question or cell
 REVEALS_ANSWER_TAG = "tells"  # tag of a cell whose code reveals an answer, for example in a picture's alt text
 HIDDEN_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # hides a cell's code in Colab and elsewhere
-CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # the metadata that a cell may have
+CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"}  # the metadata that a cell may have
 
 
 def lessons(root: Path = ROOT) -> list[Path]:
