@@ -112,7 +112,7 @@ links: test-environment  ## check the links that lead out of the repository (nee
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
 	@.venv/bin/python -m tools.lessons.refresh $(LESSONS)
 
-lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"
+lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"
 	@.venv/bin/python -m tools.lessons.new "$$NUMBER" "$$NAME" "$$TITLE"
 
 stamp: test-environment  ## write what follows from the notebooks, and the repository's name: REPOSITORY=owner/name REVISION=v1

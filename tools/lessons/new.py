@@ -1,4 +1,4 @@
-"""Begin a lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"`.
+"""Begin a lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"`.
 
 Writes, from tools/lessons/template, the notebook, its exercises with right answers in unusual forms, and its script; a
 line of the changelog, the **Next:** of the lesson before, and what `make stamp` writes; then runs the notebook. What
@@ -20,7 +20,7 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme, refresh, stamp
 
 TEMPLATE = Path(__file__).with_name("template")
-USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"'
+USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"'
 
 
 def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:
