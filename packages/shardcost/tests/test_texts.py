@@ -478,3 +478,40 @@ def additions(n):
 )
 def test_reading_takes_linear_time(build, n):
     assert seconds(build(4 * n)) < 8 * seconds(build(n))
+
+
+# Two all-gathers and two all-reduces that the compiler has combined, with the lines of Python that asked for them.
+COMBINED = """HloModule m, is_scheduled=true, num_partitions=8
+
+ENTRY %main (p: f32[8,4], q: f32[2,4]) -> (f32[8,4], f32[2,4]) {
+  %p = f32[8,4]{1,0} parameter(0), metadata={op_name="p"}
+  %q = f32[2,4]{1,0} parameter(1), metadata={op_name="q"}
+  %start = ((f32[8,4], f32[2,4]), (f32[64,4], f32[16,4])) all-gather-start(%p, %q), replica_groups={}, dimensions={0}, metadata={op_name="jit(f)/while" source_file="t.py" source_line=1}
+  %done = (f32[64,4]{1,0}, f32[16,4]{1,0}) all-gather-done(%start), metadata={op_name="jit(f)/while" source_file="t.py" source_line=1}
+  %second = f32[16,4]{1,0} get-tuple-element(%done), index=1
+  %first = f32[64,4]{1,0} get-tuple-element(%done), index=0
+  %a = f32[8,4]{1,0} slice(%first), metadata={op_name="jit(f)/dot_general" source_file="t.py" source_line=5}
+  %b = f32[2,4]{1,0} slice(%second), metadata={op_name="jit(f)/transpose(f)/dot_general" source_file="t.py" source_line=6}
+  ROOT %sums = (f32[8,4]{1,0}, f32[2,4]{1,0}) all-reduce(%a, %b), replica_groups={}, to_apply=%add, metadata={op_name="jit(f)/dot_general" source_file="t.py" source_line=5}
+}
+"""
+
+
+@pytest.mark.parametrize("tuples", ["get-tuple-element", "#"])
+def test_each_line_behind_a_combined_collective(tuples):
+    """Of 128 + 32 bytes on eight devices, line 5 asks for the first part and line 6 for the second: 7 x 128, 7 x 32; and
+    2 (7/8) 128, 2 (7/8) 32."""
+    text = COMBINED
+    if tuples == "#":
+        text = "\n".join(line for line in text.splitlines() if "get-tuple-element" not in line)
+        text = text.replace("%first", "%done#0").replace("%second", "%done#1")
+    report = from_hlo(text)
+    assert report.counts() == {"all-gather": 1, "all-reduce": 1}
+    assert report.by_source("all-gather") == {"t.py:5": 896, "t.py:6": 224}
+    assert report.by_source("all-reduce") == {"t.py:5": 224, "t.py:6": 56}
+    assert [(kind, sent, operation, line) for kind, _, sent, operation, line in report.sources()] == [
+        ("all-gather", 896, "dot_general", "t.py:5"),
+        ("all-gather", 224, "dot_general, backward", "t.py:6"),
+        ("all-reduce", 224, "dot_general", "t.py:5"),
+        ("all-reduce", 56, "dot_general, backward", "t.py:6"),
+    ]

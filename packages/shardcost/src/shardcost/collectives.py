@@ -32,7 +32,9 @@ BYTES_SENT = {  # by one device, from the size n of its group and the bytes b of
 KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it sends
 # These compute nothing, so the operation that takes their result asked for them ...
 MOVES = ("all-gather", "all-to-all", "collective-permute")
-# ... unless the Python program asks for them itself.
+# ... unless it only passes the result on ...
+PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
+# ... or the Python program asks for the move itself.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
 
 
@@ -76,9 +78,14 @@ class Collective:
     groups: Groups  # positions in the mesh; for a permute, pairs of a source and a target
     times: int
     asynchronous: bool = False  # starts at one point and is waited for at another, with work in between
-    source: Source | None = None
+    sources: tuple[Source | None, ...] = ()  # one for each operand: the compiler combines collectives of several lines
     links: int | None = None  # one-way links that a TPU's compiler spreads it over, if the program text gives them
     declared_bytes: int = 0  # bytes that a kernel declares to send each time
+
+    @property
+    def source(self) -> Source | None:
+        """The line of Python behind the first operand."""
+        return self.sources[0] if self.sources else None
 
     @property
     def group_size(self) -> int:
@@ -145,7 +152,7 @@ def collective_of(program: Program, computation: Computation, instruction: Instr
         groups,
         times=1,
         asynchronous=bool(start) or split or any(caller.opcode == "async-start" for caller in callers),
-        source=source_of(program, computation, instruction),
+        sources=_sources(program, computation, instruction),
         links=next(filter(None, links), None),
     )
 
@@ -226,6 +233,36 @@ def source_of(program: Program, computation: Computation, instruction: Instructi
     return Source(operation, file, line, backward="transpose(" in name)
 
 
+def _sources(program: Program, computation: Computation, instruction: Instruction) -> tuple[Source | None, ...]:
+    """Return the line of Python that each operand of a collective comes from.
+
+    If the compiler has combined several collectives, each operand has its own line: for a collective that only moves
+    data, the one that uses the element of the result, and for another one the one that computes the operand.
+    """
+    whole = source_of(program, computation, instruction)
+    if len(instruction.operands) < 2:
+        return (whole,)
+    sources: list[Source | None] = []
+    for i in range(len(instruction.operands)):
+        if instruction.kind in MOVES:
+            element = _element(computation, instruction, i)
+            found = _consumer(program, computation, element) if element else None
+            sources.append(source_of(program, *found) if found else None)
+        else:
+            sources.append(source_of(program, computation, computation.operand(instruction, i)))
+    return tuple(source if source and source.line else whole for source in sources)
+
+
+def _element(computation: Computation, instruction: Instruction, index: int) -> Instruction | None:
+    """Return the instruction for one element of a collective's result, if there is one."""
+    users = computation.users.get(instruction.name, [])
+    result = next((name for name in users if computation[name].opcode.endswith("-done")), instruction.name)
+    if f"{result}#{index}" in computation.users:
+        return computation[f"{result}#{index}"]
+    elements = (computation[name] for name in computation.users.get(result, ()))
+    return next((e for e in elements if e.opcode == "get-tuple-element" and e.number("index") == index), None)
+
+
 def _named(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
@@ -246,7 +283,7 @@ def _consumer(program: Program, computation: Computation, move: Instruction) -> 
     moved, line = move, _location(program, move)
     while True:
         users = [computation[name] for name in computation.users.get(moved.name, ())]
-        located = [user for user in users if _location(program, user)[1] and user.kind not in (*MOVES, "tuple")]
+        located = [user for user in users if _location(program, user)[1] and not _only_passes_on(user)]
         if located:
             user = next((user for user in located if _location(program, user) == line), located[0])
             return computation, user
@@ -260,6 +297,11 @@ def _consumer(program: Program, computation: Computation, move: Instruction) -> 
             computation, moved = body
         else:
             moved = users[0]
+
+
+def _only_passes_on(instruction: Instruction) -> bool:
+    """Return whether an instruction returns its operand unchanged, so that it isn't what an array is moved for."""
+    return instruction.kind in (*MOVES, *PASSES_ON) or instruction.opcode.endswith("-done")
 
 
 def _loop_body(

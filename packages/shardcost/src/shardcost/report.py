@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from shardcost import hlo
@@ -26,7 +26,7 @@ class Memory:
     outputs: int
     temporaries: int
     donated: int  # bytes of outputs that reuse the buffer of an argument
-    peak: int = 0  # the largest total at any moment; values needed at different times can share a buffer
+    peak: int = 0  # the largest total at any moment, as the compiler reports it (for CPUs, without temporaries)
 
     @property
     def total(self) -> int:
@@ -108,7 +108,7 @@ class Cost:
             kind: count only this kind of collective, for example "all-gather".
             measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
         """
-        return self._by(_source_label, measure, kind)
+        return self._by(_label, measure, kind, _by_line)
 
     def by_device(self) -> list[int]:
         """Return the bytes that each device sends, indexed by its position in the mesh."""
@@ -160,7 +160,10 @@ class Cost:
         ]
 
     def sources(self) -> list[tuple[str, str, int, str, str]]:
-        """Return where each collective comes from: kind, axes, bytes sent, JAX operation, and line of code."""
+        """Return where each collective comes from: kind, axes, bytes sent, JAX operation, and line of code.
+
+        A collective that the compiler has combined from several lines has an entry for each.
+        """
         return [
             (
                 c.kind,
@@ -169,7 +172,8 @@ class Cost:
                 c.source.operation + ", backward" * c.source.backward if c.source else "not recorded",
                 str(c.source or ""),
             )
-            for c in self
+            for whole in self
+            for c in _by_line(whole)
         ]
 
     def print_sources(self) -> None:
@@ -180,9 +184,15 @@ class Cost:
         """Return what changes from this cost to another one: between two compilers, versions, or commits."""
         return Comparison(self, other)
 
-    def _by(self, key: Callable[[Collective], str], measure: Measure, kind: str = "") -> dict[str, int]:
+    def _by(
+        self,
+        key: Callable[[Collective], str],
+        measure: Measure,
+        kind: str = "",
+        split: Callable[[Collective], Iterable[Collective]] = lambda c: [c],
+    ) -> dict[str, int]:
         groups: dict[str, list[Collective]] = {}
-        for c in self:
+        for c in (part for whole in self for part in split(whole)):
             if kind in ("", c.kind):
                 groups.setdefault(key(c), []).append(c)
         return {name: _busiest(collectives, measure) for name, collectives in sorted(groups.items())}
@@ -277,7 +287,20 @@ def _arrow(before: int, after: int) -> str:
     return f"{before:,}" if before == after else f"{before:,} -> {after:,}"
 
 
-def _source_label(collective: Collective) -> str:
+def _by_line(collective: Collective) -> list[Collective]:
+    """Split a collective that the compiler has combined into one for each line of Python."""
+    lines = list(dict.fromkeys(collective.sources))
+    if len(lines) < 2 or not len(collective.sources) == len(collective.operands) == len(collective.results):
+        return [collective]
+    parts = []
+    for line in lines:
+        mine = [i for i, source in enumerate(collective.sources) if source == line]
+        operands, results = (tuple(arrays[i] for i in mine) for arrays in (collective.operands, collective.results))
+        parts.append(replace(collective, operands=operands, results=results, sources=(line,) * len(mine)))
+    return parts
+
+
+def _label(collective: Collective) -> str:
     return (collective.source.label if collective.source else "") or "not recorded"
 
 
