@@ -63,7 +63,9 @@ def _kernel(program: Program, computation: Computation, call: Instruction, name:
     operands = tuple(shape for operand in call.operands for shape in computation[operand].shapes)
     all_devices = (tuple(range(program.devices)),)
     source = source_of(program, computation, call)
-    return Collective(KERNEL, operands, call.shapes, all_devices, times=1, sources=(source,), declared_bytes=sent), flops
+    return Collective(
+        KERNEL, operands, call.shapes, all_devices, times=1, sources=(source,), declared_bytes=sent
+    ), flops
 
 
 def is_debug_transfer(program: Program, computation: Computation, transfer: Instruction) -> bool:
