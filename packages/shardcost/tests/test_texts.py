@@ -515,3 +515,24 @@ def test_each_line_behind_a_combined_collective(tuples):
         ("all-reduce", 224, "dot_general", "t.py:5"),
         ("all-reduce", 56, "dot_general, backward", "t.py:6"),
     ]
+
+
+COPIED = """HloModule m, is_scheduled=true, num_partitions=8
+
+%copied (c: f32[64,4]) -> f32[64,4] {
+  %c = f32[64,4]{0,1} parameter(0)
+  ROOT %d = f32[64,4]{1,0} copy(%c), metadata={op_name="jit(f)/gather" source_file="t.py" source_line=1}
+}
+
+ENTRY %main (p: f32[8,4]) -> f32[64,4] {
+  %p = f32[8,4]{1,0} parameter(0)
+  %g = f32[64,4]{0,1} all-gather(%p), replica_groups={}, metadata={op_name="jit(f)/gather" source_file="t.py" source_line=1}
+  %w = f32[64,4]{1,0} fusion(%g), kind=kLoop, calls=%copied, metadata={op_name="jit(f)/gather" source_file="t.py" source_line=1}
+  ROOT %r = f32[64,4]{1,0} negate(%w), metadata={op_name="jit(f)/neg" source_file="t.py" source_line=2}
+}
+"""
+
+
+def test_a_copy_is_not_what_an_array_is_gathered_for():
+    """JAX 0.12 names the gather and the copy after line 1, which computes the array. Line 2 uses it: 7 x 128 bytes."""
+    assert from_hlo(COPIED).by_source() == {"t.py:2": 896}

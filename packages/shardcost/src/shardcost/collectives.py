@@ -36,6 +36,7 @@ MOVES = ("all-gather", "all-to-all", "collective-permute")
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
 # ... or the Python program asks for the move itself.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
+SEARCHED = 100  # the search for the operation that takes a result ends after this many instructions
 
 
 @dataclass(frozen=True)
@@ -278,29 +279,53 @@ def _named(
 def _consumer(program: Program, computation: Computation, move: Instruction) -> tuple[Computation, Instruction] | None:
     """Return the instruction that an array is moved for, and its computation.
 
-    JAX 0.12 names a move after the operation that computed the array, older versions after the one that uses it.
+    JAX 0.12 names a move after the operation that computed the array, older versions after the one that uses it. So
+    follow the array through copies, tuples, loops and fusions to the first instruction with a line that computes.
     """
-    moved, line = move, _location(program, move)
-    while True:
-        users = [computation[name] for name in computation.users.get(moved.name, ())]
-        located = [user for user in users if _location(program, user)[1] and not _only_passes_on(user)]
+    line = _location(program, move)
+    queue, entered = [(computation, move)], set()  # and the fusions that the array goes into
+    for _ in range(SEARCHED):
+        if not queue:
+            break
+        place, moved = queue.pop(0)
+        located = []
+        for user in (place[name] for name in place.users.get(moved.name, ())):
+            if user.opcode == "fusion":
+                entered.add(user.called("calls"))
+                queue += _parameters(program[user.called("calls")], _position(user, moved.name))
+            elif user.opcode == "tuple" and (body := _loop_body(program, place, user, moved.name)):
+                queue.append(body)
+            elif _location(program, user)[1] and not _only_passes_on(user):
+                located.append(user)
+            else:
+                queue.append((place, user))
         if located:
-            user = next((user for user in located if _location(program, user) == line), located[0])
-            return computation, user
-        if not users:  # the users of the fusion around it take its result
-            if computation.name not in program.callers:
-                return None
-            computation, moved = program.callers[computation.name]
-            if moved.opcode != "fusion":
-                return None
-        elif users[0].opcode == "tuple" and (body := _loop_body(program, computation, users[0], moved.name)):
-            computation, moved = body
-        else:
-            moved = users[0]
+            return place, next((user for user in located if _location(program, user) == line), located[0])
+        if moved.name == place.root and place.name in program.callers:
+            outside, caller = program.callers[place.name]
+            copies = set(place.by_opcode) <= {*PASSES_ON, "parameter"}
+            if place.name in entered and _location(program, caller)[1] and not copies:
+                return outside, caller
+            if caller.opcode == "fusion":
+                queue.append((outside, caller))
+    return None
+
+
+def _position(user: Instruction, name: str) -> int:
+    """Return the position of the operand with this name, or of an element of it."""
+    return next(i for i, operand in enumerate(user.operands) if operand == name or operand.startswith(f"{name}#"))
+
+
+def _parameters(computation: Computation, number: int) -> list[tuple[Computation, Instruction]]:
+    """Return the instruction for a parameter of a computation, with the computation, as a list of at most one."""
+    names = [
+        name for name in computation.by_opcode.get("parameter", ()) if f"parameter({number})" in computation.lines[name]
+    ]
+    return [(computation, computation[name]) for name in names]
 
 
 def _only_passes_on(instruction: Instruction) -> bool:
-    """Return whether an instruction returns its operand unchanged, so that it isn't what an array is moved for."""
+    """Return whether an instruction only returns its operand, so that it isn't what an array is moved for."""
     return instruction.kind in (*MOVES, *PASSES_ON) or instruction.opcode.endswith("-done")
 
 
@@ -311,7 +336,7 @@ def _loop_body(
     users = [computation[user] for user in computation.users.get(carried.name, ())]
     if not users or users[0].opcode != "while":
         return None
-    body, index = program[users[0].called("body")], carried.operands.index(name)
+    body, index = program[users[0].called("body")], _position(carried, name)
     elements = [
         element
         for element in body.with_opcode("get-tuple-element")
