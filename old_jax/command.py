@@ -13,24 +13,24 @@ from old_jax.read import Unreadable, files
 from old_jax.record import Record
 from old_jax.run import run
 
-ABOUT = """Which lines use JAX that is gone, warns, or means something else, and what to write instead.
+ABOUT = """Find lines that use JAX APIs which were removed, warn or changed their meaning, and print the replacements.
 
-Reads Python, notebooks and Markdown, and folders of them, without running them; a line that ends in
-`# noqa: old-jax` is left out. Row numbers are those of appendix 90, Old code, new JAX."""
-STATUS = "exit status: 1 where something is gone or warns, 0 where nothing is, 2 where a path could not be read at all"
+Reads Python, notebooks and Markdown, and folders of them, without running them. A line that ends in
+`# noqa: old-jax` is ignored. Row numbers are those of appendix 90, Old code, new JAX."""
+STATUS = "exit status: 0 if no API is removed or deprecated, 1 if any is, 2 if a path can't be read"
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("find-old-jax", description=ABOUT, epilog=STATUS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("paths", nargs="*", metavar="FILE", help="a file or a folder")
-    parser.add_argument("--target", metavar="0.12", help="the JAX that you want to run on (default: the newest known)")
-    parser.add_argument("--fix", action="store_true", help="show as a diff what can be changed with certainty")
+    parser.add_argument("--target", metavar="0.12", help="the JAX version to check for (default: the newest known)")
+    parser.add_argument("--fix", action="store_true", help="show the safe replacements as a diff")
     parser.add_argument("--write", action="store_true", help="with --fix: change the files")
+    parser.add_argument("--message", metavar="TEXT", help="explain an error message of JAX ('-': read it from stdin)")
     parser.add_argument(
-        "--message", metavar="TEXT", help="what to do about a message of JAX's ('-': read it from the input)"
+        "--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script, and explain the error if it fails"
     )
-    parser.add_argument("--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script; explain what stops it")
     told = parser.parse_args(arguments)
     try:
         record = Record(told.target)
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _explain(message: str, target: str | None) -> int:
     said = find_answer(message, target)
-    print(said or "no row of appendix 90 knows this message")
+    print(said or "no row of appendix 90 covers this message")
     return 0 if said else 1
 
 

@@ -1,7 +1,7 @@
-"""Fixtures: eight devices in this process, a served copy of the checkout, and how a lesson is executed.
+"""Provide fixtures: eight devices in this process, a served copy of the checkout, and the execution of a lesson.
 
-Two workers run the tests (pytest-xdist), each pinned to a core of its own, which its kernels inherit. `--passes` says
-how the lessons are executed: tests/README.md.
+Two workers run the tests (pytest-xdist). Each is pinned to its own core, and so are its kernels. `--passes` selects how
+the lessons are executed: see tests/README.md.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from nbmake.nb_run import NotebookRun
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# The kernels below must start as a reader's would; the tests' own process has eight devices whatever the machine.
+# Kernels must start as a reader's would, while the tests' own process has eight devices on any machine.
 for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE", "MPLBACKEND"):
     os.environ.pop(variable, None)
-# Nobody's settings, and no helpers that somebody's ~/.cache holds.
+# Ignore the user's settings, and helpers that are cached in the user's home.
 os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
-os.environ["COURSE_PROGRESS"] = "off"  # what is solved here, nobody solved
-# In the kernels, a deprecation that a cell or a helper causes is never silent, however often and through whatever it is
-# caused. JAX's modules count as ours: some of its warnings name its own line, and its own tests run without any.
+os.environ["COURSE_PROGRESS"] = "off"  # keep the tests out of the user's progress
+# In kernels, show every deprecation that a cell or a helper causes, however often and through whichever module. JAX's
+# modules are included, because some of its warnings name a line of JAX's own, and its own tests run without warnings.
 COURSE_MODULES = rf"(__main__|{'|'.join(notebooks.PACKAGES)}|jax|jaxlib)(\.|$)"
 startup = Path(tempfile.mkdtemp(prefix="ipython-"), "profile_default", "startup", "deprecations.py")
 startup.parent.mkdir(parents=True)
@@ -44,11 +44,12 @@ startup.write_text(
     )
 )
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
-CHIP = Path(__file__).with_name("chip")  # holds a JAX plugin
-APPENDIX = "90"  # shows what is deprecated
-ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}  # before a worker is pinned to its own
+CHIP = Path(__file__).with_name("chip")  # contains a JAX plugin
+APPENDIX = "90"  # shows deprecated APIs on purpose
+# before a worker is pinned to its core
+ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 matplotlib.use("agg")
-collect_ignore = ["site"]  # make test-site
+collect_ignore = ["site"]  # make test-site runs these
 
 
 LONGEST_FIRST = ("long", "doubled", "plain")
@@ -65,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # For the weekly run's issue. Under xdist the fixture that does this (record_testsuite_property) is lost.
+    # Add the versions to the report for the weekly run's issue. With xdist, record_testsuite_property doesn't work.
     if report := config.stash.get(xml_key, None):
         for name, version in (("jax", importlib.metadata.version("jax")), ("Python", platform.python_version())):
             report.add_global_property(name, version)
@@ -76,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Only the passes that are asked for; and what takes longest first, so that no worker ends up alone with it."""
+    """Keep only the selected passes, and start with the longest tests, so that no worker ends up alone with one."""
     passes = config.getoption("passes")
     other = {"doubled": "plain", "plain": "doubled"}.get(passes, "")
     items[:] = [item for item in items if not item.get_closest_marker(other)]
@@ -95,8 +96,11 @@ def devices() -> list:
 
 @pytest.fixture
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """JAX keeps what it compiles in this process, in a folder of this run. For judges, which look at values, layouts
-    and counts; never for lessons, whose pages are a reader's run, nor for what counts compilations."""
+    """Cache what JAX compiles in this process, in a folder of this run.
+
+    This is for tests of exercises, which compare values, shardings and counts. It must not be used for lessons, which
+    show a reader's run, nor for tests that count compilations.
+    """
     import jax
     from jax.experimental.compilation_cache import compilation_cache
 
@@ -117,7 +121,7 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The checkout as a git repository, and the environment in which git finds it at the course's https address."""
+    """Commit the checkout to a repository, and return environment variables that make git fetch the course from it."""
     folder = tmp_path_factory.mktemp("served")
     git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.invalid", "-C", str(folder)]
     listing = ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -139,18 +143,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def fonts() -> None:
-    """matplotlib's list of fonts in the new home: its making is announced on stderr, which no lesson may write to."""
+    """Build matplotlib's font cache in the new home, because that prints to stderr, which lessons must not do."""
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True, capture_output=True)
 
 
 def execute_notebook(path: Path) -> Any:
-    """Run a notebook with nbmake, in its own folder, in a kernel of this environment; fail with cell and error."""
+    """Run a notebook with nbmake in its own folder, in a kernel of this environment. On error, fail with the cell."""
     with pytest.MonkeyPatch.context() as patch:
         if notebooks.number(path) == APPENDIX:
             patch.delenv("IPYTHONDIR")
         try:
             result = NotebookRun(path, default_timeout=300).execute()
-        except DeadKernelError as error:  # which nbmake lets through, with the notebook that it was executing
+        except DeadKernelError as error:  # nbmake doesn't catch this; get the notebook from its frame
             cells = error.__traceback__.tb_next.tb_frame.f_locals["nb"].cells
             begun = [cell.id for cell in cells if "execution" in cell.metadata]
             pytest.fail(f"{begun[-1]}: {error}", pytrace=False)
@@ -163,7 +167,7 @@ def execute_notebook(path: Path) -> Any:
 
 @pytest.fixture
 def chip(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --chip, give the lesson's kernel a chip that no other process may use meanwhile."""
+    """With --chip, give the lesson's kernel a chip that no other process can use at the same time."""
     if request.config.getoption("chip"):
         monkeypatch.setenv("PYTHONPATH", str(CHIP))
         monkeypatch.setenv("CHIP_LOCK", str(tmp_path / "chip.lock"))
@@ -171,7 +175,7 @@ def chip(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The folder of notebooks in a copy of the clone's layout."""
+    """Return the notebooks folder in a copy of the clone's layout."""
     for package in notebooks.PACKAGES:
         (tmp_path / package).symlink_to(notebooks.ROOT / package)
     (tmp_path / "notebooks").mkdir()
@@ -180,7 +184,7 @@ def clone(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def pin_to_cores(chosen: set[int]) -> Iterator[None]:
-    """Pin what is started in the block to these cores, where the system can."""
+    """Pin processes that are started in the block to these cores, if the system supports it."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -194,7 +198,7 @@ def pin_to_cores(chosen: set[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """In the block JAX has float64, as where a lesson sets it."""
+    """Enable float64 in the block, as some lessons do."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -206,7 +210,7 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
-    """Run Python code in a process and folder of its own; options are environment variables."""
+    """Return a function that runs Python code in its own process and folder. Its options are environment variables."""
 
     def run(code: str, *, cwd: Path = tmp_path, **environment: str) -> subprocess.CompletedProcess:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""What a lesson must satisfy, as functions that return faults."""
+"""Check the rules that every lesson must follow. Each function returns a list of faults."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ from tools.lessons import cell_names, notebooks, readme
 from utils import guess_gate
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-WAITING_SUFFIX = "-waiting"  # ends the id of a cell that is executed as in a reader's copy, without a guess
-VERDICT_START = "Your guess"  # begins what is said about one
+WAITING_SUFFIX = "-waiting"  # ends the ids of cells that are executed without a guess, as in a reader's copy
+VERDICT_START = "Your guess"  # begins the line that evaluates a guess
 MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
-    (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),  # a script, the first time and again
+    # a script, written for the first time or again
+    (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
 # A cell with the metadata `varies`, which gives the reason, may also have `varying`: what differs. By default it's
 # "words", and then only the kinds of the outputs are compared.
 VARYING = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
-    "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),  # with its padding
+    # with its padding
+    "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),
     "words": (re.compile(r"(?s).+"), "<some text>"),
 }
 
 
 def fail_with(faults: list[str]) -> None:
-    """Fail with these faults, one a line, as the weekly run's issue lists them; without any, do nothing."""
+    """Fail with these faults, one a line, in the form that the weekly report expects. Do nothing if there are none."""
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
 
@@ -86,14 +88,14 @@ def output_faults(committed: Any, executed: Any) -> list[str]:
 
 
 def first_difference(shown: list[tuple[str, str]], got: list[tuple[str, str]]) -> tuple[str, str]:
-    """The first lines that differ, each with the kind of its output; or 'nothing' below the last line."""
+    """Return the first two lines that differ, each with the kind of its output, or 'nothing' after the last line."""
     lines = [[f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (shown, got)]
     differ = (pair for pair in zip_longest(*lines, fillvalue="nothing") if pair[0] != pair[1])
     return next(differ, (f"{len(shown)} outputs", f"{len(got)} outputs"))
 
 
 def stderr_faults(notebook: Any) -> list[str]:
-    """Cells that write to stderr: a warning is not what a lesson teaches."""
+    """Return a fault for each cell that writes to stderr, because no lesson should produce warnings."""
     faults = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -142,14 +144,14 @@ def leak_faults(executed: Any) -> list[str]:
 
 
 def structure_faults(path: Path) -> list[str]:
-    """What HOUSE asks of a notebook and a program can tell."""
+    """Return the faults in a notebook's structure: its form, headings, links, names and code."""
     raw = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(raw, as_version=4)
     faults = [] if raw == notebooks.to_text(notebook) else ["not in canonical form: run make stamp"]
     if path.stat().st_size > 600_000:
         faults.append("larger than 600 kB")
     cells = notebook.cells
-    ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # nbformat would mend them silently
+    ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # before nbformat replaces invalid ids
     if len(set(ids)) < len(ids):
         faults.append("two cells have one id")
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -161,7 +163,7 @@ def structure_faults(path: Path) -> list[str]:
     try:
         draft = readme.row(path).draft
     except ValueError as error:
-        draft, faults = True, [*faults, str(error)]  # a page's clock needs that line
+        draft, faults = True, [*faults, str(error)]  # a page's reading time depends on that line
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
@@ -172,11 +174,11 @@ def structure_faults(path: Path) -> list[str]:
 
 
 def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
-    """One title; and what follows from the lesson's number: its exercises', and the way on."""
+    """Check the title, the numbers of the exercises and the link to the next lesson."""
     if [heading for heading in _headings(cells) if heading.startswith("# ")] != cells[0].source.splitlines()[:1]:
         yield "not exactly one H1, at the top"
     number, order = notebooks.number(path), notebooks.lessons(path.parent.parent)
-    # A lesson in parts counts on through them: four exercises in 05, so 05b begins with 5.5.
+    # The parts of a lesson share their numbers: with four exercises in 05, 05b begins with 5.5.
     parts = [other for other in order if number[:2] <= notebooks.number(other) < number]
     before = sum(len(_exercises(notebooks.read(part).cells)) for part in parts)
     for i, heading in enumerate(_exercises(cells), before + 1):
@@ -184,7 +186,8 @@ def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
         if not re.match(rf"{re.escape(name)}.+ \((●○○|●●○|●●●) · \d+ min\)$", heading):
             yield f"{heading!r} is not of the form: {name}Title (●●○ · 5 min)"
     after = [other.name for other in order if notebooks.number(other) > number]
-    after = after[:1] or [other.name for other in order if other.name != path.name]  # the last leads where it likes
+    # the last lesson may link to any other
+    after = after[:1] or [other.name for other in order if other.name != path.name]
     leads = re.search(rf"\*\*Next:\*\*.*?\(({NUMBER}_\w+\.ipynb)\)", cells[-1].source, re.S)
     if not leads or leads[1] not in after:
         yield f"**Next:** leads to {leads[1] if leads else 'no lesson'}, and the next one is {after[0]}"
@@ -221,7 +224,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
     if cell.id == "script":
-        pass  # a magic, and the file: examples/
+        pass  # it has a magic, and its code is in examples/
     elif re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
@@ -240,7 +243,10 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
 
 
 def _name_faults(cells: list) -> Iterator[str]:
-    """A later cell takes a name that an earlier cell's function reads: whoever goes back runs that function on it."""
+    """Report a cell that assigns a name which a function in an earlier cell reads.
+
+    A reader who goes back and runs that function again would run it on the new value.
+    """
     made, read = set(), {}
     for cell in cells:
         if cell.cell_type != "code" or cell.id == "setup" or re.search(r"^\s*[!%]", cell.source, re.M):
@@ -253,14 +259,14 @@ def _name_faults(cells: list) -> Iterator[str]:
         for scope in inner:
             inner.extend(scope.get_children())
             if scope.get_name().endswith(("comp", "genexpr")) and scope in top.get_children():
-                continue  # it is over with the cell
+                continue  # a comprehension doesn't run again later
             names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
             read.update(dict.fromkeys((names & made) - own, cell.id))
         made |= own
 
 
 def badge_faults(notebook: Any, path: str) -> list[str]:
-    """The first cell must hold the badges that the one constant gives for this path."""
+    """Report a first cell without the badges that belong to this path."""
     if notebooks.badges(path) in notebook.cells[0].source:
         return []
     return [f"{path}: not the badges of {notebooks.repository()[0]}"]
@@ -275,7 +281,7 @@ def predictions_of(module: ModuleType) -> dict[str, Any]:
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
-    """Each prediction of the notebook's module is compared in one cell, which begins with the empty guess, and back."""
+    """Check that each prediction is compared in one cell, which begins with an empty guess, and in no other."""
     faults, compared = [], []
     alias = module.__name__.split(".")[-1]
     for cell in notebook.cells:
@@ -293,7 +299,7 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
 
 
 def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
-    """The notebook as a reader leaves it who guesses everything right."""
+    """Return the notebook with all guesses filled in correctly."""
     filled = nbformat.from_dict(notebook)
     for cell, prediction in _compared(filled, module):
         cell.source = re.sub(r"^guess = None", f"guess = {prediction.truth!r}", cell.source)
@@ -316,7 +322,7 @@ def reading_faults(executed: Any, module: ModuleType) -> list[str]:
 
 
 def without_verdicts(executed: Any) -> Any:
-    """What a notebook with guesses says besides what it says of them: the page, if a guess changes nothing else."""
+    """Return the notebook without the lines that evaluate guesses, so that it can be compared with the page."""
     plain = nbformat.from_dict(executed)
     for cell in plain.cells:
         if cell.cell_type == "code":
@@ -328,14 +334,14 @@ def without_verdicts(executed: Any) -> Any:
 
 
 def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Any]]:
-    """The cells that compare a guess, each with its prediction."""
+    """Return the cells that compare a guess, each with its prediction."""
     call = re.compile(rf"^{module.__name__.split('.')[-1]}\.(\w+)\.compare\(guess, ", re.M)
     found = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
     return [(cell, predictions_of(module)[name[1]]) for cell, name in found if name]
 
 
 def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
-    """Stubs as shipped against the exercises of the notebook's module."""
+    """Compare the exercises' stubs and checks in a notebook with its module."""
     faults, stubs, checked = [], {}, set()
     alias = module.__name__.split(".")[-1]
     for cell in notebook.cells:

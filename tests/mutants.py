@@ -32,20 +32,20 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """`change`: the first line that differs, before and after, as `ast.unparse` writes it."""
+    """A changed solution. `change` is the first line that differs, before and after, as `ast.unparse` writes it."""
 
     change: str
     source: str
 
     def function(self, solution: Callable[..., Any]) -> Callable[..., Any]:
-        """The changed function, among the names of the solution's module."""
+        """Compile the changed function in the namespace of the solution's module."""
         names = dict(solution.__globals__)
         exec(compile(self.source, f"<{solution.__name__}, changed>", "exec"), names)
         return names[solution.__name__]
 
 
 def make_mutants(exercise: Any, most: int) -> list[Mutant]:
-    """Each change of the solution in one place; of more than `most`, evenly chosen ones, the same in every run."""
+    """Return solutions with a single change: all or, if there are more than `most`, evenly spaced ones."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(exercise.function)))
     [function] = tree.body
     assert isinstance(function, ast.FunctionDef)
@@ -67,7 +67,7 @@ def make_mutants(exercise: Any, most: int) -> list[Mutant]:
 
 
 def _replacements(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
-    """What may stand in a node's place, from the texts of the function; None: nothing, the statement is left out."""
+    """Yield the nodes that may replace a node, with strings from the same function. None removes the statement."""
     if isinstance(node, ast.Constant):
         yield from (ast.Constant(value) for value in _replacement_values(node.value, texts))
     elif isinstance(node, ast.BinOp):
@@ -107,7 +107,7 @@ def _replacement_values(value: Any, texts: list[str]) -> list[Any]:
 
 
 def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
-    """Without one of the elements; the first two swapped."""
+    """Yield the collection without one of its elements, and with the first two swapped."""
     rest = {} if isinstance(node, ast.Set) else {"ctx": ast.Load()}
     for i in range(len(node.elts)):
         yield type(node)(node.elts[:i] + node.elts[i + 1 :], **rest)
@@ -116,7 +116,7 @@ def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.
 
 
 def _replacement_calls(node: ast.Call) -> Iterator[ast.AST]:
-    """Without the call, without one of its keywords, its first two arguments swapped."""
+    """Yield the call's first argument or object, the call without a keyword, and with two arguments swapped."""
     if node.args and not isinstance(node.args[0], ast.Starred):
         yield node.args[0]
     elif isinstance(node.func, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Runs of examples/train.py in processes of its own, and what they must print, by NumPy."""
+"""Run examples/train.py in separate processes, and compute the expected losses with NumPy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.conftest import double_precision
 from tools.lessons import notebooks
 
 EXAMPLES = notebooks.ROOT / "examples"
-TIME = 300  # seconds that a run may take on a busy machine; it takes five
+TIME = 300  # seconds that a run may take on a busy machine; normally it takes five
 
 
 def expected(steps: int = 20) -> list[float]:
-    """The losses in NumPy: all rows of a batch at once, the gradient by hand."""
+    """Compute the losses with NumPy, on complete batches, with the gradient derived by hand."""
     with double_precision():
         w, b, v = (np.asarray(train.init(jax.random.key(0))[name]) for name in "wbv")
     losses = []
@@ -36,7 +36,7 @@ def expected(steps: int = 20) -> list[float]:
 
 
 def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
-    """An environment with this Python, so many emulated devices in a process, and no cluster around the tests."""
+    """Return an environment with this Python and this many emulated devices a process, without clusters' variables."""
     clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
     kept["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
@@ -44,7 +44,7 @@ def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
 
 
 def run_together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
-    """Run the commands at the same time, in examples/, on eight devices in all; what each printed."""
+    """Run the commands at the same time in examples/, on eight devices in total, and return their outputs."""
     options = {
         "env": clean_environment(8 // len(commands), x64=x64),
         "stdout": subprocess.PIPE,
@@ -66,5 +66,5 @@ def losses(said: str) -> list[float]:
 
 
 def own_lines(said: str) -> list[str]:
-    """What the script printed: Gloo's lines are not its own."""
+    """Return the lines that the script itself printed, without Gloo's."""
     return [line for line in said.splitlines() if not line.startswith("[Gloo]")]

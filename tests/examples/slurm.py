@@ -1,4 +1,4 @@
-"""A Slurm of one node for a test: its own daemons, ports, key and folder, beside whatever else runs on the machine."""
+"""Run a single-node Slurm for a test, with its own daemons, ports, key and folder, beside other programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
-PATIENCE = 60  # seconds for the daemons to start, and again to end; they take two
+PATIENCE = 60  # seconds for the daemons to start, and again to stop; both take two
 
 CONF = """\
 ClusterName=course
@@ -41,17 +41,17 @@ PartitionName=all Nodes=ALL Default=YES
 
 
 def missing() -> list[str]:
-    """The programs of Slurm and munge that are not installed here."""
+    """Return the programs of Slurm and munge that aren't installed."""
     return [program for program in PROGRAMS if not found(program)]
 
 
 def found(program: str) -> str | None:
-    """Where a program is; daemons live in sbin, which an ordinary user's PATH leaves out."""
+    """Return the path of a program. Daemons are in sbin, which isn't on an ordinary user's PATH."""
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
 
 
 def free_ports(count: int, low: int = 20000, high: int = 30000) -> list[int]:
-    """Ports that nothing listens on, outside the range from which the system draws."""
+    """Return ports that are unused and outside the range from which the system takes its own."""
     ports = []
     for port in range(low + os.getpid() * 7 % (high - low - 100), high):
         with socket.socket() as sock, contextlib.suppress(OSError):
@@ -63,17 +63,17 @@ def free_ports(count: int, low: int = 20000, high: int = 30000) -> list[int]:
 
 
 def left_over(folder: str) -> list[int]:
-    """Processes whose command line or environment names the folder."""
+    """Return the processes whose command line or environment contains the folder."""
     ids = []
     for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # somebody else's, or it ended meanwhile
+        with contextlib.suppress(OSError):  # another user's process, or one that has ended
             if folder.encode() in (path / "cmdline").read_bytes() + (path / "environ").read_bytes():
                 ids.append(int(path.name))
     return ids
 
 
 def wait_for(condition: Callable[[], object], what: str, folder: Path, patience: float = PATIENCE) -> None:
-    """Ask again until it is true. Raises TimeoutError with the daemons' logs after `patience` seconds."""
+    """Poll a condition until it's true. Raises TimeoutError, with the daemons' logs, after `patience` seconds."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
@@ -84,16 +84,16 @@ def wait_for(condition: Callable[[], object], what: str, folder: Path, patience:
 
 @contextlib.contextmanager
 def one_node() -> Iterator[dict[str, str]]:
-    """Start the daemons; the environment in which sbatch and srun mean them; stop them, and remove their folder."""
+    """Start the daemons, yield an environment for sbatch and srun, then stop the daemons and remove their folder."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     folder.chmod(0o755)  # munge's socket must be reachable
     daemons: list[subprocess.Popen] = []
-    # JAX derives its port from the job's number: 61440 and the remainder of a division by 4096.
+    # JAX derives its port from the job's number: 61440 plus the remainder of a division by 4096.
     jax_port, *_ = free_ports(1, 61440, 65536)
     ctld, slurmd = free_ports(2)
     host, user = socket.gethostname().partition(".")[0], pwd.getpwuid(os.geteuid()).pw_name
     conf = CONF.format(folder=folder, host=host, user=user, ctld=ctld, slurmd=slurmd, job=4096 + jax_port - 61440)
-    # From 23.02 on, control groups are left alone only where that is asked for; 22.05 does not know the word.
+    # From 23.02 on, Slurm needs this setting to leave control groups alone, but 22.05 doesn't know it.
     version = re.search(r"(\d+)\.(\d+)", subprocess.run([found("slurmd"), "-V"], capture_output=True, text=True).stdout)
     cgroup = "CgroupPlugin=disabled\n" if tuple(map(int, version.groups())) >= (23, 2) else ""
     for name, text in (("slurm.conf", conf), ("cgroup.conf", cgroup), ("munge.key", os.urandom(512).hex())):

@@ -1,4 +1,4 @@
-"""examples/kubernetes.yaml: its schema, and that its parts agree. No cluster is needed."""
+"""Test that examples/kubernetes.yaml fits Kubernetes' schema and is consistent. No cluster is needed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MANIFEST = list(yaml.safe_load_all((notebooks.ROOT / "examples" / "kubernetes.ya
 
 
 def faults(objects: list[dict]) -> list[str]:
-    """What the schema of Kubernetes refuses, with its place."""
+    """Return the schema's complaints, each with its place."""
     check = jsonschema.Draft7Validator(SCHEMA)
     return [f"{error.json_path}: {error.message}" for found in objects for error in check.iter_errors(found)]
 
 
 def disagreements(objects: list[dict]) -> list[str]:
-    """What must be the same in two places, and is not."""
+    """Return the values that must be the same in two places but aren't."""
     service, job = objects
     pod = job["spec"]["template"]["spec"]
     [container], name = pod["containers"], job["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""examples/: the losses of every way to start the script are NumPy's, on any number of processes."""
+"""Test that every way to start examples/train.py gives NumPy's losses, on any number of processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def readme_commands(way: str) -> list[list[str]]:
-    """The commands that README.md gives under a heading, in words, at a free port."""
+    """Return the commands in the section of README.md with this title, with a free port."""
     [section] = re.findall(rf"(?s)^## {way}\n(.+?)(?=^## |\Z)", README, re.M)
     [port] = slurm.free_ports(1)
     section = section.replace("localhost:5000", f"localhost:{port}")
@@ -30,7 +30,7 @@ def readme_commands(way: str) -> list[list[str]]:
 
 
 def test_alone_as_the_page_says():
-    """In float32, which a reader has; rounding may differ between processors."""
+    """The README's run is in float32, whose rounding may differ between processors."""
     [said] = run_together(readme_commands("Alone"), x64=False)
     shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
     assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
@@ -53,11 +53,11 @@ def test_more_processes_by_hand_compute_the_same(processes):
     first, *others = run_together(commands)
     assert f"processes: {processes}, cpu devices: 8\n" in first
     np.testing.assert_allclose(losses(first), expected(), rtol=0, atol=1e-12)
-    assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # one process speaks
+    assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # only process 0 prints
 
 
 def test_the_waits_that_the_page_names_are_jax_s():
-    """Seconds in which JAX gives up, unless it is told others."""
+    """JAX's default timeouts, in seconds, are those that the README mentions."""
     [section] = re.findall(r"(?s)^## By hand\n(.+?)(?=^## )", README, re.M)
     named = dict(re.findall(r"`(\w+)=\d+` \(in place of (\d+)\)", section))
     known = inspect.signature(jax.distributed.initialize).parameters
@@ -65,18 +65,18 @@ def test_the_waits_that_the_page_names_are_jax_s():
 
 
 def test_each_process_reads_its_own_rows(monkeypatch):
-    """By hand: 4 processes, and 64 rows, are 16 rows each: in step 2 process 3 reads 2 * 64 + 3 * 16 = 176 to 191."""
+    """By hand: with 4 processes and 64 rows, each reads 16; in step 2, process 3 reads 2 * 64 + 3 * 16 = 176 to 191."""
     read = []
     monkeypatch.setattr(train, "BATCH", 64)
     monkeypatch.setattr(train, "join", lambda *_: None)
-    monkeypatch.setattr(train, "check_rows", lambda mine: "")  # asks the three others, who are not there
+    monkeypatch.setattr(train, "check_rows", lambda mine: "")  # it would wait for the three other processes
     monkeypatch.setattr(jax, "process_count", lambda: 4)
     monkeypatch.setattr(jax, "process_index", lambda: 3)
     original = train.read
 
     def watched(rows):
         read.append((rows[0], rows[-1]))
-        return original(range(64))  # this process holds all devices, and so must bring all rows
+        return original(range(64))  # this process has all devices, so it must provide all rows
 
     monkeypatch.setattr(train, "read", watched)
     train.main(["--steps", "3"])
@@ -118,14 +118,14 @@ needs_slurm = pytest.mark.skipif(
 
 
 def says(slurm: dict[str, str], *command: str, **options) -> str:
-    """What a command of Slurm prints."""
+    """Return the output of a Slurm command."""
     return subprocess.run(
         command, env=slurm, capture_output=True, text=True, check=True, timeout=TIME, **options
     ).stdout
 
 
 def state(slurm: dict[str, str], job: str) -> str:
-    """PENDING, RUNNING, COMPLETED, FAILED or another of Slurm's words."""
+    """Return a job's state, in one of Slurm's words, such as PENDING, RUNNING, COMPLETED or FAILED."""
     return re.search(r"JobState=(\S+)", says(slurm, "scontrol", "show", "job", job))[1]
 
 
@@ -135,7 +135,7 @@ def test_slurm_starts_it_unchanged(tmp_path):
     with slurm.one_node() as cluster:
         folder = Path(cluster["SLURM_CONF"]).parent
         cluster = {**clean_environment(4), "SLURM_CONF": cluster["SLURM_CONF"]}
-        # Not --wait, which asks again after up to 32 seconds.
+        # sbatch --wait would poll only every 32 seconds.
         job = says(cluster, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
         ended = lambda: state(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
         slurm.wait_for(ended, "the job ends", folder, TIME)

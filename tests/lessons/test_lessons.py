@@ -1,4 +1,4 @@
-"""Every lesson: executed, true, alone, each cell twice, its guesses, its exercises and its structure."""
+"""Execute every lesson and compare its outputs, and check its guesses, exercises and structure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def machine(path: Path) -> None:
 
 
 def guessed(path: Path) -> Any:
-    """The lesson with the right guesses, which are worked out by hand, in the cells that compare them."""
+    """Return the lesson with the right guesses, which were worked out by hand, in the cells that compare them."""
     return lesson_lint.with_right_guesses(notebooks.read(path), module_of(path))
 
 
@@ -54,7 +54,8 @@ def test_alone_each_cell_twice_on_one_core(
         run = execute_notebook(copy)
     for setup in [cell for cell in run.cells if cell.id in ("setup", "setup-again")]:
         [output] = setup.outputs = notebooks.merge_streams(setup.outputs)
-        line, output.text = output.text.split("\n", 1)  # the page shows the setup in the clone, which says less
+        # the page shows the setup in a clone, which prints one line less
+        line, output.text = output.text.split("\n", 1)
         assert line.startswith("Using the course in ")
     first, second = lesson_lint.select_run(run, second=False), lesson_lint.select_run(run, second=True)
     lesson_lint.fail_with(
@@ -69,7 +70,7 @@ def test_alone_each_cell_twice_on_one_core(
 @LESSONS
 @pytest.mark.plain
 def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, machine: None, chip: None) -> None:
-    """Once, on all cores, with the right guesses."""
+    """Execute each cell once, on all cores, with the right guesses."""
     notebooks.write(guessed(path), clone / path.name)
     with pin_to_cores(ALL_CORES):
         run = execute_notebook(clone / path.name)
@@ -95,7 +96,7 @@ def test_lessons_that_start_several_processes_say_where_they_run() -> None:
 @LESSONS
 @pytest.mark.once
 def test_structure_badges_exercises_and_predictions(path: Path) -> None:
-    """The page as it is written."""
+    """Check the page without executing it."""
     notebook, module = notebooks.read(path), module_of(path)
     lesson_lint.fail_with(
         lesson_lint.structure_faults(path)

@@ -1,4 +1,4 @@
-"""Cells that an editor named are renamed after what they hold; the others keep their names."""
+"""Test that cells with generated ids are renamed after their content, and that all others keep their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader's copies: no answer beside its question, and nobody's work written over."""
+"""Test the reader's copies: they show no answer beside its question, and keep the reader's work."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_reads_an_answer_waits(cells, waits):
 
 
 def test_a_fold_says_what_it_follows():
-    """After a guess, or after a cell at which nobody was asked."""
+    """It names the guess only if it's the first one after a question."""
     again = leads("Again?\n\n" + ASKED)
     cells = [text(ASKED), ran("a"), text("Seven."), ran("b"), text("More."), again, ran("c")]
     copied = copies.make_copy(new_notebook(cells=[*cells, text("Eight.")])).cells
@@ -100,7 +100,7 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
-    """A course of one lesson."""
+    """Return a course with a single lesson."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
     (tmp_path / "notebooks").mkdir()
     write(tmp_path, "Seven.")
@@ -121,19 +121,22 @@ def test_a_copy_that_holds_work_stays(course):
     write(course, "Seven, as a new version says.")
     for _ in range(2):  # today and tomorrow
         [line] = copies.update_copies(course)
-        assert line == "Lesson 02 has changed since you began it. Yours stays; make fresh LESSON=02 gives the new one."
+        assert (
+            line
+            == "Lesson 02 has changed since you began it. Your copy is kept; make fresh LESSON=02 gives you the new one."
+        )
         assert "my answer" in mine.read_text()
         assert f"\n> {line}\n" in (course / "work" / "START.md").read_text()
     assert (
         copies.restart_lesson("02", course)
-        == "work/02_sharding.ipynb is new. Your copy is work/kept/02_sharding.1.ipynb now."
+        == "work/02_sharding.ipynb is new. Your old copy is work/kept/02_sharding.1.ipynb."
     )
     assert "new version" in mine.read_text() and "my answer" in (course / "work/kept/02_sharding.1.ipynb").read_text()
     assert list(copies.update_copies(course)) == []
 
 
 def test_a_copy_that_was_only_looked_at_follows_the_course(course):
-    """JupyterLab saves it by itself, with what it knows of the kernel, and in its own order."""
+    """JupyterLab saves an opened notebook, adding the kernel's metadata and sorting the keys."""
     list(copies.update_copies(course))
     mine = course / "work" / "02_sharding.ipynb"
     looked_at = json.loads(mine.read_text())
@@ -160,7 +163,7 @@ def test_without_its_list_a_copy_stays_too(course, damage):
     assert "my answer" in mine.read_text()
 
 
-@pytest.mark.parametrize("writes", range(6))  # of two lessons, the list after each, and the page to begin on
+@pytest.mark.parametrize("writes", range(6))  # two lessons, the list after each, and the start page
 def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
     real, left = Path.write_text, [writes]
@@ -177,13 +180,13 @@ def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes)
         list(copies.update_copies(course))
     monkeypatch.setattr(Path, "write_text", real)
     for mine in (course / "work").iterdir():
-        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # whole, or not there
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # complete, or missing
     assert list(copies.update_copies(course)) == []
     write(course, "Seven, as a new version says.")
     assert list(copies.update_copies(course)) == []
     names = {mine.name for mine in (course / "work").iterdir()}
     assert names == {"02_sharding.ipynb", "03_later.ipynb", "START.md", ".copies.json"}
-    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # it is nobody's own
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # it contains nobody's work
 
 
 BAD = {
@@ -210,7 +213,7 @@ def test_a_bad_name_is_set_aside_and_stops_no_lesson(course, bad, begun):
     list(copies.update_copies(course)) if begun else mine.parent.mkdir()
     mine.unlink(missing_ok=True)
     BAD[bad](mine)
-    said = ["work/02_sharding.ipynb is no notebook that can be read. It is work/kept/02_sharding.1.ipynb now."]
+    said = ["work/02_sharding.ipynb isn't a readable notebook. It was moved to work/kept/02_sharding.1.ipynb."]
     assert [line.replace(os.sep, "/") for line in copies.update_copies(course)] == said
     assert os.path.lexists(course / "work/kept/02_sharding.1.ipynb")
     assert mine.read_text() == later.read_text() and list(copies.update_copies(course)) == []
@@ -275,7 +278,7 @@ def test_the_page_to_begin_on(course):
         json.dumps({"02": {"exercises": {"holder_of": "right"}, "predictions": {"a": "wrong", "b": "right at once"}}})
     )
     page = copies.start_page(course)
-    assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in page
+    assert "**Continue with** [02 · Sharding](02_sharding.ipynb)." in page
     assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 4 | 1 of 2 |" in page
 
 
@@ -287,11 +290,11 @@ def test_where_to_go_on_is_where_one_was_last(course):
     (course / "progress.json").write_text(json.dumps({"02": begun, "03": {"exercises": {"four": "tried"}}}))
     for name, seconds in [("02_sharding", 2000), ("03_later", 1000)]:
         os.utime(course / "work" / f"{name}.ipynb", (seconds, seconds))
-    assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in copies.start_page(course)
+    assert "**Continue with** [02 · Sharding](02_sharding.ipynb)." in copies.start_page(course)
 
 
 def test_no_fold_puts_its_title_into_the_table_of_contents():
-    """JupyterLab's left panel shows the titles of the source, folded or not."""
+    """JupyterLab's left panel shows the headings in the source, collapsed or not."""
     for path in notebooks.lessons():
         for cell in copies.make_copy(notebooks.read(path)).cells:
             folded = re.findall(r"<details>.*?</details>", cell.source, re.S)
@@ -307,10 +310,10 @@ def test_the_workflow_pushes_where_the_badges_lead():
             "$GITHUB_REF_NAME", ref
         )
     assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
-    assert notebooks.copies_branch("2f3a") == "2f3a"  # of a commit nobody makes copies
+    assert notebooks.copies_branch("2f3a") == "2f3a"  # no workflow makes copies of a single commit
 
 
 def test_a_copy_of_a_copy_is_the_same():
-    """So a workflow that runs twice, or a reader who opens one in a clone of the branch, changes nothing."""
+    """A workflow that runs twice, or a reader who opens a copy in a clone of the branch, must not change anything."""
     once = copies.make_copy(notebooks.read(notebooks.lesson("02")))
     assert notebooks.to_text(copies.make_copy(once)) == notebooks.to_text(once)

@@ -1,4 +1,4 @@
-"""The room check: each fault pretended, each with what to do; the trial of JAX on real processes that fail."""
+"""Test the setup check: the advice for each simulated fault, and the JAX trial in real processes that fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trial(printed: str = GOOD, status: int | None = 0, last: str = "no message")
 
 @pytest.fixture
 def pretend(monkeypatch):
-    """A machine on which all is well, except for what the test says."""
+    """Return a function that simulates a machine without faults, except for those passed to it."""
 
     def machine(trial_result: doctor.Trial | None = None, memory=8.0, disk=50.0, silent=None):
         monkeypatch.setattr(doctor, "run_trial", lambda: trial_result or trial())
@@ -48,23 +48,23 @@ def test_all_is_well(pretend, capsys):
 NO_JAX = "python 3 12 4\nmissing optax flax\n"
 OLD_JAX = "python 3 12 4\nmissing\njax {}\n"
 LATE = r"no answer within \d+ seconds"
-FAULTS = {  # what is pretended, the thing that is marked STOP, what is found, what to do
-    "Python too old": (trial("python 3 8 10\nmissing\n", 1, "ModuleNotFoundError: No module named 'jax'"), "Python", r"3\.8\.10, and the course needs 3\.11 or newer",
+FAULTS = {  # the simulated fault, the check that fails, its result and its advice
+    "Python too old": (trial("python 3 8 10\nmissing\n", 1, "ModuleNotFoundError: No module named 'jax'"), "Python", r"3\.8\.10, but the course needs 3\.11 or newer",
                        r"Install Python 3\.13 from python\.org .* make PYTHON=python3\.13 lab, or open the lesson in Colab"),
     "no JAX": (trial(NO_JAX, 1, "ModuleNotFoundError: No module named 'jax'"), "JAX", "not installed in /here/python", "Type make lab in the course's folder"),
-    "JAX broken": (trial(NO_JAX, 1, "ImportError: libstdc++.so.6: version not found"), "JAX", "cannot be imported: it ended with status 1: ImportError: libstdc",
+    "JAX broken": (trial(NO_JAX, 1, "ImportError: libstdc++.so.6: version not found"), "JAX", "can't be imported: the trial ended with status 1: ImportError: libstdc",
                    "/here/python -m pip install --force-reinstall jax jaxlib"),
-    "import never ends": (trial(NO_JAX, None), "JAX", LATE, "Install it anew"),
-    "JAX too old": (trial(OLD_JAX.format("0.6.2"), 3), "JAX", rf"0\.6\.2, and the course needs {re.escape(OLDEST_JAX)} or newer",
+    "import never ends": (trial(NO_JAX, None), "JAX", LATE, "Reinstall it"),
+    "JAX too old": (trial(OLD_JAX.format("0.6.2"), 3), "JAX", rf"0\.6\.2, but the course needs {re.escape(OLDEST_JAX)} or newer",
                     rf'pip install --upgrade "jax>={re.escape(OLDEST_JAX)}"; then restart the kernel'),
     "a library is missing": (trial(GOOD.replace("missing", "missing optax sklearn")), "libraries", "missing: optax sklearn", "make lab"),
-    "devices refused": (trial(OLD_JAX.format("0.10.2") + "setup JAX_PLATFORMS=gpu leaves the CPU out. Unset it.\n", 3), "devices", "eight devices do not start",
+    "devices refused": (trial(OLD_JAX.format("0.10.2") + "setup JAX_PLATFORMS=gpu leaves the CPU out. Unset it.\n", 3), "devices", "eight devices don't start",
                         r"JAX_PLATFORMS=gpu leaves the CPU out\. Unset it"),
-    "devices crash": (trial(OLD_JAX.format("0.10.2"), -11, "Segmentation fault"), "devices", "it ended with signal 11: Segmentation fault", "Close other programs and try again"),
+    "devices crash": (trial(OLD_JAX.format("0.10.2"), -11, "Segmentation fault"), "devices", "the trial ended with signal 11: Segmentation fault", "Close other programs and try again"),
     "devices hang": (trial(GOOD.split("sum")[0], None), "devices", LATE, "open the lesson in Colab"),
-    "devices add up wrong": (trial(GOOD.replace("28", "27")), "devices", "do not work together", "try again"),
-    "little memory": ({"memory": 0.6}, "memory", r"0\.6 GB free, and lesson 06 takes 1 GB", "Close other programs"),
-    "little disk": ({"disk": 0.1}, "disk", r"0\.1 GB free, and lesson 09 writes traces of up to", "pip cache purge"),
+    "devices add up wrong": (trial(GOOD.replace("28", "27")), "devices", "don't work together", "try again"),
+    "little memory": ({"memory": 0.6}, "memory", r"0\.6 GB free, but lesson 06 needs 1 GB", "Close other programs"),
+    "little disk": ({"disk": 0.1}, "disk", r"0\.1 GB free, but lesson 09 writes traces of up to", "pip cache purge"),
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_each_fault_is_named_with_what_to_do(pretend, capsys, fault):
     assert not doctor.check_setup()
     printed = capsys.readouterr().out
     assert re.search(rf"^{what} +STOP +.*{found}.*\n +.*{do}", printed, re.M), printed
-    assert re.search(r"^Not ready: \d things? to mend, marked STOP\.$", printed, re.M)
+    assert re.search(r"^Not ready: fix the \d problems? marked STOP\.$", printed, re.M)
 
 
 def test_nothing_to_fetch_makes_no_network_a_note(pretend, capsys):
@@ -83,19 +83,19 @@ def test_nothing_to_fetch_makes_no_network_a_note(pretend, capsys):
     pretend(silent=silent)
     assert doctor.check_setup()
     assert re.search(
-        r"^network +NOTE +.*repository does not answer \(timed out\).*\n +.*HTTPS_PROXY", capsys.readouterr().out, re.M
+        r"^network +NOTE +.*repository doesn't respond \(timed out\).*\n +.*HTTPS_PROXY", capsys.readouterr().out, re.M
     )
     pretend(trial_result=trial(NO_JAX, 1, "No module named 'jax'"), silent=silent)
     assert not doctor.check_setup()
     printed = capsys.readouterr().out
     assert re.search(r"^network +STOP ", printed, re.M)
-    assert printed.endswith("Not ready: 2 things to mend, marked STOP.\n")
+    assert printed.endswith("Not ready: fix the 2 problems marked STOP.\n")
 
 
 def test_more_disk_is_needed_where_something_has_to_be_installed(pretend, capsys):
     pretend(trial_result=trial(NO_JAX, 1, "No module named 'jax'"), disk=1.0)
     doctor.check_setup()
-    assert re.search(r"^disk +STOP +1\.0 GB free, and the installation takes", capsys.readouterr().out, re.M)
+    assert re.search(r"^disk +STOP +1\.0 GB free, but the installation takes", capsys.readouterr().out, re.M)
     pretend(disk=1.0)
     assert doctor.check_setup()
 
@@ -133,8 +133,8 @@ def test_a_mac_without_packages_is_sent_elsewhere(monkeypatch):
 
 def test_no_index_is_no_fault_of_an_installed_course():
     silent = {"the course's repository": "timed out"}
-    assert "nothing has to be fetched now" in doctor.check_network(silent, installed=True).result
-    assert "the installation does not need it" in doctor.check_network(silent, installed=False).result
+    assert "nothing needs to be downloaded now" in doctor.check_network(silent, installed=True).result
+    assert "the installation doesn't need it" in doctor.check_network(silent, installed=False).result
 
 
 def test_hosts_are_recognised(monkeypatch):
@@ -145,7 +145,7 @@ def test_hosts_are_recognised(monkeypatch):
     assert doctor.hosting_service() == "Colab"
 
 
-# The trial on real processes.
+# The trial in real processes
 
 
 def test_a_locale_without_utf_8_stops_nobody(monkeypatch):
@@ -161,7 +161,7 @@ def test_eight_devices_really_add_up():
 
 
 def test_a_kernel_whose_devices_run_is_asked_itself(monkeypatch):
-    monkeypatch.setattr(doctor, "run_trial_process", None)  # a second process could not have a TPU that this one holds
+    monkeypatch.setattr(doctor, "run_trial_process", None)  # a second process couldn't use a TPU that this one holds
     found = doctor.run_trial()
     assert (found.python, found.value_of("sum")) == (sys.executable, "28.0")
     assert [line.status for line in doctor.check_jax(found)] == ["OK"] * 2
@@ -191,18 +191,18 @@ def test_an_old_python_can_read_it():
     for name in ("utils/devices", *(f"tools/reader/{name}" for name in ("__init__", "environment", "doctor"))):
         source = (notebooks.ROOT / f"{name}.py").read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 8))
-    with pytest.raises(SyntaxError):  # so that feature_version is no idle word
+    with pytest.raises(SyntaxError):  # make sure that feature_version has an effect
         ast.parse("match 1:\n    case 1: pass", feature_version=(3, 8))
 
 
-# The network.
+# The network
 
 
 def test_what_does_not_answer_is_named(monkeypatch):
     def answer(request, timeout):
         if "github" in request.full_url:
             raise URLError("Name or service not known")
-        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # it answers, if only to say no
+        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # the server answers, even if it refuses
 
     monkeypatch.setattr(doctor.urllib.request, "urlopen", answer)
     assert doctor.find_unreachable() == {"the course's repository": "Name or service not known"}
@@ -213,7 +213,7 @@ def test_a_repository_that_is_not_there_is_told_from_no_network(monkeypatch):
         raise HTTPError(request.full_url, 404, "Not Found", None, None)
 
     monkeypatch.setattr(doctor.urllib.request, "urlopen", answer)
-    assert set(doctor.find_unreachable().values()) == {"there is no such page"}
+    assert set(doctor.find_unreachable().values()) == {"page not found"}
 
 
 def test_the_addresses_are_the_course_s_and_pip_s(monkeypatch):

@@ -1,12 +1,14 @@
-"""How a fresh machine is set up: the environment is made once, and each failure is one line that says what to do."""
+"""Test the setup of a new machine: an environment is created once, and each failure is reported in one line."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,7 @@ def make_environment(folder: Path, *arguments: str, python: str = sys.executable
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
-    """A folder with an environment in it, and what its making said."""
+    """Create an environment in a folder, and return the folder and the process that created it."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "requirements.txt").write_text("# nothing\n")
     return folder, make_environment(folder, "venv", "requirements.txt")
@@ -44,7 +46,7 @@ def test_environment_is_made_once(made):
     assert make_environment(folder, "venv", "requirements.txt").stdout == ""
     (folder / "more.txt").write_text("# nothing either\n")
     more = make_environment(folder, "venv", "requirements.txt", "more.txt")
-    assert more.stdout.startswith("Installing what stands in more.txt (")
+    assert more.stdout.startswith("Installing the packages in more.txt (")
     assert make_environment(folder, "venv", "requirements.txt").stdout == ""
 
 
@@ -63,7 +65,7 @@ def test_a_package_that_does_not_exist_is_named_in_one_line(made):
     (folder / "none.txt").write_text("./no-such-folder\n")
     run = make_environment(folder, "venv", "none.txt")
     assert run.returncode == 1
-    assert run.stderr.startswith("Error: the packages could not be installed: ERROR: ")
+    assert run.stderr.startswith("Error: the packages couldn't be installed: ERROR: ")
     assert len(run.stderr.splitlines()) == 1
 
 
@@ -79,7 +81,7 @@ def test_an_active_environment_does_not_count(made):
         (0, "", ["uv"]),
         (1, "", ["uv", "pip"]),
         (0, ":env:.index-url='https://a'\nglobal.index-url='https://b'\n:env:.constraint=''", ["uv https://a"]),
-        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv does not admit the pre-releases that it names
+        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv doesn't install the pre-releases that it names
         (0, "global.pre='1'", ["pip"]),
     ],
 )
@@ -101,9 +103,15 @@ def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("OSError: [Errno 28] No space left on device", "the disk is full. The environment takes"),
-        ("because ensurepip is not available.  On Debian", "no venv module. On Debian and Ubuntu: apt-get install"),
-        ("/usr/bin/python3: No module named venv", "no venv module. On Debian and Ubuntu: apt-get install"),
+        ("OSError: [Errno 28] No space left on device", "the disk is full. The environment needs"),
+        (
+            "because ensurepip is not available.  On Debian",
+            "this Python has no venv module. On Debian and Ubuntu: apt-get install",
+        ),
+        (
+            "/usr/bin/python3: No module named venv",
+            "this Python has no venv module. On Debian and Ubuntu: apt-get install",
+        ),
         ("ERROR: first\nERROR: No matching distribution\n[notice] more", "it failed: ERROR: No matching distribution"),
         ("", "it failed: no reason given"),
     ],
@@ -118,28 +126,32 @@ def test_a_long_step_gives_signs_of_life(monkeypatch, capsys):
     monkeypatch.setattr(environment, "REPORT_EVERY", 0.2)
     code = "import time; print('begun', flush=True); time.sleep(0.7); print('done')"
     assert environment.run_step([sys.executable, "-c", code]) == (0, "begun\ndone")
-    assert capsys.readouterr().out.count("... still at work after ") >= 2
+    assert capsys.readouterr().out.count("... still running after ") >= 2
 
 
-def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path, monkeypatch):
-    """Stopped while packages are installed: the environment is there, and is not made anew."""
+def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path):
+    """If it's stopped during the installation, the environment is complete and isn't created again."""
     (tmp_path / "requirements.txt").write_text("# nothing\n")
+    uv, started = tmp_path / "bin" / "uv", tmp_path / "started"
+    uv.parent.mkdir()
+    uv.write_text(f"#!/bin/sh\ntouch '{started}'\nexec sleep 60\n")
+    uv.chmod(0o755)
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    variables |= {"PIP_CONFIG_FILE": os.devnull, "PATH": f"{uv.parent}{os.pathsep}{os.environ['PATH']}"}
     path = notebooks.ROOT / "tools" / "reader" / "environment.py"
-    source = path.read_text(encoding="utf-8").replace(
-        "    install_packages(venv, requirements)\n",
-        "    import signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)\n",
-    )
-    stopped = tmp_path / "environment.py"
-    stopped.write_text(source)
-    command = [sys.executable, str(stopped), "venv", "requirements.txt"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (run.returncode, run.stderr) == (environment.STOPPED, "\nStopped. The same command goes on from here.\n")
+    command = [sys.executable, str(path), "venv", "requirements.txt"]
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True) as setup:
+        while not started.exists() and setup.poll() is None:
+            time.sleep(0.1)
+        setup.send_signal(signal.SIGINT)
+        _, stderr = setup.communicate(timeout=60)
+    assert (setup.returncode, stderr) == (environment.STOPPED, "\nStopped. Run the same command to continue.\n")
     again = make_environment(tmp_path, "venv", "requirements.txt")
-    assert again.returncode == 0 and again.stdout.startswith("Installing what stands in requirements.txt (")
+    assert again.returncode == 0 and again.stdout.startswith("Installing the packages in requirements.txt (")
 
 
 def test_make_finds_a_python_that_is_new_enough(tmp_path):
-    """Where python3 is too old, a newer one beside it is taken; where none is, one line says what to do."""
+    """If python3 is too old, make uses a newer one beside it. If there's none, one line says what to do."""
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 0\n")
     for name in ("make", "sh"):

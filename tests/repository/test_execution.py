@@ -1,4 +1,4 @@
-"""What execution must find, in small notebooks: each JAX and Python tells of it in its own way."""
+"""Test, in small notebooks, that the execution of lessons finds faults. How they appear depends on JAX and Python."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tools.lessons import notebooks
 
 pytestmark = pytest.mark.elsewhere
 
-# Deprecated on every supported JAX. 0.7.2 warns of it as a line of JAX's own, later ones as the line that uses it.
+# Deprecated in every supported JAX. JAX 0.7.2 attributes the warning to a line of its own, later versions to the
+# caller's.
 OLD = "jax.jit(lambda x: x, backend='cpu')(1)"
 HELPER = f"import jax, warnings\ndef use():\n    {OLD}\ndef warn():\n    warnings.warn('going', FutureWarning)\n"
 STRANGER = "import warnings\ndef use():\n    warnings.warn('none of ours', PendingDeprecationWarning)\n"
 
 
 def small(*sources: str) -> Any:
-    """A notebook of the setup cell and these cells, without outputs."""
+    """Return a notebook of the setup cell and these cells, without outputs."""
     cells = [nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")]
     cells += [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
     return nbformat.v4.new_notebook(cells=cells)
@@ -35,7 +36,7 @@ def run(folder: Path, *sources: str, name: str = "small.ipynb") -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A clone with one helper more, and a module that is not the course's."""
+    """Return the notebooks folder of a clone with an additional helper, and a module that isn't part of the course."""
     for package in notebooks.PACKAGES:
         shutil.copytree(notebooks.ROOT / package, tmp_path / package)
     (tmp_path / "utils" / "helper.py").write_text(HELPER)
@@ -68,7 +69,7 @@ def test_what_differs_from_the_page_is_found(clone):
 @pytest.mark.parametrize(
     ("page", "executed", "same_for"),
     [
-        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # an estimate, if it isn't marked
+        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # an unmarked estimate must be equal
         ("first 41.3 ms", "first  9.0 µs", {"durations", "numbers", "words"}),
         ("loss 0.0013, 4 of 397", "loss 1e-3, 12 of 397", {"numbers", "words"}),
         ("16 bytes in 0.5 s", "8 bytes in 0.5 s", {"numbers", "words"}),
@@ -108,24 +109,24 @@ def test_words_that_belittle_are_found_but_terms_are_not(tmp_path, text, faulty)
 
 
 def test_a_deprecated_form_is_found(folder):
-    """However often: JAX and Python tell of a line once, unless they are asked not to."""
+    """Deprecations are found however often they occur, although JAX and Python report a line only once by default."""
     cells = [f"import jax\n{OLD}", "from utils import helper\nhelper.use()", "helper.use()", "helper.warn()"]
     found = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
     assert [fault.split(":")[0] for fault in found] == ["cell-0", "cell-1", "cell-2", "cell-3"]
     assert all("DeprecationWarning: backend and device" in fault for fault in found[:3])
     appendix = run(folder, "from utils import helper\nhelper.use()", name=f"{APPENDIX}_small.ipynb")
-    assert lesson_lint.stderr_faults(appendix) == []  # which is there to show it
+    assert lesson_lint.stderr_faults(appendix) == []  # the appendix shows them on purpose
 
 
 def test_a_name_taken_twice_is_found():
-    """By Python's symbol tables, which 3.12 has changed for comprehensions."""
+    """The check uses Python's symbol tables, which changed for comprehensions in Python 3.12."""
 
     def faults(reads):
         return list(lesson_lint._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))
 
     found = ["cell-2: takes the name 'rows', which a function of the cell cell-1 reads"]
     assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == found
-    assert not faults("rows = 9\nways = [lambda x: x + rows]")  # run again, it has its own
+    assert not faults("rows = 9\nways = [lambda x: x + rows]")  # the cell defines the name itself, so it can run again
     assert not faults("def way(rows):\n    return [row for row in rows]")
     assert not faults("ways = rows + 1")
     assert not faults("ways = [x + rows for x in range(3)]")

@@ -1,4 +1,4 @@
-"""The folder for a stick: each system gets what it needs, and what is on it installs without a network."""
+"""Test the folder for a USB drive: it has the packages of each system, and the course installs from it offline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.teach import handout
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """The steps of a handout, in place of taking them."""
+    """Replace the steps of a handout, and return the list of commands that would have run."""
     taken = []
 
     def run(command, **options):
@@ -43,7 +43,7 @@ def test_uv_says_what_a_system_needs_and_pip_fetches_it(steps, tmp_path, capsys)
 
 @pytest.mark.parametrize(("pythons", "systems"), [(["3.9"], ["linux"]), (["3.12"], ["amiga"])])
 def test_a_name_that_is_none(steps, pythons, systems):
-    with pytest.raises(SystemExit, match=r"is none of 3\.11, .*windows"):
+    with pytest.raises(SystemExit, match=r"choose from 3\.11, .*windows"):
         handout.main(pythons, systems)
     assert steps == []
 

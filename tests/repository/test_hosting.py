@@ -1,4 +1,4 @@
-"""What Binder and Codespaces read, and the licences, the citation and the changelog that go along."""
+"""Test the files for Binder, Codespaces and GitHub's issue form, and the changelog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports run down, in the whole repository, and never in a circle."""
+"""Test that the repository's imports run in one direction, without cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# From the bottom up: a module may import from its own layer and from those before it. The longest name counts.
+# From the bottom up: a module may import from its own layer and the layers before it. The longest matching name counts.
 LAYERS = (
     *("old_jax", "examples", "start", "utils", "utils.models", "utils.simulate"),
     *("utils.show", "utils.count", "utils.tpu_compiler", "exercises"),
@@ -30,7 +30,7 @@ LAYERS = (
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """By dotted name; a package goes by its own."""
+    """Return the modules below a folder by dotted name. A package goes by its own name."""
     found = {}
     for path in root.rglob("*.py"):
         parts = path.relative_to(root).with_suffix("").parts
@@ -40,7 +40,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imported(path: Path, there: dict[str, Path]) -> set[str]:
-    """The modules of the course that a module imports, wherever in it: `utils.mesh` of `from utils import mesh`."""
+    """Return the course's modules that a module imports anywhere, such as `utils.mesh` in `from utils import mesh`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

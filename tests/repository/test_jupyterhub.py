@@ -1,4 +1,4 @@
-"""JupyterHub's settings for a room: who comes first gets a clone, who comes back finds their work."""
+"""Test JupyterHub's settings for a workshop: a new user gets a clone, and a returning user finds their work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_has_a_home_and_nobody_gets_in_without_the_password(monkeypatch, tm
 
 
 def test_a_clone_is_brought_once(monkeypatch, tmp_path):
-    """With a course that has one file, and a `tools.reader.copies` that counts how often it was called."""
+    """The course in this test has one file, and a `tools.reader.copies` that records each call."""
     course, room = tmp_path / "course", tmp_path / "room"
     for part in ("teach", "tools/reader", ".venv/bin"):
         (course / part).mkdir(parents=True)

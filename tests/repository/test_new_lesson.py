@@ -1,4 +1,4 @@
-"""`make lesson`, in a copy of the checkout: what it makes passes every test from its first minute, as a draft."""
+"""Test `make lesson` in a copy of the checkout: the draft that it creates passes every test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.elsewhere
 
 
 def test_drafts_are_named():
-    """A draft passes; what it lacks stands in the summary."""
+    """Drafts pass the tests, and the summary lists what they lack."""
     paths = {row.number: notebooks.ROOT / row.path for row in DRAFTS}
     lacks = {number: list(page_lint.page_faults(path, notebooks.read(path).cells)) for number, path in paths.items()}
     if lacks:
@@ -29,7 +29,7 @@ DRAFTS = [row for row in readme.rows() if row.draft]
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The checkout's files, without its history."""
+    """Copy the checkout's files, without its history."""
     listed = ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")[:-1]:
         source, target = notebooks.ROOT / name, tmp_path / name
@@ -58,7 +58,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
         and "| 89 | [A toy's lesson](notebooks/89_toy.ipynb) | " in text
     )
     lines = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code").splitlines()
-    assert max(map(len, lines)) <= 88  # as make check asks
+    assert max(map(len, lines)) <= 88  # the limit of make check
     assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
     assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
     assert notebook.cells[-1].source.endswith(f"**Next:** {new.link_to(after)}")
@@ -68,7 +68,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
 
 
 def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
-    """By hand: 05 has four exercises and 05b three."""
+    """By hand: 05 has four exercises and 05b has three, so 05c begins with the eighth."""
     path = new.create_lesson("05c", "more_rings", "More rings", copy)
     assert [row.number for row in readme.rows(copy)][5:9] == ["05", "05b", "05c", "06"]
     assert "### Exercise 5.8 — " in path.read_text(encoding="utf-8")

@@ -1,5 +1,7 @@
-"""What the site is made of: the glossary, its first uses, the folds, the front page's table. The pages themselves are
-tested in a browser, tests/site."""
+"""Test the sources of the site: the glossary and its first uses, collapsed answers, and the front page's tables.
+
+tests/site tests the pages themselves in a browser.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ REDUCE = glossary.Entry("reduce", "归约", "歸約", ("reduce",), None, "A sum.
 
 
 def prose(source: str) -> str:
-    """A lesson's Markdown without headings, code, links, tables and pictures."""
+    """Return a lesson's Markdown without headings, code, links, tables and pictures."""
     source = re.sub(r"```.*?```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)", " ; ", source, flags=re.S)
     return re.sub(r"^(#|\|).*$", "", source, flags=re.M)
 
@@ -50,7 +52,7 @@ def test_each_entry_is_complete_and_used_in_a_lesson(entry, read_lessons):
     assert 1 <= len(sentences) <= 3 and entry.definition.endswith(".")
 
 
-# Pairs of characters, simplified and traditional, of which the other script has only its own.
+# Pairs of a simplified and a traditional character, of which each script uses only one.
 PAIRS = (
     "归歸约約换換术術强強动動后後带帶宽寬环環闭閉编編译譯计計随隨数數据據缩縮维維认認设設备備缓緩冲衝区區赠贈机機类類拟擬训訓练練轮輪"
     "显顯运運标標视視图圖隐隱层層钥鑰迟遲叶葉节節链鏈损損码碼网網纯純树樹结結构構汇匯复複制製顶頂线線规規静靜态態队隊张張时時间間词詞"
@@ -231,7 +233,8 @@ def test_a_page_that_is_no_more_leaves_nothing(tmp_path):
     (target / "kept.html").parent.mkdir()
     (target / "kept.html").touch()
     site.stage(source, target)
-    assert {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")} == times  # Sphinx has nothing to do
+    # so Sphinx has nothing to rebuild
+    assert {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")} == times
     assert (target / "kept.html").exists()
     (source / "notebooks" / "99_gone.ipynb").write_text("{}")
     site.stage(source, target)
@@ -259,7 +262,7 @@ def test_the_pages_questions_are_the_lessons():
 
 
 def test_questions_as_data():
-    """Lesson 02 begins with the number of a device, 16 with a length."""
+    """The first question of lesson 02 asks for the number of a device, and that of 16 for a length."""
     assert next(predictions.questions(notebooks.lesson("02")))["truth"] == 6
     first = next(predictions.questions(notebooks.lesson("16")))
     assert first["truth"] == 16 and first["unit"] == "numbers"
@@ -269,7 +272,7 @@ def test_questions_as_data():
 
 
 def test_what_the_page_on_old_code_knows():
-    """A few names by hand, from JAX's change log: what went, into which release, and what stayed."""
+    """Check a few names by hand, from JAX's changelog: removed in which release, deprecated, or still there."""
     told = old_code.page_data()
     assert told["newest"].startswith("0.12") and told["appendix"] == "notebooks/90_old_code_new_jax.html"
     state, last, new, row = told["names"]["jax"]["tree_map"]
@@ -285,4 +288,4 @@ def test_what_the_page_on_old_code_knows():
     assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in told["phrases"]
     assert (
         len(gzip.compress(old_code.page_json().encode())) < 40_000
-    )  # as a server sends it; the whole record has 290 kB
+    )  # compressed as by a server; the complete record takes 290 kB

@@ -1,4 +1,4 @@
-"""Slides: each cell has its place, no answer stands beside its question, and a page needs nothing from elsewhere."""
+"""Test the slides: no answer is beside its question, each cell has its type, and a page loads no external file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
 
 
 def shown(notebook: Any) -> list[tuple[str, str]]:
-    """The slides as (type, source), an output as (type, 'output of' and the cell)."""
+    """Return the slides as (type, source). For an output, the source is 'output of' and the cell."""
     found = []
     for cell in slides.arrange_slides(notebook).cells:
         output = cell.cell_type == "code" and cell.outputs
@@ -60,7 +60,7 @@ def shown(notebook: Any) -> list[tuple[str, str]]:
 
 
 def slide_faults(notebook: Any) -> list[str]:
-    """Marks that are none, a first cell that is no slide, what must not be on the wall, answers shown too early."""
+    """Return faults: unknown slide types, content that doesn't belong on a slide, and answers shown too early."""
     kinds = {cell.id: slides.slide_type(cell) for cell in notebook.cells}
     if faults := [f"{name}: {kind!r} is no slide type" for name, kind in kinds.items() if kind not in slides.TYPES]:
         return faults
@@ -99,7 +99,7 @@ def test_no_answer_stands_beside_its_question(path):
 
 @LESSONS
 def test_every_question_is_answered_before_the_next(path):
-    """By an output, a figure or the text of a later cell; appendix 90 answers some in its table."""
+    """An output, a figure or the text of a later cell answers it. In appendix 90, a table may do so."""
     cells = slides.arrange_slides(notebooks.read(path)).cells
     asked = [i for i, cell in enumerate(cells) if QUESTION in cell.source]
     assert asked
@@ -110,7 +110,7 @@ def test_every_question_is_answered_before_the_next(path):
 
 @LESSONS
 def test_a_question_stands_above_its_answer(path):
-    """Above the first output that comes after it, unless a heading comes before."""
+    """It's above the first output that follows it, unless a heading comes in between."""
     question = begun = ""
     for cell in slides.arrange_slides(notebooks.read(path)).cells:
         if slides.slide_type(cell) in ("slide", "subslide"):
@@ -155,7 +155,7 @@ def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_where_a_cell_stands_by_the_rule(cell, kind):
-    """What notebooks/README.md says; a type in the metadata goes before."""
+    """The rule is that of notebooks/README.md, and a type in the metadata takes precedence."""
     assert slides.slide_type(cell) == kind
     kept = notebooks.canonical(small(marked(cell, "fragment"))).cells[0]
     assert slides.slide_type(kept) == "fragment"
@@ -222,7 +222,7 @@ ASK = f"{QUESTION} And now?"
 TASK = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
 LONG = "| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20))
 LISTS = "- a\n- b", "```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"
-TEXTS = {  # what begins a slide, with its text; and the slides and notes that it becomes
+TEXTS = {  # the source text, and the slides and notes that it becomes
     "prose": (
         [f"Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\nTake two.\n\n{ASK}"],
         ["Two, as you see.\n\nAnd so on."], [f"## Next\n\nA **mesh** is.\n\nTake two.\n\n{ASK}"], ["More of it."],
@@ -260,7 +260,7 @@ def test_what_of_a_text_is_shown(sources, becomes):
 
 
 def test_the_speaker_reads_what_the_room_may_say():
-    """With the question, before the answer is shown: the right one, and the common mistakes."""
+    """The notes come with the question, before the answer is shown: the right answer, and the common mistakes."""
     question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
     word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
     page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))
@@ -295,7 +295,7 @@ def test_the_title_has_its_price_and_the_picture():
     ]
 
 
-if importlib.util.find_spec("nbconvert"):  # it comes with JupyterLab, in the default environment
+if importlib.util.find_spec("nbconvert"):  # part of JupyterLab, in the default environment
 
     def test_a_page_needs_nothing_from_elsewhere():
         notebook = notebooks.read(notebooks.ROOT / "notebooks" / "01_devices.ipynb")
@@ -310,13 +310,13 @@ if importlib.util.find_spec("nbconvert"):  # it comes with JupyterLab, in the de
         assert not re.search(r"@import|url\(\s*['\"]?(?:https?:)?//", page)
         kinds = [slides.slide_type(cell) for cell in slides.arrange_slides(notebook).cells]
         begun = kinds.count("slide") + kinds.count("subslide")
-        assert len(re.findall(r"<section\b", page)) == begun + kinds.count("slide")  # nbconvert nests them
+        assert len(re.findall(r"<section\b", page)) == begun + kinds.count("slide")  # nbconvert nests the sections
         assert len(re.findall(r'<aside class="notes">', page)) == kinds.count("notes") > 5
         assert "<title>01 · Devices</title>" in page
 
     @pytest.fixture
     def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """A folder for the slides, and a reveal.js that is none."""
+        """Return a folder for the slides, with a stand-in for reveal.js."""
         for part in ("dist/reveal.js", "dist/reveal.css", "dist/reset.css", "plugin/notes/notes.js", "LICENSE"):
             (tmp_path / "carried" / part).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "carried" / part).write_text(part)

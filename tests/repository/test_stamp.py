@@ -1,4 +1,4 @@
-"""The repository's name in one constant, README and its picture, the tools that maintainers run."""
+"""Test that the repository's name comes from one constant, and that generated tables and pictures are up to date."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_contributors_read_names_what_is_there(page):
     for target in set(re.findall(r"\bmake ([a-z-]+)", code)):
         assert re.search(rf"^{target}:", makefile, re.M), f"there is no make {target}"
     paths = set(re.findall(r"\b(?:notebooks|utils|tests|tools|site|teach)/[\w/.*-]*", code))
-    made = re.compile("NN|20_")  # by the steps themselves
+    made = re.compile("NN|20_")  # files that the described steps create
     assert not [path for path in paths if not made.search(path) and not list(notebooks.ROOT.glob(path))]
 
 
@@ -94,7 +94,8 @@ def test_a_badge_leads_to_the_lesson(path):
         "mybinder.org/v2/gh/",
         "codespaces.new/",
     ]
-    assert notebooks.badges(f"notebooks/{path.name}").count(f"/notebooks/{path.name})") == 3  # Codespaces opens no file
+    # Codespaces doesn't open a file
+    assert notebooks.badges(f"notebooks/{path.name}").count(f"/notebooks/{path.name})") == 3
 
 
 def test_every_notebook_is_a_lesson():
@@ -123,8 +124,8 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     for page in [*(tmp_path / page for page in stamp.PAGES), *notebooks.lessons(tmp_path)]:
         text = page.read_text(encoding="utf-8")
         assert set(re.findall(rf"github\.com/{another}/blob/([\w.-]+)", text)) <= {"v1.2", "copies-v1.2"}
-        assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old one, anywhere
-    if repo not in another:  # nor the folder of its clone
+        assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old name must be gone
+    if repo not in another:  # and so must the folder of its clone
         assert repo not in (tmp_path / "teach" / "workshop.md").read_text(encoding="utf-8")
     site = "https://{}.github.io/{}/".format(*another.split("/"))
     assert site in (tmp_path / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""start.py: what make does, for systems without it."""
+"""Test start.py, which runs make's commands on systems without make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = notebooks.ROOT
 
 @pytest.fixture
 def ran(monkeypatch):
-    """The steps that a command takes, in place of taking them."""
+    """Replace the steps of a command, and return the list of those that would have run."""
     steps = []
     monkeypatch.setattr(start, "run", lambda command, folder=start.HERE: steps.append((command, folder)) or 0)
     return steps
@@ -49,7 +49,7 @@ def test_lab_opens_the_copies(ran, monkeypatch):
     assert copies[0][1:] == ["-m", "tools.reader.copies", "--lab"]
     assert lab[0][1:3] == ["-m", "jupyterlab"] and lab[0][-1] == "--no-browser"
     assert lab[1] == str(ROOT / "work")
-    assert os.environ["JUPYTERLAB_WORKSPACES_DIR"].startswith(lab[1])  # not the tabs of another course
+    assert os.environ["JUPYTERLAB_WORKSPACES_DIR"].startswith(lab[1])  # the tabs of another course must not open
 
 
 def test_a_step_that_fails_ends_it(monkeypatch):
@@ -60,7 +60,8 @@ def test_a_step_that_fails_ends_it(monkeypatch):
 
 def test_an_old_python_is_told_so_in_a_sentence(monkeypatch):
     source = (ROOT / "start.py").read_text(encoding="utf-8")
-    ast.parse(source, feature_version=(3, 6))  # the oldest that anybody still has; it reads all before it runs a line
+    # the oldest Python still in use, which parses the whole file before it runs a line
+    ast.parse(source, feature_version=(3, 6))
     monkeypatch.setattr(sys, "version_info", (3, 6, 8))
     with pytest.raises(SystemExit, match=r"this is Python 3\.6, but the course needs Python 3\.11"):
         exec(compile(source, "start.py", "exec"), {"__name__": "start", "__file__": "start.py"})
@@ -99,4 +100,4 @@ def test_a_second_lab_in_one_folder_is_told_where_the_first_is(monkeypatch, caps
     monkeypatch.setattr(copies, "find_running_lab", lambda folder: "http://localhost:1/lab?token=t")
     with pytest.raises(SystemExit, match=str(copies.ALREADY_OPEN)):
         copies.main(["--lab"])
-    assert "Your lessons are open already: http://localhost:1/lab?token=t\n" in capsys.readouterr().out
+    assert "Your lessons are already open: http://localhost:1/lab?token=t\n" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The supported range of JAX and Python stands in pyproject.toml, under [tool.course]; every other place follows it."""
+"""Test that every file agrees with the supported versions of JAX and Python in pyproject.toml, under [tool.course]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.lessons import notebooks
 
 
 def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
-    """File, pattern, and all that the pattern must find in the file, for this oldest JAX and these Pythons."""
+    """Return files, patterns, and all matches that each pattern must have for this oldest JAX and these Pythons."""
     first, last = pythons[0], pythons[-1]
     minors = first.removeprefix("3."), last.removeprefix("3.")
     jobs = {
@@ -31,7 +31,8 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
         ("README.md", r"python3 (\S+) or newer", {first}),
         ("pyproject.toml", r'target-version = "py3(\d+)"', {minors[0]}),
         ("tools/reader/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
-        (".binder/runtime.txt", r"^python-(\S+)$", {pythons[-2] if len(pythons) > 1 else last}),  # Binder follows late
+        # Binder supports new Pythons late
+        (".binder/runtime.txt", r"^python-(\S+)$", {pythons[-2] if len(pythons) > 1 else last}),
         (".devcontainer/devcontainer.json", r"python:1-(\d\.\d+)-", {last}),
         (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
         (".github/workflows/weekly.yml", r'python-version: "(.+)"', {last}),
@@ -40,7 +41,7 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
 
 
 def faults(root: Path) -> list[str]:
-    """The places that say something else than pyproject.toml, or nothing where they said something."""
+    """Return the files that contradict pyproject.toml, or no longer name a version."""
     course = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     found = []
     for name, pattern, wanted in places(course["oldest-jax"], course["pythons"]):
@@ -51,7 +52,7 @@ def faults(root: Path) -> list[str]:
 
 
 def package_faults(root: Path) -> list[str]:
-    """What requirements.txt names for the lessons, and the lists of the oldest and the newest JAX do not."""
+    """Return the packages of requirements.txt that the lists for the oldest and the newest JAX lack."""
 
     def named(file: str) -> set[str]:
         return set(re.findall(r"^[\w-]+", (root / file).read_text(encoding="utf-8"), re.M))
@@ -60,7 +61,8 @@ def package_faults(root: Path) -> list[str]:
     return [
         f"{file} lacks what requirements.txt names: add the line {name}{version}"
         for file, version in lists.items()
-        for name in sorted(named("requirements.txt") - named(file) - {"jupyterlab"})  # which runs no test
+        # JupyterLab isn't needed for the tests
+        for name in sorted(named("requirements.txt") - named(file) - {"jupyterlab"})
     ]
 
 
@@ -75,7 +77,7 @@ def minors(versions: list[str]) -> list[str]:
 
 
 def test_the_weekly_run_takes_each_minor_version_below_the_newest():
-    """By the record of released names, which each new release extends (CONTRIBUTING, When the weekly check fails)."""
+    """The released versions are those in the record of names, which each new release extends (see CONTRIBUTING)."""
     course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     released = minors(json.loads((notebooks.ROOT / "old_jax" / "names.json").read_text(encoding="utf-8"))["versions"])
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the weekly run says on GitHub: pytest's own report goes in, and a stand-in for `gh` notes what comes out."""
+"""Test the weekly run's issues on GitHub, from pytest's own reports to the calls of a stand-in for `gh`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def test_long():
 
 @pytest.fixture
 def github(tmp_path, monkeypatch):
-    """A GitHub with these issues open; what was called is in `calls`, what was written in `body`."""
+    """Simulate GitHub with no open issues.
+
+    The file `calls` lists the calls of `gh`, and `body` has the text of the issue.
+    """
     (tmp_path / "gh").write_text(GH.format(folder=str(tmp_path)))
     (tmp_path / "gh").chmod(0o755)
     (tmp_path / "open.json").write_text("[]")
@@ -83,7 +86,7 @@ def calls(github: Path) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory) -> Path:
-    """pytest's report on two files of tests, of which one cannot be imported."""
+    """Return pytest's report on two test files, one of which can't be imported."""
     folder = tmp_path_factory.mktemp("failed")
     (folder / "test_it.py").write_text(FAILING)
     (folder / "test_gone.py").write_text("from json import no_such_name")
@@ -154,7 +157,7 @@ def test_a_long_body_fits(github):
 def test_the_weekly_run_s_command_needs_no_packages(github):
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
     assert "run: python3 -m tools.maintenance.weekly_report " in weekly
-    bare = [sys.executable, "-S", "-m"]  # the library alone
+    bare = [sys.executable, "-S", "-m"]  # only the standard library
     command = [*bare, "tools.maintenance.weekly_report", "newest", "no report", "no log"]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert run.stdout == "https://github.com/a/b/issues/7\n", run.stderr

@@ -1,4 +1,4 @@
-"""The guide for workshops: its minutes add up, and what it names is in the lessons."""
+"""Test the workshop guide: its minutes add up, and everything that it names is in the lessons."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
-# A paragraph that ends in or holds "NNN minutes", then a table with the column Minutes first.
+# A paragraph with "NNN minutes", and then a table whose first column is Minutes.
 PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
 
 
-RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")  # in the column How: the room runs these cells, and not the teacher
+# in the column How: all participants run these cells, not only the teacher
+RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")
 
 
 def lesson(number: str) -> dict:
-    """A lesson as its notebook says: its headings, the minutes of its exercises, its own minutes, its code by part."""
+    """Return a lesson's headings, its minutes and those of its exercises, and its code by part."""
     every = notebooks.read(notebooks.lesson(number)).cells
     cells = [cell for cell in every if cell.cell_type == "markdown"]
     [plan] = [cell.source for cell in cells if cell.id == "plan"]
@@ -37,20 +38,23 @@ def lesson(number: str) -> dict:
 
 
 def code_by_part(cells: list) -> dict[str, list[ast.stmt]]:
-    """By section, or "Exercise N.M" for a stub and its check: the statements of its cells. Under "": the first ones."""
+    """Return the statements of a lesson's cells by section, or by "Exercise N.M" for a stub and its check.
+
+    The statements before the first section have the key "".
+    """
     section, exercise, code = "", "", {"": []}
     for cell in cells:
         if cell.cell_type == "markdown":
             section = (re.findall(r"^## (.+)$", cell.source, re.M) or [section])[-1]
             exercise = (re.findall(r"^### (Exercise \S+) ", cell.source, re.M) or [exercise])[-1]
-        elif cell.id != "script":  # no program of the notebook's
+        elif cell.id != "script":  # the script isn't part of the notebook's program
             part = exercise if cell.id.startswith("ex-") else section
             code.setdefault(part, []).extend(ast.parse(cell.source).body)
     return code
 
 
 def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
-    """The names that a statement of a cell gives to something, and those that it needs from before."""
+    """Return the names that a statement of a cell defines, and those that it needs from earlier cells."""
     made, used, own = set(), set(), set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name):
@@ -61,7 +65,7 @@ def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
             own.add(node.arg)
         elif isinstance(node, ast.alias):
             made.add((node.asname or node.name).split(".")[0])
-    # `w = f(w)` needs a w; a loop, a function or a comprehension makes the names that it goes through.
+    # `w = f(w)` needs a w, while a loop, a function or a comprehension defines its own variables.
     scopes = ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.comprehension
     inside = made if any(isinstance(node, scopes) for node in ast.walk(statement)) else set()
     needs = used - own - inside
@@ -72,7 +76,7 @@ LESSONS = {notebooks.number(path): lesson(notebooks.number(path)) for path in no
 
 
 def plan_faults(total: int, rows: str) -> list[str]:
-    """What is wrong with a plan: sums, names, an exercise that gets less time than it asks for."""
+    """Return the faults of a plan: wrong sums, unknown names, and exercises with too little time."""
     faults, spent, order = [], {}, []
     for row in rows.splitlines():
         minutes, number, what, _ = (part.strip() for part in row.strip("|").split("|"))
@@ -98,7 +102,7 @@ def plan_faults(total: int, rows: str) -> list[str]:
 
 
 def not_run(rows: str) -> list[str]:
-    """The sections that nobody in the room has run, and whose names a cell that the room does run needs."""
+    """Return the sections that nobody has run, although a cell that everybody runs needs their names."""
     faults, there = {}, {}
     for row in rows.splitlines():
         _, number, what, how = (part.strip() for part in row.strip("|").split("|"))

@@ -1,4 +1,4 @@
-"""The built site, served on localhost to a headless browser that can reach nothing else: `make test-site`."""
+"""Serve the built site on localhost to a headless browser that can't reach anything else: `make test-site`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from tools.site import browser
 from tools.site import build as site
 
 HTML = site.BUILD / "html"
-ELSEWHERE = re.compile("^(?!http://127.0.0.1:|data:|file:)")  # by a pattern: only what matches is asked about here
-NOT_THERE = "404.html"  # what GitHub shows for an address that leads nowhere; it stands alone
+# a pattern, because only requests that match are intercepted
+ELSEWHERE = re.compile("^(?!http://127.0.0.1:|data:|file:)")
+NOT_THERE = "404.html"  # GitHub's page for unknown URLs, which no page links to
 PAGES = sorted(
     str(path.relative_to(HTML))
     for path in HTML.rglob("*.html")
@@ -31,7 +32,7 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
     def copyfile(self, *args: Any) -> None:
-        with suppress(ConnectionError):  # the tab was closed before all had arrived
+        with suppress(ConnectionError):  # the tab was closed before everything had arrived
             super().copyfile(*args)
 
 
@@ -56,13 +57,16 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Make a tab of a width and a colour scheme; its `errors` are what the console and the network complain of."""
+    """Yield a function that opens a tab of a given width and colour scheme.
+
+    The tab's `errors` collects the messages of the console and the network.
+    """
     contexts = []
 
     def make(width: int = 1280, scheme: str = "light") -> Any:
         context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
-        context.set_default_timeout(90_000)  # ms; a busy machine is no fault of a page
+        context.set_default_timeout(90_000)  # ms; a busy machine isn't a fault of the page
         page, errors = context.new_page(), []
 
         def refuse(route: Any) -> None:

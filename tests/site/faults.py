@@ -1,4 +1,4 @@
-"""What a page must satisfy, as functions that return faults."""
+"""Check the rules for the site's pages. Each function returns a list of faults."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ PHONE = 390
 
 
 def open_page(tab: Any, url: str, until: str = "load") -> Any:
-    """Open a page; with `until="networkidle"` wait until it has asked for all it wants, half a second and more."""
+    """Open a page. With `until="networkidle"`, wait until it has requested everything, at least half a second."""
     tab.goto(url, wait_until=until)
     return tab
 
 
 def broken_images(tab: Any) -> list[str]:
-    """Pictures that do not show, or that say nothing to who cannot see them. Ornaments stand outside the text, or
-    beside the titles of lessons.
+    """Return pictures that don't load or have no alt text.
+
+    Decorations are outside the text, or beside the lessons' titles.
     """
     return tab.evaluate(
         """async () => {
@@ -35,7 +36,7 @@ def broken_images(tab: Any) -> list[str]:
 
 
 def link_targets(tab: Any) -> list[str]:
-    """The addresses of all links on the page."""
+    """Return the targets of all links on the page."""
     return tab.evaluate("() => [...document.querySelectorAll('a[href]')].map(a => a.href)")
 
 
@@ -44,7 +45,7 @@ def element_ids(tab: Any) -> list[str]:
 
 
 def dead_links(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
-    """Of the links that stay on the site, those to no file or to no anchor. `known` has each file's anchors."""
+    """Return the internal links to a missing file or anchor. `known` has the anchors of each file."""
     faults = []
     for link in found:
         if not link.startswith(base):
@@ -59,7 +60,7 @@ def dead_links(found: list[str], base: str, known: dict[str, list[str]]) -> list
 
 
 def overflowing_elements(tab: Any) -> list[str]:
-    """Does the page scroll sideways, or stand something beyond its edge outside a box that scrolls?"""
+    """Report a page that scrolls sideways, and elements that extend beyond its edge outside a scrolling box."""
     return tab.evaluate(
         """() => {
             const faults = [], width = innerWidth, root = document.documentElement;
@@ -77,7 +78,7 @@ def overflowing_elements(tab: Any) -> list[str]:
 
 
 def small_text(tab: Any) -> list[str]:
-    """Sentences in letters below 14 px."""
+    """Return sentences in letters smaller than 14 px."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('main article :is(p, li, td, summary)')].filter(node =>
             node.innerText.trim() && parseFloat(getComputedStyle(node).fontSize) < 14
@@ -85,11 +86,11 @@ def small_text(tab: Any) -> list[str]:
     )
 
 
-CONTRAST = "color-contrast"  # axe's rule that takes four fifths of its time, the longer the wider the window
+CONTRAST = "color-contrast"  # axe's rule that takes four fifths of its time, and longer in wider windows
 
 
 def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> list[str]:
-    """What axe calls serious or critical: by all its rules, by some only, or by all but some."""
+    """Return what axe calls serious or critical: by all its rules, by only some, or by all except some."""
     rules = {rule: {"enabled": False} for rule in but}
     chosen = {"runOnly": {"type": "rule", "values": only}} if only else {"rules": rules}
     found = Axe().run(tab, options={"resultTypes": ["violations"], **chosen}).response["violations"]
@@ -102,7 +103,7 @@ def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> lis
 
 
 def small_code(tab: Any) -> list[str]:
-    """Code in smaller letters than prose; what is wider than 88 columns may shrink."""
+    """Return code in letters smaller than the prose. Code wider than 88 columns may be smaller."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('div.cell_input pre:not([style*=columns])')].filter(pre =>
             parseFloat(getComputedStyle(pre).fontSize) < 15).map(pre => `small: ${pre.innerText.slice(0, 60)}`)"""
@@ -110,7 +111,7 @@ def small_code(tab: Any) -> list[str]:
 
 
 def clipped_elements(tab: Any) -> list[str]:
-    """What is wider than the box that holds it: cut off on paper, and to be scrolled for on a wide screen."""
+    """Return elements wider than their box, which are cut off in print and need scrolling on a wide screen."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('pre, table, img, p, h2, h3, h4')].filter(node => {
             const box = node.getBoundingClientRect();
@@ -122,7 +123,7 @@ def clipped_elements(tab: Any) -> list[str]:
 
 
 def broken_words(tab: Any) -> list[str]:
-    """Words of tables that go on in the next line, other than after a hyphen of prose."""
+    """Return words in tables that are broken into two lines other than after a hyphen."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('main :is(th, td)')].flatMap(cell => {
             const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = new Range();
@@ -142,7 +143,7 @@ def broken_words(tab: Any) -> list[str]:
 
 
 def lone_cards(tab: Any) -> list[str]:
-    """Cards alone in a row, where another row has several."""
+    """Return cards that are alone in a row while another row has several."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('ol.ways')].flatMap(list => {
             const tops = [...list.children].map(card => Math.round(card.getBoundingClientRect().top));
@@ -153,7 +154,7 @@ def lone_cards(tab: Any) -> list[str]:
 
 
 def wide_gaps(tab: Any) -> list[str]:
-    """Where what waits leaves more room behind its button than a heading takes."""
+    """Return the gaps after a "show the answer" button that are larger than the margin of a heading."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('button.answer-waits')].flatMap(button => {
             const below = button.getBoundingClientRect().bottom;

@@ -1,4 +1,4 @@
-"""The page on which old code, or the message that it gives, is pasted: what it says is what the finder says."""
+"""Test that the site's page on old code gives the same answers for code and messages as the migration checker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if hasattr(jax, "tree_leaves"):
 g = functools.partial(jax.shard_map, check_rep=False)
 h = np.random.jax.tree_map + jnp.sin(jax.tree.map(f, a))
 """
-FOUND = [  # by hand: line, what is old, row
+FOUND = [  # by hand: line, old API, row
     (2, "jax.experimental.maps", 2),
     (2, "jax.experimental.maps.Mesh", 2),
     (4, "jax.config.config", 24),
@@ -55,7 +55,7 @@ def page(tab, address):
 
 
 def paste(page, text):
-    """What the page says of a text, and the items of its list."""
+    """Return what the page says about a text, and the items of its list."""
     page.get_by_label("An error message").fill(text)
     said = page.locator("[role=status]")
     page.wait_for_function("said => said.textContent !== ''", arg=said.element_handle())
@@ -63,7 +63,7 @@ def paste(page, text):
 
 
 def messages():
-    """Those of the finder's tests; and each phrase, keyword and moved name of the rows, in each of Python's forms."""
+    """Yield the messages in the checker's tests, and each phrase, keyword and name of the rows in Python's forms."""
     yield from (message for message, *_ in MESSAGES)
     yield from OTHER_MESSAGES
     for phrases in PHRASES.values():
@@ -94,7 +94,7 @@ def test_a_message_is_read_as_the_finder_reads_it(page):
 
 
 def test_each_name_has_the_fate_that_the_record_tells(page):
-    """All that 21 releases of JAX had: the page holds only what is old, and so calls nothing old that is not."""
+    """The page has only the old names of 21 JAX releases, so it must not call any other name old."""
     record = Record()
     names = sorted(old_code.all_names(record))
     found = page.evaluate(
@@ -112,7 +112,7 @@ def test_each_name_has_the_fate_that_the_record_tells(page):
 
 
 def test_code_is_read_line_by_line(page):
-    """As the finder does, in what the page promises: imports, dotted names, keywords, guards."""
+    """It works as the checker does, as far as the page promises: imports, dotted names, keywords and guards."""
     said, items = paste(page, CODE)
     found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
     assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
@@ -149,7 +149,7 @@ def test_pieces_of_code(page, code, found):
 
 
 def test_a_message_leads_to_the_row(page):
-    """By keyboard: what is typed is read without a button, and the link is the next stop."""
+    """By keyboard: typed text is read without a button, and the link is the next tab stop."""
     page.get_by_label("An error message").focus()
     page.keyboard.insert_text(
         "Traceback (most recent call last):\nAttributeError: module 'jax' has no attribute 'tree_map'"

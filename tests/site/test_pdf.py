@@ -1,4 +1,4 @@
-"""The PDF: it opens, has all lessons with bookmarks and page numbers, and nothing is cut off at the right."""
+"""Test the PDF: it opens, has bookmarks and page numbers for all lessons, and no text is cut off at the right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reader():
 
 
 def squeezed(text):
-    return re.sub(r"\s", "", unicodedata.normalize("NFKC", text))  # fi may be one character
+    return re.sub(r"\s", "", unicodedata.normalize("NFKC", text))  # a ligature such as fi may be one character
 
 
 def test_all_chapters_are_there_where_the_contents_say(reader):
@@ -43,18 +43,18 @@ def test_answers_and_glossary_are_printed(reader):
     for path in notebooks.lessons():
         for answer in site.answers_of(notebooks.number(path)).values():
             assert squeezed(answer.solution.splitlines()[0]) in text
-    if any("网" in page for page in pages):  # there was a Chinese font
+    if any("网" in page for page in pages):  # if a Chinese font was installed
         assert "网格" in text and "網格" in text
 
 
 def test_it_has_a_title_and_page_numbers(reader):
     assert reader.metadata.title == "One Program, Many Devices"
     words = reader.pages[9].extract_text().split()
-    assert "10" in (words[0], words[-1])  # the margin comes before the text, or after it
+    assert "10" in (words[0], words[-1])  # the margin comes before the text or after it
 
 
 def test_nothing_is_cut_off(tab):
-    page = tab(width=658)  # A4 less its margins, in px
+    page = tab(width=658)  # A4 without its margins, in px
     page.emulate_media(media="print")
     page.goto((site.BUILD / "print" / "index.html").as_uri())
     assert faults.clipped_elements(page) == []

@@ -1,4 +1,4 @@
-"""Slides in a real browser: they load without a network, arrow keys lead from first to last, and everything fits."""
+"""Test the slides in a browser: they load without a network, the arrow keys visit all of them, and everything fits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOLLOWS = """at => {
 
 @pytest.fixture(scope="module")
 def address():
-    """The slides, served on this machine."""
+    """Yield the address of the slides, which are served on this machine."""
     folder = notebooks.ROOT / "slides"
     assert {path.stem for path in folder.glob("*.html")} >= {*LESSONS}, "there are no slides: make slides"
     yield from serve(folder)
@@ -44,7 +44,7 @@ def address():
 
 @pytest.fixture
 def opened(address, chromium):
-    """Open a lesson's slides; what the console complained of and what was asked for comes along."""
+    """Yield a function that opens a lesson's slides, and returns the console's errors and the requests with them."""
     page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
     complaints, asked = [], []
     page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
@@ -96,7 +96,7 @@ def test_back_to_the_first(opened):
 
 
 def test_an_answer_comes_with_the_next_key(opened):
-    """In lesson 06: the question alone, on the next slide its code below it, then what that prints."""
+    """In lesson 06, the question comes alone. Its code is on the next slide, and then its output."""
     page, *_ = opened("06_pmap_data_parallel")
     counted = []
     while not page.evaluate(STATE)["question"]:
@@ -111,15 +111,15 @@ def test_an_answer_comes_with_the_next_key(opened):
 
 
 def test_the_speaker_reads_what_the_wall_does_not_show(opened):
-    """The text behind an answer stands in the notes of that answer, which the speaker's window shows with it."""
+    """The text that discusses an answer is in the notes of that answer, in the speaker's window."""
     page, *_ = opened("06_pmap_data_parallel")
     while not page.evaluate(STATE)["question"]:
         page.keyboard.press("ArrowRight")
     page.evaluate("addEventListener('message', said => window.met ||= /connected/.test(said.data))")
     with page.expect_popup() as opening:
         page.keyboard.press("s")
-    page.wait_for_function("window.met")  # until here, reveal.js takes back what a key does
-    for _ in range(2):  # the code, then what it prints; a second key is taken back while the preview still follows
+    page.wait_for_function("window.met")  # before this, reveal.js reverts the effect of a key
+    for _ in range(2):  # the code, then its output; a second key is reverted while the preview is still updating
         page.keyboard.press("ArrowRight")
         opening.value.wait_for_function(FOLLOWS, arg=page.evaluate("JSON.stringify(Reveal.getIndices())"))
     opening.value.locator(".speaker-controls-notes .value", has_text="the loss is the other 7").wait_for()

@@ -23,14 +23,15 @@ from utils.files import write_atomically
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
 
 COLLAPSED_ANSWER = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
-COLLAPSED_TEXT = COLLAPSED_ANSWER.replace(
-    "After your guess: what it shows", "What this shows"
-)  # for text after the first collapsed section, which no question precedes
-LESSON_CHANGED = "Lesson {0} has changed since you began it. Yours stays; make fresh LESSON={0} gives the new one."
+# For the collapsed sections after the first one, because no question precedes them.
+COLLAPSED_TEXT = COLLAPSED_ANSWER.replace("After your guess: what it shows", "What this shows")
+LESSON_CHANGED = (
+    "Lesson {0} has changed since you began it. Your copy is kept; make fresh LESSON={0} gives you the new one."
+)
 ALREADY_OPEN = 3  # exit status: JupyterLab is already running in this folder
 START_PAGE = """# One Program, Many Devices
 
-These are your copies of the lessons. Guess, run, change what you like; the course's own files stay as they are.
+These are your copies of the lessons. Make guesses, run cells, change anything: the course's own files stay as they are.
 
 {where}{news}
 
@@ -40,14 +41,15 @@ These are your copies of the lessons. Guess, run, change what you like; the cour
 |---|---|---|
 {rows}
 
-- **Stop**: save, close the browser's tab, and press Ctrl-C in the terminal. **Come back**: `make lab` again. Run a
-  lesson from its first cell, since the variables are gone; your text and code are there.
-- **A question waits**: until you put your guess in place of `None`, its cell runs and shows nothing. `guess = skip`
-  shows the answer without one. In the menu *Run*, *Run All Above Selected Cell* brings you back to where you were.
-- **A lesson anew**: `make fresh LESSON=02` in the terminal. The old copy stays, in `work/kept`.
-- **A new version of the course**: `git pull`, then `make lab`. It says which of your lessons have changed.
-- What you solved and guessed stands in `progress.json`, on this machine alone. The table is from when `make lab` began;
-  `make progress` prints it at any time.
+- **To stop**, save, close the browser's tab, and press Ctrl-C in the terminal. **To come back**, type `make lab` again.
+  Run a lesson from its first cell, because its variables are gone. Your text and code are still there.
+- **A question waits for your guess**: until you replace `None` by it, the cell runs but shows nothing. `guess = skip`
+  shows the answer without a guess. In the menu *Run*, *Run All Above Selected Cell* brings you back to where you were.
+- **To start a lesson again**, type `make fresh LESSON=02` in the terminal. Your old copy is kept in `work/kept`.
+- **To get a new version of the course**, type `git pull`, then `make lab`, which lists those of your lessons that have
+  changed.
+- Your results are in `progress.json`, on this machine only. The table shows them as they were when `make lab` started.
+  `make progress` prints them at any time.
 """
 
 
@@ -149,14 +151,14 @@ def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:
     work.mkdir(exist_ok=True)
     for ours in (work / ".copies.json", work / "START.md"):
         if ours.is_dir():
-            yield f"work/{ours.name} is a folder. It is {_set_aside(ours, root)} now."
+            yield f"work/{ours.name} is a folder. It was moved to {_set_aside(ours, root)}."
     known, news = _load_fingerprints(work), []
     for path in notebooks.lessons(root):
         mine, text = work / path.name, notebooks.to_text(make_copy(notebooks.read(path)))
         new = {"copy": _fingerprint(text), "lesson": _fingerprint(text)}
         there = _fingerprint_file(mine) if os.path.lexists(mine) else ""
         if there is None:
-            yield f"work/{mine.name} is no notebook that can be read. It is {_set_aside(mine, root)} now."
+            yield f"work/{mine.name} isn't a readable notebook. It was moved to {_set_aside(mine, root)}."
         if there and there not in (known.get(mine.name, new)["copy"], new["copy"]):
             marks = known.get(mine.name, {**new, "copy": ""})
             if marks["lesson"] != new["lesson"]:
@@ -190,7 +192,7 @@ def restart_lesson(number: str, root: Path = notebooks.ROOT) -> str:
     path = notebooks.lesson(number, root)
     mine, said = root / "work" / path.name, ""
     if os.path.lexists(mine):
-        said = f" Your copy is {_set_aside(mine, root)} now."
+        said = f" Your old copy is {_set_aside(mine, root)}."
     for line in update_copies(root):
         print(line)
     return f"work/{path.name} is new.{said}"
@@ -212,7 +214,11 @@ def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
             saved = (root / "work" / path.name).stat().st_mtime if (root / "work" / path.name).exists() else 0
             going = max(going, (saved, number, link))
     where = (
-        f"**Go on with** {going[2]}." if going[2] else f"**Begin with** {untouched}." if untouched else "All is solved."
+        f"**Continue with** {going[2]}."
+        if going[2]
+        else f"**Begin with** {untouched}."
+        if untouched
+        else "You have solved everything."
     )
     return START_PAGE.format(
         where=where,
@@ -256,18 +262,22 @@ def main(arguments: list[str]) -> None:
     try:
         _main(arguments)
     except OSError as error:
-        raise SystemExit(f"Error: {error}. Your copies in work/ are as they were; the same command goes on.") from error
+        raise SystemExit(
+            f"Error: {error}. Your copies in work/ are unchanged. Run the same command to continue."
+        ) from error
 
 
 def _main(arguments: list[str]) -> None:
     if not arguments or arguments[0] == "--lab":
         if address := find_running_lab(notebooks.ROOT / "work") if arguments else "":
-            print(f"Your lessons are open already: {address}")
-            print("Two at once would write over each other. Ctrl-C, there, stops that one.")
+            print(f"Your lessons are already open: {address}")
+            print(
+                "Two JupyterLabs would overwrite each other's changes. Press Ctrl-C in its terminal to stop that one."
+            )
             raise SystemExit(ALREADY_OPEN)
         for line in update_copies():
             print(line)
-        print("Opening work/START.md. Save, and press Ctrl-C here to stop; the same command comes back to it.")
+        print("Opening work/START.md. To stop, save and press Ctrl-C here. The same command opens it again.")
     elif arguments[0] == "--over":  # the lessons themselves, for .github/workflows/copies.yml
         for path in notebooks.lessons():
             notebooks.write(make_copy(notebooks.read(path)), path)

@@ -107,7 +107,7 @@ def check_setup() -> bool:
         if line.advice:
             print(f"{'':<16} {line.advice}")
     stops = sum(line.status == STOP for line in lines)
-    print("Ready." if not stops else f"Not ready: {stops} thing{'s' * (stops > 1)} to mend, marked {STOP}.")
+    print("Ready." if not stops else f"Not ready: fix the {stops} problem{'s' * (stops > 1)} marked {STOP}.")
     return not stops
 
 
@@ -131,7 +131,7 @@ def installation_advice(python: str, packages: str) -> str:
         return "JAX has no packages for Macs with an Intel chip: open the lesson in Colab, Binder or Codespaces."
     if hosting_service():
         return f"Run in a cell: !{python} -m pip install {packages}; then restart the kernel."
-    return f"Type make lab in the course's folder: it installs what is missing (some minutes), {or_run_elsewhere()}."
+    return f"Type make lab in the course's folder, which installs the packages in a few minutes, {or_run_elsewhere()}."
 
 
 def check_python(trial: Trial) -> Check:
@@ -141,7 +141,7 @@ def check_python(trial: Trial) -> Check:
     if version >= OLDEST:
         return Check("Python", OK, found)
     do = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {or_run_elsewhere()}."
-    return Check("Python", STOP, f"{found}, and the course needs {oldest} or newer", do)
+    return Check("Python", STOP, f"{found}, but the course needs {oldest} or newer", do)
 
 
 def course_python() -> str:
@@ -197,21 +197,21 @@ def check_jax(trial: Trial) -> list[Check]:
                     installation_advice(trial.python, f'"jax>={OLDEST_JAX}"'),
                 )
             ]
-        do = f"Install it anew: {trial.python} -m pip install --force-reinstall jax jaxlib, {or_run_elsewhere()}."
-        return [Check("JAX", STOP, f"cannot be imported: {_ended(trial)}", do)]
+        do = f"Reinstall it: {trial.python} -m pip install --force-reinstall jax jaxlib, {or_run_elsewhere()}."
+        return [Check("JAX", STOP, f"can't be imported: {_ended(trial)}", do)]
     if release_numbers(version) < release_numbers(OLDEST_JAX):
         do = f'{trial.python} -m pip install --upgrade "jax>={OLDEST_JAX}"; then restart the kernel.'
-        return [Check("JAX", STOP, f"{version}, and the course needs {OLDEST_JAX} or newer", do)]
+        return [Check("JAX", STOP, f"{version}, but the course needs {OLDEST_JAX} or newer", do)]
     lines = [Check("JAX", OK, version)]
     if missing:
         packages = {imported: package for package, imported in IMPORTED_AS.items()}
         names = " ".join(packages.get(name, name) for name in missing.split())
         lines.append(Check("libraries", STOP, f"missing: {missing}", installation_advice(trial.python, names)))
     if setup:
-        lines.append(Check("devices", STOP, "eight devices do not start", setup))
+        lines.append(Check("devices", STOP, "eight devices don't start", setup))
     elif trial.value_of("sum") != "28.0":
-        do = f"Close other programs and try again; {_variables()}if that does not help, {or_run_elsewhere()[3:]}."
-        lines.append(Check("devices", STOP, f"eight devices do not work together: {_ended(trial)}", do))
+        do = f"Close other programs and try again; {_variables()}if that doesn't help, {or_run_elsewhere()[3:]}."
+        lines.append(Check("devices", STOP, f"eight devices don't work together: {_ended(trial)}", do))
     else:
         lines.append(Check("devices", OK, next(line for line in trial.stdout.splitlines() if "device" in line)))
     return lines
@@ -221,7 +221,7 @@ def _ended(trial: Trial) -> str:
     if trial.status is None:
         return f"no answer within {TRIAL_TIMEOUT} seconds"
     how = f"signal {-trial.status}" if trial.status < 0 else f"status {trial.status}"
-    return f"it ended with {how}: {trial.last}"
+    return f"the trial ended with {how}: {trial.last}"
 
 
 def _variables() -> str:
@@ -246,10 +246,10 @@ def free_memory() -> float | None:
 
 def check_memory(free: float | None) -> Check:
     if free is None:
-        return Check("memory", NOTE, "this system does not say", f"Lesson 06 takes {LESSON_MEMORY:g} GB.")
-    do = f"Close other programs and browser tabs, shut down kernels that you do not need, {or_run_elsewhere()}."
+        return Check("memory", NOTE, "this system doesn't report free memory", f"Lesson 06 needs {LESSON_MEMORY:g} GB.")
+    do = f"Close other programs and browser tabs, shut down kernels that you don't need, {or_run_elsewhere()}."
     if free < LESSON_MEMORY:
-        return Check("memory", STOP, f"{free:.1f} GB free, and lesson 06 takes {LESSON_MEMORY:g} GB", do)
+        return Check("memory", STOP, f"{free:.1f} GB free, but lesson 06 needs {LESSON_MEMORY:g} GB", do)
     if free < COMFORTABLE_MEMORY:
         return Check("memory", NOTE, f"{free:.1f} GB free: enough for one lesson at a time", do)
     return Check("memory", OK, f"{free:.1f} GB free")
@@ -264,8 +264,8 @@ def check_disk(free: float, installed: bool) -> Check:
         (TRACES_DISK, "lesson 09 writes traces of") if installed else (INSTALLATION_DISK, "the installation takes")
     )
     if free < needed:
-        do = f"Delete or move something; pip cache purge frees what pip keeps; {or_run_elsewhere()}."
-        return Check("disk", STOP, f"{free:.1f} GB free, and {what} up to {needed:g} GB", do)
+        do = f"Delete or move files; pip cache purge empties pip's cache; {or_run_elsewhere()}."
+        return Check("disk", STOP, f"{free:.1f} GB free, but {what} up to {needed:g} GB", do)
     return Check("disk", OK, f"{free:.1f} GB free")
 
 
@@ -287,7 +287,7 @@ def find_unreachable(timeout: float = 6) -> dict[str, str]:
         try:
             urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=timeout).close()
         except urllib.error.HTTPError as error:  # the server answers, even if it refuses
-            return "there is no such page" if error.code in (404, 410) else ""
+            return "page not found" if error.code in (404, 410) else ""
         except (OSError, ValueError) as error:
             return str(getattr(error, "reason", error))
         return ""
@@ -300,15 +300,15 @@ def find_unreachable(timeout: float = 6) -> dict[str, str]:
 
 def check_network(silent: dict[str, str], installed: bool) -> Check:
     if not silent:
-        return Check("network", OK, "the course's repository and the package index answer")
-    found = "; ".join(f"{name} does not answer ({why})" for name, why in silent.items())
+        return Check("network", OK, "the course's repository and the package index respond")
+    found = "; ".join(f"{name} doesn't respond ({why})" for name, why in silent.items())
     if hosting_service() == "Kaggle":
-        do = "Switch the internet on: Session options > Internet (Kaggle asks for a verified phone number)."
+        do = "Turn on the internet: Session options > Internet (Kaggle asks for a verified phone number)."
     else:
-        do = "Join the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a stick."
+        do = "Connect to the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a USB drive."
     if not installed and "the package index" in silent:
         return Check("network", STOP, found, do)
-    note = "nothing has to be fetched now" if installed else "the installation does not need it"
+    note = "nothing needs to be downloaded now" if installed else "the installation doesn't need it"
     return Check("network", NOTE, f"{found}; {note}", do)
 
 

@@ -23,9 +23,10 @@ NETWORK_ERRORS = (
     "NewConnection|NameResolution|to resolve|service not known|nodename nor|ConnectTimeout|refused|ProxyError"
 )
 REASONS = {  # advice for patterns in the messages of pip, venv and the system
-    "No space left on device|Disk quota exceeded": "the disk is full. The environment takes 2.5 GB.",
-    NETWORK_ERRORS: "the package index cannot be reached. Connect to the network and try again.",
-    "ensurepip is not|No module named .?venv": "no venv module. On Debian and Ubuntu: apt-get install python3-venv",
+    "No space left on device|Disk quota exceeded": "the disk is full. The environment needs 2.5 GB.",
+    NETWORK_ERRORS: "the package index can't be reached. Connect to the network and try again.",
+    "ensurepip is not|No module named .?venv": "this Python has no venv module. "
+    "On Debian and Ubuntu: apt-get install python3-venv",
 }
 UV_VARIABLES = {  # pip's settings, from files or the environment, and uv's variables for them
     "index-url": "UV_DEFAULT_INDEX",
@@ -75,7 +76,7 @@ def run_step(command: list[str], **variables: str) -> tuple[int, str]:
                 said, _ = step.communicate(timeout=REPORT_EVERY)
                 return step.returncode, said.strip()
             except subprocess.TimeoutExpired:
-                print(f"... still at work after {time.monotonic() - start:.0f} s", flush=True)
+                print(f"... still running after {time.monotonic() - start:.0f} s", flush=True)
 
 
 def run_or_exit(command: list[str], problem: str) -> None:
@@ -107,7 +108,7 @@ def install_packages(venv: str, requirements: list[str]) -> None:
         settings |= {UV_VARIABLES[name]: value} if name in UV_VARIABLES else {}
     uv = None if re.search(PIP_ONLY_SETTINGS, told) else find_uv(python)
     if not uv or run_step([uv, "pip", *named, "--python", python], **settings)[0]:
-        run_or_exit([python, "-m", "pip", *named, "--retries", "2"], "the packages could not be installed")
+        run_or_exit([python, "-m", "pip", *named, "--retries", "2"], "the packages couldn't be installed")
 
 
 def main(arguments: list[str]) -> int:
@@ -131,10 +132,10 @@ def main(arguments: list[str]) -> int:
     start = time.monotonic()
     if made not in installed:
         print(f"Creating {venv} with Python {re.search(r' (3[.][0-9]+)', below)[1]} ...", flush=True)
-        run_or_exit([python, "-m", "venv", "--clear", venv], f"{python} could not create {venv}")
+        run_or_exit([python, "-m", "venv", "--clear", venv], f"{python} couldn't create {venv}")
         installed, missing = [made], requirements
         stamp.write_text(made)  # an interrupted installation continues from here
-    print(f"Installing what stands in {', '.join(missing)} (minutes, the first time only) ...", flush=True)
+    print(f"Installing the packages in {', '.join(missing)} (this takes minutes, the first time only) ...", flush=True)
     install_packages(venv, requirements)
     stamp.write_text("\n".join([*installed, *(wanted[name] for name in missing)]))
     print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
@@ -145,5 +146,5 @@ if __name__ == "__main__":
     try:
         raise SystemExit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from here.", file=sys.stderr)
+        print("\nStopped. Run the same command to continue.", file=sys.stderr)
         raise SystemExit(STOPPED) from None

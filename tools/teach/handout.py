@@ -23,14 +23,15 @@ SYSTEMS = {  # uv's name for each system, and pip's names, any of which fits
 }
 INSTRUCTIONS = """One Program, Many Devices: without internet
 
-1. You need Python {pythons} ({systems}). Is it there?   python3 --version     (Windows: py --version)
-2. Copy this whole folder to your machine: it takes about {size:.1f} GB, and what it installs 1.2 GB more.
-3. In it, type:   python3 course/start.py lab         (Windows: py course\\start.py lab)
-   The first time takes some minutes. It opens your copies of the lessons; Ctrl-C stops, the same line comes back.
+1. You need Python {pythons} ({systems}). To check, type:   python3 --version     (Windows: py --version)
+2. Copy this whole folder to your machine. It takes up about {size:.1f} GB, and the installation 1.2 GB more.
+3. In the folder, type:   python3 course/start.py lab         (Windows: py course\\start.py lab)
+   The first time takes a few minutes. It opens your copies of the lessons. Ctrl-C stops it, and the same command opens
+   them again.
 
-Is the machine ready?   python3 course/start.py doctor
-Another Python, or a Mac with an Intel chip: share a neighbour's keyboard, or use Colab at home.
-Slides of the lessons: course/slides, to open in a browser.
+To check whether your machine is ready, type:   python3 course/start.py doctor
+If you have a different Python, or a Mac with an Intel chip: work with a neighbour, or use Colab at home.
+Slides of the lessons are in course/slides. Open them in a browser.
 """
 
 
@@ -43,7 +44,9 @@ def fetch_wheels(python: str, system: str, wheels: Path) -> None:
     called, *platforms = SYSTEMS[system]
     uv = environment.find_uv(sys.executable)
     if not uv:
-        raise SystemExit("Error: uv is missing, which says what other systems need: python3 -m pip install uv")
+        raise SystemExit(
+            "Error: uv, which resolves the packages of other systems, is missing: python3 -m pip install uv"
+        )
     requirements = str(notebooks.ROOT / "requirements.txt")
     asked = ["--python-platform", called, "--python-version", python, "--no-header", "--no-annotate", "--quiet"]
     named = subprocess.run([uv, "pip", "compile", requirements, *asked], check=True, stdout=subprocess.PIPE).stdout
@@ -69,23 +72,23 @@ def main(pythons: list[str], systems: list[str]) -> None:
     """Make the folder. Raises SystemExit, with advice, if a name is unknown or a download fails."""
     wrong = [name for name in pythons if name not in PYTHONS] + [name for name in systems if name not in SYSTEMS]
     if wrong:
-        raise SystemExit(f"Error: {wrong[0]} is none of {', '.join([*PYTHONS, *SYSTEMS])}")
+        raise SystemExit(f"Error: unknown name {wrong[0]}; choose from {', '.join([*PYTHONS, *SYSTEMS])}")
     shutil.rmtree(OUT, ignore_errors=True)
     copy_course(OUT / "course")
     for python in pythons:
         for system in systems:
-            print(f"Fetching for Python {python} on {system} ...", flush=True)
+            print(f"Downloading the packages for Python {python} on {system} ...", flush=True)
             try:
                 fetch_wheels(python, system, OUT / "wheels")
             except subprocess.CalledProcessError as error:
-                why = f"what Python {python} needs on {system} could not be fetched (above: why)"
+                why = f"the packages for Python {python} on {system} can't be downloaded (the reason is above)"
                 raise SystemExit(f"Error: {why}") from error
     size = sum(path.stat().st_size for path in OUT.rglob("*") if path.is_file()) / 1e9
     words = INSTRUCTIONS.format(pythons=" or ".join(pythons), systems=", ".join(systems), size=size)
     (OUT / "START-HERE.txt").write_text(words, encoding="utf-8")
     if not (OUT / "course" / "slides").is_dir():
-        print("There are no slides in it: make slides, and make handout again.")
-    print(f"handout/ is ready: {size:.1f} GB. Copy the whole folder to a stick; START-HERE.txt says what to type.")
+        print("The folder has no slides. To add them: make slides, then make handout again.")
+    print(f"handout/ is ready: {size:.1f} GB. Copy the whole folder to a USB drive. START-HERE.txt says what to type.")
 
 
 if __name__ == "__main__":

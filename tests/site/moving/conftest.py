@@ -1,4 +1,4 @@
-"""A picture that answers the reader's hand, alone on a page."""
+"""Provide interactive figures, each alone on a page."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def cell_of(number, name):
 
 
 def lesson_of(kind):
-    """The first with this kind."""
+    """Return the first lesson with this kind of figure."""
     return next(
         number for number, places in interactive_figures.FIGURES.items() if kind in {found for _, found, _ in places}
     )
 
 
 def numbers_of(kind):
-    """What the first page with this kind gives it."""
+    """Return the numbers that the first page with this kind gives to it."""
     number = lesson_of(kind)
     read = next(read for _, found, read in interactive_figures.FIGURES[number] if found == kind)
     return read(interactive_figures.cells_by_id(number)) if read else None
@@ -51,7 +51,7 @@ def page_of(kind, numbers):
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory):
-    """A folder with a page for each kind, and its address."""
+    """Write a page for each kind of figure, and yield the folder's address."""
     folder = tmp_path_factory.mktemp("moving")
     shutil.copytree(STATIC / "moving", folder / "moving")
     for name in ("moving.js", "course.css"):
@@ -62,13 +62,13 @@ def bare(tmp_path_factory):
 
 
 class Hand:
-    """A reader at a picture: sets its controls by their labels, and reads what it says."""
+    """A reader at a figure, who sets its controls by their labels and reads its text."""
 
     def __init__(self, page):
         self.page, self.place = page, page.locator(".moving")
 
     def set(self, **values):
-        """`m=8` where a label begins with m; a number for a range, words for a choice or a text."""
+        """Set controls: `m=8` sets the one whose label begins with m, to a number, or to one of its choices."""
         return self.by_label({name.replace("_", " "): value for name, value in values.items()})
 
     def by_label(self, values):
@@ -86,7 +86,7 @@ class Hand:
 
 @pytest.fixture
 def hand(tab, bare):
-    """Come to a picture alone on a page."""
+    """Yield a function that opens a figure alone on a page."""
     pages = []
 
     def come(kind, **options):

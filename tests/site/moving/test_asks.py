@@ -1,4 +1,4 @@
-"""What a picture does not draw before the reader's guess: the cases that its lesson asks for, and no others."""
+"""Test that a figure hides the cases that its lesson asks about until there's a guess, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 15: bytes of the cache, and FLOPs for each byte read."""
+"""Test lesson 15's figure: the bytes of the cache, and the FLOPs per byte read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 05: a collective for one device."""
+"""Test lesson 05's figure: a collective for one device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_device_gets_what_the_lessons_figures_say(hand, figure, names):
 
 
 def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(hand):
-    """By hand, of 3 1 4 8 5 9 2 6."""
+    """By hand, for 3 1 4 8 5 9 2 6."""
     at = hand("collective")
     assert "pmean: device 5 gets 4.75." in at.set(collective="pmean", device=5)
     assert "pmax: device 0 gets 9." in at.set(collective="pmax", device=0)
@@ -61,7 +61,7 @@ def test_who_enters_and_where_a_number_goes(hand):
 
 
 def arrows(at):
-    """How many heads: of three points."""
+    """Count the arrowheads, which have three points."""
     lines = at.page.locator(".moving polyline").evaluate_all("all => all.map((line) => line.getAttribute('points'))")
     return sum(len(line.split()) == 3 for line in lines)
 
@@ -71,7 +71,7 @@ def dashed(at):
 
 
 def strong(at):
-    """The numbers before that stand in a thick frame, in the order of the devices."""
+    """Return the numbers in thick frames before the collective, in the order of the devices."""
     return at.page.locator(".moving svg").evaluate(
         """svg => [...svg.querySelectorAll("rect[stroke-width='2']")]
             .filter((box) => Number(box.getAttribute("y")) < 200).map((box) => box.nextSibling.textContent)"""

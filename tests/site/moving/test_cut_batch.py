@@ -1,4 +1,4 @@
-"""Lesson 06: what a device sends, by mesh and examples."""
+"""Test lesson 06's figure: the bytes that a device sends, by mesh and number of examples."""
 
 from __future__ import annotations
 

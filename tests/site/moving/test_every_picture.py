@@ -1,4 +1,4 @@
-"""What each of the pictures that answer the reader's hand must stand."""
+"""Test every interactive figure: all its settings, its frame, its text and its questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_each_place_is_a_cell_and_each_kind_has_its_script():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, width):
-    """Each control is taken to its ends and to the middle, each choice is made, and nothing leaves the frame."""
+    """Set each control to both ends and to the middle, and make each choice. Nothing may leave the frame."""
     at = hand(kind, width=width)
     outside = """svg => {
         const frame = svg.getBoundingClientRect();
@@ -48,7 +48,7 @@ def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, wid
                 fine()
         elif field.get_attribute("type") == "range":
             for end in ("Home", "End"):
-                field.press(end)  # by keyboard
+                field.press(end)  # with the keyboard
                 fine()
             field.press("ArrowLeft")
             fine()
@@ -62,12 +62,12 @@ def test_the_status_is_heard_once_the_hand_rests(hand, kind):
     heard = at.place.locator("[role=status]")
     at.page.wait_for_function("heard => heard.textContent !== ''", arg=heard.element_handle())
     assert heard.inner_text() == at.said()
-    assert at.place.locator(".said").get_attribute("aria-hidden") == "true"  # not twice
+    assert at.place.locator(".said").get_attribute("aria-hidden") == "true"  # screen readers must not read it twice
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_sight_answers_no_question(hand, kind):
-    """All answers of the page wait, and none is drawn first; what a kind `asks` are questions of the page."""
+    """All answers on the page are hidden, and the figure shows none of them. Its `asks` are questions of the page."""
     at = hand(kind)
     at.page.evaluate("""() => {
         for (const index of Object.values(JSON.parse(document.querySelector(".moving").dataset.questions))) {

@@ -1,4 +1,4 @@
-"""Lesson 10: what each device holds of a model's state."""
+"""Test lesson 10's figure: the part of a model's state that each device stores."""
 
 from __future__ import annotations
 

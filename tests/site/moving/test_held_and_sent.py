@@ -1,4 +1,4 @@
-"""Lesson 11: where the collectives of a layer stand, and what it keeps."""
+"""Test lesson 11's figure: the collectives of a layer, and the activations that it keeps."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
 
 
 def test_who_stands_at_the_end_stays_there(hand):
-    """8 steps in one program are not the end of another."""
+    """Eight steps aren't the end of every program, so a new program must not begin there."""
     at = hand("held_and_sent")
     at.set(program="tensor")
     assert "8 of 8" in at.place.inner_text()

@@ -1,4 +1,4 @@
-"""Lesson 09: how much of the sending is hidden behind products."""
+"""Test lesson 09's figure: the part of the transfers that's hidden behind products."""
 
 from __future__ import annotations
 

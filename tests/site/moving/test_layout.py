@@ -1,4 +1,4 @@
-"""Lesson 02: any spec on any mesh of the eight devices, and what JAX refuses."""
+"""Test lesson 02's figure: any spec on any mesh of eight devices, and what JAX refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 13: pairs of queries and keys, by device and by round of the ring."""
+"""Test lesson 13's figure: the pairs of queries and keys, by device and by step of the ring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.site import interactive_figures
 
 @pytest.mark.parametrize("order", ["in order", "striped", "zig-zag"])
 def test_a_mask_of_512_tokens_is_that_of_the_lessons_table(hand, order):
-    """Least and most pairs, most / mean and slowest / mean, as the lesson prints them for eight devices."""
+    """The least and most pairs, most / mean and slowest / mean are those that the lesson prints for eight devices."""
     printed = interactive_figures.printed_text(cell_of("13", "balance-table"))
     least, most, share, slowest = re.search(rf"^{order} +(\S+) +(\S+) +(\S+) +(\S+)$", printed, re.M).groups()
     said = hand("mask").by_label({"order": order, "tokens a device": "64"})
@@ -22,7 +22,7 @@ def test_a_mask_of_512_tokens_is_that_of_the_lessons_table(hand, order):
 
 
 def test_the_pairs_of_a_round_are_those_of_the_piece_that_has_come_round_the_ring(hand):
-    """By hand, 8 tokens a device: a full block has 64 pairs, a triangle 36 with its diagonal and 28 without it."""
+    """By hand, with 8 tokens a device: a full block has 64 pairs, a triangle 36 with its diagonal and 28 without it."""
     at = hand("mask")
     assert at.said().startswith("64 tokens in order, 8 devices. Round 7, outlined: 0, 0, 0, 0, 0, 0, 0, 64 pairs")
     assert "a device has 36 to 484 pairs" in at.said()  # 36 + 7 * 64
@@ -37,7 +37,7 @@ def test_the_pairs_of_a_round_are_those_of_the_piece_that_has_come_round_the_rin
 
 
 def test_two_devices_counted_by_hand(hand):
-    """16 tokens: token t sees t + 1."""
+    """With 16 tokens, token t attends to t + 1 of them."""
     at = hand("mask")
     said = at.set(order="striped", devices=2)  # device 0: 1 + 3 + ... + 15 = 64, device 1: 2 + 4 + ... + 16 = 72
     assert "Round 1, outlined: 28, 36 pairs" in said

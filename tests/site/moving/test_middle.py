@@ -1,4 +1,4 @@
-"""Lesson 04: what lies between two layers."""
+"""Test lesson 04's figure: the arrays between two layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 16: which process holds what, and where all of an array can be fetched."""
+"""Test lesson 16's figure: the shards of each process, and where a complete array can be fetched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_two_processes_hold_and_fetch_what_the_lesson_prints(hand):
 
 
 def test_meshes_of_two_axes(hand):
-    """By hand, and as JAX 0.10.2 and 0.7.2 did it in as many processes."""
+    """By hand, and as JAX 0.10.2 and 0.7.2 did with as many processes."""
     at = hand("owners")
     assert "[0:8], [8:16], [0:8], [8:16]. x is cut, and all 16 numbers are here, so np.asarray(x) works" in at.set(
         mesh="model 4 x data 2"

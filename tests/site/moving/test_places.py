@@ -1,4 +1,4 @@
-"""Lesson 08: the way of an axis through a grid of chips."""
+"""Test lesson 08's figure: the route of an axis through a grid of chips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 19: what a plan holds, and its two clocks."""
+"""Test lesson 19's figure: the memory that a plan needs, and its two durations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASKED = {"data 64": (64, 1, 1), "fsdp 8 model 8": (1, 8, 8), "fsdp 64": (1, 64, 
 
 
 def settings(data, fsdp, model, micro=1, remat=True):
-    """The controls for a plan; data is what they leave."""
+    """Set the controls to a plan. `data` is the number of remaining devices."""
     sizes = {"fsdp": fsdp, "model": model, "rounds": micro}
     return {label: int(math.log2(n)) for label, n in sizes.items()} | {"layers": "remat" if remat else "kept"}
 

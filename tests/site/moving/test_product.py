@@ -1,4 +1,4 @@
-"""Lesson 03: the table of products, by what one device multiplies."""
+"""Test lesson 03's figure: the table of products, by the product that one device computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 01: where a loop waits."""
+"""Test lesson 01's figure: where a loop waits."""
 
 from __future__ import annotations
 

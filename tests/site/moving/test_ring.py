@@ -1,4 +1,4 @@
-"""Lesson 07: a collective on a ring, step by step."""
+"""Test lesson 07's figure: the steps of a collective on a ring."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def slots(at):
-    """What stands in each slot, [slot][device], from where the numbers are drawn; an empty one is ''."""
+    """Return the numbers in each slot as [slot][device], by the place where they are drawn. An empty slot has ""."""
     words = at.page.locator(".moving svg text").evaluate_all(
         "all => all.map((one) => [+one.getAttribute('x'), +one.getAttribute('y'), one.textContent])"
     )

@@ -1,4 +1,4 @@
-"""Lesson 17: what is lost to saves and to failures."""
+"""Test lesson 17's figure: the time lost to saves and to failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.site import interactive_figures
 
 
 def rows() -> list[tuple[str, str, str]]:
-    """Of the fast storage and the slow one: seconds of a save, minutes between saves, what is lost."""
+    """Return, for the fast and the slow storage, the seconds of a save, the minutes between saves and the loss."""
     return re.findall(
         r"^save +(\S+) s, every +(\S+) minutes: (\S+) lost",
         interactive_figures.printed_text(cell_of("17", "young")),

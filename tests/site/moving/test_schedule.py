@@ -1,4 +1,4 @@
-"""Lesson 12: a pipeline's schedule for the reader's numbers."""
+"""Test lesson 12's figure: a pipeline's schedule for the reader's numbers."""
 
 from __future__ import annotations
 

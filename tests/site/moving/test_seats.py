@@ -1,4 +1,4 @@
-"""Lesson 14: who finds a seat, and what the empty ones send."""
+"""Test lesson 14's figure: the tokens that get a slot, and the bytes of empty slots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.site import interactive_figures
 
 
 def shown(at):
-    """Seated, dropped and empty, expert by expert, as they stand beside the bars."""
+    """Return the tokens served and dropped, and the empty slots, of each expert, as written beside the bars."""
     words = at.place.locator("svg text").all_text_contents()
     return [[int(word) for word in words[i + 1 : i + 4]] for i, word in enumerate(words) if word.startswith("expert ")]
 

@@ -1,4 +1,4 @@
-"""Lesson 00: the slope of a tangent is the next derivative."""
+"""Test lesson 00's figure: the slope of the tangent is the next derivative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lesson 05b: a product whose pieces travel."""
+"""Test lesson 05b's figure: a product whose pieces travel around the ring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.site import interactive_figures
 
 
 def lines(at):
-    """For each device, the numbers in its row: its own, slices multiplied, pieces of b, products in its result."""
+    """Return the numbers in each device's row: its own, the multiplied slices, the pieces of b, and its results."""
     words = at.page.locator(".moving svg text").evaluate_all(
         "all => all.map((one) => [+one.getAttribute('x'), Math.floor(+one.getAttribute('y')), one.textContent])"
     )

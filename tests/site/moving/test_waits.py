@@ -1,4 +1,4 @@
-"""Lesson 18: the ring product through two buffers, when a device is slow."""
+"""Test lesson 18's figure: the ring product through two buffers, with a slow device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_lessons_figure(hand):
 
 
 def test_any_device_may_be_the_slow_one(hand):
-    """The ring is the same everywhere: what the figure says of device 2 beside 3 holds beside any slow one."""
+    """The ring is symmetric, so what the lesson's figure says of device 2 beside 3 holds beside any slow device."""
     waits = _waits(interactive_figures.alt_text(cell_of("18", "free-mended")), 2)
     at = hand("waits")
     at.by_label(FIGURE)
@@ -50,7 +50,9 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
 
 
 def test_a_cross_is_where_a_piece_was_still_to_be_read(hand):
-    """By hand: device 2's copy of round 2 begins after two products, of 21.80 µs, and lands 20.97 later in buffer 1,
-    from which device 3 sends its round 1 from 60 to 80.97."""
+    """By hand: device 2's copy of step 2 begins after two products of 21.80 µs, and arrives 20.97 µs later.
+
+    It arrives in buffer 1, from which device 3 sends its step 1 from 60 to 80.97 µs.
+    """
     said = hand("waits").by_label({"µs of": 60})
     assert "the first on device 3 after 64.58 µs" in said
