@@ -1,28 +1,28 @@
-# make lab opens the course, make test proves it. Both set up all they need in .venv.
-# The first of these Pythons that is new enough.
+# make lab opens the course, and make test runs its tests. Both install what they need in .venv.
+# PYTHON is the first of these that is new enough.
 PYTHONS = python3 python3.13 python3.12 python3.11
-ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
-PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(ENOUGH)' 2>/dev/null && echo $$it && break; done),$(error \
-	The course needs Python 3.11 or newer, and none of $(PYTHONS) is. Install one, or say where it is: make PYTHON=/path/to/python3.13 lab))
+IS_NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(IS_NEW_ENOUGH)' 2>/dev/null && echo $$it && break; done),$(error \
+	The course needs Python 3.11 or newer, but none of $(PYTHONS) is. Install one, or give its path: make PYTHON=/path/to/python3.13 lab))
 ENVIRONMENT = $(PYTHON) tools/reader/environment.py
-DEFAULT = requirements.txt tests/requirements.txt tests/requirements-default.txt
+DEFAULT_REQUIREMENTS = requirements.txt tests/requirements.txt tests/requirements-default.txt
 PYTEST = -m pytest
-FORM = .github/ISSUE_TEMPLATE
+FORMS = .github/ISSUE_TEMPLATE
 SCHEMAS = "vendor.github-workflows $(wildcard .github/workflows/*.yml)" \
 	"vendor.dependabot .github/dependabot.yml" \
-	"vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard $(FORM)/*.yml))" \
-	"vendor.github-issue-config $(FORM)/config.yml" \
+	"vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard $(FORMS)/*.yml))" \
+	"vendor.github-issue-config $(FORMS)/config.yml" \
 	"vendor.citation-file-format CITATION.cff"
-# Two workers, a core each. WORKERS= for none, which is quicker where ARGS names a test or two.
+# Two workers, with one core each. WORKERS= starts none, which is faster if ARGS selects only a few tests.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
-# Do the tests and the tools notice what is wrong, and is a fresh machine set up?
-OF_TESTS = $(addprefix tests/house/test_,$(addsuffix .py,alarm environment execution new_lesson))
-# What each Python and JAX must prove, and how lessons are executed there. PASSES=all: everything, as in the weekly run.
+# Tests of the test functions, of the maintenance tools, and of the setup of a new machine. They don't depend on JAX.
+TOOL_TESTS = $(addprefix tests/repository/test_,$(addsuffix .py,environment execution new_lesson weekly_report))
+# The tests that run on each JAX, and how lessons are executed there. PASSES=all selects everything, as in the weekly run.
 PASSES ?=
-THE_DEFAULT = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
-THE_OLDEST = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(OF_TESTS) --passes plain -m "elsewhere or not once")
-THE_NEWEST = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
-THE_JAX = --chip tests/lessons tests/helpers --passes plain -m "not once"
+DEFAULT_TESTS = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
+OLDEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(TOOL_TESTS) --passes plain -m "elsewhere or not once")
+NEWEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
+CHOSEN_TESTS = --chip tests/lessons tests/helpers --passes plain -m "not once"
 ARGS ?=
 FOLDER ?=
 FOR ?=
@@ -35,62 +35,64 @@ REVISION ?=
 PAGES = README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md $(addsuffix /README.md,examples notebooks tests utils)
 NARROW = --line-length 88 --no-force-exclude notebooks tools/lessons/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
-.PHONY: help setup lab fresh progress room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
+.PHONY: help setup lab fresh progress doctor room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
 	test-environment site-environment
 
-help:  ## list what make can do
+help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup:  ## install what make lab needs, and open nothing
+setup:  ## install the packages that make lab needs
 	@$(ENVIRONMENT) .venv requirements.txt
 
-lab:  ## open your copies of the lessons in JupyterLab; ARGS="--no-browser --port=8899" is passed on
+lab:  ## open your copies of the lessons in JupyterLab; ARGS="--no-browser --port=8899" is passed on to it
 	@$(PYTHON) start.py lab $(ARGS)
 
-fresh:  ## give a lesson anew and keep your copy aside: LESSON=02
+fresh:  ## start a lesson again, and keep your old copy in work/kept: LESSON=02
 	@$(PYTHON) start.py fresh $(LESSON)
 
-progress:  ## what you have solved and guessed; FOLDER=room for the saved notebooks of a whole room
+progress:  ## print the exercises and guesses you got right; FOLDER=room reads a folder of saved notebooks instead
 	@$(PYTHON) start.py progress $(if $(FOLDER),"$(FOLDER)")
 
-room:  ## say in seconds whether this machine is ready for the course, and what to do if not
-	@$(PYTHON) -m tools.reader.room
+doctor:  ## check whether this machine is ready for the course, and say how to fix what isn't
+	@$(PYTHON) -m tools.reader.doctor
 
-test: check  ## prove the course on the newest JAX that this Python can have
+room: doctor
+
+test: check  ## lint, then run the tests on the newest JAX that this Python supports
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
-	@.venv/bin/python $(PYTEST) $(WORKERS) $(THE_DEFAULT) $(ARGS)
+	@.venv/bin/python $(PYTEST) $(WORKERS) $(DEFAULT_TESTS) $(ARGS)
 
-test-oldest:  ## lessons, exercises and helpers on the oldest supported JAX, as in Colab; the tests of the tests
+test-oldest:  ## run lessons, exercises and helpers on the oldest supported JAX, as in Colab, and the tests of the tools
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
-	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(THE_OLDEST) $(ARGS)
+	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(OLDEST_TESTS) $(ARGS)
 
-test-newest:  ## lessons (alone, each cell twice), exercises and helpers on the newest JAX and Python found
+test-newest:  ## run lessons (each alone, each cell twice), exercises and helpers on the newest JAX and Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(THE_NEWEST) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(NEWEST_TESTS) $(ARGS)
 
-test-jax:  ## lessons and helpers on a JAX of your choice, with the newest Flax that it allows: JAX=0.9, or JAX=0.9.1
+test-jax:  ## run lessons and helpers on the JAX you choose, with the newest Flax that allows it: JAX=0.9 or JAX=0.9.1
 	@mkdir -p scratch && echo "jax==$(JAX).*" > scratch/jax-$(JAX).txt
 	@$(ENVIRONMENT) --newest-python .venv-jax-$(JAX) scratch/jax-$(JAX).txt requirements.txt tests/requirements.txt
 	@echo "Running the tests on JAX $(JAX) ..."
-	@.venv-jax-$(JAX)/bin/python $(PYTEST) $(WORKERS) $(THE_JAX) $(ARGS)
+	@.venv-jax-$(JAX)/bin/python $(PYTEST) $(WORKERS) $(CHOSEN_TESTS) $(ARGS)
 
-slides:  ## make slides of the lessons, from the notebooks, for a room without internet; LESSONS="01 02" for some
+slides:  ## make slides from the notebooks, for use without internet; LESSONS="01 02" makes only these
 	@$(ENVIRONMENT) .venv-slides tools/teach/requirements-slides.txt
 	@.venv-slides/bin/python -m tools.teach.slides $(LESSONS)
 
-handout: setup  ## make one folder for a stick, for a room without internet; FOR=3.12 SYSTEMS="linux mac windows" for some
+handout: setup  ## make one folder for a USB drive, for a workshop without internet; FOR=3.12 SYSTEMS="linux mac windows" selects
 	@.venv/bin/python -m tools.teach.handout $(FOR) -- $(SYSTEMS)
 
-spoilers: setup site-environment  ## open your copies in a real JupyterLab and count answers in sight of their questions; LESSONS="01 02"
-	@.venv-site/bin/python -m tools.upkeep.spoilers $(LESSONS)
+spoilers: setup site-environment  ## open your copies in a real JupyterLab, and count answers visible beside their questions; LESSONS="01 02"
+	@.venv-site/bin/python -m tools.maintenance.spoilers $(LESSONS)
 
 site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
 	@echo "Building the site ..."
 	@.venv-site/bin/python -m tools.site.build
 
-test-site: site slides  ## prove the site in a headless browser: links, keyboard, phone, dark mode, accessibility
+test-site: site slides  ## test the site in a headless browser: links, keyboard, phone, dark mode, accessibility
 	@echo "Testing the site ..."
 	@.venv-site/bin/python $(PYTEST) $(WORKERS) --confcutdir=tests/site tests/site $(ARGS)
 
@@ -103,30 +105,30 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' $(PAGES) notebooks
 
-format: test-environment  ## format Python and notebooks
+format: test-environment  ## format Python files and notebooks
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --exclude '*.ipynb' . ; .venv/bin/ruff format $(NARROW)
 
-links: test-environment  ## check the links that lead out of the repository (needs the internet)
+links: test-environment  ## check the external links (needs the internet)
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links $(ARGS) $(PAGES) notebooks
 
-refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" for some
+refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" runs only these
 	@.venv/bin/python -m tools.lessons.refresh $(LESSONS)
 
-lesson: test-environment  ## begin a lesson: NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"
+lesson: test-environment  ## create a draft lesson: NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"
 	@.venv/bin/python -m tools.lessons.new "$$NUMBER" "$$NAME" "$$TITLE"
 
-stamp: test-environment  ## write what follows from the notebooks, and the repository's name: REPOSITORY=owner/name REVISION=v1
+stamp: test-environment  ## update everything generated from the notebooks; REPOSITORY=owner/name REVISION=v1 also renames the repository
 	@.venv/bin/python -m tools.lessons.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
 
-record:  ## compile lessons' programs for TPUs and record what the compiler says (needs libtpu; 4 minutes); LESSONS="08" for some
+record:  ## compile the lessons' programs for TPUs, and record the compiler's plans (needs libtpu; 4 minutes); LESSONS="08"
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
-	@.venv-newest/bin/python -m tools.upkeep.record $(LESSONS)
+	@.venv-newest/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
-bench: test-environment  ## CPU seconds, seconds and memory of each lesson, and what the helpers cost
-	@.venv/bin/python -m tools.upkeep.bench
+bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
+	@.venv/bin/python -m tools.maintenance.bench
 
 test-environment:
-	@$(ENVIRONMENT) .venv $(DEFAULT)
+	@$(ENVIRONMENT) .venv $(DEFAULT_REQUIREMENTS)
 
 site-environment:
 	@$(ENVIRONMENT) .venv-site site/requirements.txt

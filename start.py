@@ -1,44 +1,47 @@
-"""The course without make, on any system: python start.py lab. The Makefile calls the same.
+"""Run the course without make, on any system: python start.py lab. The Makefile calls this file for the same commands.
 
-python start.py setup              install what the lessons need, and open nothing
-python start.py lab                open your copies of the lessons in JupyterLab; what follows is passed on
-python start.py room               is this machine ready for the course, and what to do if not
-python start.py fresh 02           give a lesson anew, and keep your copy aside
-python start.py progress [FOLDER]  what you have solved, or a room's saved notebooks
-python start.py test [ARGS]        run the lessons and compare what they print with the page; ARGS go to pytest
+python start.py setup              install the packages that the lessons need
+python start.py lab                open your copies of the lessons in JupyterLab; options are passed on to it
+python start.py doctor             check whether this machine is ready for the course, and say how to fix what isn't
+python start.py fresh 02           start lesson 02 again, and keep your old copy in work/kept
+python start.py progress [FOLDER]  print the exercises and guesses you got right, or those in a folder of notebooks
+python start.py test [ARGS]        run the lessons and compare their outputs with the page; ARGS are passed on to pytest
 """
 
 import os
 import subprocess
 import sys
 
-# An old Python is to say what is wrong in a sentence, so nothing in this file may be newer syntax than it can read.
+# Old Pythons parse the whole file before this check runs, so the file may use only syntax that Python 3.6 has.
 if sys.version_info < (3, 11):  # noqa: UP036
-    sys.exit("Error: this is Python {}.{}, and the course needs 3.11 or newer.".format(*sys.version_info))
+    sys.exit("Error: this is Python {}.{}, but the course needs Python 3.11 or newer.".format(*sys.version_info))
 
-os.environ.setdefault("PYTHONUTF8", "1")  # also where the locale is another: all that is started writes UTF-8
+os.environ.setdefault("PYTHONUTF8", "1")  # make every process started here use UTF-8, whatever the locale
 HERE = os.path.dirname(os.path.abspath(__file__))
 LESSONS = ["requirements.txt"]
 TESTS = [*LESSONS, "tests/requirements.txt", "tests/requirements-default.txt"]
 
 
 def python(venv=".venv"):
-    """An environment's interpreter."""
+    """Return the path of an environment's interpreter."""
     return os.path.join(HERE, venv, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
 
 def run(command, folder=HERE):
-    """Run a step to its end, also where Ctrl-C ends it, and return its exit status."""
-    step = subprocess.Popen(command, cwd=folder)
+    """Run a command in a folder, and return its exit status. Let the command itself handle Ctrl-C."""
+    process = subprocess.Popen(command, cwd=folder)
     while True:
         try:
-            return step.wait()
-        except KeyboardInterrupt:  # the step got it, too, and may ask whether it was meant
+            return process.wait()
+        except KeyboardInterrupt:  # the process received it, too, and may ask for confirmation
             continue
 
 
 def setup(requirements=LESSONS):
-    """The environment; offline from a stick (tools/teach/handout.py), where `wheels` stands beside the course."""
+    """Create or update the environment. If a folder `wheels` is beside the course, install from that, offline.
+
+    `make handout` (tools/teach/handout.py) puts that folder on a USB drive. Raises SystemExit if the step fails.
+    """
     wheels = os.path.join(os.path.dirname(HERE), "wheels")
     if os.path.isdir(wheels):
         os.environ.update({"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels})
@@ -48,38 +51,40 @@ def setup(requirements=LESSONS):
 
 
 def lab(options):
+    """Update the reader's copies, open JupyterLab on them, and return its exit status."""
     setup()
-    status = run([python(), "-m", "tools.reader.work", "--lab"])
+    status = run([python(), "-m", "tools.reader.copies", "--lab"])
     if status:
-        return 0 if status == 3 else status  # 3: one is open, and it said where
-    root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # in containers nobody else is there
+        return 0 if status == 3 else status  # 3: JupyterLab is already running here, and its address was printed
+    root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # root is the only user in containers
     settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'reader', 'lab')}"
-    once = "--ServerApp.answer_yes=True"  # one Ctrl-C ends it, as the README says, without a question
-    opened = ["--LabApp.default_url=/lab/tree/START.md", once, *root, *options]
-    os.environ["JUPYTERLAB_WORKSPACES_DIR"] = os.path.join(HERE, "work", ".workspaces")  # not what else was open today
-    return run([python(), "-m", "jupyterlab", settings, *opened], os.path.join(HERE, "work"))
+    stop_at_once = "--ServerApp.answer_yes=True"  # a single Ctrl-C stops it, without a question
+    options = ["--LabApp.default_url=/lab/tree/START.md", stop_at_once, *root, *options]
+    os.environ["JUPYTERLAB_WORKSPACES_DIR"] = os.path.join(HERE, "work", ".workspaces")  # keep other projects' tabs out
+    return run([python(), "-m", "jupyterlab", settings, *options], os.path.join(HERE, "work"))
 
 
 def main(arguments):
+    """Run the command that the arguments name, and return its exit status."""
     command, rest = (arguments or ["help"])[0], arguments[1:]
     if command == "setup":
         setup()
         return 0
     if command == "lab":
         return lab(rest)
-    if command == "room":
-        return run([sys.executable, "-m", "tools.reader.room"])
+    if command in ("doctor", "room"):  # "room" is the old name
+        return run([sys.executable, "-m", "tools.reader.doctor"])
     if command == "fresh":
         setup()
-        return run([python(), "-m", "tools.reader.work", "--fresh", *rest])
+        return run([python(), "-m", "tools.reader.copies", "--fresh", *rest])
     if command == "progress":
         return run([sys.executable, "-m", "exercises.progress", *map(os.path.abspath, map(os.path.expanduser, rest))])
     if command == "test":
         setup(TESTS)
         return run([python(), "-m", "pytest", "--passes", "plain", *(rest or ["tests/lessons", "tests/helpers"])])
-    known = command in ("help", "-h", "--help")
-    print(__doc__.strip() if known else f"Error: there is no `{command}`. There are:\n\n{__doc__.strip()}")
-    return 0 if known else 2
+    is_help = command in ("help", "-h", "--help")
+    print(__doc__.strip() if is_help else f"Error: there is no command `{command}`. Choose from:\n\n{__doc__.strip()}")
+    return 0 if is_help else 2
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from exercises.console import printed_outcomes
+from utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSON = re.compile(r"exercises\.ex(\w+)")
@@ -71,18 +72,6 @@ def _load_file(path: Path) -> Progress:
         path.replace(backup)
         print(f"({path.name} is damaged. It was renamed to {backup.name}, and your progress starts over.)")
         return {}
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file completely or, if the disk is full or the process is killed, not at all. Keep a symbolic link."""
-    path = Path(os.path.realpath(path))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 @contextmanager

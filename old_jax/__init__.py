@@ -1,6 +1,7 @@
-"""The finder of old JAX: `python -m old_jax FILE...`, and `find-old-jax` where it is installed. It needs Python alone.
+"""Find removed and deprecated JAX APIs in source code, without importing JAX.
 
-`%load_ext old_jax` in a notebook: from then on, what JAX says to old code is followed by what to write instead.
+Run `python -m old_jax FILE...`, or `find-old-jax` if the package is installed. After `%load_ext old_jax` in a notebook,
+each error message that JAX gives to old code is followed by the replacement.
 """
 
 

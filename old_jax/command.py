@@ -1,4 +1,4 @@
-"""The finder as a command: `python -m old_jax`, and `find-old-jax` where it is installed. Needs Python alone."""
+"""Implement the command line of the migration checker, `python -m old_jax` or `find-old-jax`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from old_jax.find import SEVERITIES, Finding, examine
-from old_jax.mend import fixed, unified, write
-from old_jax.message import answer
+from old_jax.mend import fixed_file, unified_diff, write_files
+from old_jax.message import find_answer
 from old_jax.read import Unreadable, files
 from old_jax.record import Record
 from old_jax.run import run
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(message: str, target: str | None) -> int:
-    said = answer(message, target)
+    said = find_answer(message, target)
     print(said or "no row of appendix 90 knows this message")
     return 0 if said else 1
 
@@ -69,14 +69,14 @@ def _search(paths: list[str], target: str, fix: bool, put: bool) -> int:
             for *_, finding in rows:
                 counts[finding.severity] += 1
             if fix:
-                new = _mended(file, target)
+                new = _show_fix(file, target)
                 if new is not None:
                     changed[file] = new
             elif rows:
-                print(table(str(file), rows))
+                print(findings_table(str(file), rows))
     if put:
         try:
-            write(changed)
+            write_files(changed)
         except (OSError, Unreadable) as error:
             print(f"error: {error}; no file was changed", file=sys.stderr)
             return 2
@@ -86,18 +86,18 @@ def _search(paths: list[str], target: str, fix: bool, put: bool) -> int:
     return 2 if unread else int(counts["gone"] + counts["warns"] > 0)
 
 
-def _mended(file: Path, target: str) -> str | None:
-    """The new text of a file, and its change shown; None where nothing changes."""
-    new, left = fixed(file, target)
-    diff = unified(file, new)
+def _show_fix(file: Path, target: str) -> str | None:
+    """Print the fix of a file as a diff, and return the file's new text, or None if nothing changes."""
+    new, left = fixed_file(file, target)
+    diff = unified_diff(file, new)
     print(diff, end="")
     for line in left:
         print(f"left: {file}, {line}", file=sys.stderr)
     return new if diff else None
 
 
-def table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
-    """A file's findings, a line each: where, how bad, which row, and what to write; the code below it."""
+def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
+    """Format the findings of a file: a line with place, severity, replacement and row for each, then the code."""
     lines = [path]
     for place, code, one in rows:
         row = f" (row {one.row})" if one.row else ""

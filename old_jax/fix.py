@@ -1,7 +1,8 @@
-"""Write the new form where it is proved that it means the same: names that moved, imports, arguments that were renamed.
+"""Replace old JAX APIs automatically, if the replacement certainly means the same.
 
-Which names, and where they may stand, says old_jax/same.py. Only the old words are replaced, where Python's parser
-found them: all else, comments and the layout of the lines, stays letter for letter. What is not proved is told.
+The tables in old_jax/same.py list those names and the contexts in which they're safe. Only the old words are replaced,
+at the offsets that Python's parser gives, so comments and formatting stay as they are. All other findings are only
+reported.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from old_jax.same import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED, SAME
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
 PJIT = "jax.experimental.pjit.pjit"
 SHARD_MAP_PLACES = ("", "mesh=", "in_specs=", "out_specs=", "check_vma=")
-NOT_WITH_JAX = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax.export", "jax.scipy")  # own imports
-ARRAYS = re.compile(  # what these give has .at
+# modules that `import jax` doesn't import
+NEEDS_OWN_IMPORT = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax.export", "jax.scipy")
+ARRAYS = re.compile(  # calls whose results are JAX arrays, which have `.at`
     r"jax\.(numpy\.(array|asarray|zeros|ones|full|empty|arange|linspace|eye|(zeros|ones|full|empty)_like)"
     r"|random\.(normal|uniform|bernoulli|randint))$"
 )
@@ -29,7 +31,7 @@ ARRAYS = re.compile(  # what these give has .at
 
 @dataclass(frozen=True)
 class Edit:
-    """Put `new` in the place of what stands from one offset of the text to another."""
+    """Replace the text between two offsets by `new`."""
 
     start: int
     end: int
@@ -37,19 +39,19 @@ class Edit:
 
 
 def fix(source: str, target: str | None = None) -> str:
-    """A Python program with the certain changes made; as it was where the change would not parse."""
-    for _ in range(3):  # an import's change shows what else is old
+    """Return the program with all safe replacements made, or unchanged if the result wouldn't parse."""
+    for _ in range(3):  # a replaced import may reveal further old names
         edits = _Fixer(source, target).edits()
         if not edits:
             return source
-        new = _applied(source, edits)
+        new = _apply_edits(source, edits)
         if not parses(new):
             return source
         source = new
     return source
 
 
-def _applied(source: str, edits: list[Edit]) -> str:
+def _apply_edits(source: str, edits: list[Edit]) -> str:
     last = len(source) + 1
     for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end), reverse=True):
         if edit.end <= last:
@@ -70,12 +72,12 @@ class _Fixer:
         self.starts, self.lines = starts, source.split("\n")
         self.imports: list[str] = []
 
-    def place(self, line: int, column: int) -> int:
-        """The offset in the text of a place that the parser gives, which counts in bytes of UTF-8."""
+    def offset(self, line: int, column: int) -> int:
+        """Convert the parser's line and column, which counts UTF-8 bytes, to an offset in the text."""
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        return self.place(node.lineno, node.col_offset), self.place(node.end_lineno, node.end_col_offset)
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
 
     def text(self, node: ast.AST) -> str:
         start, end = self.span(node)
@@ -105,29 +107,29 @@ class _Fixer:
             )
         return made
 
-    # names
+    # Names
 
     def _attribute(self, node: ast.Attribute, one: Finding) -> list[Edit]:
         call = self.program.parents.get(node)
         if re.match(r"jax\.ops\.index_\w+$", one.name):
             return self._index_update(call, node) if isinstance(call, ast.Call) and call.func is node else []
-        if one.name == SHARD_MAP and not self._every(SHARD_MAP):
+        if one.name == SHARD_MAP and not self._is_safe_everywhere(SHARD_MAP):
             return []
         new = self._new_name(one.name, self.program.dotted(node))
-        return self._swap(node, one.name, new) if new and self._stands(node, one.name) else []
+        return self._replace_name(node, one.name, new) if new and self._is_safe_here(node, one.name) else []
 
-    # what is proved
+    # Safety checks
 
     def _new_name(self, old: str, full: str) -> str:
-        """The name to write for `old`, the part of `full` that is old; '' where it is not proved to be the same."""
+        """Return the replacement of `old`, a prefix of the name `full`, or "" if it isn't known to be equivalent."""
         same = SAME.get(old)
         if same is None or (old != full and same.where not in (MODULE, ANYWHERE)):
             return ""
         whole = same.new + full[len(old) :]
         return same.new if not whole.startswith("jax.") or self.record.fate(whole).state == "works" else ""
 
-    def _stands(self, node: ast.AST, old: str) -> bool:
-        """Does the name stand where its new form means the same?"""
+    def _is_safe_here(self, node: ast.AST, old: str) -> bool:
+        """Tell whether the replacement means the same in this context."""
         where, above = SAME[old].where, self.program.parents.get(node)
         if where in (ANYWHERE, MODULE):
             return True
@@ -148,7 +150,7 @@ class _Fixer:
         return False
 
     def _fits_shard_map(self, node: ast.AST) -> bool:
-        """Is it called, here or through `partial`, with arguments that are all in sight?"""
+        """Tell whether the name is called, directly or through `partial`, with arguments that are all known."""
         call = self.program.parents.get(node)
         if not isinstance(call, ast.Call):
             return False
@@ -161,8 +163,8 @@ class _Fixer:
             and not {keyword.arg for keyword in call.keywords} & {None, "auto"}
         )
 
-    def _every(self, full: str) -> bool:
-        """Does each use of a name that an import binds stand where its new form means the same?"""
+    def _is_safe_everywhere(self, full: str) -> bool:
+        """Tell whether the replacement means the same at every use of an imported name."""
         uses = [
             node
             for node in self.program.nodes
@@ -170,24 +172,24 @@ class _Fixer:
             and isinstance(node.ctx, ast.Load)
             and self.program.dotted(node) == full
         ]
-        handed_on = SAME[full].where in (ANYWHERE, MODULE)  # to who imports it from here
+        handed_on = SAME[full].where in (ANYWHERE, MODULE)  # another file may import the name from this one
         below = [
             self.program.dotted(node)
             for node in self.program.nodes
             if isinstance(node, ast.Attribute) and self.program.dotted(node.value) == full
         ]
         there = all(self._new_name(full, name) for name in below)
-        return there and (bool(uses) or handed_on) and all(self._stands(node, full) for node in uses)
+        return there and (bool(uses) or handed_on) and all(self._is_safe_here(node, full) for node in uses)
 
-    def _swap(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
-        """Put a new dotted name where the old one stands, spelled from the names that the program has."""
+    def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
+        """Replace an old dotted name by a new one, written with the names that the program has imported."""
         while self.program.dotted(node) != old:
             if not isinstance(node, ast.Attribute):
                 return []
             node = node.value
-        return [Edit(*self.span(node), self._spelled(new, node))]
+        return [Edit(*self.span(node), self._in_program_names(new, node))]
 
-    def _spelled(self, new: str, node: ast.AST) -> str:
+    def _in_program_names(self, new: str, node: ast.AST) -> str:
         top = new.split(".")[0]
         if top != "jax":
             self.imports.append(f"import {top}")
@@ -207,7 +209,7 @@ class _Fixer:
         module = new
         while not self.record.is_module(module):
             module = module.rpartition(".")[0]
-        if module.startswith(NOT_WITH_JAX) and best[1] != module:
+        if module.startswith(NEEDS_OWN_IMPORT) and best[1] != module:
             self.imports.append(f"import {module}")
         if best[1]:
             return best[0] + new[len(best[1]) :]
@@ -215,8 +217,10 @@ class _Fixer:
         return new
 
     def _index_update(self, call: ast.Call, node: ast.Attribute) -> list[Edit]:
-        """`jax.ops.index_update(x, jax.ops.index[i], y)` becomes `x.at[i].set(y)`; and what may be no array of JAX's is
-        made one, as index_update did."""
+        """Rewrite `jax.ops.index_update(x, jax.ops.index[i], y)` as `x.at[i].set(y)`.
+
+        If x may not be a JAX array, convert it first, as index_update did.
+        """
         if len(call.args) != 3 or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
             return []
         method = MOVED[self.program.dotted(node)][0].split("].")[1].split("(")[0]
@@ -232,23 +236,23 @@ class _Fixer:
             inner = self.text(index.slice)
         if "#" in self.text(call) or "jax.ops" in inner:
             return []
-        array = self.text(x) if known else f"{self._spelled('jax.numpy.asarray', node)}({self.text(x)})"
+        array = self.text(x) if known else f"{self._in_program_names('jax.numpy.asarray', node)}({self.text(x)})"
         return [Edit(*self.span(call), f"{array}.at[{inner}].{method}({self.text(y)})")]
 
-    # imports
+    # Imports
 
-    def _new_home(self, full: str) -> str:
-        """The dotted name that takes the place of an imported one; '' where that is not proved."""
+    def _new_import(self, full: str) -> str:
+        """Return the dotted name that replaces an imported one, or "" if it isn't known to be equivalent."""
         fate = self.record.fate(full)
         module = self.record.fate(full.rpartition(".")[0], as_module=True)
         if "gone" not in (fate.state, module.state) and fate.state != "warns":
             return full
         old = full if full in SAME else full.rpartition(".")[0]
         new = self._new_name(old, full)
-        return new + full[len(old) :] if new and (old != full or self._every(full)) else ""
+        return new + full[len(old) :] if new and (old != full or self._is_safe_everywhere(full)) else ""
 
     def _from(self, node: ast.ImportFrom) -> list[Edit]:
-        homes = [self._new_home(f"{node.module}.{alias.name}") for alias in node.names]
+        homes = [self._new_import(f"{node.module}.{alias.name}") for alias in node.names]
         kept = [
             alias for alias, home in zip(node.names, homes, strict=True) if home in ("", f"{node.module}.{alias.name}")
         ]
@@ -267,14 +271,14 @@ class _Fixer:
         return [Edit(*self.span(node), f"\n{indent}".join(new))]
 
     def _import(self, alias: ast.alias) -> list[Edit]:
-        home = self._new_home(alias.name)
+        home = self._new_import(alias.name)
         if not home or home == alias.name or not self.record.is_module(home):
             return []
         start, end = self.span(alias)
         return [Edit(start, end, home + (f" as {alias.asname}" if alias.asname else ""))]
 
     def _after_imports(self) -> int:
-        """The start of the line after the imports at the top of the file, or after its docstring."""
+        """Return the offset of the line after the imports at the top of the file, or after the docstring."""
         last = 0
         for node in self.program.tree.body:
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -283,7 +287,7 @@ class _Fixer:
             last = node.end_lineno
         return self.starts[last]
 
-    # arguments
+    # Arguments
 
     def _keyword(self, call: ast.Call, one: Finding) -> list[Edit]:
         made = []
@@ -291,12 +295,12 @@ class _Fixer:
         for keyword in call.keywords:
             new = RENAMED.get((name, keyword.arg or ""))
             if name == PJIT and self._bare_none(keyword.value):
-                continue  # it meant whole, and means unsaid now
+                continue  # in pjit, None meant replicated; in jit, it means unspecified
             if new and f"{name}({keyword.arg}=)" == one.name and new[0] not in {k.arg for k in call.keywords}:
-                start = self.place(keyword.lineno, keyword.col_offset)
+                start = self.offset(keyword.lineno, keyword.col_offset)
                 made.append(Edit(start, start + len(keyword.arg), new[0]))
             elif one.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
-                made += self._by_position(call)
+                made += self._drop_keywords(call)
         return made
 
     @staticmethod
@@ -306,14 +310,14 @@ class _Fixer:
             isinstance(one, ast.Constant) and one.value is None and id(one) not in inside for one in ast.walk(value)
         )
 
-    def _by_position(self, call: ast.Call) -> list[Edit]:
+    def _drop_keywords(self, call: ast.Call) -> list[Edit]:
         first = [keyword.arg for keyword in call.keywords[:2]]
         if first not in (["axis_shapes", "axis_names"], ["axis_sizes", "axis_names"]):
             return []
-        return [Edit(self.place(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
+        return [Edit(self.offset(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
 
     def _calls_of_shard_map(self) -> list[Edit]:
-        """The old `shard_map` took its arguments by position, too, and called one of them `check_rep`."""
+        """Fix the arguments of calls to `shard_map`, which used to accept positional ones and `check_rep`."""
         made = []
         for node in self.program.nodes:
             if not isinstance(node, ast.Call) or node in self.program.quiet:
@@ -323,7 +327,7 @@ class _Fixer:
                 name, args = self.program.dotted(args[0]), args[1:]
             if name not in (SHARD_MAP, "jax.shard_map") or len(args) > len(SHARD_MAP_PLACES):
                 continue
-            if name == SHARD_MAP and (self._new_home(SHARD_MAP) != "jax.shard_map" or node in self.program.quiet):
+            if name == SHARD_MAP and (self._new_import(SHARD_MAP) != "jax.shard_map" or node in self.program.quiet):
                 continue
             for word, arg in zip(SHARD_MAP_PLACES, args, strict=False):
                 if word:
@@ -331,6 +335,6 @@ class _Fixer:
                     made.append(Edit(start, start, word))
             for keyword in node.keywords:
                 if keyword.arg == "check_rep":
-                    start = self.place(keyword.lineno, keyword.col_offset)
+                    start = self.offset(keyword.lineno, keyword.col_offset)
                     made.append(Edit(start, start + len("check_rep"), "check_vma"))
         return made

@@ -1,4 +1,4 @@
-"""Old forms of parallel JAX and what became of each: the rows of appendix 90. this package finds them in a file."""
+"""List removed and deprecated APIs of parallel JAX, with their replacements: the rows of appendix 90."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from old_jax.record import numbers
 
 __all__ = ["EARLIER", "MOVED", "PHRASES", "ROWS", "WORDS", "Form", "Row"]
 
-EARLIER = "earlier"  # before 0.7, the oldest supported release; the change log was not read further
+EARLIER = "earlier"  # removed before 0.7, the oldest supported release, at an unknown version
 
 
 @dataclass(frozen=True)
 class Form:
-    """One old form. `warns` and `gone`: the first release that warns of it, and the first that does not have it;
-    `name`: its name in the record, which tells when it came."""
+    """An old API.
+
+    `warns` and `gone` are the first release that warns of it and the first without it. `name` is its name in the
+    record, which also gives the release that introduced it.
+    """
 
     text: str
     warns: str | None = None
@@ -23,7 +26,7 @@ class Form:
     name: str | None = None
 
     def status(self, release: str) -> str:
-        """'works', 'warns' or 'gone' on a release of JAX such as '0.10.2'."""
+        """Return 'works', 'warns' or 'gone' for a release of JAX such as '0.10.2'."""
         for state, since in (("gone", self.gone), ("warns", self.warns)):
             if since and (since == EARLIER or numbers(since)[:3] <= numbers(release)[:3]):
                 return state
@@ -34,10 +37,10 @@ class Form:
 class Row:
     new: str
     forms: tuple[Form, ...]
-    silent: bool = False  # where it is 'gone' it still runs, and means something else
+    silent: bool = False  # once 'gone', it still runs, but with a different meaning
 
 
-# The releases are those of JAX's change log and tags; the tests run each form on every supported JAX and compare.
+# The releases come from JAX's changelog and tags. The tests run each API on every supported JAX and compare.
 ROWS = {
     1: Row("jax.random.uniform(key, (3,))", (Form("jnp.random.rand", gone=EARLIER),)),
     2: Row("jax.shard_map; Mesh is in jax.sharding", (Form("xmap", gone="0.4.31", name="jax.experimental.maps.xmap"),)),
@@ -129,7 +132,7 @@ ROWS = {
     ),
 }
 
-# Words that stay from release to release, by row, where a message names no name; ` ... ` is a gap.
+# By row, phrases that are the same in all releases, for messages that don't contain a name. ` ... ` is a gap.
 PHRASES: dict[int, tuple[str, ...]] = {
     6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
     8: ("setup_tpu() was required for older JAX",),
@@ -164,7 +167,7 @@ PHRASES: dict[int, tuple[str, ...]] = {
     20: ("Found an unbound axis name", "unbound axis name:"),
 }
 
-# As PHRASES, of what a row says nothing of by itself: what is old, what to write, and the row.
+# Phrases, as in PHRASES, about APIs without a row of their own: the old API, the replacement, and the closest row.
 WORDS: dict[str, tuple[str, str, int]] = {
     "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),
     "'Compiled' object has no attribute 'compiler_ir'": (

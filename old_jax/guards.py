@@ -1,4 +1,4 @@
-"""Which parts of a program ask before they use: `try`, `hasattr`, tests of the version, TYPE_CHECKING."""
+"""Find the parts of a program that are guarded by `try`, `hasattr`, a version check or TYPE_CHECKING."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ import re
 from old_jax.record import numbers
 from old_jax.scopes import Names
 
-NEVER = "never"  # not run on this JAX; or run on some, and which cannot be told
-TYPES = "types"  # for who checks types: nothing is lost there
-IMPORT, NAME, CALL, OTHER = TRIED = ("import", "name", "call", "other")  # what a handler takes up
+UNREACHED = "never"  # never run on this JAX, or only in cases that can't be decided
+TYPE_CHECKING = "types"  # run only by type checkers, so nothing can fail there
+IMPORT, NAME, CALL, OTHER = TRIED = ("import", "name", "call", "other")  # the kinds of failure that a handler can catch
 CAUGHT = {
     "ImportError": {IMPORT}, "ModuleNotFoundError": {IMPORT}, "AttributeError": {NAME}, "TypeError": {CALL},
     "Exception": {*TRIED}, "BaseException": {*TRIED}, "": {*TRIED},
 }  # fmt: skip
-LITTLE = 3  # statements: `except Exception` is a guard only around so few
-LEAVES = (ast.Return, ast.Continue, ast.Break)  # not Raise: that is no other way to do the same
-SAYS = {"print", "log", "logger", "logging", "warn", "warnings"}
-Guard = frozenset  # of NEVER, TYPES, of TRIED, and of names that were asked for: ('x', 'device_buffers')
+SHORT_BODY = 3  # `except Exception` counts as a guard only around this many statements or fewer
+LEAVES = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
+LOGGING_NAMES = {"print", "log", "logger", "logging", "warn", "warnings"}
+# a set of UNREACHED, TYPE_CHECKING, members of TRIED, and tested names such as ('x', 'device_buffers')
+Guard = frozenset
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 
 
-def taken(node: ast.Try) -> set[str]:
-    """What of a `try`'s body its handlers take up: not what they raise again, nor what they only pass over or print,
-    but for an import, which may be of something that is done without."""
+def caught_names(node: ast.Try) -> set[str]:
+    """Return the kinds of failure in a `try` body that its handlers deal with.
+
+    A handler that raises again, passes or only prints doesn't count, except for a failed import, which the program may
+    do without.
+    """
     found: set[str] = set()
     for handler in node.handlers:
         if isinstance(handler.body[-1], ast.Raise):
@@ -36,7 +40,7 @@ def taken(node: ast.Try) -> set[str]:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         names = [kind.id if isinstance(kind, ast.Name) else "" if kind is None else "?" for kind in kinds]
         caught = {kind for name in names for kind in CAUGHT.get(name, ())}
-        if OTHER in caught and len(node.body) > LITTLE:
+        if OTHER in caught and len(node.body) > SHORT_BODY:
             caught = set().union(*(CAUGHT.get(name, ()) for name in names if OTHER not in CAUGHT.get(name, ())))
         found |= caught & {IMPORT} if all(map(_does_nothing, handler.body)) else caught
     return found
@@ -47,15 +51,15 @@ def _does_nothing(node: ast.stmt) -> bool:
         called = node.value.func
         while isinstance(called, ast.Attribute):
             called = called.value
-        return getattr(called, "id", "") in SAYS
+        return getattr(called, "id", "") in LOGGING_NAMES
     return isinstance(node, (ast.Pass, ast.Continue)) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )
 
 
-def hushes(guard: Guard, node: ast.AST) -> bool:
-    """Does a guard silence a node in it?"""
-    if NEVER in guard:
+def covers(guard: Guard, node: ast.AST) -> bool:
+    """Tell whether a guard covers a node inside it."""
+    if UNREACHED in guard:
         return True
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
         return IMPORT in guard
@@ -64,39 +68,39 @@ def hushes(guard: Guard, node: ast.AST) -> bool:
     return (CALL if isinstance(node, ast.Call) else OTHER) in guard
 
 
-def _asked(test: ast.expr, denied: bool = False) -> Guard:
-    """The names that a test has asked for, by `hasattr(x, 'name')`, where it holds; `denied`: where it does not."""
+def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
+    """Return the names that a test has checked with `hasattr` if it's true or, with `denied`, if it's false."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _asked(test.operand, not denied)
+        return _guard_of_test(test.operand, not denied)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
-        return Guard().union(*(_asked(value, denied) for value in test.values))
+        return Guard().union(*(_guard_of_test(value, denied) for value in test.values))
     if not denied and isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
         return Guard({(ast.unparse(test.args[0]), getattr(test.args[1], "value", None))})
     return Guard()
 
 
 class Guards:
-    """Answers, for a version of JAX, which branches run; None where that cannot be told."""
+    """Decide which branches run on a version of JAX."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
 
     def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
-        """By field of the node ('body', 'orelse', 'handlers'), what is guarded there."""
-        never = Guard({NEVER})
+        """Return the guards of a node by its field: 'body', 'orelse' or 'handlers'."""
+        never = Guard({UNREACHED})
         if isinstance(node, ast.Try):
-            kinds = taken(node)
+            kinds = caught_names(node)
             return {"body": Guard(kinds), "handlers": never if kinds and self._all_there(node) else Guard()}
         if self.asks_types(node.test):
-            return {"body": Guard({NEVER, TYPES})}
+            return {"body": Guard({UNREACHED, TYPE_CHECKING})}
         said = self.truth(node.test)
         if said is None:
             asks = never if self._asks_version(node.test) else Guard()
-            return {"body": asks | _asked(node.test), "orelse": asks | _asked(node.test, denied=True)}
+            return {"body": asks | _guard_of_test(node.test), "orelse": asks | _guard_of_test(node.test, denied=True)}
         return {"orelse" if said else "body": never}
 
     def _all_there(self, node: ast.Try) -> bool:
-        """Does the body of a `try` use JAX, and only what the version has? Then its handlers do not run."""
+        """Tell whether a `try` body uses JAX and only names that the version has, so that its handlers never run."""
         fate, dotted, found = self.names.record.fate, self.names.dotted, []
         for one in (inner for statement in node.body for inner in ast.walk(statement)):
             self._place(one, node)
@@ -113,7 +117,7 @@ class Guards:
         return "gone" not in found and ("works" in found or "warns" in found)
 
     def ends(self, node: ast.AST) -> Guard:
-        """What is guarded after an `if` in its block: `if hasattr(...): return ...`."""
+        """Return the guard that an `if` such as `if hasattr(...): return ...` sets up for the statements after it."""
         if not isinstance(node, ast.If) or self.asks_types(node.test):
             return Guard()
         silent = self.silenced(node)
@@ -142,13 +146,13 @@ class Guards:
         return False
 
     def _place(self, node: ast.AST, test: ast.expr) -> None:
-        """A test is judged before its parts are reached: they lie in the scope of the statement that is being read."""
+        """Put the parts of a test into the scope of its statement, because it is judged before they are visited."""
         scope = self.names.scopes.get(test) or self.names.scopes[self.names.nodes[-1]]
         for one in ast.walk(node):
             self.names.scopes.setdefault(one, scope)
 
     def truth(self, test: ast.expr) -> bool | None:
-        """Whether a test holds on the version; None where it is about something else."""
+        """Return whether a test is true on the version, or None if it doesn't depend on the version alone."""
         self._place(test, test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             said = self.truth(test.operand)
@@ -174,7 +178,7 @@ class Guards:
         return None
 
     def _compare(self, test: ast.Compare) -> bool | None:
-        """A comparison of JAX's version with a text or with numbers, done as Python does it: texts letter by letter."""
+        """Evaluate a comparison of JAX's version with a string or with numbers, in Python's own way."""
         left, right = self._version(test.left), self._version(test.comparators[0])
         compare = COMPARED.get(type(test.ops[0]))
         if left is None or right is None or compare is None or type(left) is not type(right):

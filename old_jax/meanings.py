@@ -1,4 +1,4 @@
-"""Old forms that no name tells: what is called on an array, which mesh is meant, where a call stands."""
+"""Find old code that can't be recognised by a name: methods of arrays, ambiguous meshes, calls in the wrong context."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "j
 SPECS = {"jax.P", "jax.sharding.PartitionSpec", "jax.experimental.PartitionSpec", "jax.experimental.pjit.PartitionSpec"}
 EXPLICIT = {"jax.reshard", "jax.typeof"} | {
     f"jax.sharding.{name}" for name in ("reshard", "explicit_axes", "auto_axes", "get_abstract_mesh")
-}  # who writes these means explicit axes
+}  # a program that uses one of these means explicit axes
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
-Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, what is old, what to write, where
+Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
 
 
 class Meanings:
-    """The rows of appendix 90 that ask what a program means, for the version of its record."""
+    """Check the rows of appendix 90 that depend on what a program means, for the version of its record."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.dotted, self.value = program, program.dotted, program.value
@@ -29,8 +29,8 @@ class Meanings:
         bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
         self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
         calls = [node for node in program.nodes if isinstance(node, ast.Call)]
-        self.handed: set[ast.AST] = set()  # functions that something else than jit is given, and may map
-        self.applied: dict[ast.AST, set[str]] = {}  # by function: what of JAX is applied to it
+        self.handed: set[ast.AST] = set()  # functions passed to something other than jit, which may map them
+        self.applied: dict[ast.AST, set[str]] = {}  # the JAX transformations applied to each function
         for call in calls:
             self._apply(call)
         used = {self.dotted(node) for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))}
@@ -49,7 +49,7 @@ class Meanings:
         name, args = self.dotted(call.func), call.args
         inside = any(
             isinstance(above, FUNCTIONS) for above in self.program.around(call)
-        )  # of what may be mapped itself
+        )  # functions that may themselves be mapped
         if name not in JITS or inside:
             values = [*args, *(keyword.value for keyword in call.keywords)]
             self.handed.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
@@ -126,7 +126,7 @@ class Meanings:
                 yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
 
     def _made_by_shard_map(self, called: ast.AST) -> ast.Call | None:
-        """The call that holds the mesh and the specs of what is called: a `shard_map`, in a `jit`, or above a `def`."""
+        """Return the `shard_map` call with the mesh and specs of a called function, through `jit` or a decorator."""
         called = self.value(called)
         if isinstance(called, FUNCTIONS):
             above = [self.value(one) for one in getattr(called, "decorator_list", [])]
@@ -136,16 +136,16 @@ class Meanings:
             return None
         if self.dotted(called.func) in JITS and len(called.args) == 1 and not called.keywords:
             return self._made_by_shard_map(called.args[0])
-        calls = [called, self.value(called.func)]  # the second in partial(jax.shard_map, ...)(f)
+        calls = [called, self.value(called.func)]  # the second is the inner call of partial(jax.shard_map, ...)(f)
         return next((one for one in calls if isinstance(one, ast.Call) and self._means(one, "jax.shard_map")), None)
 
     def _means(self, call: ast.Call, name: str) -> bool:
-        """Is it a call of `name`, at once or by `functools.partial`?"""
+        """Tell whether a call is one of `name`, directly or through `functools.partial`."""
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
 
     def _cuts_anew(self, made: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
-        """A shard_map on an explicit mesh, called on an array that lies otherwise in plain sight."""
+        """Report a shard_map on an explicit mesh that is called on an array with a visibly different sharding."""
         said = {keyword.arg: keyword.value for keyword in made.keywords}
         if "in_specs" not in said or "mesh" not in said or not self._is_explicit(said["mesh"]):
             return
@@ -160,7 +160,7 @@ class Meanings:
                         yield 17, "in_specs that reshard", ""
 
     def _asks_twice(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
-        """`jax.devices("gpu") if jax.devices("gpu") else ...`: a test that raises instead of being False."""
+        """Report `jax.devices("gpu") if jax.devices("gpu") else ...`, whose test raises instead of being False."""
         if not platform or self._text(platform[0]) in (None, "cpu"):
             return False
         for above in self.program.around(node):
@@ -178,7 +178,7 @@ class Meanings:
         return isinstance(node, ast.Call) and self.dotted(node.func) in names
 
     def _is_method(self, node: ast.AST, name: str) -> bool:
-        """Is it what `jax.jit(f).lower(x).compile()` gives?"""
+        """Tell whether an expression is the result of `jax.jit(f).lower(x).compile()`."""
         value = self.value(node)
         while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             if value.func.attr == name:
@@ -194,7 +194,7 @@ class Meanings:
         return bool(value.elts) and all(isinstance(one, ast.Tuple) and len(one.elts) == 2 for one in value.elts)
 
     def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
-        """Is it what a function of JAX gives, or made of that: `(x + 1)`, `-x`, `x[0]`, `x.sum()`?"""
+        """Tell whether an expression is the result of a JAX function, or computed from one: `(x + 1)`, `-x`, `x[0]`."""
         value = self.value(node)
         if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
             return True
@@ -207,7 +207,7 @@ class Meanings:
         return depth > 0 and any(part is not None and self._is_from_jax(part, depth - 1) for part in parts)
 
     def _is_mesh(self, node: ast.AST) -> bool:
-        """A mesh by its value; or, where that is not in sight, as a parameter or an attribute is not, by its name."""
+        """Tell whether an expression is a mesh, by its value or, if that's unknown (as in parameters), by its name."""
         value = self.value(node)
         if isinstance(value, (ast.Name, ast.Attribute)):
             return self.has_jax and getattr(value, "id", getattr(value, "attr", "")) in ("mesh", "_mesh", "device_mesh")
@@ -239,21 +239,21 @@ class Meanings:
         return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
 
     def _may_have_axis(self, node: ast.AST) -> bool:
-        """Is a function around this one handed to what may name axes, or does it speak of a map of some kind itself?"""
+        """Tell whether an enclosing function is passed to a transformation that may name axes, or uses one."""
         around = [one for one in self.program.around(node) if isinstance(one, FUNCTIONS)]
         marked = {self._last(mark) for one in around for mark in getattr(one, "decorator_list", [])}
         known = marked <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
         return not known or any(one in self.asks_axes or one in self.handed for one in around)
 
     def _last(self, mark: ast.expr) -> str:
-        """'jit' of `@jax.jit` and of `@partial(jax.jit, ...)`."""
+        """Return the last part of a decorator's name: 'jit' for `@jax.jit` and for `@partial(jax.jit, ...)`."""
         if isinstance(mark, ast.Call):
             partial = self.dotted(mark.func) == "functools.partial" and mark.args
             return self._last(mark.args[0] if partial else mark.func)
         return self.dotted(mark).rpartition(".")[2]
 
     def _under(self, node: ast.AST, wanted: set[str]) -> bool:
-        """Does the node stand in a function that one of these is applied to?"""
+        """Tell whether a node is inside a function to which one of these transformations is applied."""
         for above in self.program.around(node):
             if isinstance(above, FUNCTIONS):
                 marks = getattr(above, "decorator_list", [])

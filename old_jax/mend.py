@@ -1,4 +1,4 @@
-"""The certain changes of `fix` in files: Python as it stands, notebooks cell by cell, each as a diff first."""
+"""Apply the safe replacements of `fix` to files: Python, and notebooks cell by cell."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 from old_jax.find import find
 from old_jax.fix import fix
-from old_jax.read import Text, Unreadable, notebook, parses, plain, read
+from old_jax.read import Text, Unreadable, notebook, parses, read, to_plain_python
 
-MARK = "# --- the end of a cell: {} ---\n"
+CELL_END = "# --- the end of a cell: {} ---\n"
 
 
-def fixed(path: Path, target: str | None = None) -> tuple[str, list[str]]:
-    """The text of a file with the certain changes made, and what was left ('line 3: name -> new form').
+def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
+    """Return the fixed text of a file, and the findings that were left, such as 'line 3: name -> replacement'.
 
-    Of a notebook, each cell's source is changed and the rest of its JSON kept letter for letter; cells with magics are
-    left. Raises Unreadable, as `read`.
+    In a notebook, only the source of cells changes, while the rest of the JSON stays as it is. Cells with magics are
+    left out. Raises Unreadable, as `read` does.
     """
     texts, _ = read(path)
     raw = path.read_bytes()
@@ -41,8 +41,8 @@ def fixed(path: Path, target: str | None = None) -> tuple[str, list[str]]:
     return text, [f"{where.places[one.line - 1]}: {one.name} -> {one.new}" for one, where in left]
 
 
-def unified(path: Path, new: str) -> str:
-    """The change of a file as a unified diff; '' where there is none."""
+def unified_diff(path: Path, new: str) -> str:
+    """Return the change of a file as a unified diff, or "" if there's none."""
     old = path.read_bytes().decode("utf-8", errors="replace")
     if not new or old == new:
         return ""
@@ -50,13 +50,16 @@ def unified(path: Path, new: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def write(changed: dict[Path, str]) -> None:
-    """Put new texts in the place of files, all or none: each is read again and lies beside its file before any is
-    replaced. Raises Unreadable where one holds no Python any more, and OSError where one cannot be written."""
+def write_files(changed: dict[Path, str]) -> None:
+    """Replace the contents of files, of all or of none.
+
+    Each new text is checked and written beside its file before any file is replaced. Raises Unreadable if a new text
+    isn't valid Python, and OSError if a file can't be written.
+    """
     beside: list[tuple[str, Path]] = []
     try:
         for path, text in changed.items():
-            place = path.resolve()  # a link stays a link
+            place = path.resolve()  # write through a symbolic link instead of replacing it
             handle, name = tempfile.mkstemp(dir=place.parent, suffix=place.suffix)
             beside.append((name, place))
             with open(handle, "w", encoding="utf-8", newline="") as file:
@@ -80,23 +83,30 @@ def write(changed: dict[Path, str]) -> None:
 
 
 def _cells(text: str, path: Path, target: str | None) -> str:
-    """A notebook's JSON. Cells that are plain Python are joined, changed together, and cut apart again at marks."""
+    """Return the fixed JSON of a notebook.
+
+    Plain Python cells are joined with marks, fixed together and separated again.
+    """
     try:
         cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
         sources = ["".join(cell["source"]) for cell in cells]
     except (ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"{path}: not a notebook that can be changed: {error}") from error
-    usable = [i for i, source in enumerate(sources) if plain(source) == (source.split("\n"), False) and parses(source)]
-    new = fix("".join(f"{sources[i]}\n{MARK.format(i)}" for i in usable), target)
+    usable = [
+        i
+        for i, source in enumerate(sources)
+        if to_plain_python(source) == (source.split("\n"), False) and parses(source)
+    ]
+    new = fix("".join(f"{sources[i]}\n{CELL_END.format(i)}" for i in usable), target)
     for i in usable:
-        mine, new = new.split(f"\n{MARK.format(i)}", 1)
+        mine, new = new.split(f"\n{CELL_END.format(i)}", 1)
         if mine != sources[i]:
-            text = _replaced(text, cells[i]["source"], mine)
+            text = _replace_in_source(text, cells[i]["source"], mine)
     return text
 
 
-def _replaced(text: str, old: str | list[str], new: str) -> str:
-    """Change a cell's source in the JSON's own text; as it was where that text is not found."""
+def _replace_in_source(text: str, old: str | list[str], new: str) -> str:
+    """Replace a cell's source in the text of the JSON. Return the text unchanged if it doesn't contain that source."""
     for ascii_only in (False, True):
 
         def spelled(line: str, ascii_only: bool = ascii_only) -> str:

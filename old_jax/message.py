@@ -1,4 +1,4 @@
-"""From the message that JAX gives to the row of appendix 90: by the names in it, else by words that stay."""
+"""Find the row of appendix 90 for an error message, by the names in the message or by a known phrase."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from old_jax.forms import PHRASES, ROWS, WORDS
 from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
 
-# what a message says -> the dotted name that it is about
+# Patterns that extract the dotted name from a message.
 NAMED = (
     re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'"),
     re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>jax[\w.]*)'"),
@@ -26,7 +26,7 @@ KEYWORD = re.compile(r"(?:(?:(\w+)\(\)|(\w+)) got an )?unexpected keyword argume
 
 @dataclass(frozen=True)
 class Answer:
-    """What a message is about, and what to write."""
+    """The old API that a message is about, and its replacement."""
 
     name: str
     new: str
@@ -37,13 +37,13 @@ class Answer:
         return f"{self.name} -> {self.new}{row}"
 
 
-def answer(message: str, target: str | None = None) -> Answer | None:
-    """The answer to a message of JAX's, or of Python's about JAX; None where no row knows it.
+def find_answer(message: str, target: str | None = None) -> Answer | None:
+    """Return the answer to a message of JAX, or of Python about JAX, or None if no row covers it.
 
-    Raises ValueError where nothing is recorded of the target.
+    Raises ValueError if the record doesn't have the target version.
     """
     record, message = Record(target), " ".join(message.split())
-    if known := by_phrase(message):
+    if known := find_by_phrase(message):
         return known
     if found := KEYWORD.search(message):
         function, keyword = found[1] or found[2], found[3]
@@ -60,7 +60,7 @@ def answer(message: str, target: str | None = None) -> Answer | None:
     return None
 
 
-def by_phrase(message: str) -> Answer | None:
+def find_by_phrase(message: str) -> Answer | None:
     of_rows = {
         phrase: (ROWS[row].forms[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
     }

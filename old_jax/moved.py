@@ -1,14 +1,14 @@
-"""What became of names that are gone or going: by old name, the new form and the row of appendix 90.
+"""List the replacements of removed and deprecated names: the new form, and the row of appendix 90.
 
-All of it is advice; what `--fix` writes is in same.py. A name that is not here is looked up in JAX's own words, and
-else among the names that JAX has today.
+All of them are advice. The replacements that `--fix` makes are in same.py. For a name that isn't in these tables, the
+checker uses JAX's own message, and then searches today's names.
 """
 
 from __future__ import annotations
 
 import re
 
-BEYOND = 24  # the row of what does not belong to sharding
+GENERAL_ROW = 24  # the row for APIs that have nothing to do with sharding
 PLAIN = re.compile(r"[a-z]+(\.\w+)+$")
 SHARDINGS = ("Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding")
 TREE = ("map", "leaves", "flatten", "unflatten", "structure", "reduce", "transpose", "all")
@@ -29,7 +29,7 @@ MOVED: dict[str, tuple[str, int]] = {
         "jax.interpreters.sharded_jit", "jax.experimental.global_device_array",
     )},
     "jax.interpreters.pxla.thread_resources": (CONTEXT, 12),
-    "jax.interpreters.pxla.ShardedDeviceArray": ("jax.Array", BEYOND),
+    "jax.interpreters.pxla.ShardedDeviceArray": ("jax.Array", GENERAL_ROW),
     "jax.experimental.sharding.MeshPspecSharding": ("jax.sharding.NamedSharding", 2),
     "jax.sharding.MeshPspecSharding": ("jax.sharding.NamedSharding", 2),
     "jax.sharding.OpShardingSharding": ("jax.sharding.NamedSharding(mesh, spec)", 3),
@@ -66,82 +66,82 @@ MOVED: dict[str, tuple[str, int]] = {
     "jax.lax.pvary": ("jax.lax.pcast(x, 'i', to='varying')", 14),
     "jax.sharding.PmapSharding": ("jax.sharding.NamedSharding(mesh, spec)", 18),
     "jax.soft_pmap": ("jax.shard_map over the devices, jax.vmap inside", 18),
-    "jax.core.axis_frame": ("jax.lax.axis_size(name), jax.lax.axis_index(name)", BEYOND),
-    "jax.lax.pdot": (AXES, BEYOND),
-    "jax.config": ("from jax import config", BEYOND),
-    "jax.config.config": ("jax.config", BEYOND),
-    "jax.config.FLAGS": ("jax.config", BEYOND),
-    "jax.config.enable_omnistaging": ("nothing: it is always on", BEYOND),
-    "jax.config.disable_omnistaging": ("nothing: it is always on", BEYOND),
-    "jax.config.omnistaging_enabled": ("nothing: it is always on", BEYOND),
-    **{f"jax.ops.index_{name}": (UPDATE.format(new), BEYOND) for name, new in (
+    "jax.core.axis_frame": ("jax.lax.axis_size(name), jax.lax.axis_index(name)", GENERAL_ROW),
+    "jax.lax.pdot": (AXES, GENERAL_ROW),
+    "jax.config": ("from jax import config", GENERAL_ROW),
+    "jax.config.config": ("jax.config", GENERAL_ROW),
+    "jax.config.FLAGS": ("jax.config", GENERAL_ROW),
+    "jax.config.enable_omnistaging": ("nothing: it is always on", GENERAL_ROW),
+    "jax.config.disable_omnistaging": ("nothing: it is always on", GENERAL_ROW),
+    "jax.config.omnistaging_enabled": ("nothing: it is always on", GENERAL_ROW),
+    **{f"jax.ops.index_{name}": (UPDATE.format(new), GENERAL_ROW) for name, new in (
         ("update", "set"), ("add", "add"), ("mul", "multiply"), ("min", "min"), ("max", "max"),
     )},
-    "jax.ops.index": ("jax.numpy.s_", BEYOND),
-    "jax.experimental.optimizers": ("jax.example_libraries.optimizers", BEYOND),
-    "jax.experimental.stax": ("jax.example_libraries.stax", BEYOND),
-    **{f"{old}.DeviceArray": ("jax.Array", BEYOND) for old in (
+    "jax.ops.index": ("jax.numpy.s_", GENERAL_ROW),
+    "jax.experimental.optimizers": ("jax.example_libraries.optimizers", GENERAL_ROW),
+    "jax.experimental.stax": ("jax.example_libraries.stax", GENERAL_ROW),
+    **{f"{old}.DeviceArray": ("jax.Array", GENERAL_ROW) for old in (
         "jax.interpreters.xla", "jax.numpy", "jax.xla", "jax.lib.xla_extension", "jaxlib.xla_extension",
     )},
-    "jax.experimental.global_device_array": ("jax.Array, jax.make_array_from_callback", BEYOND),
-    "jax.experimental.gda_serialization": ("jax.experimental.array_serialization", BEYOND),
-    "jax.random.KeyArray": ("jax.Array", BEYOND),
-    "jax.random.PRNGKeyArray": ("jax.Array", BEYOND),
-    "jax.prng.PRNGKeyArray": ("jax.Array", BEYOND),
-    "jax.linear_util": ("jax.extend.linear_util", BEYOND),
-    "jax.experimental.host_callback": (CALLBACK, BEYOND),
-    "jax.xla_computation": ("jax.jit(f).lower(*args).compiler_ir('hlo')", BEYOND),
-    "jax.abstract_arrays": ("ShapedArray of jax.core", BEYOND),
-    "jax.abstract_arrays.ShapedArray": ("jax.core.ShapedArray", BEYOND),
-    "jax.ShapedArray": ("jax.core.ShapedArray", BEYOND),
-    "jax.api": ("the same name in jax", BEYOND),
-    "jax.partial": ("functools.partial", BEYOND),
-    "jax.util": ("functools, itertools, or a copy of your own", BEYOND),
-    "jax.util.partial": ("functools.partial", BEYOND),
-    "jax.core": ("jax.extend.core, where it has the name", BEYOND),
-    "jax.lib.xla_client": ("jax.extend.mlir, jax.jit(f).lower", BEYOND),
-    "jax.lib.xla_extension": ("jax.errors, jax.Array, jax.jit(f).lower", BEYOND),
-    "jax.random.shuffle": ("jax.random.permutation(key, x, independent=True)", BEYOND),
-    "jax.lax.tie_in": ("its second argument alone", BEYOND),
-    "jax.custom_transforms": ("jax.custom_jvp, jax.custom_vjp", BEYOND),
-    "jax.experimental.loops": ("jax.lax.fori_loop, jax.lax.while_loop", BEYOND),
-    "jax.experimental.djax": ("nothing", BEYOND),
-    "jax.experimental.callback": ("jax.make_jaxpr, jax.extend.core", BEYOND),
-    "jax.experimental.array_api": ("jax.numpy", BEYOND),
-    "jax.experimental.export": ("jax.export", BEYOND),
-    "jax.experimental.enable_x64": ("jax.enable_x64(True)", BEYOND),
-    "jax.experimental.disable_x64": ("jax.enable_x64(False)", BEYOND),
-    "jax.clear_backends": ("jax.extend.backend.clear_backends", BEYOND),
-    "jax.nn.normalize": ("jax.nn.standardize", BEYOND),
-    **{f"jax.numpy.{old}": (f"jax.numpy.{new}", BEYOND) for old, new in (
+    "jax.experimental.global_device_array": ("jax.Array, jax.make_array_from_callback", GENERAL_ROW),
+    "jax.experimental.gda_serialization": ("jax.experimental.array_serialization", GENERAL_ROW),
+    "jax.random.KeyArray": ("jax.Array", GENERAL_ROW),
+    "jax.random.PRNGKeyArray": ("jax.Array", GENERAL_ROW),
+    "jax.prng.PRNGKeyArray": ("jax.Array", GENERAL_ROW),
+    "jax.linear_util": ("jax.extend.linear_util", GENERAL_ROW),
+    "jax.experimental.host_callback": (CALLBACK, GENERAL_ROW),
+    "jax.xla_computation": ("jax.jit(f).lower(*args).compiler_ir('hlo')", GENERAL_ROW),
+    "jax.abstract_arrays": ("ShapedArray of jax.core", GENERAL_ROW),
+    "jax.abstract_arrays.ShapedArray": ("jax.core.ShapedArray", GENERAL_ROW),
+    "jax.ShapedArray": ("jax.core.ShapedArray", GENERAL_ROW),
+    "jax.api": ("the same name in jax", GENERAL_ROW),
+    "jax.partial": ("functools.partial", GENERAL_ROW),
+    "jax.util": ("functools, itertools, or a copy of your own", GENERAL_ROW),
+    "jax.util.partial": ("functools.partial", GENERAL_ROW),
+    "jax.core": ("jax.extend.core, where it has the name", GENERAL_ROW),
+    "jax.lib.xla_client": ("jax.extend.mlir, jax.jit(f).lower", GENERAL_ROW),
+    "jax.lib.xla_extension": ("jax.errors, jax.Array, jax.jit(f).lower", GENERAL_ROW),
+    "jax.random.shuffle": ("jax.random.permutation(key, x, independent=True)", GENERAL_ROW),
+    "jax.lax.tie_in": ("its second argument alone", GENERAL_ROW),
+    "jax.custom_transforms": ("jax.custom_jvp, jax.custom_vjp", GENERAL_ROW),
+    "jax.experimental.loops": ("jax.lax.fori_loop, jax.lax.while_loop", GENERAL_ROW),
+    "jax.experimental.djax": ("nothing", GENERAL_ROW),
+    "jax.experimental.callback": ("jax.make_jaxpr, jax.extend.core", GENERAL_ROW),
+    "jax.experimental.array_api": ("jax.numpy", GENERAL_ROW),
+    "jax.experimental.export": ("jax.export", GENERAL_ROW),
+    "jax.experimental.enable_x64": ("jax.enable_x64(True)", GENERAL_ROW),
+    "jax.experimental.disable_x64": ("jax.enable_x64(False)", GENERAL_ROW),
+    "jax.clear_backends": ("jax.extend.backend.clear_backends", GENERAL_ROW),
+    "jax.nn.normalize": ("jax.nn.standardize", GENERAL_ROW),
+    **{f"jax.numpy.{old}": (f"jax.numpy.{new}", GENERAL_ROW) for old, new in (
         ("product", "prod"), ("cumproduct", "cumprod"), ("row_stack", "vstack"),
         ("alltrue", "all"), ("sometrue", "any"), ("round_", "round"), ("issubsctype", "issubdtype"),
     )},
-    "jax.numpy.in1d": ("jax.numpy.isin(a.ravel(), b)", BEYOND),
-    "jax.numpy.msort": ("jax.numpy.sort(a, axis=0)", BEYOND),
-    "jax.numpy.trapz": ("jax.scipy.integrate.trapezoid", BEYOND),
-    "jax.numpy.asscalar": ("x.item()", BEYOND),
-    "jax.numpy.lax_numpy": ("jax.numpy", BEYOND),
-    "jax.scipy.linalg.polar_unitary": ("jax.scipy.linalg.polar", BEYOND),
-    "jax.profiler.StepTraceContext": ("jax.profiler.StepTraceAnnotation", BEYOND),
-    "jax.profiler.TraceContext": ("jax.profiler.TraceAnnotation", BEYOND),
-    "jax.profiler.trace_function": ("jax.profiler.annotate_function", BEYOND),
-    "jax.experimental.pallas.tpu.CostEstimate": ("jax.experimental.pallas.CostEstimate", BEYOND),
-    "jax.experimental.pallas.tpu.TPUCompilerParams": ("jax.experimental.pallas.tpu.CompilerParams", BEYOND),
-    "jax.experimental.x64_context": ("jax.enable_x64(True)", BEYOND),
-    "jax.experimental.ann": ("jax.lax.approx_max_k, jax.lax.approx_min_k", BEYOND),
-    "jax.experimental.optix": ("optax", BEYOND),
-    "jax.test_util": ("numpy.testing, absl.testing; check_grads stays", BEYOND),
-    "jax.prng": ("jax.extend.random", BEYOND),
-    "jax.spmd_mode": ("nothing; place the arguments", BEYOND),
-    **{f"jax.{old}": (f"@jax.custom_{new}, and the def{new} that it has", BEYOND) for old, new in (
+    "jax.numpy.in1d": ("jax.numpy.isin(a.ravel(), b)", GENERAL_ROW),
+    "jax.numpy.msort": ("jax.numpy.sort(a, axis=0)", GENERAL_ROW),
+    "jax.numpy.trapz": ("jax.scipy.integrate.trapezoid", GENERAL_ROW),
+    "jax.numpy.asscalar": ("x.item()", GENERAL_ROW),
+    "jax.numpy.lax_numpy": ("jax.numpy", GENERAL_ROW),
+    "jax.scipy.linalg.polar_unitary": ("jax.scipy.linalg.polar", GENERAL_ROW),
+    "jax.profiler.StepTraceContext": ("jax.profiler.StepTraceAnnotation", GENERAL_ROW),
+    "jax.profiler.TraceContext": ("jax.profiler.TraceAnnotation", GENERAL_ROW),
+    "jax.profiler.trace_function": ("jax.profiler.annotate_function", GENERAL_ROW),
+    "jax.experimental.pallas.tpu.CostEstimate": ("jax.experimental.pallas.CostEstimate", GENERAL_ROW),
+    "jax.experimental.pallas.tpu.TPUCompilerParams": ("jax.experimental.pallas.tpu.CompilerParams", GENERAL_ROW),
+    "jax.experimental.x64_context": ("jax.enable_x64(True)", GENERAL_ROW),
+    "jax.experimental.ann": ("jax.lax.approx_max_k, jax.lax.approx_min_k", GENERAL_ROW),
+    "jax.experimental.optix": ("optax", GENERAL_ROW),
+    "jax.test_util": ("numpy.testing, absl.testing; check_grads stays", GENERAL_ROW),
+    "jax.prng": ("jax.extend.random", GENERAL_ROW),
+    "jax.spmd_mode": ("nothing; place the arguments", GENERAL_ROW),
+    **{f"jax.{old}": (f"@jax.custom_{new}, and the def{new} that it has", GENERAL_ROW) for old, new in (
         ("custom_ivjp", "vjp"), ("defjvp", "jvp"), ("defjvp_all", "jvp"), ("defvjp", "vjp"), ("defvjp_all", "vjp"),
     )},
-    **{f"jax.{old}": ("nothing", BEYOND) for old in ("invertible", "mask", "shapecheck")},
-    "flax.optim": ("optax", BEYOND),
+    **{f"jax.{old}": ("nothing", GENERAL_ROW) for old in ("invertible", "mask", "shapecheck")},
+    "flax.optim": ("optax", GENERAL_ROW),
 }  # fmt: skip
 
-# (function, keyword): the new keyword, or advice, and the row
+# (function, keyword): the new keyword or advice, and the row
 KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.shard_map", "check_rep"): ("check_vma=", 11),
     ("jax.shard_map", "auto"): ("axis_names=, the axes that are not in auto", 11),
@@ -154,22 +154,23 @@ KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.jit", "device"): ("device_put the arguments", 15),
     ("jax.make_mesh", "axis_shapes"): ("sizes by position", 13),
     ("jax.make_mesh", "axis_sizes"): ("sizes by position", 13),
-    ("jax.numpy.clip", "a_min"): ("min=", BEYOND),
-    ("jax.numpy.clip", "a_max"): ("max=", BEYOND),
-    ("jax.numpy.reshape", "newshape"): ("shape=", BEYOND),
-    **{(f"jax.numpy.{name}", "interpolation"): ("method=", BEYOND)
+    ("jax.numpy.clip", "a_min"): ("min=", GENERAL_ROW),
+    ("jax.numpy.clip", "a_max"): ("max=", GENERAL_ROW),
+    ("jax.numpy.reshape", "newshape"): ("shape=", GENERAL_ROW),
+    **{(f"jax.numpy.{name}", "interpolation"): ("method=", GENERAL_ROW)
        for name in ("percentile", "quantile", "nanpercentile", "nanquantile")},
-    ("jax.scipy.linalg.solve", "sym_pos"): ("assume_a='pos'", BEYOND),
-    **{(f"jax.{name}", "concrete"): ("nothing", BEYOND) for name in ("checkpoint", "remat")},
-    ("jax.pmap", "global_arg_shapes"): ("nothing", BEYOND),
-    ("jax.jit", "abstracted_axes"): ("nothing", BEYOND),
-    ("jax.ShapeDtypeStruct", "named_shape"): ("nothing", BEYOND),
-    ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", BEYOND),
+    ("jax.scipy.linalg.solve", "sym_pos"): ("assume_a='pos'", GENERAL_ROW),
+    **{(f"jax.{name}", "concrete"): ("nothing", GENERAL_ROW) for name in ("checkpoint", "remat")},
+    ("jax.pmap", "global_arg_shapes"): ("nothing", GENERAL_ROW),
+    ("jax.jit", "abstracted_axes"): ("nothing", GENERAL_ROW),
+    ("jax.ShapeDtypeStruct", "named_shape"): ("nothing", GENERAL_ROW),
+    ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", GENERAL_ROW),
 }  # fmt: skip
 
-REFUSED = {("jax.checkpoint", "concrete"), ("jax.remat", "concrete")}  # the record says that it warns, and it raises
+# the record says that these warn, but they raise an error
+REFUSED = {("jax.checkpoint", "concrete"), ("jax.remat", "concrete")}
 
-ALONE = {  # modules that `import jax` does not bring, on any JAX that one may ask for
+NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any version that can be a target
     *(f"jax.{name}" for name in ("ad_checkpoint", "collect_profile", "example_libraries", "extend", "flatten_util")),
     *(f"jax.{name}" for name in ("test_util", "tools", "scipy.optimize", "scipy.spatial")),
     *(f"jax.experimental.{name}" for name in (
@@ -181,8 +182,8 @@ ALONE = {  # modules that `import jax` does not bring, on any JAX that one may a
 }  # fmt: skip
 
 
-def moved(name: str) -> tuple[str, int] | None:
-    """The new form and the row of an old dotted name, or of the module that went and held it; None if none is known."""
+def find_moved(name: str) -> tuple[str, int] | None:
+    """Return the replacement and the row of an old dotted name, or of the removed module that contained it, or None."""
     parts = name.split(".")
     for end in range(len(parts), 1, -1):
         found = MOVED.get(".".join(parts[:end]))

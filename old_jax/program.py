@@ -1,11 +1,11 @@
-"""A parsed program: what each name in it stands for, and which parts never run on a version of JAX."""
+"""Parse a program, and find the meaning of each name and the parts that never run on a version of JAX."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from old_jax.guards import NEVER, TRIED, TYPES, Guard, Guards, hushes
+from old_jax.guards import TRIED, TYPE_CHECKING, UNREACHED, Guard, Guards, covers
 from old_jax.record import Record
 from old_jax.scopes import COMPREHENSIONS, Names, Scope
 
@@ -13,20 +13,20 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
     ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
 )  # fmt: skip
-HIDDEN = object()  # bound to what is not looked at: a parameter, a loop's variable, a sum
+HIDDEN = object()  # the value of a name that isn't tracked, such as a parameter or a loop variable
 
 
 class Program(Names):
-    """The parts of a program that run, each with its scope, for a version of JAX."""
+    """The parts of a program that run on a version of JAX, each with its scope."""
 
     def __init__(self, tree: ast.Module, record: Record) -> None:
         super().__init__(record)
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.quiet: set[ast.AST] = set()  # guarded: tried, asked for, or never run
-        self.unseen: set[int] = set()  # lines that a guard silences
-        self.annotations: set[ast.AST] = set()  # never evaluated
-        self.stars: list[str] = []  # modules whose names were all imported
+        self.quiet: set[ast.AST] = set()  # guarded nodes: in a `try`, after a `hasattr`, or never run
+        self.unseen: set[int] = set()  # lines silenced by a guard
+        self.annotations: set[ast.AST] = set()  # annotations, which are never evaluated
+        self.stars: list[str] = []  # modules of `from module import *`
         self.whole = Scope(tree, None)
         self._lazy = any(
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
@@ -40,17 +40,17 @@ class Program(Names):
         stack = [(node, scope, Guard(), False, [Guard()])]
         while stack:
             node, scope, guard, note, block = stack.pop()
-            guard = guard | block[0]  # after `if hasattr(...): return`, what follows in the block is guarded, too
+            guard = guard | block[0]  # the guard of `if hasattr(...): return` covers the rest of the block, too
             self.scopes[node] = scope
             self.nodes.append(node)
-            if hushes(guard, node):
+            if covers(guard, node):
                 self.quiet.add(node)
-            if isinstance(node, ast.stmt) and guard & {NEVER, *TRIED} and TYPES not in guard:
+            if isinstance(node, ast.stmt) and guard & {UNREACHED, *TRIED} and TYPE_CHECKING not in guard:
                 self.unseen.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
             if note:
                 self.annotations.add(node)
             if isinstance(node, BINDING):
-                self._bind(node, scope, bool(guard & {NEVER, *TRIED}))
+                self._bind(node, scope, bool(guard & {UNREACHED, *TRIED}))
             inner = scope
             if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS, ast.ClassDef)):
                 inner = Scope(node, scope)
@@ -62,7 +62,7 @@ class Program(Names):
                 lazy = note or (self._lazy and field in ("annotation", "returns"))
                 hushed, below = guard | silent.get(field, Guard()), [Guard()]
                 if isinstance(node, FUNCTIONS) and field == "body":
-                    hushed -= {*TRIED}  # it runs later, when nobody tries
+                    hushed -= {*TRIED}  # the body runs later, outside the `try`
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):
                         self.parents[child] = node
@@ -122,6 +122,6 @@ class Program(Names):
         return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(value))
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around a node, from the inside out."""
+        """Yield the ancestors of a node, from the inside out."""
         while node := self.parents.get(node):
             yield node

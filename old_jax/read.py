@@ -1,4 +1,4 @@
-"""Read what people write Python in: files, notebooks with magics, and Markdown with ```python and >>>."""
+"""Read Python code from files, notebooks (with magics) and Markdown (```python blocks and >>> sessions)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,30 @@ from pathlib import Path
 
 SUFFIXES = (".py", ".ipynb", ".md", ".markdown", ".rst")
 SKIPPED = {"node_modules", "site-packages", "__pycache__", "build", "dist", "venv", "env"}
-KEPT = ("time", "timeit", "capture", "prun", "memit", "mprun", "bigquery")  # cell magics whose cell is Python
-LINE = ("time", "timeit", "prun", "memit")  # line magics that are followed by Python
+PYTHON_CELL_MAGICS = (
+    "time",
+    "timeit",
+    "capture",
+    "prun",
+    "memit",
+    "mprun",
+    "bigquery",
+)  # cell magics whose cells contain Python
+PYTHON_LINE_MAGICS = ("time", "timeit", "prun", "memit")  # line magics that are followed by Python
 FENCE = re.compile(r"^( *)(```+|~~~+) *\{?(?:code-cell|code|eval_rst)?\}? *(\w*)")
 
 
 class Unreadable(Exception):
-    """A file, or a cell of one, that holds no Python; the message says where and why."""
+    """Raised for a file, or a part of one, that isn't Python. The message says where and why."""
 
 
 @dataclass
 class Text:
-    """One program of a file, and for each of its lines where it stands ('line 3', 'cell 2, line 1')."""
+    """A program in a file, with the place of each of its lines, such as 'line 3' or 'cell 2, line 1'."""
 
     lines: list[str] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    whole: bool = False  # is this the file as it is, line for line?
+    whole: bool = False  # whether the program is the complete file, line by line
 
     @property
     def source(self) -> str:
@@ -43,12 +51,12 @@ class Text:
 
 def parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as an invalid escape in the reader's texts
+        warnings.simplefilter("ignore")  # such as an invalid escape in the user's strings
         return ast.parse(source)
 
 
 def files(path: Path) -> Iterator[Path]:
-    """A file itself; of a folder, what may hold Python in it and below, hidden and installed things left out."""
+    """Yield the file itself or, for a folder, all visible files below it that may contain Python."""
     if not path.is_dir():
         yield path
         return
@@ -62,7 +70,7 @@ def files(path: Path) -> Iterator[Path]:
 
 
 def read(path: Path) -> tuple[list[Text], list[str]]:
-    """The programs of a file, and notes on what in it could not be read. Raises Unreadable where nothing could."""
+    """Return the programs in a file, and notes on unreadable parts. Raises Unreadable if no part can be read."""
     text = decode(path)
     if path.suffix == ".ipynb":
         return notebook(text, str(path))
@@ -78,7 +86,7 @@ def read(path: Path) -> tuple[list[Text], list[str]]:
 
 
 def decode(path: Path) -> str:
-    """The text of a file: in the encoding that it names, else UTF-8 (with a mark or without), else Latin-1."""
+    """Decode a file with the encoding that it declares, else as UTF-8 (with or without a BOM), else as Latin-1."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -99,7 +107,7 @@ def _not_python(path: str, cell: str, error: Exception) -> str:
 def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
     try:
         whole = json.loads(text)
-        sheets = whole.get("worksheets") or [whole]  # before format 4, cells lay in worksheets
+        sheets = whole.get("worksheets") or [whole]  # before nbformat 4, cells were in worksheets
         cells = [cell for sheet in sheets for cell in sheet["cells"] if cell.get("cell_type") == "code"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(f"{path}: not a notebook: {error}") from error
@@ -107,7 +115,7 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
     for number, cell in enumerate(cells, 1):
         source = cell.get("source", cell.get("input", ""))
         source = "".join(source) if isinstance(source, list) else str(source)
-        lines, alone = plain(source)
+        lines, alone = to_plain_python(source)
         try:
             parse("\n".join(lines))
         except (SyntaxError, ValueError, RecursionError) as error:
@@ -119,8 +127,8 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
     return [program, *more], notes
 
 
-def plain(source: str) -> tuple[list[str], bool]:
-    """A cell's lines with the magics made blank or Python, and whether it is a file of its own (%%writefile x.py)."""
+def to_plain_python(source: str) -> tuple[list[str], bool]:
+    """Replace a cell's magics by blank lines or Python, and tell whether the cell writes a file (%%writefile x.py)."""
     lines = source.split("\n")
     indent = re.match(r"\s*", next((line for line in lines if line.strip()), ""))[0]
     lines = [line.removeprefix(indent) for line in lines]
@@ -132,16 +140,16 @@ def plain(source: str) -> tuple[list[str], bool]:
             if not rest.strip().endswith(".py"):
                 return [""] * len(lines), False
             return [*[""] * (first + 1), *lines[first + 1 :]], True
-        if name not in KEPT:
+        if name not in PYTHON_CELL_MAGICS:
             return [""] * len(lines), False
         lines[first] = ""
     if parses("\n".join(lines)):
         return lines, False
-    inside, shell = _inside_texts("\n".join(lines)), False
+    inside, shell = _lines_in_strings("\n".join(lines)), False
     for i, line in enumerate(lines):
         if i + 1 in inside:
             continue
-        lines[i] = "" if shell else _line(line)
+        lines[i] = "" if shell else _plain_line(line)
         shell = (shell or lines[i] != line) and line.rstrip().endswith("\\")
     return lines, False
 
@@ -154,8 +162,8 @@ def parses(source: str) -> bool:
     return True
 
 
-def _inside_texts(source: str) -> set[int]:
-    """The lines of a cell that begin inside a text of several lines: no magic there."""
+def _lines_in_strings(source: str) -> set[int]:
+    """Return the lines of a cell that begin inside a multi-line string, and so can't be magics."""
     found: set[int] = set()
     try:
         for token in tokenize.generate_tokens(io.StringIO(re.sub(r"(?m)^\s*[%!].*$", "", source)).readline):
@@ -166,13 +174,13 @@ def _inside_texts(source: str) -> set[int]:
     return found
 
 
-def _line(line: str) -> str:
+def _plain_line(line: str) -> str:
     indent = line[: len(line) - len(line.lstrip())]
     bare = line.strip()
     if not bare or bare.startswith("#"):
         return line
     magic = re.match(r"%(\w+)((?: -\w+(?: \d+)?)*) +(.+)", bare)
-    if magic and magic[1] in LINE:
+    if magic and magic[1] in PYTHON_LINE_MAGICS:
         return "" if magic[3][0] in "!%" else indent + magic[3]
     if re.match(r"%%?[A-Za-z]|[!?]", bare) or re.match(r"[\w.\[\]'\"()]+\?\??$", bare):
         return f"{indent}pass" if indent else ""
@@ -182,7 +190,7 @@ def _line(line: str) -> str:
 
 
 def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
-    """The Python blocks of a page, one after the other, and its lines after >>>."""
+    """Return a page's Python blocks and its >>> lines as programs."""
     program, notes, lines, i = Text(), [], text.split("\n"), 0
 
     def add(block: list[str], first: int) -> None:
@@ -192,7 +200,7 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
                     session.append((first + at, said[1]))
             return
         block = textwrap.dedent("\n".join(block)).split("\n")
-        block = plain("\n".join(_options_left_out(block)))[0]
+        block = to_plain_python("\n".join(_blank_options(block)))[0]
         try:
             parse("\n".join(block))
         except (SyntaxError, ValueError) as error:
@@ -227,8 +235,8 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
     return [program], notes
 
 
-def _options_left_out(block: list[str]) -> list[str]:
-    """A MyST cell without the options above its code: `:tags: [...]`, or lines between ---."""
+def _blank_options(block: list[str]) -> list[str]:
+    """Blank the options at the start of a MyST cell: `:tags: [...]`, or lines between ---."""
     end = 0
     if block and block[0].strip() == "---":
         end = next((i + 1 for i, line in enumerate(block[1:], 1) if line.strip() == "---"), 0)
@@ -238,7 +246,7 @@ def _options_left_out(block: list[str]) -> list[str]:
 
 
 def _add_session(program: Text, session: list[tuple[int, str]], path: str, notes: list[str]) -> None:
-    """The statements of >>> lines: each that parses, with the lines that continue it."""
+    """Add the statements of a >>> session that parse to the program, each with its continuation lines."""
     pending: list[tuple[int, str]] = []
     for at, line in [*session, (0, "")]:
         if pending and not line.startswith((" ", "\t", ")", "]", "}")):

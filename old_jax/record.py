@@ -1,4 +1,7 @@
-"""What each JAX has: names, keywords and options, as tools/upkeep/jax_names.py recorded them in names.json."""
+"""Look up the names, keywords and options of each JAX version in names.json.
+
+tools/maintenance/jax_names.py writes that file.
+"""
 
 from __future__ import annotations
 
@@ -9,48 +12,48 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-OPAQUE = ("jax.extend.mlir.", "jax.experimental.mosaic.")  # below these, nothing was recorded
-ROOMS = re.compile(  # where people look for a name today
+UNRECORDED = ("jax.extend.mlir.", "jax.experimental.mosaic.")  # nothing below these modules was recorded
+SEARCHED_MODULES = re.compile(  # the modules to search for a name that was removed elsewhere
     r"jax(\.(numpy|lax|nn|tree|tree_util|sharding|random|dtypes|errors|stages|export|ad_checkpoint|custom_batching"
     r"|experimental|(example_libraries|extend)(\.\w+)?))?$"
 )
-WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # they warn of themselves when they are called alone
-CONFIG = {  # what jax.config has besides its options, from 0.7.2 to 0.12
+WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # these warn only when they're called
+CONFIG = {  # attributes of jax.config that aren't options, from 0.7.2 to 0.12
     "add_option", "complete_absl_config", "config_with_absl", "meta", "parse_flags_with_absl", "read", "update",
     "use_absl", "values", "x64_enabled",
 }  # fmt: skip
-OLDEST = (0, 7, 2)  # the oldest version that one may ask for
+OLDEST = (0, 7, 2)  # the oldest version that can be a target
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """(0, 12, 0, 1) for '0.12.0.1'."""
+    """Return a version as numbers: (0, 12, 0, 1) for '0.12.0.1'."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of a dotted name on a version of JAX."""
+    """The state of a dotted name in a version of JAX."""
 
-    state: str  # 'works', 'warns', 'gone', or 'unknown': not JAX's, private, or not recorded
-    name: str = ""  # the part of the dotted name that this is about
-    said: str = ""  # JAX's own words
-    last: str = ""  # the last recorded version that had it before it went; '' where none did
-    first: str = ""  # where it only came later: the first recorded version that has it
+    state: str  # 'works', 'warns', 'gone', or 'unknown': not part of JAX, private, or not recorded
+    name: str = ""  # the part of the dotted name that has this state
+    said: str = ""  # JAX's own message
+    last: str = ""  # the last recorded version that had the name before it was removed, or ""
+    first: str = ""  # if the name was introduced only later, the first recorded version that has it
 
 
 class Call(NamedTuple):
-    """What may be handed to a function of JAX."""
+    """The arguments that a JAX function accepts."""
 
-    places: float  # arguments by position
+    places: float  # the number of positional arguments
     keywords: frozenset[str]
     warned: frozenset[str]  # keywords of which JAX warns
     any_keyword: bool
 
 
 class Record:
-    """The record, read for one version: the newest, or the newest recorded one that begins like `target` ('0.12').
+    """The record for one version of JAX: the newest, or the newest that begins with `target`, such as '0.12'.
 
-    Raises ValueError where the record has no such version, or one too old to ask for.
+    Raises ValueError if the record has no such version, or if it's too old to be a target.
     """
 
     def __init__(self, target: str | None = None) -> None:
@@ -71,40 +74,40 @@ class Record:
         raise ValueError(f"no record of JAX {target}; there is {', '.join(self.versions[i] for i in askable)}")
 
     def _table(self, module: str, kind: str) -> dict[str, tuple[int, ...]]:
-        """By name, the positions of the versions that have it in a module (or warn of it, or tell that it is gone)."""
+        """Return the versions, as positions, in which a module has each name, warns of it or has a message."""
         if (module, kind) not in self._names:
             spans = self._modules.get(module, {}).get(kind, {})
             self._names[module, kind] = {
-                name: _positions(span) for span, names in spans.items() for name in names.split()
+                name: _parse_span(span) for span, names in spans.items() for name in names.split()
             }
         return self._names[module, kind]
 
     def is_module(self, name: str) -> bool:
-        """Is this a module of the version?"""
-        return name in self._modules and self.at in _positions(self._modules[name]["in"])
+        """Tell whether the name is a module in this version."""
+        return name in self._modules and self.at in _parse_span(self._modules[name]["in"])
 
     def had_module(self, name: str) -> bool:
-        """Is this a module of any recorded version?"""
+        """Tell whether the name is a module in any recorded version."""
         return name in self._modules
 
     def names(self, module: str) -> set[str]:
-        """The public names of a module of the version: what `from module import *` may bring."""
+        """Return the public names of a module in this version, which `from module import *` may import."""
         return {name for name, at in self._table(module, "names").items() if self.at in at}
 
     def everything(self) -> set[str]:
-        """Each dotted name that a recorded version has, or warns of."""
+        """Return every dotted name that a recorded version has or warns of."""
         tables = ((module, self._table(module, kind)) for module in self._modules for kind in ("names", "warns"))
         return {*self._modules, *(f"{module}.{name}" for module, table in tables for name in table)}
 
     def fate(self, dotted: str, *, as_module: bool = False) -> Fate:
-        """What becomes of `jax.a.b.c` on the version; `as_module`: of `import jax.a.b.c`, all of it modules."""
+        """Return the state of `jax.a.b.c` in this version, or of the module in `import jax.a.b.c` with `as_module`."""
         parts = dotted.split(".")
         if parts[0] != "jax":
             return Fate("unknown")
         module = "jax"
         for part in parts[1:]:
             full = f"{module}.{part}"
-            if part.startswith("_") or full.startswith(OPAQUE) or self._modules[module].get("read"):
+            if part.startswith("_") or full.startswith(UNRECORDED) or self._modules[module].get("read"):
                 return Fate("unknown")
             if self.at in self._table(module, "warns").get(part, ()):
                 return Fate("warns", full, self._modules[module]["said"].get(part, ""))
@@ -133,7 +136,7 @@ class Record:
 
     def _gone(self, module: str, part: str, as_module: bool) -> Fate:
         full = f"{module}.{part}"
-        at = set(_positions(self._modules[full]["in"])) if full in self._modules else set()
+        at = set(_parse_span(self._modules[full]["in"])) if full in self._modules else set()
         if not as_module:
             at |= set(self._table(module, "names").get(part, ()))
         before = [i for i in at if i < self.at]
@@ -148,36 +151,39 @@ class Record:
         )
 
     def span(self, dotted: str) -> tuple[str, str]:
-        """The first and the last recorded version, of all, that have a dotted name; two empty texts where none has."""
+        """Return the first and the last recorded version that have a dotted name, or two empty strings."""
         module, _, name = dotted.rpartition(".")
         at = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
-        at = {*at, *(_positions(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
+        at = {*at, *(_parse_span(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
         return (self.versions[min(at)], self.versions[max(at)]) if at else ("", "")
 
     @cached_property
     def _leaves(self) -> dict[str, list[str]]:
-        """By its last part, the dotted names of the version."""
+        """Return this version's dotted names by their last part."""
         found: dict[str, list[str]] = {}
         for module in self._modules:
-            if self.is_module(module) and not module.startswith(OPAQUE):
+            if self.is_module(module) and not module.startswith(UNRECORDED):
                 found.setdefault(module.rsplit(".", 1)[-1], []).append(module)
                 for name in self.names(module):
                     found.setdefault(name, []).append(f"{module}.{name}")
         return found
 
-    def elsewhere(self, dotted: str) -> str:
-        """Where the version has something of the same name as one that is gone; '' where nowhere. A hint, no proof."""
+    def find_elsewhere(self, dotted: str) -> str:
+        """Return a dotted name of this version with the same last part as a removed one, or "".
+
+        It's a hint, not a proof.
+        """
         leaf = dotted.rsplit(".", 1)[-1]
         room = dotted.split(".")[1] if dotted.count(".") else ""
         found = [
             name
             for name in self._leaves.get(leaf, [])
-            if ROOMS.match(name.rpartition(".")[0]) and self.fate(name).state == "works"
+            if SEARCHED_MODULES.match(name.rpartition(".")[0]) and self.fate(name).state == "works"
         ]
         return min(found, key=lambda name: (name.split(".")[1] != room, name.count("."), name), default="")
 
     def call(self, dotted: str) -> Call | None:
-        """What may be handed to a function of the version; None where that is not recorded."""
+        """Return the arguments that a function of this version accepts, or None if they aren't recorded."""
         module, _, name = dotted.rpartition(".")
         text = self._calls(module).get(name)
         if text is None:
@@ -194,14 +200,14 @@ class Record:
     @cache  # noqa: B019  (one record a run)
     def _calls(self, module: str) -> dict[str, str]:
         spans = self._modules.get(module, {}).get("calls", {})
-        texts = (text for span, texts in spans.items() if self.at in _positions(span) for text in texts.split())
+        texts = (text for span, texts in spans.items() if self.at in _parse_span(span) for text in texts.split())
         return {name: rest.removesuffix(")") for name, _, rest in (text.partition("(") for text in texts)}
 
     def option(self, name: str) -> Fate:
-        """What becomes of `jax.config.update(name, ...)`. What no version has is not JAX's to name."""
+        """Return the state of `jax.config.update(name, ...)`, which is 'unknown' if no version has the option."""
         for span, names in self._options.items():
             if name in names.split():
-                at = _positions(span)
+                at = _parse_span(span)
                 before = [i for i in at if i < self.at]
                 if self.at in at or not before:
                     return Fate("works", name)
@@ -215,8 +221,8 @@ def _load() -> dict[str, Any]:
 
 
 @cache
-def _positions(span: str) -> tuple[int, ...]:
-    """(0, 1, 2, 5) for '0-2,5'."""
+def _parse_span(span: str) -> tuple[int, ...]:
+    """Parse a span of positions: (0, 1, 2, 5) for '0-2,5'."""
     found: list[int] = []
     for part in span.split(","):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""Run a script, and say under its traceback what JAX wants instead."""
+"""Run a script and, if it fails, print the replacement of the old API that it uses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 import traceback
 from pathlib import Path
 
-from old_jax.message import answer
+from old_jax.message import find_answer
 
 
 def run(command: list[str], target: str | None = None) -> int:
-    """Run a script with its arguments as Python does. Its exit status; 1 where it raises, and then the row below."""
+    """Run a script with its arguments, as Python does, and return its exit status.
+
+    If it raises an exception, print the traceback and the matching row, and return 1.
+    """
     script, *arguments = command
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
@@ -30,15 +33,15 @@ def run(command: list[str], target: str | None = None) -> int:
 
 
 def explain(error: BaseException, target: str | None = None) -> None:
-    """Print the row that an error leads to, if there is one, for the JAX at hand where it is known."""
+    """Print the row of appendix 90 that an error leads to, if any, for the installed version of JAX."""
     try:
-        said = answer(f"{type(error).__name__}: {error}", target or _here())
+        said = find_answer(f"{type(error).__name__}: {error}", target or _installed_version())
     except ValueError:
-        said = answer(f"{type(error).__name__}: {error}")
+        said = find_answer(f"{type(error).__name__}: {error}")
     if said:
         print(f"\nOld code: {said}", file=sys.stderr)
 
 
-def _here() -> str | None:
+def _installed_version() -> str | None:
     jax = sys.modules.get("jax")
     return getattr(jax, "__version__", None)

@@ -1,19 +1,19 @@
-"""Names that `--fix` may write another for: the new one takes the same arguments and means the same, where it stands.
+"""List the names that `--fix` may replace, because the new name means the same in the given context.
 
-Each was held against its new form on the oldest JAX that has both. `source`: an older one than PyPI has a jaxlib for
-(0.4.13), of which the sources say that both names are bound to one object; else both were run. A name
-that is not here is told, and left.
+The new name also takes the same arguments. Each pair was compared on the oldest JAX that has both. If `source` is set,
+that JAX is older than the first jaxlib on PyPI (0.4.13), and its source code shows that both names are the same object.
+Otherwise, both were run. Other old names are reported, but not replaced.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-ANYWHERE = "anywhere"  # one object with two names
-USED = "used"  # called, or handed to what calls it; not compared with `is`, `==` or isinstance
-CALLED = "called"  # and its arguments are in sight
-ANNOTATED = "annotated"  # in an annotation alone: isinstance would say something else
-MODULE = "module"  # as far as the names that are used of it are there
+ANYWHERE = "anywhere"  # two names of the same object
+USED = "used"  # called, or passed to a caller, but not compared with `is`, `==` or isinstance
+CALLED = "called"  # called with arguments that are all known
+ANNOTATED = "annotated"  # in an annotation only, because isinstance would behave differently
+MODULE = "module"  # a module, if the names that are used of it still exist
 
 
 class Same(NamedTuple):
@@ -21,7 +21,7 @@ class Same(NamedTuple):
     where: str
     on: str  # the JAX on which both were compared
     source: bool = False
-    via: str = ""  # where no JAX has both: a name between, that is here itself
+    via: str = ""  # an intermediate name that is in this table itself, if no JAX has both names
 
 
 TREE = ("map", "leaves", "flatten", "unflatten", "structure", "transpose")
@@ -78,7 +78,7 @@ SAME: dict[str, Same] = {
         "jax.experimental.pallas.tpu.CompilerParams", ANYWHERE, "0.6.2"),
 }  # fmt: skip
 
-# (function, keyword): the new keyword, and the JAX on which both were handed the same
+# (function, keyword): the new keyword, and the JAX on which both were given the same value
 RENAMED: dict[tuple[str, str], tuple[str, str]] = {
     **{("jax.experimental.pjit.pjit", f"{way}_axis_resources"): (f"{way}_shardings", "0.4.13")
        for way in ("in", "out")},

@@ -1,4 +1,4 @@
-"""What each name in a program stands for."""
+"""Resolve each name in a program."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Scope:
-    """The names of a function, a class, a comprehension, or the whole file, each with all that is bound to it."""
+    """The names of a function, class, comprehension or file, each with all values that are bound to it."""
 
     def __init__(self, node: ast.AST, outer: Scope | None) -> None:
         self.node, self.outer = node, outer
         self.bound: dict[str, list[tuple[int, object]]] = {}  # (line, dotted name | expression | function | HIDDEN)
-        self.elsewhere: set[str] = set()  # declared global or nonlocal
+        self.elsewhere: set[str] = set()  # names declared global or nonlocal
 
     def bind(self, name: str, line: int, value: object) -> None:
         scope = self
@@ -24,7 +24,7 @@ class Scope:
         scope.bound.setdefault(name, []).append((line, value))
 
     def look(self, name: str, line: int) -> object | None:
-        """What a name stands for where it is used: bound last before that line, or last of all in a scope around."""
+        """Return the value of a name at a line: the last one bound before that or, in an enclosing scope, the last."""
         scope, own = self, True
         while scope:
             values = scope.bound.get(name)
@@ -39,16 +39,17 @@ class Scope:
 
 
 class Names:
-    """The nodes of a program that were reached, each with its scope, for a version of JAX."""
+    """The visited nodes of a program, each with its scope, for a version of JAX."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
         self.scopes: dict[ast.AST, Scope] = {}
-        self.nodes: list[ast.AST] = []  # in the order of the text
-        self._known: dict[ast.AST, str] | None = None  # what `dotted` found, once all is read
+        self.nodes: list[ast.AST] = []  # in the order of the source text
+        # cache of `dotted`, filled once the program has been read completely
+        self._known: dict[ast.AST, str] | None = None
 
     def value(self, node: ast.AST) -> object:
-        """What a name stands for, followed to its end; any other expression as it is."""
+        """Follow a name to its value. Return any other expression as it is."""
         for _ in range(9):
             if not isinstance(node, ast.Name) or node not in self.scopes:
                 return node
@@ -59,7 +60,7 @@ class Names:
         return node
 
     def dotted(self, node: ast.AST, depth: int = 9) -> str:
-        """'jax.numpy.random' for `jnp.random`; '' for what is no imported name."""
+        """Return the imported name behind an expression, such as 'jax.numpy.random' for `jnp.random`, or ""."""
         if self._known is None:
             return self._dotted(node, depth)
         if node not in self._known:
@@ -88,6 +89,6 @@ class Names:
         return ""
 
     def is_gone(self, name: ast.Name) -> bool:
-        """Is a name bound by an import that is gone itself? The import is reported, and not each use of it."""
+        """Tell whether a name is bound by a removed import. Only the import is reported, not each use."""
         found = self.scopes[name].look(name.id, name.lineno)
         return isinstance(found, str) and "." in found and self.record.fate(found).state == "gone"

@@ -1,4 +1,4 @@
-"""Sphinx's settings. The sources are staged, and Sphinx is run, by tools/site/build.py: `make site`."""
+"""Configure Sphinx. tools/site/build.py prepares the sources and runs Sphinx: `make site`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ printed = "printed" in globals().get("tags", ())
 project = "One Program, Many Devices"
 author = f"The contributors to {name}"
 copyright = "the contributors; texts and figures CC BY 4.0, code MIT"
-extensions = ["myst_nb", "sphinx_copybutton", "tools.site.terms", "tools.site.heads"]
+extensions = ["myst_nb", "sphinx_copybutton", "tools.site.terms", "tools.site.page_metadata"]
 root_doc = "index"
 language = "en"
 templates_path = ["_templates"]
 exclude_patterns = []
 
 nb_execution_mode = "off"  # the pages show the committed outputs
-nb_ipywidgets_js = {}  # no lesson has a widget, and these would come from elsewhere
+nb_ipywidgets_js = {}  # no lesson has a widget, and these scripts would be loaded from another site
 nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
 myst_enable_extensions = ["attrs_inline"]
@@ -45,7 +45,7 @@ html_use_index = False
 if printed:
     html_sidebars = {"**": []}
 else:
-    html_context = {"default_mode": "auto"}  # the reader's system decides
+    html_context = {"default_mode": "auto"}  # follow the setting of the reader's system
     html_theme_options = {
         "repository_url": f"https://github.com/{name}",
         "repository_branch": revision,

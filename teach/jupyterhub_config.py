@@ -19,7 +19,7 @@ def bring(spawner):
     if not home.exists():
         subprocess.run(["git", "clone", "--quiet", COURSE, home], check=True)
         (home / ".venv").symlink_to(COURSE / ".venv")
-    subprocess.run([home / ".venv" / "bin" / "python", "-m", "tools.reader.work"], cwd=home, check=True)
+    subprocess.run([home / ".venv" / "bin" / "python", "-m", "tools.reader.copies"], cwd=home, check=True)
 
 
 c = get_config()  # noqa: F821 (JupyterHub's own)

@@ -23,7 +23,7 @@ from _pytest.junitxml import xml_key
 from nbclient.exceptions import DeadKernelError
 from nbmake.nb_run import NotebookRun
 
-from tests import checks
+from tests import lesson_lint
 from tools.lessons import notebooks
 
 # The kernels below must start as a reader's would; the tests' own process has eight devices whatever the machine.
@@ -34,12 +34,12 @@ os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.de
 os.environ["COURSE_PROGRESS"] = "off"  # what is solved here, nobody solved
 # In the kernels, a deprecation that a cell or a helper causes is never silent, however often and through whatever it is
 # caused. JAX's modules count as ours: some of its warnings name its own line, and its own tests run without any.
-OURS = rf"(__main__|{'|'.join(notebooks.PACKAGES)}|jax|jaxlib)(\.|$)"
+COURSE_MODULES = rf"(__main__|{'|'.join(notebooks.PACKAGES)}|jax|jaxlib)(\.|$)"
 startup = Path(tempfile.mkdtemp(prefix="ipython-"), "profile_default", "startup", "deprecations.py")
 startup.parent.mkdir(parents=True)
 startup.write_text(
     "\n".join(
-        f"__import__('warnings').filterwarnings('always', category={category}, module=r'{OURS}')"
+        f"__import__('warnings').filterwarnings('always', category={category}, module=r'{COURSE_MODULES}')"
         for category in ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
     )
 )
@@ -143,7 +143,7 @@ def fonts() -> None:
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True, capture_output=True)
 
 
-def execute(path: Path) -> Any:
+def execute_notebook(path: Path) -> Any:
     """Run a notebook with nbmake, in its own folder, in a kernel of this environment; fail with cell and error."""
     with pytest.MonkeyPatch.context() as patch:
         if notebooks.number(path) == APPENDIX:
@@ -156,7 +156,7 @@ def execute(path: Path) -> Any:
             pytest.fail(f"{begun[-1]}: {error}", pytrace=False)
     if result.error is not None:
         cell = result.nb.cells[result.error.failing_cell_index]
-        messages = [text for kind, text in checks.texts(cell) if kind == "error"] or [result.error.summary]
+        messages = [text for kind, text in lesson_lint.output_texts(cell) if kind == "error"] or [result.error.summary]
         pytest.fail(f"{cell.id}: {messages[0].splitlines()[0]}\n\n{result.error.trace}", pytrace=False)
     return result.nb
 
@@ -179,7 +179,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def cores(chosen: set[int]) -> Iterator[None]:
+def pin_to_cores(chosen: set[int]) -> Iterator[None]:
     """Pin what is started in the block to these cores, where the system can."""
     if not hasattr(os, "sched_setaffinity"):
         yield

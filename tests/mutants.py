@@ -1,4 +1,4 @@
-"""A solution changed in one place: what a judge must refuse, unless the change computes the same."""
+"""Mutants of a solution, changed in one place. A check must refuse each one, unless it gives the same results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Mutant:
         return names[solution.__name__]
 
 
-def mutants(exercise: Any, most: int) -> list[Mutant]:
+def make_mutants(exercise: Any, most: int) -> list[Mutant]:
     """Each change of the solution in one place; of more than `most`, evenly chosen ones, the same in every run."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(exercise.function)))
     [function] = tree.body
@@ -55,10 +55,10 @@ def mutants(exercise: Any, most: int) -> list[Mutant]:
     texts = sorted({n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str)})
     found: dict[str, Mutant] = {}
     for place, node in enumerate(ast.walk(function)):
-        for change in range(len(list(_changed(node, texts)))):
+        for change in range(len(list(_replacements(node, texts)))):
             changed = copy.deepcopy(tree)
             there = list(ast.walk(changed.body[0]))[place]
-            _put(changed, there, list(_changed(there, texts))[change])
+            _replace(changed, there, list(_replacements(there, texts))[change])
             after = ast.unparse(ast.fix_missing_locations(changed))
             if after != before:
                 found.setdefault(after, Mutant(_difference(before, after), after))
@@ -66,10 +66,10 @@ def mutants(exercise: Any, most: int) -> list[Mutant]:
     return every if len(every) <= most else [every[i * len(every) // most] for i in range(most)]
 
 
-def _changed(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
+def _replacements(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
     """What may stand in a node's place, from the texts of the function; None: nothing, the statement is left out."""
     if isinstance(node, ast.Constant):
-        yield from (ast.Constant(value) for value in _other_values(node.value, texts))
+        yield from (ast.Constant(value) for value in _replacement_values(node.value, texts))
     elif isinstance(node, ast.BinOp):
         if type(node.op) in OPERATORS:
             yield ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
@@ -88,15 +88,15 @@ def _changed(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
     elif isinstance(node, ast.IfExp):
         yield ast.IfExp(node.test, node.orelse, node.body)
     elif isinstance(node, ast.Call):
-        yield from _other_calls(node)
+        yield from _replacement_calls(node)
     elif isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) > 1:
         if not isinstance(getattr(node, "ctx", None), ast.Store):
-            yield from _other_elements(node)
+            yield from _replacement_elements(node)
     elif isinstance(node, ast.Expr):
         yield None
 
 
-def _other_values(value: Any, texts: list[str]) -> list[Any]:
+def _replacement_values(value: Any, texts: list[str]) -> list[Any]:
     if isinstance(value, str):
         return [texts[texts.index(value) - 1]]
     if isinstance(value, bool):
@@ -106,7 +106,7 @@ def _other_values(value: Any, texts: list[str]) -> list[Any]:
     return [2 * value] if isinstance(value, float) else []
 
 
-def _other_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
+def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
     """Without one of the elements; the first two swapped."""
     rest = {} if isinstance(node, ast.Set) else {"ctx": ast.Load()}
     for i in range(len(node.elts)):
@@ -115,7 +115,7 @@ def _other_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
         yield type(node)([node.elts[1], node.elts[0], *node.elts[2:]], **rest)
 
 
-def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
+def _replacement_calls(node: ast.Call) -> Iterator[ast.AST]:
     """Without the call, without one of its keywords, its first two arguments swapped."""
     if node.args and not isinstance(node.args[0], ast.Starred):
         yield node.args[0]
@@ -128,7 +128,7 @@ def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
         yield ast.Call(node.func, [second, first, *rest], node.keywords)
 
 
-def _put(tree: ast.AST, old: ast.AST, new: ast.AST | None) -> None:
+def _replace(tree: ast.AST, old: ast.AST, new: ast.AST | None) -> None:
     for parent in ast.walk(tree):
         for name, value in ast.iter_fields(parent):
             if value is old:

@@ -1,3 +1,4 @@
-"""What start.py and make run, by purpose: each folder's first line says its own."""
+"""Run the course's own tools, for start.py and make. Each subpackage says what it's for."""
 
-NUMBER = r"\d\d[a-z]?"  # a lesson's: 05, and 05b where one was split. It stands here for what runs on a bare Python
+# a lesson's number: 05, or 05b in a split one. It's defined here for modules that run on a bare Python
+NUMBER = r"\d\d[a-z]?"

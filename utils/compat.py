@@ -18,26 +18,18 @@ def device_text(device: Any) -> str:
     return f"{device.platform}:{device.id}"
 
 
-def varying(x: Any, axes: Any) -> Any:
-    """Inside `shard_map`: the same value, typed as one that may differ along these mesh axes (a name, or a tuple).
-
-    It is `jax.lax.pcast(x, axes, to="varying")` since 0.8.2 and `jax.lax.pvary(x, axes)` before 0.10.0.
-    """
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """`jax.lax.pcast` of JAX 0.8.2 and later, for `to="varying"`, on every JAX. It is `jax.lax.pvary` before 0.8.2."""
     import jax
 
-    if hasattr(jax.lax, "pcast"):
-        return jax.lax.pcast(x, axes, to="varying")
-    return jax.lax.pvary(x, axes)
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """`jax.lax.pcast` of JAX 0.8.2 and later, for `to="varying"`, on every JAX."""
     if to != "varying":
         raise ValueError(f"before JAX 0.8.2 there was no way from varying to {to!r}")
-    return varying(x, axis_name)
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, axis_name, to="varying")
+    return jax.lax.pvary(x, axis_name)
 
 
-def run_equation(equation: Any, *values: Any) -> list[Any]:
+def evaluate_equation(equation: Any, *values: Any) -> list[Any]:
     """Run one line of a jaxpr on these values; its results.
 
     `get_bind_params` returns functions and parameters on 0.7.2, and the parameters alone on 0.10.2.
@@ -48,7 +40,7 @@ def run_equation(equation: Any, *values: Any) -> list[Any]:
     return list(results) if equation.primitive.multiple_results else [results]
 
 
-def copy_parts(equation: Any, values: Any) -> list[Any]:
+def dma_operands(equation: Any, values: Any) -> list[Any]:
     """Of a jaxpr's `dma_start` or `dma_wait`, run on these values: source, target, the semaphore that is told of the
     arrival, the one that is told of the sending (None for a local copy), each a pair of reference and indices; device.
 
@@ -74,8 +66,8 @@ def scan_counts(equation: Any) -> tuple[int, int]:
     return len(constants.vals), len(carried.vals)
 
 
-def find_races() -> Any:
-    """For `pallas_call(..., interpret=find_races())`: interpret the kernel, and report races.
+def race_detection() -> Any:
+    """For `pallas_call(..., interpret=race_detection())`: interpret the kernel, and report races.
 
     0.12 raises an error at the first race unless it is told to warn.
     """

@@ -53,7 +53,7 @@ def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
         raise ValueError(
             f"one array in two layouts, please: {before.shape} {before.dtype}, {after.shape} {after.dtype}"
         )
-    old, new = piece_of(before), piece_of(after)
+    old, new = pieces_by_device(before), pieces_by_device(after)
     if old.keys() != new.keys():
         raise ValueError(f"the first lives on devices {sorted(old)}, the second on {sorted(new)}")
     return {
@@ -63,7 +63,7 @@ def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
     }
 
 
-def piece_of(array: Any) -> dict[int, Piece]:
+def pieces_by_device(array: Any) -> dict[int, Piece]:
     """By device, the piece that it holds. Errors as `pieces`."""
     return {device: piece for piece, devices in pieces(array).items() for device in devices}
 
@@ -74,7 +74,7 @@ def overlap(one: Piece, other: Piece) -> Piece:
     return tuple((start, max(start, stop)) for start, stop in shared)
 
 
-def where(piece: Piece) -> str:
+def format_piece(piece: Piece) -> str:
     """A piece as one writes it in brackets: '[0:2, 4:6]'."""
     return f"[{', '.join(f'{start}:{stop}' for start, stop in piece)}]"
 
@@ -85,5 +85,7 @@ def describe(array: Any) -> str:
     parts = []
     for piece, devices in held.items():
         several = len(devices) > 1
-        parts.append(f"device{'s' * several} {', '.join(map(str, devices))} hold{'s' * (not several)} {where(piece)}")
+        parts.append(
+            f"device{'s' * several} {', '.join(map(str, devices))} hold{'s' * (not several)} {format_piece(piece)}"
+        )
     return f"an array of shape {tuple(array.shape)} in {len(held)} piece{'s' * (len(held) > 1)}: {'; '.join(parts)}."

@@ -6,7 +6,7 @@ For example: `f(3)[0].shape is (2,); expected (4,)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -129,7 +129,9 @@ def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path:
     return None if equal else mismatch()
 
 
-def _compare_arrays(actual: Any, expected: Any, within: float, path: str, mismatch: Any) -> Difference | None:
+def _compare_arrays(
+    actual: Any, expected: Any, within: float, path: str, mismatch: Callable[..., Difference]
+) -> Difference | None:
     """Compare a value with an expected array, in this order: type, shape, dtype, sharding, and each shard's values."""
     if actual is None:
         return mismatch()

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.stages import Compiled
 
 from exercises.framework.compare import Bound, Observed
 from exercises.framework.tracer import Trace, trace
@@ -74,15 +75,15 @@ def run_traced(
     return Observed({"": run.result, **costs}), run
 
 
-def _largest_array_bytes(program: Any) -> float:
+def _largest_array_bytes(program: Compiled) -> float:
     """Return the size of the largest array in a compiled program's text, in bytes on one device."""
-    computations = hlo.program(program.as_text()).computations.values()
+    computations = hlo.program(program.as_text() or "").computations.values()
     instructions = (computation[name] for computation in computations for name in computation.lines)
     return max(hlo.nbytes((array,)) for instruction in instructions for array in instruction.shapes)
 
 
 # Costs of a compiled program: the label, the factor by which an answer may exceed the solution, how to measure it.
-PROGRAM_COSTS: dict[str, tuple[str, float, Callable[[Any], float]]] = {
+PROGRAM_COSTS: dict[str, tuple[str, float, Callable[[Compiled], float]]] = {
     "bytes_sent": ("bytes that a device sends", 1.01, lambda program: cost(program).bytes_sent),
     "flops": ("FLOPs of a device's products", 1.01, lambda program: cost(program).flops),
     "largest_array": ("bytes of the largest array on a device", 1.5, _largest_array_bytes),

@@ -82,7 +82,7 @@ def trace(function: Callable[..., Any], *args: Any) -> Trace:
     return record
 
 
-def was_fetched(array: Any) -> bool:
+def was_fetched(array: jax.Array) -> bool:
     """Return whether an array on several devices has been copied to the host since it was made."""
     # JAX caches the host's copy in the array. (Before 0.12, its transfer guard doesn't notice such copies on a CPU.)
     return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
@@ -96,7 +96,7 @@ class _MemoryMeter:
         self._by_device: dict[int, tuple[Any, dict[int, int]]] = {}
         self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 
-    def update_peaks(self, peaks: Counter[int], arrays: list) -> None:
+    def update_peaks(self, peaks: Counter[int], arrays: list[jax.Array]) -> None:
         """Raise each device's peak to the bytes that these arrays take up now."""
         upper_bounds: Counter[int] = Counter()  # they count shared buffers several times
         for array in arrays:
@@ -112,19 +112,19 @@ class _MemoryMeter:
         peaks |= totals  # keeps the larger count of each device
 
 
-def _look_up_once(cached: dict[int, tuple[Any, dict]], array: Any, look_up: Callable[[Any], dict]) -> dict:
+def _look_up_once(cached: dict[int, tuple[Any, dict]], array: jax.Array, look_up: Callable[[jax.Array], dict]) -> dict:
     """Return look_up(array), cached by the array's id without keeping the array alive."""
     if id(array) not in cached or cached[id(array)][0]() is not array:
         cached[id(array)] = weakref.ref(array), look_up(array)
     return cached[id(array)][1]
 
 
-def _bytes_by_device(array: Any) -> dict[int, int]:
+def _bytes_by_device(array: jax.Array) -> dict[int, int]:
     size = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
     return {device.id: size for device in array.devices()}
 
 
-def _bytes_by_buffer(array: Any) -> dict[tuple[int, int], int]:
+def _bytes_by_buffer(array: jax.Array) -> dict[tuple[int, int], int]:
     shards = array.addressable_shards
     return {(shard.device.id, shard.data.unsafe_buffer_pointer()): shard.data.nbytes for shard in shards}
 

@@ -3,7 +3,7 @@
 //
 // moving.picture(kind, { title, controls, draw }). `controls(numbers)` gives, by name, what the reader sets: range, choice,
 // text or steps below. `draw(values, canvas, numbers)` draws, and returns the sentence that says what is seen: it stands
-// below the picture, and is what a screen reader gets. `numbers` are the lesson's own, from tools/site/moving.py.
+// below the picture, and is what a screen reader gets. `numbers` are the lesson's own, from tools/site/interactive_figures.py.
 // `asks`, if any, has for a question of the lesson, by its prediction's name, whether these values would show its answer:
 // (values, numbers) => true. They are drawn once that answer has been seen.
 window.moving = (() => {

@@ -35,7 +35,7 @@ def expected(steps: int = 20) -> list[float]:
     return losses
 
 
-def clean(devices: int, *, x64: bool = True) -> dict[str, str]:
+def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
     """An environment with this Python, so many emulated devices in a process, and no cluster around the tests."""
     clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
@@ -43,9 +43,13 @@ def clean(devices: int, *, x64: bool = True) -> dict[str, str]:
     return {**kept, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices), "JAX_ENABLE_X64": str(int(x64))}
 
 
-def together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
+def run_together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
     """Run the commands at the same time, in examples/, on eight devices in all; what each printed."""
-    options = {"env": clean(8 // len(commands), x64=x64), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    options = {
+        "env": clean_environment(8 // len(commands), x64=x64),
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+    }
     runs = [subprocess.Popen(command, cwd=EXAMPLES, text=True, **options) for command in commands]
     try:
         said = [run.communicate(timeout=TIME)[0] for run in runs]

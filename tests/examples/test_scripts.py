@@ -16,7 +16,7 @@ import pytest
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from tests.examples.runs import EXAMPLES, TIME, clean
+from tests.examples.runs import EXAMPLES, TIME, clean_environment
 from tools.lessons import scripts
 
 pytestmark = pytest.mark.once
@@ -102,7 +102,7 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
         [sys.executable, "-c", DRIVER],
         input=json.dumps(commands),
         cwd=folder,
-        env=clean(8, x64=False),
+        env=clean_environment(8, x64=False),
         capture_output=True,
         text=True,
         timeout=TIME,
@@ -113,12 +113,12 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:
     """Start a reader's copy of the script, in its own folder."""
-    copy = folder / scripts.name(SCRIPTS[script])
+    copy = folder / scripts.copy_name(SCRIPTS[script])
     copy.write_bytes(SCRIPTS[script].read_bytes())
     return subprocess.run(
         [sys.executable, copy.name, *arguments],
         cwd=folder,
-        env=clean(devices, x64=False),
+        env=clean_environment(devices, x64=False),
         capture_output=True,
         text=True,
         timeout=TIME,
@@ -192,7 +192,7 @@ def test_started_again_when_done_it_says_so(tmp_path, script, sentence):
 def test_without_libtpu_the_pod_is_not_asked(tmp_path):
     code = "import runpy, sys; sys.modules['libtpu'] = None; sys.argv = [sys.argv[1]]; runpy.run_path(sys.argv[0])"
     command = [sys.executable, "-c", code, str(SCRIPTS["08_ask_the_pod.py"])]
-    done = subprocess.run(command, cwd=tmp_path, env=clean(1), capture_output=True, text=True, timeout=TIME)
+    done = subprocess.run(command, cwd=tmp_path, env=clean_environment(1), capture_output=True, text=True, timeout=TIME)
     assert "TPU support not installed" in refusal(command[-1], done.returncode, done.stderr)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from examples import train
-from tests.examples import one_node
-from tests.examples.runs import EXAMPLES, TIME, clean, expected, losses, own_lines, together
+from tests.examples import slurm
+from tests.examples.runs import EXAMPLES, TIME, clean_environment, expected, losses, own_lines, run_together
 
 pytestmark = pytest.mark.elsewhere
 
@@ -24,14 +24,14 @@ README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 def readme_commands(way: str) -> list[list[str]]:
     """The commands that README.md gives under a heading, in words, at a free port."""
     [section] = re.findall(rf"(?s)^## {way}\n(.+?)(?=^## |\Z)", README, re.M)
-    [port] = one_node.free_ports(1)
+    [port] = slurm.free_ports(1)
     section = section.replace("localhost:5000", f"localhost:{port}")
     return [shlex.split(line, comments=True) for line in re.findall(r"^python train\.py.*", section, re.M)]
 
 
 def test_alone_as_the_page_says():
     """In float32, which a reader has; rounding may differ between processors."""
-    [said] = together(readme_commands("Alone"), x64=False)
+    [said] = run_together(readme_commands("Alone"), x64=False)
     shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
     assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
     assert re.sub(r"[\d.]+$", "", shown, flags=re.M).split() == re.sub(r"[\d.]+$", "", said, flags=re.M).split()
@@ -39,7 +39,7 @@ def test_alone_as_the_page_says():
 
 
 def test_one_process_computes_what_numpy_does():
-    [said] = together([["python", "train.py"]])
+    [said] = run_together([["python", "train.py"]])
     np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
 
 
@@ -50,7 +50,7 @@ def test_more_processes_by_hand_compute_the_same(processes):
     if processes == 4:
         assert commands[0][-3:] == ["2", "--id", "0"]
         commands = [[*commands[0][:-3], "4", "--id", str(index)] for index in range(4)]
-    first, *others = together(commands)
+    first, *others = run_together(commands)
     assert f"processes: {processes}, cpu devices: 8\n" in first
     np.testing.assert_allclose(losses(first), expected(), rtol=0, atol=1e-12)
     assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # one process speaks
@@ -113,7 +113,7 @@ def test_an_error_of_a_cluster_is_no_reason_to_go_alone(monkeypatch):
 
 
 needs_slurm = pytest.mark.skipif(
-    bool(one_node.missing()), reason=f"{', '.join(one_node.missing())} not installed: apt-get install slurm-wlm munge"
+    bool(slurm.missing()), reason=f"{', '.join(slurm.missing())} not installed: apt-get install slurm-wlm munge"
 )
 
 
@@ -132,15 +132,15 @@ def state(slurm: dict[str, str], job: str) -> str:
 @needs_slurm
 def test_slurm_starts_it_unchanged(tmp_path):
     out = tmp_path / "train.out"
-    with one_node.one_node() as slurm:
-        folder = Path(slurm["SLURM_CONF"]).parent
-        slurm = {**clean(4), "SLURM_CONF": slurm["SLURM_CONF"]}
+    with slurm.one_node() as cluster:
+        folder = Path(cluster["SLURM_CONF"]).parent
+        cluster = {**clean_environment(4), "SLURM_CONF": cluster["SLURM_CONF"]}
         # Not --wait, which asks again after up to 32 seconds.
-        job = says(slurm, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
-        ended = lambda: state(slurm, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
-        one_node.wait_for(ended, "the job ends", folder, TIME)
+        job = says(cluster, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
+        ended = lambda: state(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
+        slurm.wait_for(ended, "the job ends", folder, TIME)
         said = out.read_text()
-        assert state(slurm, job) == "COMPLETED", said
+        assert state(cluster, job) == "COMPLETED", said
     assert "processes: 2, cpu devices: 8\n" in said
     np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
-    assert not one_node.left_over(str(folder)) and not folder.exists()
+    assert not slurm.left_over(str(folder)) and not folder.exists()

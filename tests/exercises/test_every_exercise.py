@@ -12,8 +12,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Mistake, format_value
-from tests.checks import exercises_of, predictions_of
-from tests.mutants import mutants
+from tests.lesson_lint import exercises_of, predictions_of
+from tests.mutants import make_mutants
 from tools.lessons import notebooks
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
@@ -58,7 +58,7 @@ def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
 def test_mutants_of_a_solution_are_refused(exercise):
     """Change the solution in one place with `tests.mutants`: only the changes in EQUIVALENT_MUTANTS may pass."""
     equivalent, quick = dict(EQUIVALENT_MUTANTS.get(exercise, [])), dataclasses.replace(exercise, timeout=5)
-    changed_solutions = mutants(exercise, MAX_MUTANTS)
+    changed_solutions = make_mutants(exercise, MAX_MUTANTS)
     for mutant in changed_solutions:
         answer = mutant.function(exercise.function)
         right = quick.verdict(answer).outcome == "right"

@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from exercises import ex02
 from tools.lessons import notebooks
-from tools.reader import work
+from tools.reader import copies
 from utils import guess_gate
 
 QUESTION = "guess = None  # rows, or guess = skip\nwhole = 6\nprint(whole)\ncompare(guess, whole)"
@@ -84,4 +84,4 @@ def test_each_question_of_a_copy_waits_and_none_of_a_lesson(path):
     lesson = notebooks.read(path)
     asks = [cell.source.startswith("guess = None") for cell in lesson.cells]
     assert not any(guess_gate.UNANSWERED.match(cell.source) for cell in lesson.cells)
-    assert [bool(guess_gate.UNANSWERED.match(cell.source)) for cell in work.copy(lesson).cells] == asks
+    assert [bool(guess_gate.UNANSWERED.match(cell.source)) for cell in copies.make_copy(lesson).cells] == asks

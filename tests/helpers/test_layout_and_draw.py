@@ -11,12 +11,12 @@ from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
-from utils.compat import device_text, pcast, spec_text, varying
+from utils.compat import device_text, pcast, spec_text
 from utils.layout import bytes_arriving, describe, pieces
 from utils.mesh import make_mesh
 from utils.show import draw
-from utils.show.change import draw_change
 from utils.show.picture import COLORS, Picture, picture
+from utils.show.resharding import draw_resharding
 
 
 def put(shape, spec, sizes=(2, 4), names=("x", "y")):
@@ -77,15 +77,15 @@ def test_bytes_that_arrive():
 
 
 def test_a_change_is_drawn_and_told():
-    shown = draw_change(put((4, 8), P("x")), put((4, 8), P("y")))
+    shown = draw_resharding(put((4, 8), P("x")), put((4, 8), P("y")))
     assert "device 1 keeps 8 elements of its new piece, and 0 bytes arrive" in shown.alt
     assert "device 2 keeps 0 elements of its new piece, and 32 bytes arrive" in shown.alt
     [axes] = [axes for axes in shown.figure.axes if axes.get_title() == "device 2: 32 bytes"]
     found = [(patch.get_y(), patch.get_height(), patch.get_hatch()) for patch in axes.patches]
     assert (2, 1, "////") in found  # row 2 arrives
-    assert draw_change(put((8,), P("x")), put((8,), P("y"))).alt
+    assert draw_resharding(put((8,), P("x")), put((8,), P("y"))).alt
     with pytest.raises(ValueError, match="rank 3 does not fit on paper"):
-        draw_change(put((2, 2, 2), P("x")), put((2, 2, 2), P()))
+        draw_resharding(put((2, 2, 2), P("x")), put((2, 2, 2), P()))
 
 
 def test_description():
@@ -225,7 +225,7 @@ def ring_of_eight(values):
 def test_held_gives_a_number_the_colour_of_its_owner():
     before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices hold a 1
     after = ring_of_eight(jnp.array([6.0, 3, 1, 4, 31, 5, 9, 2]))
-    drawn = draw.held({"before": before, "a shift\nand a sum": after})
+    drawn = draw.values({"before": before, "a shift\nand a sum": after})
     [axes] = drawn.figure.axes
     faces = [to_hex(p.get_facecolor()).upper() for p in axes.patches if p.get_height() == 1 and p.get_fill()]
     white = "#FFFFFF"
@@ -234,11 +234,11 @@ def test_held_gives_a_number_the_colour_of_its_owner():
     texts = [text.get_text() for text in axes.texts]
     assert texts[:9] == ["3", "1", "4", "1", "5", "9", "2", "6", "before"]
     assert "a shift and a sum: device 0 holds 6; device 1 holds 3;" in drawn.alt
-    assert draw.held({"all": ring_of_eight(jnp.full(8, 2.5))}).alt.startswith("all: every device holds 2.5.")
+    assert draw.values({"all": ring_of_eight(jnp.full(8, 2.5))}).alt.startswith("all: every device holds 2.5.")
 
 
 def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large():
-    column = draw.held({"eight each": ring_of_eight(jnp.arange(64.0))})
+    column = draw.values({"eight each": ring_of_eight(jnp.arange(64.0))})
     cells = [p.get_xy() for p in column.figure.axes[0].patches if p.get_height() == 1 and p.get_fill()]
     assert len(cells) == 64
     assert len({x for x, _ in cells[:8]}) == 1
@@ -248,14 +248,18 @@ def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large
         ({"x": ring_of_eight(jnp.zeros(8)), "y": jnp.zeros(1)}, r"'y' lives on devices \[0\]"),
     ]:
         with pytest.raises(ValueError, match=message):
-            draw.held(arrays)
+            draw.values(arrays)
 
 
 def test_what_is_cast_varies_on_every_version():
     seen = []
 
     def look(x):
-        for value in (varying(jnp.zeros(3), ("y", "x")), pcast(jnp.zeros(3), "y", to="varying"), jnp.zeros(3)):
+        for value in (
+            pcast(jnp.zeros(3), ("y", "x"), to="varying"),
+            pcast(jnp.zeros(3), "y", to="varying"),
+            jnp.zeros(3),
+        ):
             seen.append(sorted(set("xy") & set(str(jax.typeof(value)))))
         return x
 

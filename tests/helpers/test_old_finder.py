@@ -17,14 +17,14 @@ from old_jax.command import main
 from old_jax.find import examine, find, report
 from old_jax.fix import fix
 from old_jax.forms import PHRASES, ROWS
-from old_jax.mend import fixed, unified, write
-from old_jax.message import answer
+from old_jax.mend import fixed_file, unified_diff, write_files
+from old_jax.message import find_answer
 from old_jax.moved import MOVED, PLAIN
 from old_jax.read import Unreadable, files
 from old_jax.record import Record, numbers
 from old_jax.same import SAME
 from tools.lessons import notebooks
-from tools.upkeep import jax_names
+from tools.maintenance import jax_names
 
 pytestmark = pytest.mark.once
 
@@ -451,7 +451,7 @@ def test_the_command_shows_a_diff_and_writes_on_request(written):
     assert "left: " in told.stderr and "jax.device_put_sharded -> " in told.stderr
     command("--fix", "--write", path)
     assert path.read_text() == NEW
-    assert unified(path, NEW) == ""
+    assert unified_diff(path, NEW) == ""
 
 
 @pytest.mark.parametrize("old", [old for old, (new, _) in MOVED.items() if PLAIN.match(new)])
@@ -479,7 +479,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
     assert "no file was changed" in capsys.readouterr().err
     broken = {tmp_path / "a.py": old["a"].replace("leaves", "all"), tmp_path / "b.py": "b = ("}
     with pytest.raises(Unreadable):
-        write(broken)
+        write_files(broken)
     assert {path.stem: path.read_text() for path in tmp_path.iterdir()} == old
     monkeypatch.setattr(os, "replace", replace)
     assert main(["--fix", "--write", str(tmp_path)]) == 1
@@ -496,7 +496,7 @@ def test_fix_changes_the_cells_of_a_notebook_and_nothing_else(written):
                        {"cell_type": "code", "source": "jax.tree_leaves(1)"}], "nbformat": 4}  # fmt: skip
     for indent in (None, 1):
         text = json.dumps(whole, indent=indent, ensure_ascii=False)
-        new, _ = fixed(written("a.ipynb", text))
+        new, _ = fixed_file(written("a.ipynb", text))
         assert new == text.replace("jax.tree_map(\u00e9", "jax.tree.map(\u00e9").replace(
             "tree_leaves(1)", "tree.leaves(1)"
         )
@@ -538,13 +538,13 @@ OTHER_MESSAGES = (
 
 @pytest.mark.parametrize(("message", "name", "row"), MESSAGES)
 def test_a_message_leads_to_its_row(message, name, row):
-    found = answer(message)
+    found = find_answer(message)
     assert (found.name, found.row) == (name, row)
 
 
 def test_other_messages_lead_nowhere():
     for message in OTHER_MESSAGES:
-        assert answer(message) is None
+        assert find_answer(message) is None
 
 
 def test_run_puts_the_row_under_the_traceback(written):
@@ -616,7 +616,7 @@ def test_the_page_s_index_has_the_finder_s_words():
 def test_the_record_is_made_of_its_versions():
     """So that a new JAX is put in without those that were recorded before."""
     text = jax_names.RECORD.read_text(encoding="utf-8")
-    assert jax_names.written(jax_names.merge(jax_names.apart(json.loads(text)))) == text
+    assert jax_names.record_text(jax_names.merge(jax_names.apart(json.loads(text)))) == text
     assert len(text) < 310_000
 
 

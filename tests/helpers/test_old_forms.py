@@ -17,13 +17,13 @@ from jax.sharding import PartitionSpec as P
 
 from old_jax.find import NotPython, examine, find, report
 from old_jax.forms import ROWS, Form
-from old_jax.message import answer
-from old_jax.moved import ALONE
+from old_jax.message import find_answer
+from old_jax.moved import NEEDS_IMPORT
 from old_jax.read import Unreadable
 from old_jax.record import Record
 from tools.lessons import notebooks
 from utils.compat import device_text
-from utils.show.mistake import tried
+from utils.show.errors import show_outcome
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """
@@ -135,7 +135,7 @@ def test_the_message_leads_to_the_row(number, row, form):
     state, said = try_old(OLD[form.text])
     if state == "works" or row.silent:
         return
-    known = answer(said, jax.__version__)
+    known = find_answer(said, jax.__version__)
     assert known and known.row == number, said
     if number == 24:
         return  # the page's index names no name of these
@@ -159,7 +159,7 @@ def test_the_row_on_missing_gpus_holds_where_there_is_one(monkeypatch, capsys):
     test_the_table_says_what_this_jax_does(number, row, form)
     test_the_message_leads_to_the_row(number, row, form)
     [cell] = [cell for cell in PAGE.cells if cell.id == f"row-{number}"]
-    exec(cell.source, {"jax": jax, "tried": tried, "device_text": device_text})
+    exec(cell.source, {"jax": jax, "show_outcome": show_outcome, "device_text": device_text})
     assert capsys.readouterr().out == "old: it runs, and says nothing\nnew: cpu:0\n"
 
 
@@ -342,7 +342,7 @@ def test_releases_are_compared_as_numbers():
 
 
 def test_the_record_says_what_this_jax_says():
-    """A sample of names of the JAX at hand, got one by one; tools/upkeep/jax_names.py took them all."""
+    """A sample of names of the JAX at hand, got one by one; tools/maintenance/jax_names.py took them all."""
     import jax
 
     record = Record(jax.__version__)
@@ -357,5 +357,5 @@ def test_the_record_says_what_this_jax_says():
 
 def test_what_is_imported_alone_comes_with_nothing_else():
     code = "import jax, sys\nprint([module for module in sys.argv[1:] if module in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code, *ALONE], capture_output=True, text=True)
+    told = subprocess.run([sys.executable, "-c", code, *NEEDS_IMPORT], capture_output=True, text=True)
     assert told.stdout == "[]\n"

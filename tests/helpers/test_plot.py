@@ -7,10 +7,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 from utils.show import plot
-from utils.show.masks import masks
+from utils.show.alt_text import format_number
+from utils.show.masks import draw_masks
 from utils.show.picture import COLORS
-from utils.show.rings import rings
-from utils.show.words import number
+from utils.show.rings import draw_rings
 
 X = dict(xlabel="n")
 
@@ -240,13 +240,13 @@ def test_what_bars_refuse(series, more, message):
 def test_numbers_as_people_write_them():
     values = [0, -0.0, 16, 13790, 2048, 409101, 1e8, 20.516, 0.000972, 1.5e-17, 3.2e12, 1234.5, -0.25]
     said = "0 0 16 13,790 2,048 409,101 100,000,000 20.5 0.000972 1.5e-17 3.2e12 1,230 -0.25"
-    assert [number(value) for value in values] == said.split()
+    assert [format_number(value) for value in values] == said.split()
 
 
 def test_rings_close_where_the_ends_are_neighbours():
     ring = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])[:, None]  # one line of four chips
     rows = np.stack(np.meshgrid(range(3), range(2), indexing="ij"), axis=-1)  # two lines of three
-    shown = rings({"a ring": ring, "rows": rows})
+    shown = draw_rings({"a ring": ring, "rows": rows})
     assert shown.alt == (
         "Lines through a grid of chips, by their corners. a ring: (0, 0), (1, 0), (1, 1), (0, 1), and back to the "
         "first; rows: (0, 0), (2, 0); then: (0, 1), (2, 1)."
@@ -256,23 +256,23 @@ def test_rings_close_where_the_ends_are_neighbours():
     assert [len(line.get_xydata()) for line in right.lines] == [3, 3]
     assert [text.get_text() for text in right.texts] == ["0", "1", "2"] * 2
     with pytest.raises(ValueError, match="nothing to draw"):
-        rings({})
+        draw_rings({})
     with pytest.raises(ValueError, match=r"the places of 'a' have shape \(4, 2\), not \(along the axis, lines, 2\)"):
-        rings({"a": ring[:, 0]})
+        draw_rings({"a": ring[:, 0]})
 
 
 def test_bars_that_begin_elsewhere():
-    shown = plot.bars({"a": [1, 2], "b": [3, 0]}, ["x", "y"], xlabel="", stacked=True, begin=[4, 5], told="words")
+    shown = plot.bars({"a": [1, 2], "b": [3, 0]}, ["x", "y"], xlabel="", stacked=True, begin=[4, 5], alt="words")
     bars = [[(bar.get_x(), bar.get_width()) for bar in part] for part in shown.figure.axes[0].containers]
     assert bars == [[(4, 1), (5, 2)], [(5, 3), (7, 0)]]
-    for wrong in ({"stacked": True}, {"told": "words"}):
+    for wrong in ({"stacked": True}, {"alt": "words"}):
         with pytest.raises(ValueError, match="told in your own words"):
             plot.bars({"a": [1]}, ["x"], xlabel="", begin=[1], **wrong)
 
 
 def test_a_mask_counts_the_pairs_that_each_device_sees():
     """Two devices of two tokens. In order: tokens 0 and 1 see 1 + 2 keys, 2 and 3 see 3 + 4; token 0 with 3: 1 + 4."""
-    drawn = masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
+    drawn = draw_masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
     assert "in order: devices 0 to 1 see 3, 7 pairs; zig-zag: devices 0 to 1 see 5, 5 pairs." in drawn.alt
     rounds = [text.get_text() for text in drawn.figure.axes[0].texts]
     assert rounds == ["0", "1", "1", "0"]  # device 1 meets the keys of device 0 in round 1, and the other way round
@@ -283,4 +283,4 @@ def test_a_mask_counts_the_pairs_that_each_device_sees():
 @pytest.mark.parametrize("wrong", [{}, {"a": [0, 1]}, {"a": [[0, 0], [1, 2]]}])
 def test_a_mask_needs_every_token_once(wrong):
     with pytest.raises(ValueError, match=r"nothing to draw|each once"):
-        masks(wrong)
+        draw_masks(wrong)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests import checks
-from tests.conftest import ALL_CORES, cores, execute
+from tests import lesson_lint
+from tests.conftest import ALL_CORES, execute_notebook, pin_to_cores
 from tools.lessons import notebooks
-from tools.reader import work as copies
+from tools.reader import copies as copies
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 NOT_ON_WINDOWS = ("16", "17")  # they start, stop and kill several processes, and say so
@@ -33,7 +33,7 @@ def machine(path: Path) -> None:
 
 def guessed(path: Path) -> Any:
     """The lesson with the right guesses, which are worked out by hand, in the cells that compare them."""
-    return checks.guessed(notebooks.read(path), module_of(path))
+    return lesson_lint.with_right_guesses(notebooks.read(path), module_of(path))
 
 
 @LESSONS
@@ -49,20 +49,20 @@ def test_alone_each_cell_twice_on_one_core(
         monkeypatch.setenv(name, value)
     committed = notebooks.read(path)
     copy = tmp_path / path.name
-    notebooks.write(checks.doubled(committed, guessed(path), copies.copy(committed)), copy)
-    with cores({min(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else ALL_CORES):
-        run = execute(copy)
+    notebooks.write(lesson_lint.double_cells(committed, guessed(path), copies.make_copy(committed)), copy)
+    with pin_to_cores({min(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else ALL_CORES):
+        run = execute_notebook(copy)
     for setup in [cell for cell in run.cells if cell.id in ("setup", "setup-again")]:
         [output] = setup.outputs = notebooks.merge_streams(setup.outputs)
         line, output.text = output.text.split("\n", 1)  # the page shows the setup in the clone, which says less
         assert line.startswith("Using the course in ")
-    first, second = checks.each_once(run, second=False), checks.each_once(run, second=True)
-    checks.refuse(
-        checks.stderr_faults(run)
-        + checks.output_faults(committed, first)
-        + checks.output_faults(first, checks.unguessed(second))
-        + checks.reading_faults(second, module_of(path))
-        + checks.leak_faults(run)
+    first, second = lesson_lint.select_run(run, second=False), lesson_lint.select_run(run, second=True)
+    lesson_lint.fail_with(
+        lesson_lint.stderr_faults(run)
+        + lesson_lint.output_faults(committed, first)
+        + lesson_lint.output_faults(first, lesson_lint.without_verdicts(second))
+        + lesson_lint.reading_faults(second, module_of(path))
+        + lesson_lint.leak_faults(run)
     )
 
 
@@ -71,12 +71,12 @@ def test_alone_each_cell_twice_on_one_core(
 def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, machine: None, chip: None) -> None:
     """Once, on all cores, with the right guesses."""
     notebooks.write(guessed(path), clone / path.name)
-    with cores(ALL_CORES):
-        run = execute(clone / path.name)
-    checks.refuse(
-        checks.stderr_faults(run)
-        + checks.output_faults(notebooks.read(path), checks.unguessed(run))
-        + checks.reading_faults(run, module_of(path))
+    with pin_to_cores(ALL_CORES):
+        run = execute_notebook(clone / path.name)
+    lesson_lint.fail_with(
+        lesson_lint.stderr_faults(run)
+        + lesson_lint.output_faults(notebooks.read(path), lesson_lint.without_verdicts(run))
+        + lesson_lint.reading_faults(run, module_of(path))
     )
 
 
@@ -97,9 +97,9 @@ def test_lessons_that_start_several_processes_say_where_they_run() -> None:
 def test_structure_badges_exercises_and_predictions(path: Path) -> None:
     """The page as it is written."""
     notebook, module = notebooks.read(path), module_of(path)
-    checks.refuse(
-        checks.structure_faults(path)
-        + checks.badge_faults(notebook, f"notebooks/{path.name}")
-        + checks.exercise_faults(notebook, module)
-        + checks.prediction_faults(notebook, module)
+    lesson_lint.fail_with(
+        lesson_lint.structure_faults(path)
+        + lesson_lint.badge_faults(notebook, f"notebooks/{path.name}")
+        + lesson_lint.exercise_faults(notebook, module)
+        + lesson_lint.prediction_faults(notebook, module)
     )

@@ -50,7 +50,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    with browser.launched() as program:
+    with browser.launch() as program:
         yield program
 
 

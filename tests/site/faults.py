@@ -10,13 +10,13 @@ from axe_playwright_python.sync_playwright import Axe
 PHONE = 390
 
 
-def visit(tab: Any, url: str, until: str = "load") -> Any:
+def open_page(tab: Any, url: str, until: str = "load") -> Any:
     """Open a page; with `until="networkidle"` wait until it has asked for all it wants, half a second and more."""
     tab.goto(url, wait_until=until)
     return tab
 
 
-def images(tab: Any) -> list[str]:
+def broken_images(tab: Any) -> list[str]:
     """Pictures that do not show, or that say nothing to who cannot see them. Ornaments stand outside the text, or
     beside the titles of lessons.
     """
@@ -34,16 +34,16 @@ def images(tab: Any) -> list[str]:
     )
 
 
-def links(tab: Any) -> list[str]:
+def link_targets(tab: Any) -> list[str]:
     """The addresses of all links on the page."""
     return tab.evaluate("() => [...document.querySelectorAll('a[href]')].map(a => a.href)")
 
 
-def anchors(tab: Any) -> list[str]:
+def element_ids(tab: Any) -> list[str]:
     return tab.evaluate("() => [...document.querySelectorAll('[id]')].map(node => node.id)")
 
 
-def dead(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
+def dead_links(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
     """Of the links that stay on the site, those to no file or to no anchor. `known` has each file's anchors."""
     faults = []
     for link in found:
@@ -58,7 +58,7 @@ def dead(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
     return faults
 
 
-def overflow(tab: Any) -> list[str]:
+def overflowing_elements(tab: Any) -> list[str]:
     """Does the page scroll sideways, or stand something beyond its edge outside a box that scrolls?"""
     return tab.evaluate(
         """() => {
@@ -76,7 +76,7 @@ def overflow(tab: Any) -> list[str]:
     )
 
 
-def small_print(tab: Any) -> list[str]:
+def small_text(tab: Any) -> list[str]:
     """Sentences in letters below 14 px."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('main article :is(p, li, td, summary)')].filter(node =>
@@ -88,7 +88,7 @@ def small_print(tab: Any) -> list[str]:
 CONTRAST = "color-contrast"  # axe's rule that takes four fifths of its time, the longer the wider the window
 
 
-def barriers(tab: Any, *only: str, but: tuple[str, ...] = ()) -> list[str]:
+def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> list[str]:
     """What axe calls serious or critical: by all its rules, by some only, or by all but some."""
     rules = {rule: {"enabled": False} for rule in but}
     chosen = {"runOnly": {"type": "rule", "values": only}} if only else {"rules": rules}
@@ -109,7 +109,7 @@ def small_code(tab: Any) -> list[str]:
     )
 
 
-def cut(tab: Any) -> list[str]:
+def clipped_elements(tab: Any) -> list[str]:
     """What is wider than the box that holds it: cut off on paper, and to be scrolled for on a wide screen."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('pre, table, img, p, h2, h3, h4')].filter(node => {
@@ -152,7 +152,7 @@ def lone_cards(tab: Any) -> list[str]:
     )
 
 
-def gaps(tab: Any) -> list[str]:
+def wide_gaps(tab: Any) -> list[str]:
     """Where what waits leaves more room behind its button than a heading takes."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('button.answer-waits')].flatMap(button => {

@@ -6,7 +6,7 @@ import pytest
 
 from old_jax.find import advice, find
 from old_jax.forms import PHRASES, WORDS
-from old_jax.message import answer
+from old_jax.message import find_answer
 from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
 from tests.helpers.test_old_finder import MESSAGES, OTHER_MESSAGES
@@ -49,7 +49,7 @@ FOUND = [  # by hand: line, what is old, row
 
 @pytest.fixture
 def page(tab, address):
-    page = faults.visit(tab(), address + PAGE)
+    page = faults.open_page(tab(), address + PAGE)
     yield page
     assert page.errors == []
 
@@ -88,7 +88,7 @@ def test_a_message_is_read_as_the_finder_reads_it(page):
     found = page.evaluate(f"all => {{ const {{ answer }} = oldCode({DATA}); return all.map(answer); }}", asked)
     assert len(asked) > 500
     for message, said in zip(asked, found, strict=True):
-        known = answer(message)
+        known = find_answer(message)
         expected = known and (known.name, known.new, known.row)
         assert (said and (said["name"], said["instead"], said["row"])) == expected, message
 
@@ -96,7 +96,7 @@ def test_a_message_is_read_as_the_finder_reads_it(page):
 def test_each_name_has_the_fate_that_the_record_tells(page):
     """All that 21 releases of JAX had: the page holds only what is old, and so calls nothing old that is not."""
     record = Record()
-    names = sorted(old_code.known(record))
+    names = sorted(old_code.all_names(record))
     found = page.evaluate(
         f"all => {{ const {{ lookUp }} = oldCode({DATA}); return all.map(one => lookUp(one)); }}", names
     )
@@ -165,9 +165,9 @@ def test_a_message_leads_to_the_row(page):
 
 
 def test_each_row_has_a_place_to_lead_to(tab, address):
-    data = old_code.data()
-    page = faults.visit(tab(), address + data["appendix"])
-    assert {f"row-{row}" for row in data["rows"]} <= set(faults.anchors(page))
+    data = old_code.page_data()
+    page = faults.open_page(tab(), address + data["appendix"])
+    assert {f"row-{row}" for row in data["rows"]} <= set(faults.element_ids(page))
 
 
 def test_what_no_row_knows(page):
@@ -179,9 +179,14 @@ def test_what_no_row_knows(page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (faults.PHONE, "dark")])
 def test_results_have_no_barrier(tab, address, width, scheme):
-    page = faults.visit(tab(width, scheme), address + PAGE)
+    page = faults.open_page(tab(width, scheme), address + PAGE)
     paste(page, CODE + "jax.interpreters.ad.linear_jvp\njax.numpy.DeviceArray\n" + "jnp.lax_numpy." + "long" * 40)
-    assert [*page.errors, *faults.barriers(page), *faults.overflow(page), *faults.small_print(page)] == []
+    assert [
+        *page.errors,
+        *faults.accessibility_faults(page),
+        *faults.overflowing_elements(page),
+        *faults.small_text(page),
+    ] == []
 
 
 def test_without_a_script_a_sentence_leads_to_the_command(chromium, address):

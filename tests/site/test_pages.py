@@ -37,7 +37,7 @@ def known(chromium, address):
     page = context.new_page()
     for name in PAGES:
         page.goto(address + name, wait_until="domcontentloaded")
-        found[name] = faults.anchors(page)
+        found[name] = faults.element_ids(page)
     context.close()
     return found
 
@@ -52,42 +52,45 @@ def show_all(page):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_light_and_wide(tab, address, known, name):
-    page = show_all(faults.visit(tab(), address + name, "networkidle"))
-    dead = faults.dead(faults.links(page), address, known)
-    found = [*page.errors, *faults.images(page), *dead, *faults.small_code(page)]
-    found += [*faults.barriers(page, but=(faults.CONTRAST,)), *faults.broken_words(page)]
+    page = show_all(faults.open_page(tab(), address + name, "networkidle"))
+    dead = faults.dead_links(faults.link_targets(page), address, known)
+    found = [*page.errors, *faults.broken_images(page), *dead, *faults.small_code(page)]
+    found += [*faults.accessibility_faults(page, but=(faults.CONTRAST,)), *faults.broken_words(page)]
     page.locator("details.answer").evaluate_all("all => all.forEach(fold => { fold.open = true })")
-    none([*found, *faults.cut(page)])
+    none([*found, *faults.clipped_elements(page)])
     assert page.locator("main h1:visible").count() == 1
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_dark_and_as_narrow_as_a_phone(tab, address, name):
-    page = faults.visit(tab(faults.PHONE, "dark"), address + name, "networkidle")
+    page = faults.open_page(tab(faults.PHONE, "dark"), address + name, "networkidle")
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    found = [*page.errors, *faults.barriers(page), *faults.gaps(page)]  # with the answers folded
+    found = [*page.errors, *faults.accessibility_faults(page), *faults.wide_gaps(page)]  # with the answers folded
     show_all(page)
-    found += [*faults.overflow(page), *faults.small_print(page), *faults.broken_words(page)]
+    found += [*faults.overflowing_elements(page), *faults.small_text(page), *faults.broken_words(page)]
     page.emulate_media(color_scheme="light")
     page.locator("html[data-theme=light]").wait_for()
-    none([*found, *faults.barriers(page, faults.CONTRAST)])
+    none([*found, *faults.accessibility_faults(page, faults.CONTRAST)])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index.html", LESSONS[2]])
 def test_what_stands_beside_a_wide_page_has_contrast(tab, address, name, scheme):
-    assert faults.barriers(show_all(faults.visit(tab(1920, scheme), address + name)), faults.CONTRAST) == []
+    assert (
+        faults.accessibility_faults(show_all(faults.open_page(tab(1920, scheme), address + name)), faults.CONTRAST)
+        == []
+    )
 
 
 def test_no_card_stands_alone(tab, address):
-    page = faults.visit(tab(), address)
+    page = faults.open_page(tab(), address)
     for width in (390, 600, 768, 900, 1100, 1280, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         none(faults.lone_cards(page))
 
 
 def test_the_contents_of_a_page_are_in_a_drawer_where_code_needs_the_room(tab, address):
-    page = faults.visit(tab(), address + LESSONS[2])
+    page = faults.open_page(tab(), address + LESSONS[2])
     contents, link = page.locator("#pst-secondary-sidebar"), page.locator(".page-toc a").first
     assert not contents.is_visible()
     page.locator("button.secondary-toggle").last.click()
@@ -102,7 +105,7 @@ def test_the_contents_of_a_page_are_in_a_drawer_where_code_needs_the_room(tab, a
 def test_figures_stand_on_the_ground_of_the_page(tab, address, name):
     """A figure's corner has the colour of the page, and its ink the other, in the light and in the dark."""
     for scheme, ground in (("light", 255), ("dark", 18)):
-        page = faults.visit(tab(scheme=scheme), address + name)
+        page = faults.open_page(tab(scheme=scheme), address + name)
         page.add_style_tag(content=".bd-header-article { display: none !important; }")  # it would lie above
         figure = page.locator(":is(div.cell_output, p) > img, .wide-figure > img").first
         drawn = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
@@ -112,26 +115,26 @@ def test_figures_stand_on_the_ground_of_the_page(tab, address, name):
 
 
 def test_the_picture_of_the_front_page_is_legible_on_a_phone(tab, address):
-    page = faults.visit(tab(faults.PHONE), address)
+    page = faults.open_page(tab(faults.PHONE), address)
     scale = page.locator("p > img").evaluate("img => img.clientWidth / img.naturalWidth")
     assert scale * 11.5 / 72 * 160 >= 10  # px; titles of 11.5 points, 160 dots an inch: utils/show
 
 
 def test_each_lesson_of_the_list_has_its_picture(tab, address):
-    page = faults.visit(tab(), address)
+    page = faults.open_page(tab(), address)
     assert page.locator("ol.lessons > li > img").count() == len(LESSONS)
-    none(faults.images(page))
+    none(faults.broken_images(page))
     assert max(path.stat().st_size for path in (HTML / "_images" / "small").iterdir()) < 15_000
 
 
 def test_the_minutes_of_an_exercise_stay_together(tab, address):
-    page = faults.visit(tab(), address + LESSONS[2])
+    page = faults.open_page(tab(), address + LESSONS[2])
     titles = page.locator("h3", has_text="Exercise").all_inner_texts()
     assert titles and all(re.search(r"\([●○]+\xa0·\xa0\d+\xa0min\)", title) for title in titles)
 
 
 def test_no_line_begins_with_a_full_stop(tab, address):
-    page = faults.visit(tab(faults.PHONE), address + LESSONS[2])
+    page = faults.open_page(tab(faults.PHONE), address + LESSONS[2])
     said = page.locator("p.answers-wait")
     assert said.locator("label").inner_text().endswith(".")
     assert not re.search(r"(?m)^[.,;:]", said.inner_text())
@@ -139,8 +142,8 @@ def test_no_line_begins_with_a_full_stop(tab, address):
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
-    notebook, answers = notebooks.read(path), site.answers(notebooks.number(path))
-    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    notebook, answers = notebooks.read(path), site.answers_of(notebooks.number(path))
+    page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     described = [
         output.metadata["image/png"]["alt"]
         for cell in notebook.cells
@@ -170,7 +173,7 @@ def press_until(page, selector, key="Tab", limit=600):
 
 
 def test_from_page_to_page_by_keyboard(tab, address):
-    page = faults.visit(tab(), address)
+    page = faults.open_page(tab(), address)
     for name in LESSONS[:5]:
         page.keyboard.press("Tab")
         press_until(page, "#pst-skip-link a", limit=3)
@@ -182,7 +185,7 @@ def test_from_page_to_page_by_keyboard(tab, address):
 
 
 def test_a_fold_opens_by_keyboard(tab, address):
-    page = faults.visit(tab(), address + LESSONS[1])
+    page = faults.open_page(tab(), address + LESSONS[1])
     fold = page.locator("details.answer", has_text="Solution").first
     source = fold.locator("pre")
     assert not source.is_visible()
@@ -202,7 +205,7 @@ def test_what_a_page_says_of_itself(tab, address):
             "An open course of notebooks on parallel JAX",
         ),
     ):
-        page = faults.visit(tab(), address + name)
+        page = faults.open_page(tab(), address + name)
         assert page.title() == title
         [said] = page.locator("meta[name=description]").evaluate_all("all => all.map(one => one.content)")
         assert said.startswith(words)
@@ -212,7 +215,7 @@ def test_what_a_page_says_of_itself(tab, address):
         }
         assert card["title"] == title
         assert card["url"] == page.locator("link[rel=canonical]").get_attribute("href").removesuffix("index.html")
-        assert (HTML / card["image"].removeprefix(site.address())[1:]).is_file()
+        assert (HTML / card["image"].removeprefix(site.site_url())[1:]).is_file()
         about = json.loads(page.locator("script[type='application/ld+json']").text_content())
         assert about["@type"] == ("LearningResource" if name else "Course") and "by/4.0" in about["license"]
         assert "CC BY 4.0" in page.locator("p.copyright").inner_text()
@@ -221,15 +224,15 @@ def test_what_a_page_says_of_itself(tab, address):
 def test_the_map_has_every_page():
     named = re.findall(r"<loc>([^<]*)</loc>", (HTML / "sitemap.xml").read_text(encoding="utf-8"))
     pages = {name for name in PAGES if name not in ("search.html", "index.html")}
-    assert {name.removeprefix(site.address() + "/") for name in named} == {"", *pages}
+    assert {name.removeprefix(site.site_url() + "/") for name in named} == {"", *pages}
     assert "/sitemap.xml" in (HTML / "robots.txt").read_text(encoding="utf-8")
 
 
 def test_an_address_that_leads_nowhere(tab, address):
-    page = faults.visit(tab(), address + NOT_THERE)
-    none([*page.errors, *faults.barriers(page)])
-    links = faults.links(page)
-    assert links and all(link.startswith(f"{site.address()}/") for link in links)  # it is shown in any folder
+    page = faults.open_page(tab(), address + NOT_THERE)
+    none([*page.errors, *faults.accessibility_faults(page)])
+    links = faults.link_targets(page)
+    assert links and all(link.startswith(f"{site.site_url()}/") for link in links)  # it is shown in any folder
 
 
 @pytest.mark.parametrize("name", ["index.html", *LESSONS])
@@ -237,7 +240,7 @@ def test_a_page_is_light(tab, address, name):
     """Without its pictures, as a server sends it: under 250 kB. With the theme's icons it was 740 kB to 1 MB."""
     page, got = tab(), []
     page.on("response", lambda response: got.append(response))
-    faults.visit(page, address + name, "networkidle")
+    faults.open_page(page, address + name, "networkidle")
     sizes = {each.url: len(gzip.compress(each.body())) for each in got if each.request.resource_type != "image"}
     assert sum(sizes.values()) < 250_000, sizes
     marks = page.locator("svg.svg-inline--fa")
@@ -258,10 +261,10 @@ def answered(notebook):
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
-    notebook = site.lesson(path)  # an exercise that nobody attempted shows nothing there
+    notebook = site.page_notebook(path)  # an exercise that nobody attempted shows nothing there
     first = list(answered(notebook))
     assert first or readme.row(path).draft
-    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     outputs, waits = page.locator("div.cell_output"), page.locator(WAITS)
     assert outputs.count() == sum(bool(cell.get("outputs")) for cell in notebook.cells)
     assert waits.count() == len(first)
@@ -274,7 +277,7 @@ def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
 
 
 def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
-    page = faults.visit(tab(), address + LESSONS[2])
+    page = faults.open_page(tab(), address + LESSONS[2])
     before = page.locator(WAITS).count()
     page.locator(WAITS).nth(1).focus()
     page.keyboard.press("Enter")
@@ -286,7 +289,7 @@ def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
     # All at once, on every page, until it is taken back.
     page.get_by_label("Show the answers").check()
     assert page.locator(WAITS).count() == 0
-    faults.visit(page, address + LESSONS[3])
+    faults.open_page(page, address + LESSONS[3])
     assert page.locator(WAITS).count() == 0
     page.get_by_label("Show the answers").uncheck()
     assert page.locator(WAITS).count() > 0
@@ -298,7 +301,7 @@ ASKED = json.loads((site.SITE / "predictions.json").read_text(encoding="utf-8"))
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     """Each slip is told its words, or why; the truth is right."""
-    page = faults.visit(tab(), f"{address}notebooks/{path.stem}.html")
+    page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     asked = ASKED[path.stem]
     assert page.locator("form.guess").count() == len(asked) - asked.count(None)
     for question in filter(None, asked):
@@ -311,7 +314,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
 
 def test_a_number_as_people_type_it(tab, address):
     """A comma groups three digits, or stands for the point; what is no number, or beyond all numbers, is none."""
-    page = faults.visit(tab(), address + LESSONS[2])
+    page = faults.open_page(tab(), address + LESSONS[2])
     asked = {"truth": 11.25, "reason": "", "mistakes": [], "unit": "rows", "within": 0.01}
     right = "([asked, said]) => reading(asked, said).right"
     for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
@@ -324,7 +327,7 @@ def test_a_number_as_people_type_it(tab, address):
 
 def test_a_right_guess_shows_the_answer_and_a_wrong_one_is_told_why(tab, address):
     """Lesson 02's first question: of a (4, 8) array, cut by P("x", "y") on 2 by 4, device 6 holds [2, 5], not 5."""
-    page = faults.visit(tab(faults.PHONE), address + LESSONS[2])
+    page = faults.open_page(tab(faults.PHONE), address + LESSONS[2])
     form, waits = page.locator("form.guess").first, page.locator(WAITS)
     before, fields = waits.count(), form.locator("input")
     fields.fill("5")
@@ -338,11 +341,11 @@ def test_a_right_guess_shows_the_answer_and_a_wrong_one_is_told_why(tab, address
     assert waits.count() == before - 1
     page.get_by_role("button", name="Forget").click()
     page.wait_for_function(f"document.querySelectorAll('{WAITS}').length === {before}")
-    none([*page.errors, *faults.overflow(page)])
+    none([*page.errors, *faults.overflowing_elements(page)])
 
 
 def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address, chromium):
-    page = faults.visit(tab(), address + LESSONS[2])
+    page = faults.open_page(tab(), address + LESSONS[2])
     output = page.locator(f"{WAITS} + div.cell_output").first
     assert output.bounding_box() is None or output.bounding_box()["height"] == 0
     page.emulate_media(media="print")
@@ -354,13 +357,13 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
     assert plain.locator("article [hidden]:not(.route)").count() == 0
     context.close()
     term = page.locator("article [hidden] [id]").first.get_attribute("id")
-    faults.visit(page, f"{address}{LESSONS[2]}#{term}")
+    faults.open_page(page, f"{address}{LESSONS[2]}#{term}")
     page.reload()
     assert page.locator(f"[id='{term}']").is_visible()
 
 
 def test_search_for_fsdp_leads_to_its_lesson_first(tab, address):
-    page = faults.visit(tab(), f"{address}search.html?q=FSDP")
+    page = faults.open_page(tab(), f"{address}search.html?q=FSDP")
     page.get_by_text("Search finished").wait_for()
     assert page.locator("#search-results li").first.inner_text().startswith("10 ·")
 
@@ -369,14 +372,14 @@ def test_search_for_fsdp_leads_to_its_lesson_first(tab, address):
     ("words", "found"), [("straggler", "09 ·"), ("roofline", "07 ·"), ("网格", "Glossary"), ("psum", "Glossary")]
 )
 def test_search_finds(tab, address, words, found):
-    page = faults.visit(tab(), f"{address}search.html?q={words}")
+    page = faults.open_page(tab(), f"{address}search.html?q={words}")
     page.locator("#search-results li").first.wait_for()
     assert any(found in text for text in page.locator("#search-results li").all_inner_texts())
     assert page.errors == []
 
 
 def test_search_opens_by_keyboard(tab, address):
-    page = faults.visit(tab(), address)
+    page = faults.open_page(tab(), address)
     page.keyboard.press("Control+k")
     page.keyboard.type("collective-permute")
     with page.expect_navigation():
@@ -387,7 +390,7 @@ def test_search_opens_by_keyboard(tab, address):
 def test_code_is_copied_without_its_surroundings(tab, address):
     page = tab()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    faults.visit(page, address + LESSONS[1])
+    faults.open_page(page, address + LESSONS[1])
     cell = page.locator("div.cell_input", has_text="os.cpu_count").first
     cell.hover()
     cell.locator("button.copybtn").click()
@@ -395,8 +398,8 @@ def test_code_is_copied_without_its_surroundings(tab, address):
 
 
 def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
-    page = faults.visit(tab(), address)
-    titles = [site.title(path) for path in notebooks.lessons()]
+    page = faults.open_page(tab(), address)
+    titles = [site.lesson_title(path) for path in notebooks.lessons()]
     beside = page.locator("nav.bd-docs-nav a").all_inner_texts()
     assert [text.strip() for text in beside][: len(titles)] == titles
     rows = page.locator("ol.lessons li")
@@ -407,7 +410,7 @@ def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
 
 
 def test_each_entry_of_the_glossary_leads_to_a_lesson(tab, address):
-    page = faults.visit(tab(), f"{address}glossary.html")
+    page = faults.open_page(tab(), f"{address}glossary.html")
     sections = page.locator("section#glossary > section")
     assert sections.count() == len(glossary.read())
     without = "all => all.filter(entry => !entry.querySelector('.uses a')).map(entry => entry.id)"
@@ -415,7 +418,7 @@ def test_each_entry_of_the_glossary_leads_to_a_lesson(tab, address):
 
 
 def test_terms_lead_to_the_glossary_and_back(tab, address):
-    page = faults.visit(tab(), address + LESSONS[2])
+    page = faults.open_page(tab(), address + LESSONS[2])
     page.locator("#use-02-mesh a").click()
     assert page.url == f"{address}glossary.html#mesh"
     entry = page.locator("section#mesh")

@@ -14,7 +14,7 @@ from tools.lessons import notebooks
 from tools.site import build as site
 from tools.site import pdf
 
-TITLES = [*map(site.title, notebooks.lessons()), "Glossary", "Hints and solutions"]
+TITLES = [*map(site.lesson_title, notebooks.lessons()), "Glossary", "Hints and solutions"]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def squeezed(text):
 
 
 def test_all_chapters_are_there_where_the_contents_say(reader):
-    chapters = pdf.chapters(HTML / site.PDF)
+    chapters = pdf.chapter_pages(HTML / site.PDF)
     assert [title for title in chapters if title in TITLES] == TITLES
     contents = squeezed(reader.pages[1].extract_text())
     for title in TITLES:
@@ -36,12 +36,12 @@ def test_all_chapters_are_there_where_the_contents_say(reader):
 
 
 def test_answers_and_glossary_are_printed(reader):
-    chapters = pdf.chapters(HTML / site.PDF)
+    chapters = pdf.chapter_pages(HTML / site.PDF)
     first = min(chapters[title] for title in TITLES[-2:])
     pages = [squeezed(page.extract_text()) for page in reader.pages[first - 1 :]]
     text = "".join(pages)
     for path in notebooks.lessons():
-        for answer in site.answers(notebooks.number(path)).values():
+        for answer in site.answers_of(notebooks.number(path)).values():
             assert squeezed(answer.solution.splitlines()[0]) in text
     if any("网" in page for page in pages):  # there was a Chinese font
         assert "网格" in text and "網格" in text
@@ -57,4 +57,4 @@ def test_nothing_is_cut_off(tab):
     page = tab(width=658)  # A4 less its margins, in px
     page.emulate_media(media="print")
     page.goto((site.BUILD / "print" / "index.html").as_uri())
-    assert faults.cut(page) == []
+    assert faults.clipped_elements(page) == []

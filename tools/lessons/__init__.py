@@ -1,1 +1,1 @@
-"""The notebooks as source: what is read off them, written into them, and begins a new one."""
+"""Read the notebooks, generate what depends on them, and create new ones."""

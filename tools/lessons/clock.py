@@ -1,4 +1,4 @@
-"""How long a page takes to read: words, visible lines of code, a minute for each prediction."""
+"""Estimate how long a page takes to read, from its words, visible lines of code and predictions (a minute each)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ WORDS, LINES = 150, 10  # that a reader reads in a minute
 
 
 def minutes(cells: list) -> int:
-    """Of the core without its exercises, by an honest clock."""
-    return math.ceil(_spent(cells))
+    """Return the minutes that the core of a lesson takes, without its exercises."""
+    return math.ceil(_minutes(cells))
 
 
 def minutes_of(cells: list, sections: Iterable[str]) -> int:
-    """Of these sections, by their titles. Raises ValueError where there is no such section."""
+    """Return the minutes that these sections take, by title. Raises ValueError for an unknown section."""
     by_title: dict[str, list] = {}
     own: list = []
     for cell in cells:
@@ -27,23 +27,23 @@ def minutes_of(cells: list, sections: Iterable[str]) -> int:
         own.append(cell)
     if missing := set(sections) - set(by_title):
         raise ValueError(f"no section {sorted(missing)}; there are {list(by_title)}")
-    return math.ceil(sum(_spent(by_title[title]) for title in sections))
+    return math.ceil(sum(_minutes(by_title[title]) for title in sections))
 
 
-def words(text: str) -> list[str]:
-    """Of prose, without badges and the addresses of links."""
+def prose_words(text: str) -> list[str]:
+    """Split prose into words, without badges and link targets."""
     text = re.sub(r"^\[!\[.*$", "", text, flags=re.M)
     return re.findall(r"[\w·]+(?:['’.,/-]\w+)*", re.sub(r"\]\([^)]*\)", "]", text))
 
 
-def _spent(cells: list) -> float:
+def _minutes(cells: list) -> float:
     spent = 0.0
     for cell in cells:
         if cell.cell_type == "markdown":
             if cell.source.startswith(FURTHER):
                 break
             if "### Exercise " not in cell.source:
-                spent += len(words(cell.source)) / WORDS + cell.source.count(QUESTION)
+                spent += len(prose_words(cell.source)) / WORDS + cell.source.count(QUESTION)
         elif cell.id not in ("setup", "opening") and not cell.id.startswith("ex-"):
             spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / LINES
     return spent

@@ -1,8 +1,8 @@
-"""Begin a lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"`.
+"""Create a draft lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"`.
 
-Writes, from tools/lessons/template, the notebook, its exercises with right answers in unusual forms, and its script; a
-line of the changelog, the **Next:** of the lesson before, and what `make stamp` writes; then runs the notebook. What
-comes out is a draft that passes every test: it shows the forms, and its author replaces what they hold.
+Write the notebook, its exercises, their alternative solutions and its script from tools/lessons/template. Add a line to
+the changelog, point the **Next:** link of the lesson before to the new one, run `make stamp`, and execute the notebook.
+The result is a draft that passes every test, with examples for its author to replace.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme, refresh, stamp
 
 TEMPLATE = Path(__file__).with_name("template")
-USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"'
+USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"'
 
 
-def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:
-    """Write all files of a new lesson, and return its notebook, not yet executed.
+def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:
+    """Write all files of a new lesson, and return the path of its notebook, which isn't executed yet.
 
-    Raises ValueError, with what to type, where an argument is none, or the number is taken.
+    Raises ValueError, with the command to type, if an argument is missing or invalid, or the number is taken.
     """
     there = {notebooks.number(path): path for path in notebooks.lessons(root)}
     for wrong, why in (
@@ -49,8 +49,8 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
         "NAME": name,
         "TITLE": title,
         "DRAFT": readme.DRAFT,
-        "BEFORE": link(there[before]) if before else "Python and NumPy",
-        "AFTER": link(there[after]),
+        "BEFORE": link_to(there[before]) if before else "Python and NumPy",
+        "AFTER": link_to(there[after]),
         "FIRST": f"{int(number[:2])}.{exercises + 1}",
     }
 
@@ -58,7 +58,7 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
         text = (TEMPLATE / template).read_text(encoding="utf-8")
         return re.sub(r"(?<![A-Z])(?:" + "|".join(words) + r")(?![A-Z])", lambda word: words[word[0]], text)
 
-    notebooks.write(new_notebook(cells=list(cells(filled("notebook.md")))), path)
+    notebooks.write(new_notebook(template_cells=list(template_cells(filled("notebook.md")))), path)
     for template, target in (
         ("exercises.py", f"exercises/ex{number}.py"),
         ("alternative_solutions.py", f"tests/exercises/alternative_solutions/ex{number}.py"),
@@ -69,13 +69,13 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
         notebook = notebooks.read(there[before])
         last = notebook.cells[-1]
         last.source = re.sub(
-            r"\*\*Next:\*\*.*?(?=\n\n|\Z)", lambda _: f"**Next:** {link(path)}", last.source, flags=re.S
+            r"\*\*Next:\*\*.*?(?=\n\n|\Z)", lambda _: f"**Next:** {link_to(path)}", last.source, flags=re.S
         )
         notebooks.write(notebook, there[before])
     changelog = root / "CHANGELOG.md"
     text, line = changelog.read_text(encoding="utf-8"), f"- Lesson {number}, {title}.\n"
     head, added, rest = text.partition("### Added\n\n")
-    if not added or head.count("\n## [") > 1:  # nothing was added since the last release
+    if not added or head.count("\n## [") > 1:  # nothing has been added since the last release
         head, added, rest = text.partition("## [Unreleased]\n")
         added += "\n### Added\n\n"
     changelog.write_text(f"{head}{added}{line}{rest}", encoding="utf-8")
@@ -83,22 +83,22 @@ def begin(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Pa
     return path
 
 
-def cells(text: str) -> Iterator[NotebookNode]:
-    """The cells of tools/lessons/template/notebook.md: each below a line `<!-- id text|code {metadata} -->`."""
+def template_cells(text: str) -> Iterator[NotebookNode]:
+    """Yield the cells of a template. Each begins with a line `<!-- id text|code {metadata} -->`."""
     _, *parts = re.split(r"^<!-- ([a-z-]+) (text|code) ?(\{.*\})? -->\n", text, flags=re.M)
     for name, kind, metadata, source in zip(*[iter(parts)] * 4, strict=True):
         make = new_markdown_cell if kind == "text" else new_code_cell
         yield make(source.strip("\n"), id=name, metadata=json.loads(metadata or "{}"))
 
 
-def link(path: Path) -> str:
+def link_to(path: Path) -> str:
     title = notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
     return f"[{title}]({path.name})"
 
 
 def main(number: str = "", name: str = "", title: str = "") -> None:
     try:
-        path = begin(number, name, title.strip())
+        path = create_lesson(number, name, title.strip())
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from error
     refresh.main([number])

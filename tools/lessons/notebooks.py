@@ -1,4 +1,4 @@
-"""Notebooks as source: read, put into canonical form, write; the setup cell and the badges that each must carry."""
+"""Read notebooks, and write them in canonical form, with the setup cell and the badges that each of them has."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from tools import NUMBER
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = Path(__file__).with_name("setup_cell.py")
-PACKAGES = ("exercises", "old_jax", "utils")  # what lessons import of the course
+PACKAGES = ("exercises", "old_jax", "utils")  # the course's packages that lessons import
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 QUESTION = "> **Predict.**"  # begins a block of text that asks for a prediction
-LEADS = "leads"  # the tag of a text that does not read what was printed, but leads on: to a question, or to code
-TELLS = "tells"  # the tag of a cell whose code tells an answer, as a picture's description may
-HIDDEN = {"cellView": "form", "jupyter": {"source_hidden": True}}  # code behind a click, in Colab and elsewhere
-CELL_METADATA = {"tags", "varies", "cellView", "jupyter", "slideshow"}  # what a cell may carry
+LEADS_ON_TAG = "leads"  # tag of a text that doesn't discuss an output, but leads to the next question or cell
+REVEALS_ANSWER_TAG = "tells"  # tag of a cell whose code reveals an answer, for example in a picture's alt text
+HIDDEN_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # hides a cell's code in Colab and elsewhere
+CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"}  # the metadata that a cell may have
 
 
 def lessons(root: Path = ROOT) -> list[Path]:
-    """In the order of the course. A lesson in two parts is 05 and 05b."""
+    """Return the paths of all lessons, in order. A lesson that was split in two is 05 and 05b."""
     found = (root / "notebooks").glob("*.ipynb")
     return sorted((path for path in found if re.match(f"{NUMBER}_", path.name)), key=number)
 
 
 def lesson(wanted: str, root: Path = ROOT) -> Path:
-    """The notebook of this number; 2 is 02, and so is 02_sharding. Raises ValueError, with all numbers, without one."""
+    """Return the path of a lesson, given as 02, 2 or 02_sharding.
+
+    Raises ValueError, with all numbers, if it doesn't exist.
+    """
     found = {number(path): path for path in lessons(root)}
     begin = wanted.lower().split("_")[0]
     meant = begin if begin in found else f"0{begin}"
@@ -38,12 +41,12 @@ def lesson(wanted: str, root: Path = ROOT) -> Path:
 
 
 def number(path: Path) -> str:
-    """'05' or '05b', the first part of a lesson's name."""
+    """Return the number in a lesson's file name, such as '05' or '05b'."""
     return path.name.split("_")[0]
 
 
 def repository(text: str | None = None) -> tuple[str, str]:
-    """The one constant: 'owner/name' and the revision, as they stand in the setup cell."""
+    """Return the repository's 'owner/name' and the revision, from the constants in the setup cell."""
     found = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)
     if not found:
         raise ValueError("the setup cell has no lines REPOSITORY = ... and REVISION = ...")
@@ -54,28 +57,29 @@ def setup_source() -> str:
     return SETUP.read_text(encoding="utf-8").rstrip("\n")
 
 
-def copies(revision: str) -> str:
-    """The branch where the badges lead, whose lessons have no outputs: .github/workflows/copies.yml makes it.
+def copies_branch(revision: str) -> str:
+    """Return the branch to which the badges lead, whose lessons have no outputs.
 
-    It does so of main and of tags. Of another revision nobody makes one, and the badges lead to itself.
+    The workflow copies.yml pushes it. Only main and version tags have such a branch. For other revisions, return the
+    revision itself.
     """
     return f"copies-{revision}" if re.fullmatch(r"main|v[\d.]+", revision) else revision
 
 
-def colab(path: str, setup: str | None = None) -> str:
-    """The address that opens the notebook at `path` in Colab."""
+def colab_url(path: str, setup: str | None = None) -> str:
+    """Return the URL that opens the notebook at `path` in Colab."""
     name, revision = repository(setup)
-    return f"https://colab.research.google.com/github/{name}/blob/{copies(revision)}/{path}"
+    return f"https://colab.research.google.com/github/{name}/blob/{copies_branch(revision)}/{path}"
 
 
 def badges(path: str, setup: str | None = None) -> str:
-    """The four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
+    """Return the four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
     name, revision = repository(setup)
-    revision = copies(revision)
+    revision = copies_branch(revision)
     blob = f"{name}/blob/{revision}/{path}"
     return (
         "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-        f"({colab(path, setup)})\n"
+        f"({colab_url(path, setup)})\n"
         "[![Open in Kaggle](https://kaggle.com/static/images/open-in-kaggle.svg)]"
         f"(https://kaggle.com/kernels/welcome?src=https://github.com/{blob})\n"
         "[![Open in Binder](https://mybinder.org/badge_logo.svg)]"
@@ -90,13 +94,13 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 
 def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The form that is committed: no counts, no timestamps, only the metadata that the course uses, and needs."""
+    """Return the notebook in its committed form: no execution counts, no timestamps, and only necessary metadata."""
     notebook = nbformat.from_dict(notebook)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in CELL_METADATA})
-        if cell.metadata.get("slideshow", {}).get("slide_type", "") in ("", slide_rule(cell)):
+        if cell.metadata.get("slideshow", {}).get("slide_type", "") in ("", default_slide_type(cell)):
             cell.metadata.pop("slideshow", None)
         if cell.cell_type == "code":
             cell.execution_count = None
@@ -105,9 +109,9 @@ def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def merge_streams(outputs: list) -> list:
-    """One stream's text arrives in as many parts as the kernel likes; here it becomes one output.
+    """Join the parts in which a stream arrives into one output.
 
-    What a carriage return overwrote (a progress bar) is gone, as on a terminal; a stream that leaves nothing, too.
+    Drop text that a carriage return has overwritten, as by a progress bar, and streams that are then empty.
     """
     merged: list = []
     for output in outputs:
@@ -128,7 +132,7 @@ def merge_streams(outputs: list) -> list:
 
 
 def _overwritten(line: str) -> str:
-    """What a terminal shows of a line with carriage returns: each part is written over the one before."""
+    """Return what a terminal shows of a line with carriage returns, after which each part overwrites the one before."""
     shown = ""
     for part in line.split("\r"):
         shown = part + shown[len(part) :]
@@ -138,33 +142,33 @@ def _overwritten(line: str) -> str:
 def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if "execution_count" in output:
         output.execution_count = None
-    if output.output_type == "stream":  # of a script's cell: what a reader's first run says
+    if output.output_type == "stream":  # the output of the script's cell, as on a reader's first run
         output.text = re.sub(r"^Overwriting (?=\w+\.py$)", "Writing ", output.text, flags=re.M)
     return output
 
 
-def slide_rule(cell: nbformat.NotebookNode) -> str:
-    """Where a cell stands on the slides unless its metadata says otherwise. (In words: notebooks/README.md.)"""
+def default_slide_type(cell: nbformat.NotebookNode) -> str:
+    """Return a cell's slide type, unless its metadata gives another one. notebooks/README.md explains the rule."""
     if cell.cell_type == "code":
         if re.fullmatch(r"ex-.*-stub", cell.id):
             return "-"
         return "skip" if re.fullmatch(r"setup|imports|script|ex-.*-check", cell.id) else "subslide"
-    text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # a listing's comments are no headings
+    text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # comments in a listing aren't headings
     if re.search(r"^##? ", text, re.M):
         return "slide"
     return "subslide" if re.search(rf"^(### |{re.escape(QUESTION)}|\|)", text, re.M) else "notes"
 
 
-def blocks(source: str) -> list[str]:
-    """A text, parted at its empty lines; a listing between fences stays whole."""
+def split_blocks(source: str) -> list[str]:
+    """Split a text at its empty lines, but not inside a fenced listing."""
     fences = re.split(r"(^```.*?^```$)", source, flags=re.M | re.S)
     parts = [[part] if part.startswith("```") else re.split(r"\n\s*\n", part) for part in fences]
     return [block.strip("\n") for part in parts for block in part if block.strip()]
 
 
-def dumps(notebook: nbformat.NotebookNode) -> str:
+def to_text(notebook: nbformat.NotebookNode) -> str:
     return nbformat.writes(canonical(notebook)).rstrip("\n") + "\n"
 
 
 def write(notebook: nbformat.NotebookNode, path: Path) -> None:
-    path.write_text(dumps(notebook), encoding="utf-8")
+    path.write_text(to_text(notebook), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Write site/predictions.json: what the site's pages need to read a guess as the lessons do (part of `make stamp`).
+"""Write site/predictions.json, from which the site's pages evaluate guesses as the lessons do (part of `make stamp`).
 
-For each lesson, in the order of its questions: the `Prediction` of the cell that answers, as data; or null, where a
-question asks for something that no cell compares, or whose answer depends on the run.
+It has an entry for each question of a lesson, in order: the data of the `Prediction` with which a cell compares the
+guess, or null if no cell compares the answer, or if the answer varies between runs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tools.lessons.notebooks import QUESTION, ROOT
 PATH = ROOT / "site" / "predictions.json"
 
 
-def written(root: Path = ROOT) -> str:
-    """The file's text: a line for each question."""
+def predictions_json(root: Path = ROOT) -> str:
+    """Return the text of the file, with a line for each question."""
     lessons = []
     for path in notebooks.lessons(root):
         lines = ",\n".join(json.dumps(question, ensure_ascii=False) for question in questions(path))
@@ -29,7 +29,7 @@ def written(root: Path = ROOT) -> str:
 
 
 def questions(path: Path) -> Iterator[dict[str, Any] | None]:
-    """What is asked in a lesson, as data."""
+    """Yield the data of each question in a lesson."""
     number = notebooks.number(path)
     module = importlib.import_module(f"exercises.ex{number}")
     asked: list[dict[str, Any] | None] = []
@@ -41,12 +41,12 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
             if not prediction:
                 raise SystemExit(f"Error: {path.name}, cell {cell.id}: exercises/ex{number}.py has no {name[1]}")
             if not asked[-1] and not prediction.varies:
-                asked[-1] = as_data(prediction)
+                asked[-1] = to_json_data(prediction)
     yield from asked
 
 
-def as_data(prediction: Any) -> dict[str, Any]:
-    """A prediction: site/_static/readings.js reads a guess by it as exercises/framework/prediction.py does."""
+def to_json_data(prediction: Any) -> dict[str, Any]:
+    """Return a prediction as data for site/_static/readings.js, which evaluates guesses as `compare` does."""
     convert = _word if isinstance(prediction.truth, (bool, str)) else float
     mistakes = [[convert(mistake), words] for mistake, words in prediction.mistakes.items()]
     found = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}
@@ -64,4 +64,4 @@ def _word(answer: Any) -> str:
 
 
 if __name__ == "__main__":
-    PATH.write_text(written(), encoding="utf-8")
+    PATH.write_text(predictions_json(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What README says of the lessons, from the notebooks: their rows, and how long they take (`make stamp`)."""
+"""Generate the README's tables of lessons from the notebooks (part of `make stamp`)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from pathlib import Path
 
 from tools.lessons import notebooks
 
-PARTS = {  # by the number of its first lesson
+PARTS = {  # by the number of the first lesson in the part
     "00": "Part I: eight devices",
     "07": "Part II: knowing the cost before you run",
     "10": "Part III: training at scale",
     "90": "Appendix",
 }
-DRAFT = "This lesson is a draft: 0 of its sections are done."  # the price of one that need not have all its parts yet
+# the opening sentence of a lesson that may still be incomplete
+DRAFT = "This lesson is a draft: 0 of its sections are done."
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
 HEAD = "| No. | Title | What it is about | Minutes | Open |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A lesson, as README's table and the site's front page have it."""
+    """A lesson's row in the README and on the site's front page."""
 
     number: str
     title: str
@@ -41,7 +42,10 @@ class Row:
 
 
 def row(path: Path) -> Row:
-    """Raises ValueError, with the line to write, where the cells `title` and `plan` do not say it."""
+    """Return the row of a lesson.
+
+    Raises ValueError, with the form of the line, if its cells `title` and `plan` lack one.
+    """
     cells = notebooks.read(path).cells
     title, plan = (next((cell.source for cell in cells if cell.id == name), "") for name in ("title", "plan"))
     number = notebooks.number(path)
@@ -69,16 +73,15 @@ def rows(root: Path = notebooks.ROOT) -> list[Row]:
 
 
 def hours(found: list[Row]) -> int:
-    """Of all lessons that are done."""
+    """Return the hours that all finished lessons take together."""
     return round(sum(row.minutes + row.practice for row in found if not row.draft) / 60)
 
 
-def listed(text: str, found: list[Row], setup: str | None = None) -> str:
-    """README's text with these lessons: a table for each part, with a badge of the repository that `setup` names
-    (the text of the setup cell; None: this one's); the other badges once, above; the minutes of the
-    shortest and the longest.
+def with_lesson_tables(text: str, found: list[Row], setup: str | None = None) -> str:
+    """Return the README's text with the tables of lessons, and the minutes of the shortest and the longest lesson.
 
-    Raises ValueError where the text has no place for one of them.
+    Each row has the Colab badge of the repository that `setup` names (the text of a setup cell; None: that of this
+    course). The other badges are above the first table. Raises ValueError if the text has no place for one of these.
     """
     _, *others = notebooks.badges(found[0].path, setup).split("\n")
     tables = [BEGIN, f"A badge opens its lesson in Colab. The first lesson in other places: {' '.join(others)}\n"]
@@ -94,12 +97,12 @@ def listed(text: str, found: list[Row], setup: str | None = None) -> str:
         (rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", "\n".join([*tables, END])),
         (r"Each lesson takes \d+ to \d+ minutes", f"Each lesson takes {min(minutes)} to {max(minutes)} minutes"),
     ):
-        text = put(text, place, written)
+        text = replace_once(text, place, written)
     return text
 
 
-def put(text: str, place: str, written: str) -> str:
-    """README's text with this in the place of a pattern. Raises ValueError where that is not one place."""
+def replace_once(text: str, place: str, written: str) -> str:
+    """Replace the only match of a pattern in the README's text. Raises ValueError if there isn't exactly one match."""
     text, places = re.subn(place, lambda _: written, text)
     if places != 1:
         raise ValueError(f"README.md has {places} places, and not one, for: {written.splitlines()[0]}")

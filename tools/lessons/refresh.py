@@ -1,4 +1,4 @@
-"""Run the lessons from top to bottom and write their outputs: `make refresh`, or `make refresh LESSONS="01 02"`."""
+"""Execute the lessons and write their outputs: `make refresh`, or `make refresh LESSONS="01 02"`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nbclient import NotebookClient
 
 from tools.lessons import notebooks
 
-PICTURE = (
+README_PICTURE = (
     "02",
     "layouts",
     notebooks.ROOT / ".github" / "layouts.png",
-)  # lesson, cell, and where README finds its figure
+)  # the lesson and the cell of the README's picture, and the file for it
 
 
 def main(numbers: list[str]) -> None:
@@ -31,7 +31,7 @@ def main(numbers: list[str]) -> None:
             notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
         ).execute()
         notebooks.write(notebook, path)
-        lesson, name, picture = PICTURE
+        lesson, name, picture = README_PICTURE
         for cell in notebook.cells if path.name.startswith(lesson) else []:
             if cell.id == name:
                 picture.write_bytes(base64.b64decode(cell.outputs[0].data["image/png"]))

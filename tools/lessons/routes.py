@@ -30,14 +30,14 @@ class Route:
 ROUTES = (
     Route(
         "new",
-        "JAX is new to me",
+        "New to JAX",
         {"00": ()},
         besides="for people who know NumPy or PyTorch; then the next two rows",
     ),
-    Route("sharding", "To know what sharding is, in two hours", {"02": (), "03": ()}, assumes=("00",)),
+    Route("sharding", "Sharding in two hours", {"02": (), "03": ()}, assumes=("00",)),
     Route(
         "fsdp",
-        "FSDP on Monday",
+        "FSDP by Monday",
         {
             "02": (
                 "A mesh gives devices names",
@@ -59,21 +59,21 @@ ROUTES = (
     ),
     Route(
         "old",
-        "My code of 2022 (`pmap`, `xmap`) no longer runs",
+        "Code from 2022 (`pmap`, `xmap`) that no longer runs",
         {"90": ()},
         assumes=("04",),
-        besides="or paste your code [on the site]({site}/old_code.html): it stays in your browser",
+        besides="or paste your code [into the site]({site}/old_code.html), where it stays in your browser",
     ),
     Route(
         "machines",
         "Several machines",
         {"16": (), "17": ()},
         assumes=("03", "06", "10"),
-        besides="and [one script to copy](examples/README.md)",
+        besides="and [a script to copy](examples/README.md)",
     ),
     Route(
         "plan",
-        "Choose hardware, plan a run",
+        "Choosing hardware and planning a run",
         {"07": (), "08": (), "19": ()},
         assumes=("03", "04", "05", "10", "11"),
     ),
@@ -103,32 +103,34 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     same folder. `setup` names the repository, as in `readme.listed`."""
     owner, name = notebooks.repository(setup)[0].split("/")
     head = "| You want | Lessons | Minutes + exercises |"
-    rows, parts = [head if copies else head.replace("Lessons", "Lessons: a click opens Colab"), "|---|---|---|"], []
+    rows, parts = [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
         assumed = _assumed(route, [_link(number, copies, setup) for number in route.assumes])
         besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
         lessons = ", ".join(filter(None, (", ".join(links) + assumed, besides)))
         rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
-        if named := [f"- of {number} {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read]:
+        if named := [
+            f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
+        ]:
             whole = _and([number for number, read in route.steps.items() if not read])
-            folded = f"<details><summary><b>{route.need}</b>: which sections</summary>"
-            how = f"Run each lesson down to the last section named. Read these sections, and all of {whole}:"
+            folded = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
+            how = f"Run each lesson down to the last section listed. Read these sections, and all of {whole}:"
             parts += [folded, "", how, "", *named, "", "</details>"]
     found = readme.rows()
     first, hours = _link(found[0].number, copies, setup), readme.hours(found)
     rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
     tried = f"{_link('02', copies, setup)} first ({first.minutes} + {first.practice} minutes)"
-    guide = f"the [guide for workshops](teach/workshop.md); try {tried}"
-    rows += [] if copies else [f"| **I teach** | {guide} | {WORKSHOPS} |"]
+    guide = f"the [workshop guide](teach/workshop.md); try {tried}"
+    rows += [] if copies else [f"| **For teachers** | {guide} | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
 
 def _time(route: Route) -> str:
     """Minutes of reading and guessing and, where lessons are whole, of their exercises."""
     if any(route.steps.values()):
-        return f"{minutes(route)}, most lessons in part"
+        return f"{minutes(route)} (most lessons only in part)"
     return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).practice for number in route.steps)}"
 
 
@@ -139,12 +141,14 @@ def _assumed(route: Route, names: list[str]) -> str:
 
 def _link(number: str, copies: bool, setup: str | None) -> str:
     path = f"notebooks/{notebooks.lesson(number).name}"
-    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab(path, setup)})"
+    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab_url(path, setup)})"
 
 
 def listed(text: str, setup: str | None = None) -> str:
     """README's text with the table of routes. Raises ValueError where it has no place for it."""
-    return readme.put(text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}")
+    return readme.replace_once(
+        text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
+    )
 
 
 def cards() -> str:
@@ -162,7 +166,7 @@ def cards() -> str:
     found = readme.rows()
     first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{found[0].number}</a> to the last"
     items.append(_card("The whole course", first, f"{readme.hours(found)} hours"))
-    items.append(_card("I teach", "<a href='teach/workshop.html'>the guide for workshops</a>", WORKSHOPS))
+    items.append(_card("For teachers", "<a href='teach/workshop.html'>the workshop guide</a>", WORKSHOPS))
     return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
 
 

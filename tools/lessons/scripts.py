@@ -1,4 +1,4 @@
-"""The scripts that readers take to work: the cell `script` of lesson 07 shows examples/07_will_it_wait.py, whole.
+"""Copy the scripts in examples/ into the lessons: cell `script` of lesson 07 contains examples/07_will_it_wait.py.
 
 The file is the source. `make stamp` copies it into the cell, which writes it beside the reader's notebook.
 """
@@ -15,42 +15,44 @@ from tools.lessons import notebooks
 BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 
 
-WITHOUT_NUMBER = {"16": "train.py"}  # the files that start it name it, too
+WITHOUT_NUMBER = {"16": "train.py"}  # the files that start it contain its name
 
 
-def of(path: Path) -> Path | None:
-    """A lesson's script, or None."""
+def script_of(path: Path) -> Path | None:
+    """Return the path of a lesson's script, or None."""
     number = notebooks.number(path)
     found = sorted((path.parent.parent / "examples").glob(WITHOUT_NUMBER.get(number, f"{number}_*.py")))
     return found[0] if found else None
 
 
-def name(script: Path) -> str:
-    """What a reader's copy is called: will_it_wait.py."""
+def copy_name(script: Path) -> str:
+    """Return the name of a reader's copy, such as will_it_wait.py."""
     return script.name.split("_", 1)[-1]
 
 
-def cell(script: Path) -> str:
-    return f"%%writefile {name(script)}\n{script.read_text(encoding='utf-8').rstrip()}"
+def cell_source(script: Path) -> str:
+    return f"%%writefile {copy_name(script)}\n{script.read_text(encoding='utf-8').rstrip()}"
 
 
-def listed(text: str, root: Path = notebooks.ROOT) -> str:
-    """The text of examples/README.md with a row for each script: its lesson, and what its first line says."""
+def with_script_table(text: str, root: Path = notebooks.ROOT) -> str:
+    """Return the text of examples/README.md with a row for each script: its lesson, its name and its first line."""
     rows = ["| Lesson | Script | What it does |", "|---|---|---|"]
     for path in notebooks.lessons(root):
-        if script := of(path):
+        if script := script_of(path):
             says = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
             lesson = f"[{notebooks.number(path)}](../notebooks/{path.name})"
-            rows.append(f"| {lesson} | [`{name(script)}`]({script.name}) | {says.replace('|', '·')} |")
+            rows.append(f"| {lesson} | [`{copy_name(script)}`]({script.name}) | {says.replace('|', '·')} |")
     return re.sub(rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: BEGIN + "\n".join([*rows, "", END]), text)
 
 
-def faults(path: Path, cells: list) -> Iterator[str]:
-    """Where a page does not show its script, or another."""
-    script, shown = of(path), [cell for cell in cells if cell.id == "script"]
+def script_faults(path: Path, cells: list) -> Iterator[str]:
+    """Yield the ways in which a page's script differs from examples/, or isn't run."""
+    script, shown = script_of(path), [cell for cell in cells if cell.id == "script"]
     if not script or not shown:
         yield f"no script: examples/{notebooks.number(path)}_name.py, and a cell `script` in Take it to work"
-    elif shown[0].source != cell(script):
+    elif shown[0].source != cell_source(script):
         yield f"script: is not examples/{script.name}: run make stamp"
-    elif not any(name(script) in cell.source for cell in cells if cell.cell_type == "code" and cell.id != "script"):
-        yield f"script: no cell runs {name(script)}"
+    elif not any(
+        copy_name(script) in cell.source for cell in cells if cell.cell_type == "code" and cell.id != "script"
+    ):
+        yield f"script: no cell runs {copy_name(script)}"

@@ -1,7 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
-Without arguments it writes anew what follows from other places: the setup cell and the badges of each lesson, from the
-constant in setup_cell.py; names for new cells, and the canonical form; and README's tables of lessons and routes.
+Without arguments, update everything that is generated: the setup cell and badges of each lesson, from the constants in
+setup_cell.py; names of new cells, and the canonical form; and the README's tables of lessons and routes.
 """
 
 from __future__ import annotations
@@ -10,24 +10,26 @@ import re
 import sys
 from pathlib import Path
 
-from tools.lessons import names, notebooks, readme, routes, scripts
+from tools.lessons import cell_names, notebooks, readme, routes, scripts
 
-PAGES = (  # besides the notebooks, what holds the repository's address
+PAGES = (  # files besides the notebooks that contain the repository's address
     "README.md",
     "CHANGELOG.md",
     "CITATION.cff",
     "teach/workshop.md",
     ".github/CONTRIBUTING.md",
 )
-BADGE = re.compile(  # where a badge leads: to a place that opens notebooks, and there to this name and revision
+BADGE = re.compile(  # badge links: the service, the repository's name, and the revision
     r"(?P<place>colab\.research\.google\.com/github/|welcome\?src=https://github\.com/|mybinder\.org/v2/gh/|codespaces\.new/)"
     r"(?P<name>[\w.-]+/[\w.-]+)(?P<between>/blob/|/tree/|/)(?P<revision>[\w.-]+)(?=[/?])"
 )
 
 
 def stamp(root: Path, name: str, revision: str) -> None:
-    """Raises ValueError where `name` is not owner/name, the revision holds a character that an address would not, or a
-    lesson or README lacks a line that README's tables need.
+    """Write a repository name and a revision into all files that contain them, and update what is generated.
+
+    Raises ValueError if `name` isn't owner/name, if the revision has characters that a URL wouldn't, or if a lesson or
+    the README lacks a line that the tables need.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or not re.fullmatch(r"[\w.-]+", revision):
         raise ValueError(f"expected owner/name and a branch, tag or commit; got {name!r} and {revision!r}")
@@ -44,7 +46,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
     def addresses(old: str) -> str:
         new = re.sub(rf"{pages}(?![\w.-])", f"https://{owner}.github.io/{repository}", old)
         new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", new)
-        return BADGE.sub(rf"\g<place>{name}\g<between>{notebooks.copies(revision)}", new)
+        return BADGE.sub(rf"\g<place>{name}\g<between>{notebooks.copies_branch(revision)}", new)
 
     for page in (root / page for page in PAGES):
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
@@ -56,20 +58,20 @@ def stamp(root: Path, name: str, revision: str) -> None:
         for cell in notebook.cells:
             if cell.id == "setup":
                 cell.source = text.rstrip("\n")
-                cell.metadata.update(notebooks.HIDDEN)
-            elif cell.id == "opening":  # what counts is its picture
-                cell.metadata.update(notebooks.HIDDEN)
-            elif cell.id == "script" and (script := scripts.of(path)):
-                cell.source = scripts.cell(script)
+                cell.metadata.update(notebooks.HIDDEN_CODE)
+            elif cell.id == "opening":  # its picture matters, not its code
+                cell.metadata.update(notebooks.HIDDEN_CODE)
+            elif cell.id == "script" and (script := scripts.script_of(path)):
+                cell.source = scripts.cell_source(script)
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
-        names.give(notebook)
+        cell_names.name_cells(notebook)
         notebooks.write(notebook, path)
     page = root / "examples" / "README.md"
     if page.exists():
-        page.write_text(scripts.listed(page.read_text(encoding="utf-8"), root), encoding="utf-8")
+        page.write_text(scripts.with_script_table(page.read_text(encoding="utf-8"), root), encoding="utf-8")
     page = root / "README.md"
-    told = readme.listed(page.read_text(encoding="utf-8"), readme.rows(root), text)
+    told = readme.with_lesson_tables(page.read_text(encoding="utf-8"), readme.rows(root), text)
     page.write_text(routes.listed(told, text), encoding="utf-8")
 
 

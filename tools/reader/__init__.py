@@ -1,1 +1,1 @@
-"""What readers run, by start.py or make: the environment, their copies of the lessons, is the machine ready."""
+"""Set up the environment, update the reader's copies of the lessons, and check the machine."""

@@ -1,8 +1,9 @@
-"""Create a virtual environment and install what requirement files name, once: the second time this takes no time.
+"""Create a virtual environment and install requirement files in it, unless that has already been done.
 
-uv installs, ten times as fast as pip, where it is on the PATH or pip can fetch it; else, and where it fails, pip does.
-Runs on a bare Python: only the standard library, and every failure is one line that says what to do.
 usage: environment.py [--newest-python] VENV REQUIREMENTS...
+
+uv, which is ten times as fast as pip, installs the packages if it's on the PATH or pip can install it. Otherwise, or if
+uv fails, pip does. It needs only the standard library, and reports each failure in a single line that says what to do.
 """
 
 from __future__ import annotations
@@ -17,29 +18,36 @@ import sys
 import time
 from pathlib import Path
 
-OLDEST, NEWEST = (3, 11), (3, 13)  # of the Pythons in pyproject.toml, which this Python may be too old to read
-OFFLINE = "NewConnection|NameResolution|to resolve|service not known|nodename nor|ConnectTimeout|refused|ProxyError"
-WHY = {  # by what pip, venv and the system say, in their several versions
+OLDEST, NEWEST = (3, 11), (3, 13)  # the Pythons in pyproject.toml, which older Pythons can't parse
+NETWORK_ERRORS = (
+    "NewConnection|NameResolution|to resolve|service not known|nodename nor|ConnectTimeout|refused|ProxyError"
+)
+REASONS = {  # advice for patterns in the messages of pip, venv and the system
     "No space left on device|Disk quota exceeded": "the disk is full. The environment takes 2.5 GB.",
-    OFFLINE: "the package index cannot be reached. Connect to the network and try again.",
+    NETWORK_ERRORS: "the package index cannot be reached. Connect to the network and try again.",
     "ensurepip is not|No module named .?venv": "no venv module. On Debian and Ubuntu: apt-get install python3-venv",
 }
-FOR_UV = {  # what pip was told, by files or by the environment, as uv's variables
+UV_VARIABLES = {  # pip's settings, from files or the environment, and uv's variables for them
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "constraint": "UV_CONSTRAINT",
     "cert": "SSL_CERT_FILE",
 }
-# What uv would read otherwise: PIP_CONSTRAINT admits the pre-releases that it names, which the weekly run needs.
-FOR_PIP = r"[.](no-index|pre|proxy|trusted-host)=|:env:[.]constraint='[^']"
-BIN, EXE = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")  # of an environment
-NOT_FOUND, STOPPED = 3, 130  # exit status: no Python is newer than the oldest; Ctrl-C
-PATIENCE = 15  # seconds after which a step says that it is still at work
+# Settings that uv doesn't have or treats differently. For example, pip installs the pre-releases that PIP_CONSTRAINT
+# names, which the weekly run needs, and uv doesn't.
+PIP_ONLY_SETTINGS = r"[.](no-index|pre|proxy|trusted-host)=|:env:[.]constraint='[^']"
+# the folder of an environment's programs, and their suffix
+BIN, EXE = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
+NOT_FOUND, STOPPED = 3, 130  # exit statuses: no newer Python than the oldest was found; stopped by Ctrl-C
+REPORT_EVERY = 15  # seconds between messages that a step is still running
 
 
-def base(python: str) -> str:
-    """Which interpreter lies below any active environment, and its version; '' if it does not start (pyenv's shims)."""
+def describe_python(python: str) -> str:
+    """Return the path and version of the interpreter below any active environment, or "" if it doesn't start.
+
+    pyenv's shims, for example, may not start.
+    """
     code = "import os, sys; print(os.path.realpath(sys._base_executable), sys.version)"
     try:
         return subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=30).stdout
@@ -47,69 +55,73 @@ def base(python: str) -> str:
         return ""
 
 
-def newest_python() -> str | None:
-    """The newest Python that JAX has wheels for: this one, or on the PATH, or pyenv's. None if only the oldest is."""
+def find_newest_python() -> str | None:
+    """Return the newest Python with JAX wheels, here, on the PATH or pyenv's, or None if there's only the oldest."""
     for minor in range(NEWEST[1], OLDEST[1], -1):
         found = glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))
         found = [sys.executable] * (sys.version_info[1] == minor) + [shutil.which(f"python3.{minor}") or "", *found]
-        if starts := next(filter(base, filter(None, found)), None):
+        if starts := next(filter(describe_python, filter(None, found)), None):
             return starts
     return None
 
 
-def run(command: list[str], **variables: str) -> tuple[int, str]:
-    """Run a step, with a line now and then while it lasts; its exit status, and what it said."""
+def run_step(command: list[str], **variables: str) -> tuple[int, str]:
+    """Run a command, report every few seconds that it's still running, and return its exit status and its output."""
     start = time.monotonic()
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, env={**os.environ, **variables}, **both) as step:
         while True:
             try:
-                said, _ = step.communicate(timeout=PATIENCE)
+                said, _ = step.communicate(timeout=REPORT_EVERY)
                 return step.returncode, said.strip()
             except subprocess.TimeoutExpired:
                 print(f"... still at work after {time.monotonic() - start:.0f} s", flush=True)
 
 
-def must(command: list[str], problem: str) -> None:
-    """Run a step; if it fails, end with why, or with the line in which it says so."""
-    status, said = run(command)
+def run_or_exit(command: list[str], problem: str) -> None:
+    """Run a command. If it fails, exit with advice or with the line of its output that gives the reason."""
+    status, said = run_step(command)
     if status:
         lines = said.splitlines() or ["no reason given"]
         last = ([line for line in lines if line.startswith("ERROR:")] or lines)[-1].strip()
-        why = next((why for signs, why in WHY.items() if re.search(signs, said)), last)
+        why = next((why for signs, why in REASONS.items() if re.search(signs, said)), last)
         raise SystemExit(f"Error: {problem}: {why}")
 
 
-def found_uv(python: str) -> str | None:
-    """The one on the PATH, or one that pip puts beside this Python; None where there is none to be had."""
+def find_uv(python: str) -> str | None:
+    """Return the path of uv, from the PATH or installed with pip beside this Python, or None."""
     if uv := shutil.which("uv"):
         return uv
-    status, _ = run([python, "-m", "pip", "install", "--quiet", "--retries", "0", "uv"])
+    status, _ = run_step([python, "-m", "pip", "install", "--quiet", "--retries", "0", "uv"])
     return None if status else os.path.join(os.path.dirname(python), f"uv{EXE}")
 
 
-def install(venv: str, requirements: list[str]) -> None:
-    """By uv, told what pip was told; whatever stops it, pip is asked, and its words are shown."""
+def install_packages(venv: str, requirements: list[str]) -> None:
+    """Install the packages with uv, using pip's settings. If that fails, use pip and show its errors."""
     python = os.path.join(venv, BIN, f"python{EXE}")
     named = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
-    _, told = run([python, "-m", "pip", "config", "list"])
-    settings = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # of all indexes, as pip does
-    for name, value in reversed(re.findall(r"^[\w:]+[.]([\w-]+)='(.+)'$", told, re.M)):  # the environment's come first
-        settings |= {FOR_UV[name]: value} if name in FOR_UV else {}
-    uv = None if re.search(FOR_PIP, told) else found_uv(python)
-    if not uv or run([uv, "pip", *named, "--python", python], **settings)[0]:
-        must([python, "-m", "pip", *named, "--retries", "2"], "the packages could not be installed")
+    _, told = run_step([python, "-m", "pip", "config", "list"])
+    settings = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # search all indexes, as pip does
+    # the environment's settings come first, and override the others
+    for name, value in reversed(re.findall(r"^[\w:]+[.]([\w-]+)='(.+)'$", told, re.M)):
+        settings |= {UV_VARIABLES[name]: value} if name in UV_VARIABLES else {}
+    uv = None if re.search(PIP_ONLY_SETTINGS, told) else find_uv(python)
+    if not uv or run_step([uv, "pip", *named, "--python", python], **settings)[0]:
+        run_or_exit([python, "-m", "pip", *named, "--retries", "2"], "the packages could not be installed")
 
 
 def main(arguments: list[str]) -> int:
-    python = getattr(sys, "_base_executable", sys.executable)  # not the one of an active environment
+    python = getattr(sys, "_base_executable", sys.executable)  # the interpreter below any active environment
     if arguments[0] == "--newest-python":
-        python, arguments = newest_python(), arguments[1:]
+        python, arguments = find_newest_python(), arguments[1:]
         if python is None:
             print(f"Skipped: the newest JAX needs Python 3.{OLDEST[1] + 1} to 3.{NEWEST[1]}, and none was found.")
             return NOT_FOUND
     venv, *requirements = arguments
-    below, stamp = base(python), Path(venv, ".installed")  # the stamp: what made it, and each file installed by that
+    below, stamp = (
+        describe_python(python),
+        Path(venv, ".installed"),
+    )  # the stamp file has a hash of the Python, and of each installed file
     made = hashlib.sha256(below.encode()).hexdigest()
     wanted = {name: hashlib.sha256(below.encode() + Path(name).read_bytes()).hexdigest() for name in requirements}
     installed = stamp.read_text().split() if stamp.exists() else []
@@ -119,11 +131,11 @@ def main(arguments: list[str]) -> int:
     start = time.monotonic()
     if made not in installed:
         print(f"Creating {venv} with Python {re.search(r' (3[.][0-9]+)', below)[1]} ...", flush=True)
-        must([python, "-m", "venv", "--clear", venv], f"{python} could not create {venv}")
+        run_or_exit([python, "-m", "venv", "--clear", venv], f"{python} could not create {venv}")
         installed, missing = [made], requirements
-        stamp.write_text(made)  # who is interrupted from here on goes on where they were
+        stamp.write_text(made)  # an interrupted installation continues from here
     print(f"Installing what stands in {', '.join(missing)} (minutes, the first time only) ...", flush=True)
-    install(venv, requirements)
+    install_packages(venv, requirements)
     stamp.write_text("\n".join([*installed, *(wanted[name] for name in missing)]))
     print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
     return 0

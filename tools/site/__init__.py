@@ -1,1 +1,1 @@
-"""The pages and the PDF, built from the committed notebooks."""
+"""Build the site and the PDF from the committed notebooks."""

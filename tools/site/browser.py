@@ -1,4 +1,4 @@
-"""The browser that prints the PDF and tests the site: the system's Chromium or Chrome, never a download of our own."""
+"""Find the browser that prints the PDF and tests the site: the system's Chromium or Chrome, which isn't downloaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chrome", "chromium-browser")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-FONT = "fonts-wqy-microhei"  # 1.6 MB, simplified and traditional
+FONT = "fonts-wqy-microhei"  # 1.6 MB, with simplified and traditional characters
 OPTIONS = [
     "--disable-gpu",
     "--disable-quic",
@@ -22,49 +22,54 @@ OPTIONS = [
 ]
 
 
-def find() -> str | None:
-    """The path of a browser, or None. $BROWSER_PATH, where it is set, is the one."""
+def find_browser() -> str | None:
+    """Return the path of a browser, or None. The environment variable BROWSER_PATH takes precedence."""
     if named := os.environ.get("BROWSER_PATH"):
         return named
     return next(filter(None, map(shutil.which, NAMES)), MAC if os.path.exists(MAC) else None)
 
 
-def chinese() -> bool:
-    """Is there a font with Chinese characters for the PDF's glossary? Where nobody can tell, there is."""
+def has_chinese_font() -> bool:
+    """Tell whether a font has the Chinese characters of the PDF's glossary. If that can't be determined, assume so."""
     if not shutil.which("fc-list"):
         return True
     return bool(subprocess.run(["fc-list", ":lang=zh", "family"], capture_output=True, text=True).stdout.strip())
 
 
-def path() -> str:
-    """As `find`; on Debian and Ubuntu, root gets browser and font installed. Raises SystemExit, saying what to do."""
-    if find() and chinese():
-        return find()
+def ensure_browser() -> str:
+    """Return the path of a browser.
+
+    On Debian and Ubuntu, root gets the browser and a font installed if they're missing.
+
+    Raises SystemExit, with what to install, if there's no browser.
+    """
+    if find_browser() and has_chinese_font():
+        return find_browser()
     log = ""
     if shutil.which("apt-get") and os.geteuid() == 0:
-        wanted = ["chromium"] * (not find()) + ["fontconfig", FONT]
+        wanted = ["chromium"] * (not find_browser()) + ["fontconfig", FONT]
         print(f"Installing {', '.join(wanted)} with apt-get, once ...", flush=True)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *wanted]):
             done = subprocess.run(["apt-get", *step], env=environment, capture_output=True, text=True)
             log += done.stdout + done.stderr
-    if not find():
+    if not find_browser():
         said = f" (apt-get said: {log.strip().splitlines()[-1]})" if log.strip() else ""
         raise SystemExit(
             "Error: the PDF and the site's tests need Chromium or Chrome. On Debian: apt-get install chromium. "
             f"Elsewhere install Chrome, or name the browser's program in BROWSER_PATH.{said}"
         )
-    if not chinese():
+    if not has_chinese_font():
         print(f"Without a Chinese font the PDF's glossary has boxes. On Debian: apt-get install {FONT}", flush=True)
-    return find()
+    return find_browser()
 
 
 @contextmanager
-def launched() -> Iterator[Any]:
-    """A headless browser, as Playwright's object."""
+def launch() -> Iterator[Any]:
+    """Start a headless browser, and yield Playwright's object for it."""
     from playwright.sync_api import sync_playwright
 
-    program = path()
+    program = ensure_browser()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=OPTIONS)
         try:

@@ -1,7 +1,8 @@
-"""Build the site and the PDF from the committed notebooks: `make site`. Nothing is executed: a page is what was tested.
+"""Build the site and the PDF from the committed notebooks: `make site`. No notebook is executed.
 
-The sources are staged in site/_build (the lessons with their hints and solutions, the front page with its table), and
-Sphinx makes pages of them as site/conf.py says. The PDF is one long page of the same, printed by a browser.
+The sources are written to site/_build: the lessons with their hints and solutions, and the front page with its table.
+Sphinx turns them into pages, as site/conf.py specifies. A browser prints the PDF from a single long page with the same
+content.
 """
 
 from __future__ import annotations
@@ -23,33 +24,34 @@ import nbformat
 
 from tools.lessons import notebooks, readme, routes
 from tools.lessons.notebooks import ROOT
-from tools.site import icons, moving
+from tools.site import icons, interactive_figures
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
-PAGES = {  # beside the lessons: where a page is staged, and where it lies; in this order in the navigation and the PDF
+PAGES = {  # other pages than lessons, and their sources, in the order of the navigation and the PDF
     "index.md": "site/index.md",
     "old_code.md": "site/old_code.md",
     "glossary.md": "site/glossary.md",
     "teach/workshop.md": "teach/workshop.md",
 }
-NOT_PRINTED = {"old_code.md"}  # paper takes nothing that is pasted
+NOT_PRINTED = {"old_code.md"}  # nobody can paste code into a PDF
 PDF = "one-program-many-devices.pdf"
-LEVEL = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)  # stays together at the end of an exercise's heading
-SMALL = (352, 192)  # of a lesson's picture in the list: twice what it is shown at
-CHECK = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the cell that checks an exercise
+# the end of an exercise's heading, which must not be split between two lines
+DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
+THUMBNAIL_SIZE = (352, 192)  # px of a lesson's picture in the list: twice its displayed size
+CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # in the cell that checks an exercise
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an exercise says on demand."""
+    """The hint and the solution of an exercise."""
 
     hint: str
     solution: str
 
 
-def answers(number: str) -> dict[str, Answer]:
-    """By name, the hint and the printed solution of a lesson's exercises, read off their source: no JAX is needed."""
+def answers_of(number: str) -> dict[str, Answer]:
+    """Return the hints and solutions of a lesson's exercises by name, from their source code, without JAX."""
     source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     found, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
@@ -60,45 +62,46 @@ def answers(number: str) -> dict[str, Answer]:
     return found
 
 
-def launchers(path: str) -> list[tuple[str, str]]:
-    """Colab and the others, each with the address that opens the notebook at `path`: those of the badges."""
+def launch_links(path: str) -> list[tuple[str, str]]:
+    """Return the services that open the notebook at `path`, each with its URL, from the badges."""
     return re.findall(r"\[!\[(Open in \w+)\]\([^)]*\)\]\(([^)]*)\)", notebooks.badges(path))
 
 
-def escaped(text: str) -> str:
-    """Plain text as Markdown that shows it as it is; `code` stays code."""
+def escape_markdown(text: str) -> str:
+    """Escape plain text, so that Markdown shows it as it is. Leave `code` as code."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~`])", r"\\\1", part) for i, part in enumerate(parts))
 
 
-def fold(summary: str, body: str) -> str:
-    """Markdown of something to be opened on demand, by keyboard too."""
+def collapsible(summary: str, body: str) -> str:
+    """Return the Markdown of a collapsible section, which can also be opened from the keyboard."""
     return f'<details class="answer"><summary>{html.escape(summary)}</summary>\n\n{body}\n\n</details>'
 
 
-def code(source: str) -> str:
+def code_block(source: str) -> str:
     return f"```python\n{source}\n```"
 
 
-def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
-    """The notebook as the site wants it: figures described, the setup and the first picture's code folded, answers too.
+def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
+    """Return a lesson's notebook as the site shows it, with alt texts, interactive figures and collapsed answers.
 
-    On paper nothing folds: the setup cell leaves its output alone, and the answers stand at the end of the document.
+    In print, nothing is collapsed: the setup cell shows only its output, and the answers are at the end of the
+    document.
     """
-    notebook, given = notebooks.read(path), answers(notebooks.number(path))
+    notebook, given = notebooks.read(path), answers_of(notebooks.number(path))
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
         if cell.cell_type == "markdown":
             where = f"notebooks/{path.name}"
-            buttons = " ".join(f"[{name}]({address}){{.launch}}" for name, address in launchers(where))
+            buttons = " ".join(f"[{name}]({address}){{.launch}}" for name, address in launch_links(where))
             buttons += "".join(f"\n\n{place}" for place in routes.places(notebooks.number(path)))
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
-            # Jupyter's anchors keep a heading's capitals, Sphinx's do not.
+            # Jupyter's anchors keep the capitals of a heading, while Sphinx's are lowercase.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
-            cell.source = LEVEL.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
+            cell.source = DIFFICULTY.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
             if not printed:
-                cell.source = moving.shown(notebooks.number(path), cell)
+                cell.source = interactive_figures.with_figures(notebooks.number(path), cell)
             continue
         if cell.id == "setup" and printed:
             cell.metadata["tags"] = ["remove-input"]
@@ -108,131 +111,134 @@ def lesson(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
-        check = CHECK.search(cell.source)
+        check = CHECK_CALL.search(cell.source)
         if check:
-            cell.outputs = []  # that nothing was attempted yet; here nothing can be run
+            cell.outputs = []  # remove "not attempted yet", because nobody can attempt it on the page
         if check and not printed:
-            answer, (_, colab) = given[check[2]], launchers(f"notebooks/{path.name}")[0]
-            folds = fold("Hint", escaped(answer.hint)), fold("Solution", code(answer.solution))
+            answer, (_, colab) = given[check[2]], launch_links(f"notebooks/{path.name}")[0]
+            folds = (
+                collapsible("Hint", escape_markdown(answer.hint)),
+                collapsible("Solution", code_block(answer.solution)),
+            )
             text = "\n\n".join([f"[Solve it in Colab]({colab}){{.launch}}", *folds])
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
-        if not printed and (text := moving.shown(notebooks.number(path), cell)):
+        if not printed and (text := interactive_figures.with_figures(notebooks.number(path), cell)):
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-moving"))
     notebook.cells = cells
     return notebook
 
 
-def solutions() -> str:
-    """All hints and solutions, as the last chapter of the PDF."""
+def solutions_chapter() -> str:
+    """Return the PDF's last chapter, with all hints and solutions."""
     lines = ["# Hints and solutions"]
     for path in notebooks.lessons():
-        notebook, given = notebooks.read(path), answers(notebooks.number(path))
-        lines += ["", f"## {title(path)}"]
+        notebook, given = notebooks.read(path), answers_of(notebooks.number(path))
+        lines += ["", f"## {lesson_title(path)}"]
         for cell in notebook.cells:
             titles = re.findall(r"^### (Exercise .*)$", cell.source, re.M) if cell.cell_type == "markdown" else []
-            lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', title)}" for title in titles]
-            if cell.cell_type == "code" and (check := CHECK.search(cell.source)):
+            lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', lesson_title)}" for lesson_title in titles]
+            if cell.cell_type == "code" and (check := CHECK_CALL.search(cell.source)):
                 answer = given[check[2]]
-                lines += [f"\n**Hint.** {escaped(answer.hint)}\n", code(answer.solution)]
+                lines += [f"\n**Hint.** {escape_markdown(answer.hint)}\n", code_block(answer.solution)]
     return "\n".join(lines) + "\n"
 
 
-def address() -> str:
-    """Where GitHub Pages serves the site."""
+def site_url() -> str:
+    """Return the URL of the site on GitHub Pages."""
     owner, name = notebooks.repository()[0].split("/")
     return f"https://{owner}.github.io/{name}"
 
 
-def contents() -> str:
-    """The PDF's table of contents; tools/site/pdf.py adds the page numbers."""
-    pages = {f"notebooks/{path.stem}": title(path) for path in notebooks.lessons()}
-    pages |= {**beside(printed=True), "solutions": "Hints and solutions"}
+def table_of_contents() -> str:
+    """Return the PDF's table of contents. tools/site/pdf.py adds the page numbers."""
+    pages = {f"notebooks/{path.stem}": lesson_title(path) for path in notebooks.lessons()}
+    pages |= {**other_page_titles(printed=True), "solutions": "Hints and solutions"}
     items = [f"<li><a href='#document-{name}'>{html.escape(text)}</a></li>" for name, text in pages.items()]
     return "\n".join(["<nav class='contents'>", "<ol>", *items, "</ol>", "</nav>"])
 
 
-def beside(printed: bool = False) -> dict[str, str]:
-    """Names and titles of the pages beside the lessons."""
+def other_page_titles(printed: bool = False) -> dict[str, str]:
+    """Return the names and titles of the pages other than lessons."""
     left = {"index.md", *(NOT_PRINTED if printed else ())}
     texts = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name not in left}
     return {name.removesuffix(".md"): re.search(r"^# (.+)$", text, re.M)[1] for name, text in texts.items()}
 
 
-def title(path: Path) -> str:
-    """A lesson's title, with its number."""
+def lesson_title(path: Path) -> str:
+    """Return a lesson's title, with its number."""
     return notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
 
 
 def front_page(text: str, printed: bool = False) -> str:
-    """site/index.md, or site/print.md, with what it takes from the notebooks and README at its {{marks}}."""
+    """Fill the {{marks}} in site/index.md or site/print.md with content from the notebooks and the README."""
     found = readme.rows()
     name, _ = notebooks.repository()
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     where = re.search(r"^## What runs where\n(.*?)(?=^## )", page, re.M | re.S)
     parts = []
     for part, lessons in groupby(found, lambda row: row.part):
-        parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_item, lessons), "</ol>"]
+        parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_list_item, lessons), "</ol>"]
     marks = {
         "routes": routes.cards(),
         "lessons": "\n".join(parts),
         "count": str(len(found)),
         "hours": str(readme.hours(found)),
-        "first": _page(found[0]),
-        "where": linked(where[1].strip(), "README.md"),
+        "first": _page_url(found[0]),
+        "where": with_repository_links(where[1].strip(), "README.md"),
         "pdf": PDF,
         "repository": f"https://github.com/{name}",
-        "address": address(),
-        "contents": contents(),
-        "pages": "\n".join(beside(printed)),
+        "address": site_url(),
+        "contents": table_of_contents(),
+        "pages": "\n".join(other_page_titles(printed)),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], text)
 
 
-def _page(row: readme.Row) -> str:
+def _page_url(row: readme.Row) -> str:
     return row.path.removesuffix(".ipynb") + ".html"
 
 
-def _small(row: readme.Row) -> str:
-    """Where its picture lies, made small."""
+def _thumbnail_path(row: readme.Row) -> str:
+    """Return the path of a lesson's thumbnail."""
     return f"_images/small/{row.number}.webp"
 
 
-def _figure(row: readme.Row) -> str | None:
-    """A lesson's first, as base64; a draft may have none."""
+def _first_figure(row: readme.Row) -> str | None:
+    """Return a lesson's first figure as base64, or None, as in some drafts."""
     outputs = (output for cell in notebooks.read(ROOT / row.path).cells for output in cell.get("outputs", ()))
     return next((output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})), None)
 
 
-def small_pictures(pages: Path) -> None:
-    """The first figure of each lesson, for the list on the front page."""
+def write_thumbnails(pages: Path) -> None:
+    """Write a thumbnail of each lesson's first figure, for the list on the front page."""
     from PIL import Image
 
     (pages / "_images" / "small").mkdir(parents=True, exist_ok=True)
     for row in readme.rows():
-        if figure := _figure(row):
+        if figure := _first_figure(row):
             picture = Image.open(io.BytesIO(base64.b64decode(figure))).convert("RGB")
-            picture.thumbnail(SMALL)
-            picture.save(pages / _small(row), quality=70)
+            picture.thumbnail(THUMBNAIL_SIZE)
+            picture.save(pages / _thumbnail_path(row), quality=70)
 
 
-def _item(row: readme.Row) -> str:
+def _list_item(row: readme.Row) -> str:
     opens = " ".join(
         f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
-        for name, address in launchers(row.path)
+        for name, address in launch_links(row.path)
     )
-    small = f"<img src='{_small(row)}' alt='' loading='lazy' width='176' height='96'>"
-    picture = small if _figure(row) else ""
+    small = f"<img src='{_thumbnail_path(row)}' alt='' loading='lazy' width='176' height='96'>"
+    picture = small if _first_figure(row) else ""
     price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
     return (
         f"<li>{picture}<span class='number'>{row.number}</span>"
-        f"<a class='title' href='{_page(row)}'>{html.escape(row.title)}</a>"
+        f"<a class='title' href='{_page_url(row)}'>{html.escape(row.title)}</a>"
         f"<span class='price'>{price}</span>"
         f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
     )
 
 
-def linked(text: str, source: str) -> str:
-    """A page's relative links to files that have no page of their own lead to the repository instead."""
+def with_repository_links(text: str, source: str) -> str:
+    """Point a page's relative links to the repository, if their target has no page on the site."""
     name, revision = notebooks.repository()
     staged = {*PAGES.values(), *(f"notebooks/{path.name}" for path in notebooks.lessons())}
 
@@ -246,24 +252,27 @@ def linked(text: str, source: str) -> str:
     return re.sub(r"((?<!!)\[[^\]]*\])\((?!\w+:|#)([^)\s]+)\)", leading, text)
 
 
-def sources(printed: bool) -> Iterator[tuple[str, str]]:
-    """Name and text of everything that is staged."""
+def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each source file of the site."""
     for staged, source in PAGES.items():
         if printed and staged in NOT_PRINTED:
             continue
         text = (ROOT / source).read_text(encoding="utf-8")
         if staged == "index.md":
             text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, printed)
-        yield staged, linked(text, source)
+        yield staged, with_repository_links(text, source)
     for path in notebooks.lessons():
-        yield f"notebooks/{path.name}", nbformat.writes(lesson(path, printed))
+        yield f"notebooks/{path.name}", nbformat.writes(page_notebook(path, printed))
     if printed:
-        yield "solutions.md", solutions()
+        yield "solutions.md", solutions_chapter()
 
 
 def stage(folder: Path, target: Path, printed: bool = False) -> None:
-    """Write what has changed. Where a page is no more, the target begins anew: Sphinx would leave the old one."""
-    wanted = {folder / name: text.encode() for name, text in sources(printed)}
+    """Write the source files that have changed.
+
+    If a page was removed, rebuild all, because Sphinx would keep the old page.
+    """
+    wanted = {folder / name: text.encode() for name, text in staged_files(printed)}
     wanted[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
     stale = {path for path in folder.rglob("*") if path.is_file()} - wanted.keys()
     changed = {path for path, data in wanted.items() if not path.exists() or path.read_bytes() != data}
@@ -275,8 +284,8 @@ def stage(folder: Path, target: Path, printed: bool = False) -> None:
         path.write_bytes(wanted[path])
 
 
-def sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
-    """Run Sphinx; a warning is an error. Raises SystemExit, after Sphinx has said why."""
+def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
+    """Run Sphinx, with warnings as errors. Raises SystemExit, after Sphinx has printed the reason."""
     from sphinx.cmd.build import main
 
     doctrees = BUILD / f"{target.name}-doctrees"
@@ -289,16 +298,16 @@ def build() -> None:
     start = time.monotonic()
     pages = BUILD / "html"
     stage(BUILD / "source", pages)
-    sphinx("html", BUILD / "source", pages)
-    icons.shrink(pages)
-    small_pictures(pages)
+    run_sphinx("html", BUILD / "source", pages)
+    icons.shrink_icons(pages)
+    write_thumbnails(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
     from tools.site import pdf
 
     stage(BUILD / "print-source", BUILD / "print", printed=True)
-    sphinx("singlehtml", BUILD / "print-source", BUILD / "print", "-t", "printed")
-    pdf.write(BUILD / "print" / "index.html", BUILD / PDF)
+    run_sphinx("singlehtml", BUILD / "print-source", BUILD / "print", "-t", "printed")
+    pdf.write_pdf(BUILD / "print" / "index.html", BUILD / PDF)
     shutil.copy(BUILD / PDF, pages)
     print(f"The site is in {pages.relative_to(ROOT)}: open index.html. {time.monotonic() - start:.0f} s.")
 

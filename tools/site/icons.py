@@ -1,7 +1,8 @@
-"""Of the theme's 1.5 MB of icons, the dozen that the site's pages show.
+"""Replace the theme's 1.5 MB of icons by the dozen that the site's pages show.
 
-The theme loads all of Font Awesome Free as one script. This writes another in its place, with the icons that the built
-pages name. (Font Awesome Free's icons: CC BY 4.0, https://fontawesome.com/license/free; its notice stays beside them.)
+The theme loads all of Font Awesome Free as a single script. This module replaces that script by one with only the icons
+that the built pages name. (Font Awesome Free's icons: CC BY 4.0, https://fontawesome.com/license/free; the notice is
+kept.)
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import re
 from pathlib import Path
 
 SCRIPT = "_static/scripts/fontawesome.js"
-# name:[width,height,[other names],"code","path"]; of two families that have it the last, solid, is what pages ask for.
-DEFINITION = r'[{,]"?([\w-]+)"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]'
-SHOWN = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), those that these pages show: tools/site/icons.py.
+# name:[width,height,[other names],"code","path"]. If two families have an icon, the last one (solid) is the one that
+# pages show.
+ICON_DEFINITION = r'[{,]"?([\w-]+)"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]'
+SCRIPT_TEMPLATE = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), written by tools/site/icons.py.
 const icons = ICONS;
 const draw = () => {
   for (const mark of document.querySelectorAll(":is(i, span)[class*='fa-']")) {
@@ -34,22 +36,26 @@ new MutationObserver(draw).observe(document.body, { childList: true, subtree: tr
 """
 
 
-def shrink(pages: Path) -> None:
-    """Write the smaller script among the built pages. Raises ValueError for an icon that the theme's script lacks."""
+def shrink_icons(pages: Path) -> None:
+    """Write the smaller script into the built pages. Raises ValueError for an icon that the theme's script lacks."""
     script = pages / SCRIPT
     text = script.read_text(encoding="utf-8")
     if text.startswith("// Icons of"):
-        return  # the theme's own comes back with the next change of the theme
-    all_icons = {name: (int(width), int(height), path) for name, width, height, path in re.findall(DEFINITION, text)}
-    asked = {name for page in pages.rglob("*.html") for name in named(page.read_text(encoding="utf-8"))}
+        return  # a later change of the theme restores the theme's own script
+    all_icons = {
+        name: (int(width), int(height), path) for name, width, height, path in re.findall(ICON_DEFINITION, text)
+    }
+    asked = {name for page in pages.rglob("*.html") for name in icon_names(page.read_text(encoding="utf-8"))}
     if missing := asked - all_icons.keys():
         raise ValueError(f"the theme's icons have no {', '.join(sorted(missing))}; tools/site/icons.py reads {SCRIPT}")
-    others = {name for path in script.parent.glob("*.js") if path != script for name in named(path.read_text("utf-8"))}
+    others = {
+        name for path in script.parent.glob("*.js") if path != script for name in icon_names(path.read_text("utf-8"))
+    }
     wanted = {name: all_icons[name] for name in sorted(asked | others & all_icons.keys())}
-    script.write_text(SHOWN.replace("ICONS", json.dumps(wanted)), encoding="utf-8")
+    script.write_text(SCRIPT_TEMPLATE.replace("ICONS", json.dumps(wanted)), encoding="utf-8")
     (script.parent / "fontawesome.js.map").unlink(missing_ok=True)
 
 
-def named(text: str) -> list[str]:
-    """The icons that a page or a script names."""
+def icon_names(text: str) -> list[str]:
+    """Return the names of the icons that a page or a script uses."""
     return re.findall(r"\bfa[bsr]?(?:-solid|-brands|-regular)? fa-([\w-]+)", text)

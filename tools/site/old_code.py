@@ -1,7 +1,7 @@
-"""What the site's page on old code knows: the finder's rows, phrases and names, as data. heads.py puts it there.
+"""Collect the data of the site's page on old code: the rows, phrases and names that the migration checker knows.
 
-Of the record it takes only what is gone, or warns, on the newest JAX; names that share the fate of what holds them are
-left out, and the page looks up the holder instead.
+Only names that are removed or deprecated in the newest JAX are included. A name that shares the fate of its module or
+class is left out, because the page looks that up instead.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from old_jax.moved import KEYWORDS, MOVED
 from old_jax.record import Record
 from tools.lessons import notebooks
 
-GONE, WARNS, ONLY_SAID = "gone", "warns", ""  # the last: today a name of something else, old only in a message
+# the last one: a name with another use today, which is old only in a message
+GONE, WARNS, ONLY_IN_MESSAGES = "gone", "warns", ""
 
 
 @cache
-def data() -> dict[str, Any]:
-    """All that the page is given; site/_static/old_code.js reads it."""
+def page_data() -> dict[str, Any]:
+    """Return all data of the page, for site/_static/old_code.js."""
     record = Record()
     return {
         "newest": record.version,
@@ -36,49 +37,52 @@ def data() -> dict[str, Any]:
         "named": [pattern.pattern.replace("(?P<", "(?<") for pattern in NAMED],
         "keyword": KEYWORD.pattern,
         "keywords": [
-            [name, keyword, new, row, _taken(record, name, keyword, row)]
+            [name, keyword, new, row, _keyword_state(record, name, keyword, row)]
             for (name, keyword), (new, row) in KEYWORDS.items()
         ],
-        "names": names(record),
-        "not_modules": [name for name in sorted(MOVED) if _is_no_module(record, name)],
+        "names": names_by_holder(record),
+        "not_modules": [name for name in sorted(MOVED) if _is_gone_as_module(record, name)],
     }
 
 
-def names(record: Record) -> dict[str, dict[str, list[Any]]]:
-    """By what holds them, the names that are old: [state, the last release that had it, new form, row], and what is
-    old of the name, where that is not the whole."""
+def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
+    """Return the old names by the module or class that contains them.
+
+    Each has [state, last release that had it, replacement, row]. If only a part of the name is old, that's the last
+    element.
+    """
     told: dict[str, list[Any]] = {}
     found: dict[str, dict[str, list[Any]]] = {}
-    for name in sorted(known(record)):
+    for name in sorted(all_names(record)):
         fate = record.fate(name)
         if fate.state not in (GONE, WARNS) and name not in MOVED:
             continue
         old, new, row = advice(record, fate, name)
-        state = fate.state if fate.state in (GONE, WARNS) else GONE if not name.startswith("jax.") else ONLY_SAID
+        state = fate.state if fate.state in (GONE, WARNS) else GONE if not name.startswith("jax.") else ONLY_IN_MESSAGES
         holder, _, leaf = name.rpartition(".")
         told[name] = [state, fate.last, new, row, *([old] if old != name else [])]
-        if old == name or told[old][2:4] != [new, row]:  # what holds it comes first in the order
+        if old == name or told[old][2:4] != [new, row]:  # a containing module or class comes first in the sorted order
             found.setdefault(holder, {})[leaf] = told[name]
     return found
 
 
-def known(record: Record) -> Iterator[str]:
-    """Every dotted name that a recorded JAX had, or that a row names."""
+def all_names(record: Record) -> Iterator[str]:
+    """Yield every dotted name that a recorded JAX had or that a row mentions."""
     yield from {*MOVED, *record.everything()}
 
 
-def _taken(record: Record, name: str, keyword: str, row: int) -> str:
-    """'gone' or 'warns': what becomes of a keyword today; '' where the function takes it, or is not recorded."""
+def _keyword_state(record: Record, name: str, keyword: str, row: int) -> str:
+    """Return 'gone' or 'warns' for a keyword in today's JAX, or "" if the function accepts it or isn't recorded."""
     call = record.call(name)
     if call is not None and not call.any_keyword and keyword not in call.keywords:
         return GONE
-    return WARNS if row == 15 or (call is not None and keyword in call.warned) else ONLY_SAID
+    return WARNS if row == 15 or (call is not None and keyword in call.warned) else ONLY_IN_MESSAGES
 
 
-def _is_no_module(record: Record, name: str) -> bool:
+def _is_gone_as_module(record: Record, name: str) -> bool:
     return record.fate(name).state == "works" and record.fate(name, as_module=True).state == GONE
 
 
-def text() -> str:
-    """The data as JSON, without a space that nothing needs."""
-    return json.dumps(data(), ensure_ascii=False, separators=(",", ":"))
+def page_json() -> str:
+    """Return the data as compact JSON."""
+    return json.dumps(page_data(), ensure_ascii=False, separators=(",", ":"))

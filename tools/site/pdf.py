@@ -1,4 +1,4 @@
-"""The course as a PDF: one long page, printed by a browser, with bookmarks and the page numbers of its contents."""
+"""Print the course as a PDF with a browser, with bookmarks and page numbers in the table of contents."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from pathlib import Path
 
 from tools.site import browser
 
-# The table of contents, whose numbers only the printed pages can tell.
-CONTENTS = "nav.contents a"
+# The links in the table of contents. Their page numbers are known only after printing.
+CONTENTS_LINKS = "nav.contents a"
 
 
-def write(page: Path, pdf: Path) -> None:
-    """Print it twice: the first time tells on which page each chapter begins."""
-    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it announces itself
+def write_pdf(page: Path, pdf: Path) -> None:
+    """Print the page twice, because only the first PDF shows on which page each chapter begins."""
+    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it logs a line on import
     import pikepdf
 
-    with browser.launched() as program:
+    with browser.launch() as program:
         tab = program.new_page()
         tab.goto(page.as_uri())
         tab.wait_for_load_state("load")
         tab.pdf(path=pdf, prefer_css_page_size=True, outline=True, tagged=True)
-        pages = chapters(pdf)
+        pages = chapter_pages(pdf)
         tab.evaluate(
             """([links, pages]) => document.querySelectorAll(links).forEach(
                 link => link.parentElement.dataset.page = pages[link.textContent.trim()])""",
-            [CONTENTS, pages],
+            [CONTENTS_LINKS, pages],
         )
         tab.pdf(path=pdf, prefer_css_page_size=True, outline=True, tagged=True)
-    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # a third of the size
+    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # makes the file a third smaller
         printed.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
-def chapters(pdf: Path) -> dict[str, int]:
-    """The page on which each bookmark of the first two levels leads, counted from 1."""
+def chapter_pages(pdf: Path) -> dict[str, int]:
+    """Return the page number, from 1, of each bookmark of the first two levels."""
     from pypdf import PdfReader
 
     reader = PdfReader(pdf)

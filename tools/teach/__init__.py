@@ -1,1 +1,1 @@
-"""What whoever teaches takes along: slides, and one folder for a stick."""
+"""Prepare a workshop: slides, and a folder for a USB drive."""

@@ -1,7 +1,7 @@
-"""One folder for a stick: the course, slides, and what it needs on each system, for a room without internet.
+"""Prepare a folder for a USB drive, with the course, slides and packages, for a workshop without internet.
 
-`make handout`, or of some: `make handout FOR="3.12" SYSTEMS="linux windows"`. start.py, in it, installs from the folder
-`wheels` beside the course, without any network.
+Run `make handout`, or `make handout FOR="3.12" SYSTEMS="linux windows"` for a selection. In that folder, start.py
+installs from `wheels`, which is beside the course, without a network.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from tools.reader import environment
 
 OUT = notebooks.ROOT / "handout"
 PYTHONS = ("3.11", "3.12", "3.13")
-SYSTEMS = {  # what uv calls each, and what pip does: where several stand, a wheel for any of them will do
+SYSTEMS = {  # uv's name for each system, and pip's names, any of which fits
     "linux": ("x86_64-manylinux_2_28", "manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64"),
     "mac": ("aarch64-apple-darwin", "macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11_0_arm64"),
     "windows": ("x86_64-pc-windows-msvc", "win_amd64"),
 }
-WORDS = """One Program, Many Devices: without internet
+INSTRUCTIONS = """One Program, Many Devices: without internet
 
 1. You need Python {pythons} ({systems}). Is it there?   python3 --version     (Windows: py --version)
 2. Copy this whole folder to your machine: it takes about {size:.1f} GB, and what it installs 1.2 GB more.
 3. In it, type:   python3 course/start.py lab         (Windows: py course\\start.py lab)
    The first time takes some minutes. It opens your copies of the lessons; Ctrl-C stops, the same line comes back.
 
-Is the machine ready?   python3 course/start.py room
+Is the machine ready?   python3 course/start.py doctor
 Another Python, or a Mac with an Intel chip: share a neighbour's keyboard, or use Colab at home.
 Slides of the lessons: course/slides, to open in a browser.
 """
 
 
-def fetch(python: str, system: str, wheels: Path) -> None:
-    """What the lessons need on another Python and system than this one.
+def fetch_wheels(python: str, system: str, wheels: Path) -> None:
+    """Download the packages that the lessons need on a different Python and system.
 
-    uv says what that is: pip alone would leave out what only that system needs. pip fetches it, as it stands.
-    Raises CalledProcessError.
+    uv resolves the requirements, because pip would ignore packages that only the other system needs. pip downloads them
+    without further dependencies. Raises CalledProcessError.
     """
     called, *platforms = SYSTEMS[system]
-    uv = environment.found_uv(sys.executable)
+    uv = environment.find_uv(sys.executable)
     if not uv:
         raise SystemExit("Error: uv is missing, which says what other systems need: python3 -m pip install uv")
     requirements = str(notebooks.ROOT / "requirements.txt")
@@ -56,8 +56,8 @@ def fetch(python: str, system: str, wheels: Path) -> None:
     subprocess.run(pip, check=True)
 
 
-def course(target: Path) -> None:
-    """What is committed, as it is committed; and the slides, if `make slides` made them."""
+def copy_course(target: Path) -> None:
+    """Copy the committed files, and the slides if `make slides` has made them."""
     target.mkdir(parents=True)
     packed = subprocess.run(["git", "-C", str(notebooks.ROOT), "archive", "HEAD"], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(target)], input=packed.stdout, check=True)
@@ -66,22 +66,22 @@ def course(target: Path) -> None:
 
 
 def main(pythons: list[str], systems: list[str]) -> None:
-    """Raises SystemExit, with what to do, where a name is wrong or something cannot be fetched."""
+    """Make the folder. Raises SystemExit, with advice, if a name is unknown or a download fails."""
     wrong = [name for name in pythons if name not in PYTHONS] + [name for name in systems if name not in SYSTEMS]
     if wrong:
         raise SystemExit(f"Error: {wrong[0]} is none of {', '.join([*PYTHONS, *SYSTEMS])}")
     shutil.rmtree(OUT, ignore_errors=True)
-    course(OUT / "course")
+    copy_course(OUT / "course")
     for python in pythons:
         for system in systems:
             print(f"Fetching for Python {python} on {system} ...", flush=True)
             try:
-                fetch(python, system, OUT / "wheels")
+                fetch_wheels(python, system, OUT / "wheels")
             except subprocess.CalledProcessError as error:
                 why = f"what Python {python} needs on {system} could not be fetched (above: why)"
                 raise SystemExit(f"Error: {why}") from error
     size = sum(path.stat().st_size for path in OUT.rglob("*") if path.is_file()) / 1e9
-    words = WORDS.format(pythons=" or ".join(pythons), systems=", ".join(systems), size=size)
+    words = INSTRUCTIONS.format(pythons=" or ".join(pythons), systems=", ".join(systems), size=size)
     (OUT / "START-HERE.txt").write_text(words, encoding="utf-8")
     if not (OUT / "course" / "slides").is_dir():
         print("There are no slides in it: make slides, and make handout again.")

@@ -1,8 +1,9 @@
-"""Slides of the lessons, from the notebooks themselves: `make slides`, or `make slides LESSONS="01 02"`.
+"""Make slides of the lessons from their notebooks: `make slides`, or `make slides LESSONS="01 02"`.
 
-Where a cell stands says `slide_rule` in tools/lessons/notebooks.py (in words: notebooks/README.md). What a slide shows
-of it, and how large, is decided here: questions, code, outputs and pictures; the prose between goes to the speaker's
-notes. Everything is put on disk, reveal.js as well, so that slides need no network.
+`default_slide_type` in tools/lessons/notebooks.py decides which cell begins a slide (notebooks/README.md has the rule).
+This module decides what a slide shows of a cell, and in which size: questions, code, outputs and pictures. The prose
+between them becomes speaker notes. All files are written to disk, reveal.js included, so that slides work without a
+network.
 """
 
 from __future__ import annotations
@@ -21,34 +22,36 @@ import nbformat
 
 from tools import NUMBER
 from tools.lessons import notebooks
-from tools.lessons.notebooks import QUESTION, blocks
+from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.site import build as site
 
 OUT = notebooks.ROOT / "slides"
-ASKED = notebooks.ROOT / "site" / "predictions.json"  # tools/lessons/predictions.py
+QUESTIONIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 TEMPLATE = Path(__file__).with_name("slides_template")
-LONGEST = 13  # lines of a table: a longer one is for looking up, not for a wall
+LONG_TABLE = 13  # lines of a table that's too long to be read from the back of a room
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
-ROOM, WIDE = 696, 1218  # px of a slide, less its edges
-SIZES = (24, 22, 20)  # px of code: the first that fits
+SLIDE_HEIGHT, SLIDE_WIDTH = 696, 1218  # px of a slide, without its margins
+CODE_SIZES = (24, 22, 20)  # px of code, of which the first that fits is used
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """By the cell's metadata; without any, by the rule."""
-    return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.slide_rule(cell)
+    """Return a cell's slide type, from its metadata or, without any, from the rule."""
+    return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.default_slide_type(cell)
 
 
-def arrange(
+def arrange_slides(
     notebook: nbformat.NotebookNode,
     asked: list[dict | None] | None = None,
     told: dict[str, str] | None = None,
     on_demand: dict[str, site.Answer] | None = None,
 ) -> nbformat.NotebookNode:
-    """The notebook as its slides show it, in nbconvert's own terms: a cell for each thing that appears.
+    """Split the notebook into cells as its slides show them, in nbconvert's terms, one for each thing that appears.
 
-    `asked`: of each question, what site/predictions.json has; the speaker reads there what the room may say, and why.
-    `told`: by heading, what the guide for workshops has on the first question below it.
-    `on_demand`: by exercise, what it says on demand.
+    Args:
+      asked: the data in site/predictions.json for each question. The notes list the answers that people may give, and
+          why.
+      told: by heading, the workshop guide's notes on the first question below it.
+      on_demand: by exercise, its hint and solution.
     """
     shown: list = []
     expected, left, headings = iter(asked or ()), dict(told or {}), {}
@@ -57,55 +60,63 @@ def arrange(
         for part in _parts(cell):
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
-                headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last one
+                headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last heading
                 answers = [next(expected, None) for _ in range(part.source.count(QUESTION))]
-                parts += [_text(cell, "notes", [answered(each)]) for each in answers if each]
+                parts += [_text(cell, "notes", [answer_note(each)]) for each in answers if each]
                 for heading in headings.values() if answers else ():
                     if words := left.pop(heading, ""):
                         parts.append(_text(cell, "notes", [f"**In the room.** {words}"]))
-            elif answer := (on_demand or {}).get(_asks_for(part)):
-                solution = f"**Solution.**\n\n{site.code(answer.solution)}"
-                parts.append(_text(cell, "notes", [f"**Hint.** {site.escaped(answer.hint)}", solution]))
+            elif answer := (on_demand or {}).get(_stub_name(part)):
+                solution = f"**Solution.**\n\n{site.code_block(answer.solution)}"
+                parts.append(_text(cell, "notes", [f"**Hint.** {site.escape_markdown(answer.hint)}", solution]))
         for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
-            if shown and slide_type(part) == slide_type(shown[-1]) == "notes":  # a fragment shows its first note alone
+            # a slide shows only its first cell of notes, so join them
+            if shown and slide_type(part) == slide_type(shown[-1]) == "notes":
                 shown[-1].source += f"\n\n{part.source}"
             else:
                 shown.append(part)
     slides = nbformat.from_dict(notebook)
-    slides.cells = list(_fitted(shown))
+    slides.cells = list(_paginate(shown))
     return slides
 
 
-def _fitted(cells: list) -> Iterator[nbformat.NotebookNode]:
-    """Code and output on one slide, or each on its own; above them the question, until text follows its answer."""
-    question, answered, room = "", False, ROOM
+def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
+    """Put code and output on one slide, or on one each, with the question above them until text follows its answer."""
+    question, answered, room = "", False, SLIDE_HEIGHT
     for number, cell in enumerate(cells):
-        kind, size = slide_type(cell), SIZES[-1]
+        kind, size = slide_type(cell), CODE_SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
         elif cell.cell_type == "markdown" and (cell.source.startswith("#") or QUESTION in cell.source):
             question = cell.source.partition(QUESTION)[2]
-            answered, room = False, ROOM - height(cell)
+            answered, room = False, SLIDE_HEIGHT - estimate_height(cell)
         else:
-            if kind == "subslide" or (kind == "fragment" and height(cell) > room):
-                kind, room = "subslide", ROOM
+            if kind == "subslide" or (kind == "fragment" and estimate_height(cell) > room):
+                kind, room = "subslide", SLIDE_HEIGHT
                 if question:
                     yield (strip := _text(cell, kind, [f">{question}"], ["asked"]))
-                    kind, room, strip.id = "-", ROOM - height(strip), f"{cell.id}-asked"
+                    kind, room, strip.id = "-", SLIDE_HEIGHT - estimate_height(strip), f"{cell.id}-asked"
             if cell.cell_type == "code" and cell.source:
-                outputs = [height(each) for each in cells[number + 1 : number + 2] if slide_type(each) == "fragment"]
-                fits = (size for beside in (*outputs, 0) for size in SIZES if height(cell, size) + beside <= room)
+                outputs = [
+                    estimate_height(each) for each in cells[number + 1 : number + 2] if slide_type(each) == "fragment"
+                ]
+                fits = (
+                    size
+                    for beside in (*outputs, 0)
+                    for size in CODE_SIZES
+                    if estimate_height(cell, size) + beside <= room
+                )
                 size = next(fits, size)
                 cell.metadata.tags = [f"code-{size}"]
             answered |= bool(cell.get("outputs"))
-            room -= height(cell, size)
+            room -= estimate_height(cell, size)
             cell.metadata.slideshow.slide_type = kind
         yield cell
 
 
-def height(cell: nbformat.NotebookNode, size: int = SIZES[-1]) -> float:
-    """About how many px it takes, as slides.css has it."""
+def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> float:
+    """Estimate the height of a cell in px, with the sizes in slides.css."""
 
     def lines(text: str, columns: int) -> int:
         return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
@@ -113,29 +124,31 @@ def height(cell: nbformat.NotebookNode, size: int = SIZES[-1]) -> float:
     if "asked" in cell.metadata.get("tags", []):
         return 26 * lines(cell.source, 118) + 22
     if cell.cell_type == "markdown":
-        return sum(36 * lines(block, 92) + 12 for block in blocks(cell.source))
+        return sum(36 * lines(block, 92) + 12 for block in split_blocks(cell.source))
     if cell.source:
         wide = 0.618 * size * max(map(len, cell.source.splitlines()))  # in the widest of the fonts
-        return 1.2 * size * lines(cell.source, 99) + 22 if wide <= WIDE or size == SIZES[-1] else float("inf")
+        return (
+            1.2 * size * lines(cell.source, 99) + 22 if wide <= SLIDE_WIDTH or size == CODE_SIZES[-1] else float("inf")
+        )
     tall = 10
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})
         if png := data.get("image/png"):
             width, high = struct.unpack(">II", base64.b64decode(png)[16:24])
-            tall += min(560, high * min(1, WIDE / width)) + 6
+            tall += min(560, high * min(1, SLIDE_WIDTH / width)) + 6
         else:
             tall += 26 * lines(re.sub("<.*?>", "", data.get("text/html", data["text/plain"])), 99) + 8
     return tall
 
 
-def _asks_for(cell: nbformat.NotebookNode) -> str:
-    """What the reader has to write in a stub."""
+def _stub_name(cell: nbformat.NotebookNode) -> str:
+    """Return the name of the function in an exercise's stub, or ""."""
     found = re.search(r"^def (\w+)\((?s:.*)# your code here", cell.source, re.M)
     return found[1] if found else ""
 
 
-def answered(asked: dict) -> str:
-    """The right answer of a question, and the wrong ones that people give, each with the words that are told to it."""
+def answer_note(asked: dict) -> str:
+    """Return the note with a question's right answer, and the feedback for each common wrong answer."""
 
     def said(guess: float | str) -> str:
         return f"`{guess}`" if isinstance(guess, str) else f"{guess:,.10g}"
@@ -144,8 +157,8 @@ def answered(asked: dict) -> str:
     return f"**Right:** {said(asked['truth'])}.\n\n**You may hear**, and what to point at:\n\n{heard}"
 
 
-def of_the_room(number: str) -> dict[str, str]:
-    """What the guide for workshops has on a lesson's questions, by the heading under which each stands."""
+def workshop_questions(number: str) -> dict[str, str]:
+    """Return the workshop guide's notes on a lesson's questions, by the heading above each question."""
     guide = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
     return dict(re.findall(rf"^\*\*{number} · (.+?)\.?\*\* (\*.+?)$(?=\n\n)", guide, re.M | re.S))
 
@@ -158,7 +171,7 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
         drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
         if cell.id == "opening":
             kind = "-"  # below the title
-        elif not drawn or "\n" in cell.source:  # a line that draws says nothing that the picture does not
+        elif not drawn or "\n" in cell.source:  # a single line that draws would only repeat the picture
             yield _code(cell, kind, source=cell.source)
             kind = "fragment"
         if cell.outputs:
@@ -166,15 +179,19 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     elif kind == "notes":
         yield _text(cell, "notes", [cell.source])
     else:
-        yield from _text_parts(cell, kind, leads=notebooks.LEADS in cell.metadata.get("tags", []))
+        yield from _text_parts(cell, kind, leads=notebooks.LEADS_ON_TAG in cell.metadata.get("tags", []))
 
 
 def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator[nbformat.NotebookNode]:
-    """What is shown of a text, and what is noted. Each heading begins a slide, and so does a question without one."""
-    found = blocks(cell.source)
-    group: list[str] = []  # of the slide that is being filled
+    """Split a text into what the slides show and what the notes contain.
+
+    Each heading begins a slide, and so does a question without a heading.
+    """
+    found = split_blocks(cell.source)
+    group: list[str] = []  # the blocks of the current slide
     notes: list[str] = []
-    expected, task = "", False  # what is shown behind a heading: a paragraph, then its list; in an exercise, all
+    # below a heading, a slide shows a paragraph and then its list; of an exercise, everything
+    expected, task = "", False
 
     def finish() -> Iterator[nbformat.NotebookNode]:
         nonlocal kind
@@ -187,23 +204,23 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
         notes.clear()
 
     for i, block in enumerate(found):
-        # What stands right before a question, and does not read what was printed.
+        # a block right before a question that doesn't discuss an output
         asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(QUESTION)
         asked = any(shown.startswith(QUESTION) for shown in group)
         if re.match(r"#+ ", block):
             yield from finish()
             group.append(block)
             expected, task = "paragraph", block.startswith("### Exercise")
-        elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing, a formula
+        elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing or a formula
             if block.startswith(QUESTION) and (asked or not group):
                 yield from finish()
-            (notes if block.startswith("|") and block.count("\n") >= LONGEST else group).append(block)
+            (notes if block.startswith("|") and block.count("\n") >= LONG_TABLE else group).append(block)
             expected = "list" if expected and block.startswith("|") else ""
         elif group and group[-1].startswith("# ") and (price := re.match(r"\*\*.+?\*\*", block, re.S)):
-            group.append(price[0])  # the rest of the wall is for the picture
+            group.append(price[0])  # leave the rest of the slide to the picture
             notes.append(block[price.end() :])
             expected = ""
-        elif not block.startswith("[!["):  # badges are for pages
+        elif not block.startswith("[!["):  # badges are only for the page
             item = bool(re.match(r"(- |\d+\. )", block))
             if task or expected == "paragraph" or (expected == "list" and item):
                 group.append(block)
@@ -223,29 +240,31 @@ def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str], tags: list =
 
 
 def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: list = ()):
-    hidden = {} if source else {"transient": {"remove_source": True}}  # nbconvert's word for: no input
+    hidden = {} if source else {"transient": {"remove_source": True}}  # nbconvert's name for a cell without input
     metadata = {"slideshow": {"slide_type": kind}, "tags": list(tags), **hidden}
     return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
 
 
-def convert(
+def to_html(
     notebook: nbformat.NotebookNode,
     title: str,
     asked: list[dict | None] | None = None,
     told: dict[str, str] | None = None,
     on_demand: dict[str, site.Answer] | None = None,
 ) -> str:
-    """A page of HTML, which finds reveal.js in the folder beside it."""
+    """Return the slides as an HTML page, which loads reveal.js from the folder beside it."""
     from nbconvert.exporters import SlidesExporter
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    page, _ = exporter.from_notebook_node(arrange(notebook, asked, told, on_demand), {"metadata": {"name": title}})
+    page, _ = exporter.from_notebook_node(
+        arrange_slides(notebook, asked, told, on_demand), {"metadata": {"name": title}}
+    )
     return page
 
 
-def reveal() -> Path:
-    """The copy of reveal.js that sphinx-revealjs carries; Sphinx itself is not started."""
+def find_reveal() -> Path:
+    """Return the path of reveal.js in the package sphinx-revealjs."""
     found = importlib.util.find_spec("sphinx_revealjs")
     if not found:
         raise SystemExit("Error: reveal.js is missing. Type make slides, which installs it.")
@@ -253,20 +272,20 @@ def reveal() -> Path:
 
 
 def main(numbers: list[str]) -> None:
-    source = reveal()
+    source = find_reveal()
     for part in ("dist/reveal.js", "dist/reveal.css", "dist/reset.css", "plugin/notes/notes.js", "LICENSE"):
         target = OUT / "reveal.js" / part
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / part, target)
     made = []
-    asked = json.loads(ASKED.read_text(encoding="utf-8"))
+    asked = json.loads(QUESTIONIONS.read_text(encoding="utf-8"))
     for path in notebooks.lessons():
         if numbers and notebooks.number(path) not in numbers:
             continue
         notebook = notebooks.read(path)
         title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
         number = notebooks.number(path)
-        page = convert(notebook, title, asked[path.stem], of_the_room(number), site.answers(number))
+        page = to_html(notebook, title, asked[path.stem], workshop_questions(number), site.answers_of(number))
         (OUT / f"{path.stem}.html").write_text(page, encoding="utf-8")
         made.append(f"{path.stem}.html")
     if not made:

@@ -85,7 +85,7 @@ def mesh(mesh: Any) -> Picture:
     return Picture(figure, f"A mesh, {sizes}; device numbers {ids.tolist()}.")
 
 
-def held(arrays: dict[str, Any]) -> Picture:
+def values(arrays: dict[str, Any]) -> Picture:
     """Draw the numbers that each device holds, one band for each array, by title: before and after a collective.
 
     A number has the colour of the device that holds it in the first array, if one alone does; else it has none: a new
@@ -224,10 +224,10 @@ _HOST_LOOKS = {
 }
 
 
-def timeline(trace: Any, title: str | None = None, named: Sequence[str] | None = None) -> Picture:
+def timeline(trace: Any, title: str | None = None, row_names: Sequence[str] | None = None) -> Picture:
     """Draw a `trace.Trace`: a row for each device, a bar for each operation, by kind in colour and hatching;
     above them a row for the host, where it moved data or compiled. A collective is cut in two: waiting until its last
-    device arrives, then communication. `named`: what the rows are, if no devices.
+    device arrives, then communication. `row_names`: what the rows are, if no devices.
 
     Raises ValueError where the trace holds no operation.
     """
@@ -237,7 +237,7 @@ def timeline(trace: Any, title: str | None = None, named: Sequence[str] | None =
     bars = [(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
     bars += [(e.kind, -1, e.start, e.end) for e in trace.host_events]
     found = [kind for kind in looks if any(bar[0] == kind for bar in bars)]
-    names = ["host", *(named or [f"device {device}" for device in trace.devices])]
+    names = ["host", *(row_names or [f"device {device}" for device in trace.devices])]
     rows = range(-1 if trace.host_events else 0, len(trace.devices))
     start, end = min(bar[2] for bar in bars), max(bar[3] for bar in bars)
     unit, scale = ("ms", 1e-3) if end - start > 2000 else ("µs", 1.0)
@@ -262,7 +262,7 @@ def timeline(trace: Any, title: str | None = None, named: Sequence[str] | None =
     figure.legend(handles, found, loc="outside upper right", ncols=len(found), frameon=False, fontsize=9)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    said = _bars_in_words(bars, named) if named else _timeline_in_words(trace, start)
+    said = _bars_in_words(bars, row_names) if row_names else _timeline_in_words(trace, start)
     return Picture(figure, f"{title}: {said}" if title else said[0].upper() + said[1:])
 
 
@@ -280,11 +280,11 @@ def _timeline_in_words(trace: Any, zero: float) -> str:
     return f"{said} The longest time in which no device has a bar: {_duration(length)}, from {_duration(at - zero)} on."
 
 
-def _bars_in_words(bars: list[tuple], named: Sequence[str]) -> str:
+def _bars_in_words(bars: list[tuple], row_names: Sequence[str]) -> str:
     """The same where the rows have names: which bars each has, and when."""
     told = [
         f"{name}: {', '.join(f'{kind} from {a:.0f} to {b:.0f} µs' for kind, row, a, b in bars if row == i)}"
-        for i, name in enumerate(named)
+        for i, name in enumerate(row_names)
     ]
     return f"a timeline. {'; '.join(told)}."
 

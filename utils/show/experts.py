@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from utils.show.picture import COLORS, Picture
 
 
-def draw_fates(seated: dict[str, Any]) -> Picture:
+def draw_dropped(seated: dict[str, Any]) -> Picture:
     """Draw a map for each `{title: seated}`, of shape (devices, tokens): which tokens have a seat, which are dropped.
 
     Raises ValueError for nothing to draw and for another shape.

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from utils.show.picture import COLORS, Picture
 
 
-def masks(orders: dict[str, Any]) -> Picture:
+def draw_masks(orders: dict[str, Any]) -> Picture:
     """Draw a mask for each `{title: places}`: places, of shape (n, m), says where the m tokens of n devices stand.
 
     Rows are queries, columns keys, both device after device; number and colour are the round in which device d meets

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from utils.show import words
+from utils.show import alt_text
 from utils.show.picture import COLORS
 
 # By mark: its colour, its sign where it is one point and where it is several, and its dashes where it is a line.
@@ -117,7 +117,7 @@ def _columns(entries: list[str], count: int) -> int:
     return 1
 
 
-def draw_mark(axes: Axes, found: words.Mark, look: tuple[str, str, str, str], each: bool = False) -> None:
+def draw_mark(axes: Axes, found: alt_text.Mark, look: tuple[str, str, str, str], each: bool = False) -> None:
     """Draw one mark: upright lines, lines across, or points; `each`: every point in the sign of a single one."""
     name, x, y = found
     color, single, several, dash = look

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from utils.show import panels, words
+from utils.show import alt_text, panels
 from utils.show.picture import COLORS, Picture
 
 _DASHES = ("-", "--", "-.", ":", (0, (8, 2)), (0, (4, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (10, 3, 2, 3)))
@@ -30,7 +30,7 @@ def lines(
     notes: dict[str, Any] | None = None,
     xlim: tuple[float, float] | None = None,
     ylim: tuple[float, float] | None = None,
-    told: str = "",
+    alt: str = "",
 ) -> Picture:
     """Draw named lines: `series` is `{name: y}`, y of shape (n,), over `x` (n,) or else over 0, 1, 2 ...
 
@@ -44,7 +44,7 @@ def lines(
             `(x, None)` is an upright line, `(None, y)` a line across.
         notes: words in the plot, `{text: (x, y)}`, which begin at that place.
         xlim, ylim: what the axes show, widened where a mark lies beyond. If they are the same, the plot is a square.
-        told: the description, in place of the one made of the numbers (ends, extremes, crossings). Give it where the
+        alt: the description, in place of the one made of the numbers (ends, extremes, crossings). Give it where the
             numbers depend on the moment, or where there is more to say.
 
     Raises ValueError for nothing to draw, more than 8 lines, 3 panels or 3 marks, lengths that differ, a number that
@@ -73,8 +73,8 @@ def lines(
         _tick(axes, log)
         axes.set_box_aspect(1 if square else None)
     panels.legend(figure, plots, [*names, *looks])
-    said = {p: words.of_lines(found[p], placed[p], list(written[p]), (below[p], left[p]), log) for p in given}
-    return Picture(figure, told or words.together(title, said))
+    said = {p: alt_text.of_lines(found[p], placed[p], list(written[p]), (below[p], left[p]), log) for p in given}
+    return Picture(figure, alt or alt_text.together(title, said))
 
 
 def bars(
@@ -89,7 +89,7 @@ def bars(
     marks: dict[str, Any] | None = None,
     xticks: dict[float, str] | None = None,
     xlim: tuple[float, float] | None = None,
-    told: str = "",
+    alt: str = "",
 ) -> Picture:
     """Draw horizontal bars: `series` is `{part: lengths}`, lengths of shape (n,), one for each of the n `names`.
 
@@ -98,21 +98,21 @@ def bars(
     one each, they do not.
 
     Args:
-        begin: where each name's stacked bar begins, shape (n,), in place of 0. The words for it are yours: `told`.
+        begin: where each name's stacked bar begins, shape (n,), in place of 0. The words for it are yours: `alt`.
         numbers: write at the end of each bar how long it is; of stacked bars, the sum.
         marks: what to compare with: `{name: number}` is an upright line, `{name: places}`, of shape (n,), a sign on
             the bar of each name, such as an estimate or the reader's guess.
         xticks: `{place: text}`, where the axis says other words than its numbers.
         xlim: what the axis shows; else from 0 to beyond the longest bar and mark.
-        told: the description, in place of the one made of the numbers. Give it where the numbers depend on the moment,
+        alt: the description, in place of the one made of the numbers. Give it where the numbers depend on the moment,
             or where there is more to say.
 
     Raises ValueError for nothing to draw, more than 8 parts, 3 panels or 3 marks, lengths that differ, a number that
-    is not finite, stacked bars of negative length, a beginning without `stacked` and `told`, and titles that are not
+    is not finite, stacked bars of negative length, a beginning without `stacked` and `alt`, and titles that are not
     there.
     """
-    if begin is not None and not (stacked and told):
-        raise ValueError("bars that begin elsewhere than at 0 are stacked, and told in your own words: give told=")
+    if begin is not None and not (stacked and alt):
+        raise ValueError("bars that begin elsewhere than at 0 are stacked, and told in your own words: give alt=")
     names, given = list(names), panels.by_title(series, "{'sent': gigabytes}")
     parts, pointed = panels.names(given, 8, "parts"), panels.beside(marks, given, "marks")
     below, looks = panels.labels(xlabel, given), panels.looks(pointed)
@@ -142,11 +142,11 @@ def bars(
         elif min(lengths.min() for lengths in found[panel].values()) >= 0:
             axes.set_xlim(left=0)
     panels.legend(figure, plots, [*parts, *looks])
-    said = {p: words.of_bars(found[p], names, placed[p], below[p], stacked) for p in given}
-    return Picture(figure, told or words.together(title, said))
+    said = {p: alt_text.of_bars(found[p], names, placed[p], below[p], stacked) for p in given}
+    return Picture(figure, alt or alt_text.together(title, said))
 
 
-def _line(name: str, value: Any, x: Any, log: str) -> words.Line:
+def _line(name: str, value: Any, x: Any, log: str) -> alt_text.Line:
     if isinstance(value, tuple) and len(value) != 2:
         raise ValueError(f"{name!r} is a tuple of {len(value)}: give y, or the pair (x, y)")
     x, y = value if isinstance(value, tuple) else (x, value)
@@ -154,7 +154,7 @@ def _line(name: str, value: Any, x: Any, log: str) -> words.Line:
     return name, panels.numbers(f"x of {name}", range(len(y)) if x is None else x, len(y), "x" in log), y
 
 
-def _mark(name: str, place: Any, log: str) -> words.Mark:
+def _mark(name: str, place: Any, log: str) -> alt_text.Mark:
     if not isinstance(place, tuple | list | np.ndarray) or len(place) != 2 or all(at is None for at in place):
         raise ValueError(f"the mark {name!r} is {place!r}: give the pair (x, y); for a line, one of the two is None")
     x, y = (
@@ -166,20 +166,20 @@ def _mark(name: str, place: Any, log: str) -> words.Mark:
     return name, x, y
 
 
-def _beside(name: str, at: Any, count: int) -> words.Mark:
+def _beside(name: str, at: Any, count: int) -> alt_text.Mark:
     """A mark of bars: an upright line, or one sign for each of the `count` names."""
     if np.ndim(at) == 0:
         return name, panels.numbers(name, [at]), None
     return name, panels.numbers(name, at, count), np.arange(count)
 
 
-def _draw_lines(axes: Axes, own: list[words.Line], names: list[str], log: str) -> None:
-    differences = words.apart(own, log)
+def _draw_lines(axes: Axes, own: list[alt_text.Line], names: list[str], log: str) -> None:
+    differences = alt_text.apart(own, log)
     for i, (name, x, y) in enumerate(own):
         style = names.index(name)
         lie = [pair for pair, difference in differences.items() if i in pair and not difference.any()]
         above = sum(below == i for below, _ in lie)  # lines on each other are told apart by their widths
-        measured = words.increasing(x) and len(x) <= _MEASURED and not lie
+        measured = alt_text.increasing(x) and len(x) <= _MEASURED and not lie
         axes.plot(
             x,
             y,
@@ -192,7 +192,9 @@ def _draw_lines(axes: Axes, own: list[words.Line], names: list[str], log: str) -
         )
     x = own[0][1]
     if "x" in log and len(x) <= 8 and all(np.array_equal(x, other) for _, other, _ in own):
-        axes.set_xticks(x, [words.number(place) for place in x])  # what was measured, rather than powers of ten
+        axes.set_xticks(
+            x, [alt_text.format_number(place) for place in x]
+        )  # what was measured, rather than powers of ten
         axes.set_xticks([], minor=True)
 
 
@@ -208,14 +210,14 @@ def _tick(axes: Axes, log: str) -> None:
                 axis.set_major_formatter(plain)
 
 
-def _limit(axes: Axes, xlim: Any, ylim: Any, marks: list[words.Mark], log: str) -> None:
+def _limit(axes: Axes, xlim: Any, ylim: Any, marks: list[alt_text.Mark], log: str) -> None:
     places = [[place for mark in marks if mark[axis] is not None for place in mark[axis]] for axis in (1, 2)]
     if xlim == ylim:
         places = [places[0] + places[1]] * 2  # the square stays one
     for limit, given, marked, axis in zip((axes.set_xlim, axes.set_ylim), (xlim, ylim), places, "xy", strict=True):
         if given:
-            low, high = (words.scaled(np.array(ends, float), axis in log) for ends in (min(given), max(given)))
-            at = words.scaled(np.array(marked, float), axis in log)
+            low, high = (alt_text.scaled(np.array(ends, float), axis in log) for ends in (min(given), max(given)))
+            at = alt_text.scaled(np.array(marked, float), axis in log)
             room = 0.05 * (high - low)
             ends = np.min([low, *(at - room)]), np.max([high, *(at + room)])
             limit(*(10 ** np.array(ends) if axis in log else ends))
@@ -242,6 +244,6 @@ def _draw_bars(
         if numbers and (not stacked or part == list(own)[-1]):
             ends = start if stacked else lengths
             over = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # a mark's line, which may stand there
-            axes.bar_label(drawn, [words.number(end) for end in ends], padding=4, fontsize=9, bbox=over)
+            axes.bar_label(drawn, [alt_text.format_number(end) for end in ends], padding=4, fontsize=9, bbox=over)
     axes.margins(x=0.12 if numbers else 0.05)
     axes.use_sticky_edges = False  # else a part of no length is an edge that the margin does not pass

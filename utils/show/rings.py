@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from utils.show.picture import COLORS, Picture
 
 
-def rings(lines: dict[str, Any]) -> Picture:
+def draw_rings(lines: dict[str, Any]) -> Picture:
     """Draw the lines of a mesh's axis, a panel for each title; a line whose two ends are neighbours is closed.
 
     `lines` is `{title: places}`. The places, of shape (n, m, 2), are the whole numbers x and y of the n chips along
-    the axis in each of its m lines, as `pods.coordinates` gives them for a flat pod.
+    the axis in each of its m lines, as `tpu_compiler.coordinates` gives them for a flat pod.
 
     Raises ValueError for nothing to draw, and for places of another shape.
     """

@@ -21,7 +21,7 @@ _LOOKS = {  # kind: its word, its colour in even and odd rounds, the colour of i
 _IDLE = "#dddddd"
 
 
-def schedules(played: dict[str, Any], xlabel: str = "ticks") -> Picture:
+def draw_schedules(played: dict[str, Any], xlabel: str = "ticks") -> Picture:
     """Draw schedules (`count.schedule.Schedule`), a panel for each title: a row is a stage, a box a job, grey is idle.
 
     Raises ValueError for nothing to draw.

@@ -11,10 +11,10 @@ import pytest
 
 from tests.site.conftest import serve
 from tools.lessons.notebooks import ROOT
-from tools.site import moving
+from tools.site import interactive_figures
 
 STATIC = ROOT / "site" / "_static"
-KINDS = sorted({kind for places in moving.PLACES.values() for _, kind, _ in places})
+KINDS = sorted({kind for places in interactive_figures.FIGURES.values() for _, kind, _ in places})
 BARE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>{kind}</title><link rel="stylesheet" href="course.css">
 <style>html {{ --pst-color-text-base: #222; --pst-color-text-muted: #48566b; --pst-color-background: #fff }}
@@ -27,23 +27,25 @@ html {{ font-family: sans-serif }}</style><link rel="icon" href="data:">
 
 
 def cell_of(number, name):
-    return moving.cells(number)[name]
+    return interactive_figures.cells_by_id(number)[name]
 
 
 def lesson_of(kind):
     """The first with this kind."""
-    return next(number for number, places in moving.PLACES.items() if kind in {found for _, found, _ in places})
+    return next(
+        number for number, places in interactive_figures.FIGURES.items() if kind in {found for _, found, _ in places}
+    )
 
 
 def numbers_of(kind):
     """What the first page with this kind gives it."""
     number = lesson_of(kind)
-    read = next(read for _, found, read in moving.PLACES[number] if found == kind)
-    return read(moving.cells(number)) if read else None
+    read = next(read for _, found, read in interactive_figures.FIGURES[number] if found == kind)
+    return read(interactive_figures.cells_by_id(number)) if read else None
 
 
 def page_of(kind, numbers):
-    questions = html.escape(json.dumps(moving.questions(lesson_of(kind))))
+    questions = html.escape(json.dumps(interactive_figures.question_numbers(lesson_of(kind))))
     return BARE.format(kind=kind, questions=questions, numbers=json.dumps(numbers))
 
 

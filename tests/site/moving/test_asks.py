@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.site.moving.conftest import lesson_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 ASKED = [
     ("tangent", "third_at_zero", [{"tangent": "second", "x": 1}], [{"tangent": "first derivative", "x": 0}]),
@@ -42,7 +42,7 @@ ASKED = [
 @pytest.mark.parametrize("kind, name, asked, free", ASKED)
 def test_a_case_that_a_question_asks_for_waits_until_its_answer_was_seen(hand, kind, name, asked, free):
     at = hand(kind)
-    answer = f"answer-{moving.questions(lesson_of(kind))[name]}"
+    answer = f"answer-{interactive_figures.question_numbers(lesson_of(kind))[name]}"
     at.page.evaluate("id => document.body.append(Object.assign(document.createElement('i'), { id }))", answer)
     for values in asked:
         assert "guess first" in at.by_label(values), values

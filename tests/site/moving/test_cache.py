@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024]
 
@@ -15,19 +15,19 @@ LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024]
 def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(hand):
     at = hand("cache")
     at.set(rows=3, characters=LENGTHS.index(64))
-    printed = moving.printed(cell_of("15", "serve-count"))
+    printed = interactive_figures.printed_text(cell_of("15", "serve-count"))
     each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) per byte", printed, re.M)[1]
     read = re.search(r"([\d,]+) bytes to read", printed)[1]
     assert f"one device alone reads {read} bytes" in at.said() and f"does {each} FLOPs for each" in at.said()
     # the lesson's cache has 2,097,152 bytes at 8 a number: a quarter at 2; an eighth of that on a device
-    stored = re.search(r"cache: ([\d,]+)", moving.printed(cell_of("15", "write-cache")))[1]
+    stored = re.search(r"cache: ([\d,]+)", interactive_figures.printed_text(cell_of("15", "write-cache")))[1]
     bytes_ = int(stored.replace(",", "")) // 4
     assert f"a cache of {bytes_:,} bytes at 2 a number, {bytes_ // 8:,} on each of eight devices" in at.said()
 
 
 @pytest.mark.parametrize("length", [16, 64, 1024])
 def test_with_many_rows_it_comes_to_the_lessons_levels(hand, length):
-    told = moving.alt(cell_of("15", "serve-rows"))
+    told = interactive_figures.alt_text(cell_of("15", "serve-rows"))
     level = float(re.search(rf"\b{length} characters rises from 1, and from \d+ on stays near ([\d.]+)[;.]", told)[1])
     at = hand("cache")
     said = at.set(rows=13, characters=LENGTHS.index(length))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tools.site import moving
 )
 def test_each_device_gets_what_the_lessons_figures_say(hand, figure, names):
     at = hand("collective")
-    told = moving.alt(cell_of("05", figure))
+    told = interactive_figures.alt_text(cell_of("05", figure))
     for title, name in names.items():
         band = re.search(rf"{title}: ((?:[^.]|\.\d)*)\.", told)[1]
         each = re.findall(r"device (\d) holds ([\d ]+)", band)

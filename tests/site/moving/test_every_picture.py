@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.site.moving.conftest import KINDS, STATIC, cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def test_each_place_is_a_cell_and_each_kind_has_its_script():
-    for number, places in moving.PLACES.items():
+    for number, places in interactive_figures.FIGURES.items():
         for name, kind, _ in places:
             assert cell_of(number, name)
             assert (STATIC / "moving" / f"{kind}.js").is_file()

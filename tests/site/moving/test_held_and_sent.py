@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 # By program: steps; all-reduces, all-gathers and reduce-scatters; A that a layer keeps. Of the collectives the lesson
 # says 4 all-reduces, or 4 gathers and 4 reduce-scatters; computed again, one all-reduce, or two gathers and a
@@ -28,9 +28,11 @@ FOUND = {
 def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program):
     steps, times, kept = FOUND[program]
     units, flops = re.search(
-        rf"^{program} {{2,}}([\d.]+) units +([\d.]+) FLOPs", moving.printed(cell_of("11", "again-run")), re.M
+        rf"^{program} {{2,}}([\d.]+) units +([\d.]+) FLOPs",
+        interactive_figures.printed_text(cell_of("11", "again-run")),
+        re.M,
     ).groups()
-    sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", moving.alt(cell_of("11", "again-draw")))
+    sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", interactive_figures.alt_text(cell_of("11", "again-draw")))
     at = hand("held_and_sent")
     said = at.by_label({"program": program, "step": steps})
     total = f"{float(units):g}"

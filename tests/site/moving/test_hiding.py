@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def test_the_lessons_case_is_as_it_prints(hand):
     at = hand("hiding")
     at.set(rows=2048)
-    alone, step = re.findall(r": (\d+) µs", moving.printed(cell_of("09", "overlap-draw")))
+    alone, step = re.findall(r": (\d+) µs", interactive_figures.printed_text(cell_of("09", "overlap-draw")))
     assert f"For {alone} of its 147 µs of sending the chip does not compute" in at.said()
     assert f"The step takes {step} µs; one after the other it would be 321." in at.said()  # 321: the lesson's text
     assert at.said().startswith("A gather takes 73 µs, a product 87.")

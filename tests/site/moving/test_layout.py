@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site.moving import alt, printed
+from tools.site.interactive_figures import alt_text, printed_text
 
 
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
@@ -17,9 +17,9 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
     said = at.set(mesh="2 by 4")
     assert "8 pieces of (2, 2), 1 copy of each. Device 6 stands at x = 1, y = 2: it holds [2:4, 4:6]." in said
     figures = (
-        alt(cell_of("02", "layouts")),
-        alt(cell_of("02", "cut-count")),
-        alt(cell_of("02", "tuple-order")),
+        alt_text(cell_of("02", "layouts")),
+        alt_text(cell_of("02", "cut-count")),
+        alt_text(cell_of("02", "tuple-order")),
     )
     found = re.findall(r"(P\(.*?\)): an array of shape \(4, 8\) in (\d) pieces?: (.*?)\.(?: |$)", " ".join(figures))
     assert len(found) == 7
@@ -45,9 +45,9 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
 )
 def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(hand, spec, array, error):
     at = hand("layout")
-    both = printed(cell_of("02", "refused")).strip().split("\n\n")
+    both = printed_text(cell_of("02", "refused")).strip().split("\n\n")
     lines = dict(zip(("P('x', 'x')", "P('rows')"), both, strict=True))
-    lines["P('y')"] = printed(cell_of("02", "uneven-error"))
+    lines["P('y')"] = printed_text(cell_of("02", "uneven-error"))
     wanted = " ".join(lines[spec].split())
     said = at.set(mesh="2 by 4", spec=spec, array=array)
     assert said.startswith(f"JAX refuses {spec}. {error}")

@@ -7,13 +7,13 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 @pytest.mark.parametrize("order", ["in order", "striped", "zig-zag"])
 def test_a_mask_of_512_tokens_is_that_of_the_lessons_table(hand, order):
     """Least and most pairs, most / mean and slowest / mean, as the lesson prints them for eight devices."""
-    printed = moving.printed(cell_of("13", "balance-table"))
+    printed = interactive_figures.printed_text(cell_of("13", "balance-table"))
     least, most, share, slowest = re.search(rf"^{order} +(\S+) +(\S+) +(\S+) +(\S+)$", printed, re.M).groups()
     said = hand("mask").by_label({"order": order, "tokens a device": "64"})
     has = f"each device has {most} pairs" if least == most else f"a device has {least} to {most} pairs"

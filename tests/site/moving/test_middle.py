@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 @pytest.mark.parametrize("w1", ["columns", "rows"])
@@ -16,7 +16,8 @@ def test_what_is_sent_is_what_the_lesson_counted(hand, w1, w2):
     at = hand("middle")
     said = at.set(w1=w1, w2=w2)
     line = re.search(
-        rf"w1 by {w1}, w2 by {w2}: (.*?) · sends ([\d,]+) bytes", moving.printed(cell_of("04", "mlp-count"))
+        rf"w1 by {w1}, w2 by {w2}: (.*?) · sends ([\d,]+) bytes",
+        interactive_figures.printed_text(cell_of("04", "mlp-count")),
     )
     assert f"w1 by {w1}, w2 by {w2}: {line[1]}, {line[2]} bytes sent by each device." in said
     # in the picture stand the same collectives, with bytes that add up to the same

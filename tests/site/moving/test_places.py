@@ -6,9 +6,9 @@ import nbformat
 import pytest
 
 from tests.site.moving.conftest import cell_of, page_of
-from tools.site import moving
+from tools.site import interactive_figures
 
-RINGS = moving._places(cell_of("08", "rings"))
+RINGS = interactive_figures._ring_routes(cell_of("08", "rings"))
 ROWS, COLUMNS = "rows, back and forth", "columns, back and forth"
 BOXES = """() => {
     const svg = document.querySelector('.moving svg');
@@ -19,7 +19,7 @@ BOXES = """() => {
 
 def test_the_orders_are_those_of_the_figures():
     # Read off the figures by eye, chip by chip
-    two, four = moving._places(cell_of("08", "places-run"))
+    two, four = interactive_figures._ring_routes(cell_of("08", "places-run"))
     assert (two["name"], four["name"]) == ("v5e:2x4", "v5e:4x2")
     assert two["lines"] == [[(0, 0), (1, 0), (0, 1), (1, 1), (1, 3), (0, 3), (1, 2), (0, 2)]]
     assert four["lines"] == [[(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1), (1, 1), (0, 1)]]
@@ -36,9 +36,9 @@ def test_a_figure_that_misses_a_chip_is_refused():
     said = "Lines through a grid of chips, by their corners. "
     output.metadata["image/png"]["alt"] = said + "v5e:2x2: (0, 0), (1, 0), (1, 1)."
     with pytest.raises(ValueError, match="v5e:2x2"):
-        moving._places(cell)
+        interactive_figures._ring_routes(cell)
     output.metadata["image/png"]["alt"] = said + "v5e:2x2: (0, 0), (1, 0), (1, 1), (0, 1), and back to the first."
-    assert moving._places(cell) == [{"name": "v5e:2x2", "lines": [[(0, 0), (1, 0), (1, 1), (0, 1)]]}]
+    assert interactive_figures._ring_routes(cell) == [{"name": "v5e:2x2", "lines": [[(0, 0), (1, 0), (1, 1), (0, 1)]]}]
 
 
 def test_jaxs_hops_are_those_of_the_lesson(hand):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(hand):
@@ -16,7 +16,7 @@ def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(hand):
     assert "Waiting in every step takes 12 ticks: of 6 ticks of loading the device works during 0 and waits" in said
     assert "Waiting at the end takes 7 ticks: it works during 5 and waits during 1" in said
     assert said.endswith("The first loop takes 1.7 times as long.")
-    printed = re.findall(r"during (\d) of 6 loads", moving.printed(cell_of("01", "wait-run")))
+    printed = re.findall(r"during (\d) of 6 loads", interactive_figures.printed_text(cell_of("01", "wait-run")))
     assert re.findall(r"works during (\d)", said) == printed == ["0", "5"]
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def rows() -> list[tuple[str, str, str]]:
     """Of the fast storage and the slow one: seconds of a save, minutes between saves, what is lost."""
-    return re.findall(r"^save +(\S+) s, every +(\S+) minutes: (\S+) lost", moving.printed(cell_of("17", "young")), re.M)
+    return re.findall(
+        r"^save +(\S+) s, every +(\S+) minutes: (\S+) lost",
+        interactive_figures.printed_text(cell_of("17", "young")),
+        re.M,
+    )
 
 
 def test_the_slow_storage_is_that_of_the_page(hand):

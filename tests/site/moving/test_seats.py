@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def shown(at):
@@ -19,7 +19,7 @@ def test_ten_seats_are_as_the_lesson_counts(hand):
     # one for each token: 3 + 23 + 5 of 11, 31 and 13 find none
     assert "8 seats an expert (factor 1): 31 of 64 tokens are dropped, and 31 of 64 seats are empty." in at.said()
     at.set(seats=10)
-    counts = re.findall(r"\[([\d ]+)\]", moving.printed(cell_of("14", "seats-run")))
+    counts = re.findall(r"\[([\d ]+)\]", interactive_figures.printed_text(cell_of("14", "seats-run")))
     seated, dropped = ([int(count) for count in row.split()] for row in counts)
     assert len(seated) == len(dropped) == 8
     assert shown(at) == [[s, d, 10 - s] for s, d in zip(seated, dropped, strict=True)]
@@ -29,7 +29,9 @@ def test_ten_seats_are_as_the_lesson_counts(hand):
 
 def test_the_bytes_are_those_that_the_lesson_counts(hand):
     at = hand("seats")
-    rows = re.findall(r"^(10|64) seats: sends ([\d,]+) bytes", moving.printed(cell_of("14", "bytes-run")), re.M)
+    rows = re.findall(
+        r"^(10|64) seats: sends ([\d,]+) bytes", interactive_figures.printed_text(cell_of("14", "bytes-run")), re.M
+    )
     assert len(rows) == 2
     for seats, sent in rows:
         assert f"A device sends {sent} bytes in a training step" in at.set(seats=seats)

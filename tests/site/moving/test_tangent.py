@@ -7,12 +7,12 @@ import re
 import pytest
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def test_it_begins_with_the_lessons_numbers(hand):
     at = hand("tangent")
-    table = moving.printed(cell_of("00", "derivatives"))
+    table = interactive_figures.printed_text(cell_of("00", "derivatives"))
     first, second, third = re.findall(r"at 0.5: +(-?[\d.]+), by hand", table)
     said = at.said()
     assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in said

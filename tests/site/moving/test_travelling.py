@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def lines(at):
@@ -27,7 +27,7 @@ def lines(at):
 
 
 def test_a_step_is_a_row_of_the_lessons_figure(hand):
-    drawn = moving.alt(cell_of("05b", "overlap-draw"))
+    drawn = interactive_figures.alt_text(cell_of("05b", "overlap-draw"))
     assert "in use, step 0 to 7: device 0 holds 0 7 6 5 4 3 2 1; device 1 holds 1 0 7 6 5 4 3 2; " in drawn
     at = hand("travelling")
     in_use = {0: "01234567", 1: "70123456", 3: "56701234", 7: "12345670"}  # rows of that figure

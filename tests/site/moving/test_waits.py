@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.site.moving.conftest import cell_of
-from tools.site import moving
+from tools.site import interactive_figures
 
 
 def _waits(told: str, device: int) -> str:
@@ -16,7 +16,7 @@ FIGURE = {"kernel": "ring_product, which asks first", "µs of": 60}
 
 
 def test_the_lessons_figure(hand):
-    told = moving.alt(cell_of("18", "free-mended"))
+    told = interactive_figures.alt_text(cell_of("18", "free-mended"))
     said = hand("waits").by_label(FIGURE)
     end = re.search(r"all done after (\S+) µs", told)[1]
     assert f"device 3 takes 60 µs for a product: all is done after {end} µs." in said
@@ -28,7 +28,7 @@ def test_the_lessons_figure(hand):
 
 def test_any_device_may_be_the_slow_one(hand):
     """The ring is the same everywhere: what the figure says of device 2 beside 3 holds beside any slow one."""
-    waits = _waits(moving.alt(cell_of("18", "free-mended")), 2)
+    waits = _waits(interactive_figures.alt_text(cell_of("18", "free-mended")), 2)
     at = hand("waits")
     at.by_label(FIGURE)
     for slow in (0, 6, 7):
@@ -37,7 +37,9 @@ def test_any_device_may_be_the_slow_one(hand):
 
 
 def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
-    wrong = re.search(r"wrong on devices ([\d ]+)", moving.printed(cell_of("18", "free-run")))[1].split()
+    wrong = re.search(r"wrong on devices ([\d ]+)", interactive_figures.printed_text(cell_of("18", "free-run")))[
+        1
+    ].split()
     at = hand("waits")
     said = at.by_label({"µs of": 60})
     assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")

@@ -1,0 +1,374 @@
+"""What a lesson must satisfy, as functions that return faults."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import symtable
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nbformat
+import pytest
+
+from exercises import framework
+from exercises.console import printed_outcomes
+from tests import page_lint
+from tools import NUMBER
+from tools.lessons import cell_names, notebooks, readme
+from utils import guess_gate
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+WAITING_SUFFIX = "-waiting"  # ends the id of a cell that is executed as in a reader's copy, without a guess
+VERDICT_START = "Your guess"  # begins what is said about one
+MASKS = [  # parts of outputs that differ between runs and machines, in any cell
+    (re.compile(r"\bjax \d\S*"), "jax <version>"),
+    (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
+    (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
+    (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),  # a script, the first time and again
+]
+# A cell with the metadata `varies`, which gives the reason, may also have `varying`: what differs. By default it's
+# "words", and then only the kinds of the outputs are compared.
+VARYING = {
+    "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
+    "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),  # with its padding
+    "words": (re.compile(r"(?s).+"), "<some text>"),
+}
+
+
+def fail_with(faults: list[str]) -> None:
+    """Fail with these faults, one a line, as the weekly run's issue lists them; without any, do nothing."""
+    if faults:
+        pytest.fail("\n".join(faults), pytrace=False)
+
+
+def mask_text(text: str) -> str:
+    text = ANSI.sub("", text)
+    for pattern, stand_in in MASKS:
+        text = pattern.sub(stand_in, text)
+    return text.rstrip()
+
+
+def output_texts(cell: Any) -> list[tuple[str, str]]:
+    """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text."""
+    found = []
+    for output in notebooks.merge_streams(cell.outputs):
+        if output.output_type == "stream":
+            found.append((output.name, mask_text(output.text)))
+        elif output.output_type == "error":
+            found.append(("error", mask_text(f"{output.ename}: {output.evalue}")))
+        else:
+            found.append((output.output_type, mask_text(output.data.get("text/plain", ""))))
+            if "text/html" in output.data:
+                found.append(("text/html", mask_text(output.data["text/html"]).replace(">", ">\n")))
+    return found
+
+
+def output_faults(committed: Any, executed: Any) -> list[str]:
+    """Return a fault for each cell whose outputs on the page differ from those of an execution."""
+    faults = []
+    for page, run in zip(committed.cells, executed.cells, strict=True):
+        if page.cell_type != "code":
+            continue
+        shown, got = output_texts(page), output_texts(run)
+        if "varies" in page.metadata:
+            pattern, stand_in = VARYING[page.metadata.get("varying", "words")]
+            shown, got = [[(kind, pattern.sub(stand_in, text)) for kind, text in outputs] for outputs in (shown, got)]
+        if shown != got:
+            here, there = first_difference(shown, got)
+            faults.append(f"{page.id}: the page shows {here}, execution gives {there}")
+    return faults
+
+
+def first_difference(shown: list[tuple[str, str]], got: list[tuple[str, str]]) -> tuple[str, str]:
+    """The first lines that differ, each with the kind of its output; or 'nothing' below the last line."""
+    lines = [[f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (shown, got)]
+    differ = (pair for pair in zip_longest(*lines, fillvalue="nothing") if pair[0] != pair[1])
+    return next(differ, (f"{len(shown)} outputs", f"{len(got)} outputs"))
+
+
+def stderr_faults(notebook: Any) -> list[str]:
+    """Cells that write to stderr: a warning is not what a lesson teaches."""
+    faults = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream" and output.name == "stderr":
+                faults.append(f"{cell.id}: writes to stderr: {output.text[:200]!r}")
+    return faults
+
+
+def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
+    """Return the notebook with each code cell twice in a row, the second time with the source it has in `again`.
+
+    A cell that waits for a guess in a reader's `copy` comes a third time, with its source there.
+    """
+    twice = nbformat.from_dict(notebook)
+    twice.cells = []
+    for cell, *others in zip(notebook.cells, (again or notebook).cells, (copy or notebook).cells, strict=True):
+        twice.cells.append(nbformat.from_dict(cell))
+        if cell.cell_type == "code":
+            waits = guess_gate.UNANSWERED.match(others[1].source) or others[1].source.startswith(guess_gate.AFTER_GUESS)
+            for other, ending in zip(others, ("-again", WAITING_SUFFIX)[: 1 + bool(waits)], strict=False):
+                more = nbformat.from_dict(other)
+                more.id = cell.id + ending
+                twice.cells.append(more)
+    return twice
+
+
+def select_run(executed: Any, second: bool) -> Any:
+    """Return the first (or the second) run of each cell of an executed doubled notebook."""
+    half = nbformat.from_dict(executed)
+    half.cells = [cell for cell in executed.cells if not cell.id.endswith(WAITING_SUFFIX)]
+    code = [cell.id for cell in half.cells if cell.cell_type == "code" and not cell.id.endswith("-again")]
+    drop = set(code) if second else {f"{name}-again" for name in code}
+    half.cells = [cell for cell in half.cells if cell.id not in drop]
+    return half
+
+
+def leak_faults(executed: Any) -> list[str]:
+    """List the cells of an executed doubled notebook that show something before the reader has made a guess."""
+    faults = []
+    for cell in executed.cells:
+        if cell.id.endswith(WAITING_SUFFIX):
+            message = guess_gate.MESSAGE if cell.source.startswith("guess = ") else guess_gate.MESSAGE_AFTER
+            if output_texts(cell) != [("stdout", message)]:
+                faults.append(f"{cell.id}: shows {output_texts(cell)}")
+    return faults
+
+
+def structure_faults(path: Path) -> list[str]:
+    """What HOUSE asks of a notebook and a program can tell."""
+    raw = path.read_text(encoding="utf-8")
+    notebook = nbformat.reads(raw, as_version=4)
+    faults = [] if raw == notebooks.to_text(notebook) else ["not in canonical form: run make stamp"]
+    if path.stat().st_size > 600_000:
+        faults.append("larger than 600 kB")
+    cells = notebook.cells
+    ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # nbformat would mend them silently
+    if len(set(ids)) < len(ids):
+        faults.append("two cells have one id")
+    kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+    faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
+    faults += [
+        f"an editor made up the id {name!r}: run make stamp" for name in ids if cell_names.GENERATED_ID.fullmatch(name)
+    ]
+    faults += [*_numbering_faults(path, cells), *_text_faults(cells, path.parent)]
+    try:
+        draft = readme.row(path).draft
+    except ValueError as error:
+        draft, faults = True, [*faults, str(error)]  # a page's clock needs that line
+    faults += stderr_faults(notebook) + list(_name_faults(cells))
+    for cell in cells:
+        if cell.cell_type == "code":
+            faults += list(_code_cell_faults(cell))
+    if not draft:
+        faults += page_lint.page_faults(path, cells)
+    return faults
+
+
+def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
+    """One title; and what follows from the lesson's number: its exercises', and the way on."""
+    if [heading for heading in _headings(cells) if heading.startswith("# ")] != cells[0].source.splitlines()[:1]:
+        yield "not exactly one H1, at the top"
+    number, order = notebooks.number(path), notebooks.lessons(path.parent.parent)
+    # A lesson in parts counts on through them: four exercises in 05, so 05b begins with 5.5.
+    parts = [other for other in order if number[:2] <= notebooks.number(other) < number]
+    before = sum(len(_exercises(notebooks.read(part).cells)) for part in parts)
+    for i, heading in enumerate(_exercises(cells), before + 1):
+        name = f"### Exercise {int(number[:2])}.{i} — "
+        if not re.match(rf"{re.escape(name)}.+ \((●○○|●●○|●●●) · \d+ min\)$", heading):
+            yield f"{heading!r} is not of the form: {name}Title (●●○ · 5 min)"
+    after = [other.name for other in order if notebooks.number(other) > number]
+    after = after[:1] or [other.name for other in order if other.name != path.name]  # the last leads where it likes
+    leads = re.search(rf"\*\*Next:\*\*.*?\(({NUMBER}_\w+\.ipynb)\)", cells[-1].source, re.S)
+    if not leads or leads[1] not in after:
+        yield f"**Next:** leads to {leads[1] if leads else 'no lesson'}, and the next one is {after[0]}"
+
+
+def _exercises(cells: list) -> list[str]:
+    return [line for line in _headings(cells) if line.startswith("### Exercise ")]
+
+
+def _headings(cells: list) -> list[str]:
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return re.findall(r"^#+ .*$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+
+
+def _text_faults(cells: list, folder: Path) -> Iterator[str]:
+    for cell in cells:
+        if cell.cell_type != "markdown":
+            continue
+        for alt, target in re.findall(r"(!?\[[^\]]*\])\(([^)\s]+)\)", cell.source):
+            if alt == "![]":
+                yield f"{cell.id}: a picture without alt text"
+            if not re.match(r"https?://|#", target) and not (folder / target.split("#")[0]).exists():
+                yield f"{cell.id}: the link to {target} leads nowhere"
+        for word in re.findall(r"\b(?:simply|just(?!-in-time)|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
+            yield f"{cell.id}: says {word!r}"
+
+
+def _code_cell_faults(cell: Any) -> Iterator[str]:
+    if cell.id == "setup":
+        if cell.source != notebooks.setup_source():
+            yield "the setup cell is not the common one: run make stamp"
+        if not notebooks.HIDDEN_CODE.items() <= cell.metadata.items():
+            yield "the setup cell stands open: run make stamp"
+    elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
+        yield f"{cell.id}: more than 20 lines of code"
+    if cell.id == "script":
+        pass  # a magic, and the file: examples/
+    elif re.search(r"^\s*[!%]", cell.source, re.M):
+        yield f"{cell.id}: a shell or magic command"
+    elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
+        yield f"{cell.id}: its last line is there to show something, and nothing is shown: run make refresh"
+    if not str(cell.metadata.get("varies", "because")).strip():
+        yield f"{cell.id}: `varies` doesn't give a reason"
+    if "varying" in cell.metadata and ("varies" not in cell.metadata or cell.metadata["varying"] not in VARYING):
+        yield f"{cell.id}: `varying` must be one of {', '.join(VARYING)}, in a cell that has `varies`"
+    for output in cell.outputs:
+        if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", []):
+            yield f"{cell.id}: ends in an error: {output.ename}"
+        if "image/png" in output.get("data", {}) and not output.metadata.get("image/png", {}).get("alt", "").strip():
+            yield f"{cell.id}: a figure without alt text"
+        if re.search(r"<(Axes|Figure|matplotlib)\b", output.get("data", {}).get("text/plain", "")):
+            yield f"{cell.id}: a stray line {output.data['text/plain']!r}"
+
+
+def _name_faults(cells: list) -> Iterator[str]:
+    """A later cell takes a name that an earlier cell's function reads: whoever goes back runs that function on it."""
+    made, read = set(), {}
+    for cell in cells:
+        if cell.cell_type != "code" or cell.id == "setup" or re.search(r"^\s*[!%]", cell.source, re.M):
+            continue
+        top = symtable.symtable(cell.source, cell.id, "exec")
+        own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned()}
+        for name in sorted(own & read.keys()):
+            yield f"{cell.id}: takes the name {name!r}, which a function of the cell {read[name]} reads"
+        inner = top.get_children()
+        for scope in inner:
+            inner.extend(scope.get_children())
+            if scope.get_name().endswith(("comp", "genexpr")) and scope in top.get_children():
+                continue  # it is over with the cell
+            names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
+            read.update(dict.fromkeys((names & made) - own, cell.id))
+        made |= own
+
+
+def badge_faults(notebook: Any, path: str) -> list[str]:
+    """The first cell must hold the badges that the one constant gives for this path."""
+    if notebooks.badges(path) in notebook.cells[0].source:
+        return []
+    return [f"{path}: not the badges of {notebooks.repository()[0]}"]
+
+
+def exercises_of(module: ModuleType) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, framework.Exercise)}
+
+
+def predictions_of(module: ModuleType) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, framework.Prediction)}
+
+
+def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
+    """Each prediction of the notebook's module is compared in one cell, which begins with the empty guess, and back."""
+    faults, compared = [], []
+    alias = module.__name__.split(".")[-1]
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        names = re.findall(rf"^{alias}\.(\w+)\.compare\(guess, ", cell.source, re.M)
+        compared += names
+        if len(names) != len(re.findall(r"^guess = ", cell.source, re.M)) or len(names) > 1:
+            faults.append(f"{cell.id}: a guess and its comparison do not stand in one cell, one of each")
+        elif names and not re.match(r'guess = None  # [\w("]', cell.source):
+            faults.append(f"{cell.id}: does not begin with `guess = None  # what is asked`")
+    if sorted(compared) != sorted(predictions_of(module)):
+        faults.append(f"compared {sorted(compared)}, the module has {sorted(predictions_of(module))}")
+    return faults
+
+
+def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
+    """The notebook as a reader leaves it who guesses everything right."""
+    filled = nbformat.from_dict(notebook)
+    for cell, prediction in _compared(filled, module):
+        cell.source = re.sub(r"^guess = None", f"guess = {prediction.truth!r}", cell.source)
+    return filled
+
+
+def reading_faults(executed: Any, module: ModuleType) -> list[str]:
+    """List the cells where a right guess isn't read as right: the cell's result differs from the prediction's truth.
+
+    A guess whose right answer varies between runs may also be wrong.
+    """
+    faults = []
+    for cell, prediction in _compared(executed, module):
+        outcomes = printed_outcomes("".join(text for _, text in output_texts(cell)))
+        if len(outcomes) != 1:
+            faults.append(f"{cell.id}: prints {len(outcomes)} readings of the guess")
+        allowed = {"right", "wrong"} if prediction.varies else {"right"}
+        faults += [f"{cell.id}: reads a right guess as {outcome}" for outcome in outcomes if outcome not in allowed]
+    return faults
+
+
+def without_verdicts(executed: Any) -> Any:
+    """What a notebook with guesses says besides what it says of them: the page, if a guess changes nothing else."""
+    plain = nbformat.from_dict(executed)
+    for cell in plain.cells:
+        if cell.cell_type == "code":
+            cell.outputs = notebooks.merge_streams(cell.outputs)
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream":
+                output.text = "".join(line for line in output.text.splitlines(True) if VERDICT_START not in line)
+    return plain
+
+
+def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Any]]:
+    """The cells that compare a guess, each with its prediction."""
+    call = re.compile(rf"^{module.__name__.split('.')[-1]}\.(\w+)\.compare\(guess, ", re.M)
+    found = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
+    return [(cell, predictions_of(module)[name[1]]) for cell, name in found if name]
+
+
+def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
+    """Stubs as shipped against the exercises of the notebook's module."""
+    faults, stubs, checked = [], {}, set()
+    alias = module.__name__.split(".")[-1]
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        name = re.search(rf"^{alias}\.(\w+)\.check\(\1\)$", cell.source, re.M)
+        if name and f"# {alias}.{name[1]}.hint()\n# {alias}.{name[1]}.solution()" not in cell.source:
+            faults.append(f"{name[1]}: hint and solution do not stand commented out below the check")
+        if name:
+            checked.add(name[1])
+        for node in ast.parse(cell.source).body if cell.id.endswith("-stub") else []:
+            if isinstance(node, ast.FunctionDef):
+                stubs[node.name] = (node, cell.source)
+    exercises = exercises_of(module)
+    if not set(stubs) == checked == set(exercises):
+        faults.append(
+            f"the notebook has stubs {sorted(stubs)} and checks {sorted(checked)}, its module {sorted(exercises)}"
+        )
+    for name, exercise in exercises.items():
+        if name not in stubs:
+            continue
+        node, source = stubs[name]
+        namespace: dict[str, Any] = {}
+        exec(source, namespace)
+        stub = namespace[name]
+        if exercise.verdict(stub).outcome != "not attempted":
+            faults.append(f"{name}: ships solved, or at least not as an empty stub")
+        if exercise.verdict(exercise.function).outcome != "right":
+            faults.append(f"{name}: its solution is not right")
+        if inspect.signature(stub) != inspect.signature(exercise.function):
+            faults.append(f"{name}: stub and solution have different signatures")
+        if ast.get_docstring(node) != inspect.getdoc(exercise.function) or not ast.get_docstring(node):
+            faults.append(f"{name}: stub and solution have different docstrings, or none")
+        if not exercise.hint_text.strip():
+            faults.append(f"{name}: its hint is empty")
+    return faults

@@ -1,0 +1,41 @@
+"""What a lesson's page must have: the price and a picture first, the script last, honest minutes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.lessons import readme, scripts
+from tools.lessons.clock import minutes
+from tools.lessons.notebooks import QUESTION
+
+FIRST_CELLS = ["title", "setup", "opening", "plan", "imports"]
+
+
+def page_faults(path: Path, cells: list) -> Iterator[str]:
+    """Where a finished page lacks something, in words that say what."""
+    title, plan = cells[0].source, cells[3].source
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    if [cell.id for cell in cells[:5]] != FIRST_CELLS:
+        yield f"does not begin with the cells {', '.join(FIRST_CELLS)}"
+    if not re.search(r"^\*\*[^*]*\d[^*]*\*\*", title, re.M):
+        yield "title: no price or failure in numbers, in bold"
+    if not any("image/png" in output.get("data", {}) for output in cells[2].outputs):
+        yield "opening: draws no picture"
+    if "TODO" in "".join(cell.source for cell in cells):
+        yield "says TODO"
+    if "After this lesson you can" not in plan or not 3 <= len(re.findall(r"^- ", plan, re.M)) <= 5:
+        yield "plan: not three to five bullets below After this lesson you can"
+    questions = sum(text.count(QUESTION) for text in texts)
+    if not 4 <= questions <= 7:
+        yield f"{questions} predictions; a page has five to seven"
+    exercises = sum(len(re.findall(r"^### Exercise ", text, re.M)) for text in texts)
+    if not 3 <= exercises <= 4:
+        yield f"{exercises} exercises; a page has three or four: one gives way, or goes into another part"
+    if not re.search(r"^## .*Take it to work", "\n".join(texts), re.M):
+        yield "no section Take it to work"
+    said, needed = readme.row(path).minutes, minutes(cells)
+    if said < needed - 2:
+        yield f"plan: {said} minutes, and by the clock it takes {needed}"
+    yield from scripts.script_faults(path, cells)

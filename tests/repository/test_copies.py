@@ -1,0 +1,316 @@
+"""The reader's copies: no answer beside its question, and nobody's work written over."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tools.lessons import notebooks
+from tools.lessons.notebooks import QUESTION, split_blocks
+from tools.reader import copies
+from utils import guess_gate
+
+
+def text(source):
+    return new_markdown_cell(source)
+
+
+def leads(source):
+    return new_markdown_cell(source, metadata={"tags": [notebooks.LEADS_ON_TAG]})
+
+
+def ran(source):
+    return new_code_cell(source, outputs=[new_output("stream", text="7\n")])
+
+
+ASKED = f"Before.\n\n{QUESTION} How many?"
+
+
+ASK, COUNT, SEVEN = text(ASKED), ran("count"), text("Seven.")
+COMPARED = ran("ex02.many.compare(guess, 7)")
+READINGS = {
+    "read": ([ASK, COMPARED, text("Seven.\n\nBecause."), ran("on"), text("On.")], {(2, 0), (2, 1), (4, 0)}),
+    "compared later": ([ASK, COUNT, text("A first.\n\n```\n# no heading\n```"), COMPARED, ran("draw"), SEVEN], {(2, 0), (2, 1), (5, 0)}),
+    "heading": ([ASK, new_code_cell("make"), text("Made."), COUNT, text("Seven.\n\n## Next\n\nOn.")], {(4, 0)}),
+    "subtitles": ([ASK, text("### First way"), COUNT, SEVEN, text("### Second way"), COUNT], {(3, 0)}),
+    "exercise": ([ASK, COUNT, text("### Exercise 2.1\n\nSeven?")], set()),
+    "mistake": ([ASK, COUNT, text("### The mistake: six\n\nSeven."), ran("six"), text("Because.\n\n### On")], {(2, 0), (2, 1), (4, 0)}),
+    "mistake that asks": ([ASK, COUNT, text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + ASKED), ran("six")], {(2, 0), (2, 2)}),
+    "leads on": ([ASK, COUNT, SEVEN, leads("And eight?\n\n" + ASKED), ran("8")], {(2, 0)}),
+    "mistake in a cell of its own": ([ASK, COUNT, SEVEN, text("### The mistake: six\n\nNot six.")], {(2, 0), (3, 0), (3, 1)}),
+    "no question": ([text("No question."), COUNT, SEVEN], set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cells", "waits"), READINGS.values(), ids=READINGS)
+def test_what_reads_an_answer_waits(cells, waits):
+    assert copies.blocks_to_collapse(cells) == waits
+
+
+def test_a_fold_says_what_it_follows():
+    """After a guess, or after a cell at which nobody was asked."""
+    again = leads("Again?\n\n" + ASKED)
+    cells = [text(ASKED), ran("a"), text("Seven."), ran("b"), text("More."), again, ran("c")]
+    copied = copies.make_copy(new_notebook(cells=[*cells, text("Eight.")])).cells
+    assert copied[2].source == copies.COLLAPSED_ANSWER + "Seven.\n\n</details>" and copied[7].source.startswith(
+        copies.COLLAPSED_ANSWER
+    )
+    assert copied[4].source == copies.COLLAPSED_TEXT + "More.\n\n</details>" and copied[5].source == cells[5].source
+
+
+def test_code_that_tells_waits_behind_a_click():
+    cell = ran('picture(fig, "Seven circles.")')
+    assert "jupyter" not in copies.make_copy(new_notebook(cells=[cell])).cells[0].metadata
+    cell.metadata["tags"] = [notebooks.REVEALS_ANSWER_TAG]
+    [copied] = copies.make_copy(new_notebook(cells=[cell])).cells
+    assert copied.metadata["jupyter"] == {"source_hidden": True} and copied.metadata["cellView"] == "form"
+    assert copied.source == guess_gate.AFTER_GUESS + cell.source
+    assert copies.make_copy(new_notebook(cells=[copied])).cells[0].source == copied.source
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+def test_a_copy_shows_no_answer_and_loses_nothing(path):
+    lesson = notebooks.read(path)
+    copied = copies.make_copy(notebooks.read(path))
+    assert not any(cell.get("outputs") for cell in copied.cells if cell.id != "opening")
+    for before, after in zip(lesson.cells, copied.cells, strict=True):
+        plain = (
+            after.source.replace(copies.COLLAPSED_ANSWER, "")
+            .replace(copies.COLLAPSED_TEXT, "")
+            .replace("\n\n</details>", "")
+        )
+        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(
+            guess_gate.AFTER_GUESS
+        )
+        plain = re.sub(r"^(guess = None.*?)(, |  # )or guess = skip$", r"\1", plain, flags=re.M)
+        assert (split_blocks(plain) if before.cell_type == "markdown" else plain) == (
+            split_blocks(before.source) if before.cell_type == "markdown" else before.source
+        )
+    nbformat.validate(copied)
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A course of one lesson."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    (tmp_path / "notebooks").mkdir()
+    write(tmp_path, "Seven.")
+    return tmp_path
+
+
+def write(course, reading):
+    cells = [text("# 02 · Sharding"), text(ASKED), ran("count"), text(reading)]
+    notebooks.write(new_notebook(cells=cells), course / "notebooks" / "02_sharding.ipynb")
+
+
+def test_a_copy_that_holds_work_stays(course):
+    assert list(copies.update_copies(course)) == []
+    mine = course / "work" / "02_sharding.ipynb"
+    assert "<details>" in mine.read_text() and "7\\n" not in mine.read_text()
+    mine.write_text(mine.read_text().replace("count", "my answer"))
+    assert list(copies.update_copies(course)) == []
+    write(course, "Seven, as a new version says.")
+    for _ in range(2):  # today and tomorrow
+        [line] = copies.update_copies(course)
+        assert line == "Lesson 02 has changed since you began it. Yours stays; make fresh LESSON=02 gives the new one."
+        assert "my answer" in mine.read_text()
+        assert f"\n> {line}\n" in (course / "work" / "START.md").read_text()
+    assert (
+        copies.restart_lesson("02", course)
+        == "work/02_sharding.ipynb is new. Your copy is work/kept/02_sharding.1.ipynb now."
+    )
+    assert "new version" in mine.read_text() and "my answer" in (course / "work/kept/02_sharding.1.ipynb").read_text()
+    assert list(copies.update_copies(course)) == []
+
+
+def test_a_copy_that_was_only_looked_at_follows_the_course(course):
+    """JupyterLab saves it by itself, with what it knows of the kernel, and in its own order."""
+    list(copies.update_copies(course))
+    mine = course / "work" / "02_sharding.ipynb"
+    looked_at = json.loads(mine.read_text())
+    looked_at["metadata"]["language_info"] = {"name": "python", "version": "3.12.1"}
+    mine.write_text(json.dumps(looked_at, sort_keys=True))
+    write(course, "Seven, as a new version says.")
+    assert list(copies.update_copies(course)) == [] and "new version" in mine.read_text()
+
+
+def test_a_copy_without_work_follows_the_course(course):
+    list(copies.update_copies(course))
+    write(course, "Seven, as a new version says.")
+    assert list(copies.update_copies(course)) == []
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"02_sharding.ipynb": 5}', None])
+def test_without_its_list_a_copy_stays_too(course, damage):
+    list(copies.update_copies(course))
+    known, mine = course / "work" / ".copies.json", course / "work" / "02_sharding.ipynb"
+    known.unlink() if damage is None else known.write_text(damage)
+    mine.write_text(mine.read_text().replace("count", "my answer"))
+    assert list(copies.update_copies(course)) == []
+    assert "my answer" in mine.read_text()
+
+
+@pytest.mark.parametrize("writes", range(6))  # of two lessons, the list after each, and the page to begin on
+def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    real, left = Path.write_text, [writes]
+
+    def filling(path, text, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            real(path, text[: len(text) // 2], **options)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", filling)
+    with contextlib.suppress(OSError):
+        list(copies.update_copies(course))
+    monkeypatch.setattr(Path, "write_text", real)
+    for mine in (course / "work").iterdir():
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # whole, or not there
+    assert list(copies.update_copies(course)) == []
+    write(course, "Seven, as a new version says.")
+    assert list(copies.update_copies(course)) == []
+    names = {mine.name for mine in (course / "work").iterdir()}
+    assert names == {"02_sharding.ipynb", "03_later.ipynb", "START.md", ".copies.json"}
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # it is nobody's own
+
+
+BAD = {
+    "no UTF-8": lambda mine: mine.write_bytes(b"\xff\xfe{"),
+    "half a lesson": lambda mine: mine.write_text('{"cells": ['),
+    "empty": lambda mine: mine.write_text(""),
+    "no notebook": lambda mine: mine.write_text("[]"),
+    "deep": lambda mine: mine.write_text("[" * 200_000),
+    "a folder": lambda mine: mine.mkdir(),
+    "a link to nothing": lambda mine: mine.symlink_to("nowhere/at/all"),
+    "a link to itself": lambda mine: mine.symlink_to(mine),
+    "a pipe": lambda mine: os.mkfifo(mine),
+}
+
+
+@pytest.mark.parametrize(
+    ("bad", "begun"), [*((bad, False) for bad in BAD), ("half a lesson", True), ("a folder", True)]
+)
+def test_a_bad_name_is_set_aside_and_stops_no_lesson(course, bad, begun):
+    if bad == "a pipe" and not hasattr(os, "mkfifo"):
+        pytest.skip("this system has none")
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    mine, later = course / "work" / "02_sharding.ipynb", course / "work" / "03_later.ipynb"
+    list(copies.update_copies(course)) if begun else mine.parent.mkdir()
+    mine.unlink(missing_ok=True)
+    BAD[bad](mine)
+    said = ["work/02_sharding.ipynb is no notebook that can be read. It is work/kept/02_sharding.1.ipynb now."]
+    assert [line.replace(os.sep, "/") for line in copies.update_copies(course)] == said
+    assert os.path.lexists(course / "work/kept/02_sharding.1.ipynb")
+    assert mine.read_text() == later.read_text() and list(copies.update_copies(course)) == []
+
+
+def test_folders_in_the_place_of_the_lists_are_set_aside(course):
+    for name in ("START.md", ".copies.json"):
+        (course / "work" / name).mkdir(parents=True)
+    assert [line.split(" is a folder")[0] for line in copies.update_copies(course)] == [
+        "work/.copies.json",
+        "work/START.md",
+    ]
+    assert list(copies.update_copies(course)) == [] and (course / "work" / "START.md").is_file()
+
+
+@pytest.mark.parametrize("damage", ['{"02_sharding.ipynb": {}}', "[" * 200_000], ids=["part", "deep"])
+def test_a_damaged_list_stops_nothing(course, damage):
+    list(copies.update_copies(course))
+    (course / "work" / ".copies.json").write_text(damage)
+    assert list(copies.update_copies(course)) == [] and list(copies.update_copies(course)) == []
+
+
+def test_a_copy_that_is_a_link_stays_one(course):
+    (course / "work").mkdir()
+    mine, there = course / "work" / "02_sharding.ipynb", course / "elsewhere.ipynb"
+    there.write_text(copies.notebooks.to_text(copies.make_copy(notebooks.read(notebooks.lesson("02", course)))))
+    mine.symlink_to(there)
+    write(course, "Seven, as a new version says.")
+    (course / "work" / ".copies.json").write_text(
+        json.dumps({mine.name: {"copy": copies._fingerprint(there.read_text()), "lesson": ""}})
+    )
+    assert list(copies.update_copies(course)) == [] and mine.is_symlink() and "new version" in there.read_text()
+
+
+def test_a_full_disk_is_told_in_a_line(course, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "02")
+
+    monkeypatch.setattr(copies, "update_copies", full)
+    with pytest.raises(SystemExit, match=r"^Error: \[Errno \d+\] No space left on device: '02'\. "):
+        copies.main([])
+
+
+def test_no_such_lesson(course):
+    for wanted, said in [
+        ("77", "there is no lesson 77; there are 02"),
+        ("", "no lesson without a number; there are 02"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            copies.restart_lesson(wanted, course)
+
+
+def test_a_lesson_s_number_without_its_zero(course):
+    assert copies.restart_lesson("2", course) == "work/02_sharding.ipynb is new."
+    assert copies.restart_lesson("02_sharding", course).startswith("work/02_sharding.ipynb is new.")
+
+
+def test_the_page_to_begin_on(course):
+    shutil.copytree(notebooks.ROOT / "notebooks", course / "notebooks", dirs_exist_ok=True)
+    assert "**Begin with** [00 · " in copies.start_page(course)
+    (course / "progress.json").write_text(
+        json.dumps({"02": {"exercises": {"holder_of": "right"}, "predictions": {"a": "wrong", "b": "right at once"}}})
+    )
+    page = copies.start_page(course)
+    assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in page
+    assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 4 | 1 of 2 |" in page
+
+
+def test_where_to_go_on_is_where_one_was_last(course):
+    write(course, "Seven.")
+    shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
+    list(copies.update_copies(course))
+    begun = {"exercises": {"holder_of": "tried"}}
+    (course / "progress.json").write_text(json.dumps({"02": begun, "03": {"exercises": {"four": "tried"}}}))
+    for name, seconds in [("02_sharding", 2000), ("03_later", 1000)]:
+        os.utime(course / "work" / f"{name}.ipynb", (seconds, seconds))
+    assert "**Go on with** [02 · Sharding](02_sharding.ipynb)." in copies.start_page(course)
+
+
+def test_no_fold_puts_its_title_into_the_table_of_contents():
+    """JupyterLab's left panel shows the titles of the source, folded or not."""
+    for path in notebooks.lessons():
+        for cell in copies.make_copy(notebooks.read(path)).cells:
+            folded = re.findall(r"<details>.*?</details>", cell.source, re.S)
+            assert not any(
+                re.search(r"^#+ ", re.sub(r"^```.*?^```", "", fold, flags=re.M | re.S), re.M) for fold in folded
+            )
+
+
+def test_the_workflow_pushes_where_the_badges_lead():
+    workflow = (notebooks.ROOT / ".github" / "workflows" / "copies.yml").read_text()
+    for ref in ("main", "v1", "v1.2"):
+        assert notebooks.copies_branch(ref) == re.search(r"refs/heads/(\S+)\"", workflow)[1].replace(
+            "$GITHUB_REF_NAME", ref
+        )
+    assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
+    assert notebooks.copies_branch("2f3a") == "2f3a"  # of a commit nobody makes copies
+
+
+def test_a_copy_of_a_copy_is_the_same():
+    """So a workflow that runs twice, or a reader who opens one in a clone of the branch, changes nothing."""
+    once = copies.make_copy(notebooks.read(notebooks.lesson("02")))
+    assert notebooks.to_text(copies.make_copy(once)) == notebooks.to_text(once)

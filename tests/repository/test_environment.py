@@ -1,0 +1,176 @@
+"""How a fresh machine is set up: the environment is made once, and each failure is one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.lessons import notebooks
+from tools.reader import environment
+
+pytestmark = pytest.mark.elsewhere
+
+
+def make_environment(folder: Path, *arguments: str, python: str = sys.executable, **variables: str):
+    return subprocess.run(
+        [python, str(notebooks.ROOT / "tools" / "reader" / "environment.py"), *arguments],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
+    """A folder with an environment in it, and what its making said."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "requirements.txt").write_text("# nothing\n")
+    return folder, make_environment(folder, "venv", "requirements.txt")
+
+
+def test_environment_is_made_once(made):
+    folder, first = made
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[0].startswith("Creating venv with Python 3.")
+    assert first.stdout.splitlines()[-1].startswith("Ready after ")
+    assert make_environment(folder, "venv", "requirements.txt").stdout == ""
+    (folder / "more.txt").write_text("# nothing either\n")
+    more = make_environment(folder, "venv", "requirements.txt", "more.txt")
+    assert more.stdout.startswith("Installing what stands in more.txt (")
+    assert make_environment(folder, "venv", "requirements.txt").stdout == ""
+
+
+def test_no_network_is_one_line(made):
+    folder, _ = made
+    (folder / "jax.txt").write_text("jax\n")
+    offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}
+    run = make_environment(folder, "venv", "jax.txt", **offline, PIP_RETRIES="0", PIP_FIND_LINKS="")
+    assert run.returncode == 1
+    assert len(run.stderr.splitlines()) == 1
+    assert "Connect to the network" in run.stderr
+
+
+def test_a_package_that_does_not_exist_is_named_in_one_line(made):
+    folder, _ = made
+    (folder / "none.txt").write_text("./no-such-folder\n")
+    run = make_environment(folder, "venv", "none.txt")
+    assert run.returncode == 1
+    assert run.stderr.startswith("Error: the packages could not be installed: ERROR: ")
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_an_active_environment_does_not_count(made):
+    folder, _ = made
+    again = make_environment(folder, "venv", "requirements.txt", python=str(folder / "venv" / "bin" / "python"))
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "asked"),
+    [
+        (0, "", ["uv"]),
+        (1, "", ["uv", "pip"]),
+        (0, ":env:.index-url='https://a'\nglobal.index-url='https://b'\n:env:.constraint=''", ["uv https://a"]),
+        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv does not admit the pre-releases that it names
+        (0, "global.pre='1'", ["pip"]),
+    ],
+)
+def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, status, told, asked):
+    log = tmp_path / "log"
+    for name, code in (("uv", status), ("venv/bin/python", 0)):
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{name} $UV_DEFAULT_INDEX" "$@" >> {log}\necho "{told}"\nexit {code}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
+    environment.install_packages(str(tmp_path / "venv"), ["a.txt", "b.txt"])
+    said = [line for line in log.read_text().splitlines() if " install " in line]
+    assert [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in said] == asked
+    assert all(" -r a.txt -r b.txt " in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("OSError: [Errno 28] No space left on device", "the disk is full. The environment takes"),
+        ("because ensurepip is not available.  On Debian", "no venv module. On Debian and Ubuntu: apt-get install"),
+        ("/usr/bin/python3: No module named venv", "no venv module. On Debian and Ubuntu: apt-get install"),
+        ("ERROR: first\nERROR: No matching distribution\n[notice] more", "it failed: ERROR: No matching distribution"),
+        ("", "it failed: no reason given"),
+    ],
+)
+def test_why_a_step_failed_is_one_line(said, message):
+    with pytest.raises(SystemExit, match=re.escape(message)) as ended:
+        environment.run_or_exit([sys.executable, "-c", f"print({said!r}); raise SystemExit(1)"], "it failed")
+    assert str(ended.value).startswith("Error: it failed: ") and "\n" not in str(ended.value)
+
+
+def test_a_long_step_gives_signs_of_life(monkeypatch, capsys):
+    monkeypatch.setattr(environment, "REPORT_EVERY", 0.2)
+    code = "import time; print('begun', flush=True); time.sleep(0.7); print('done')"
+    assert environment.run_step([sys.executable, "-c", code]) == (0, "begun\ndone")
+    assert capsys.readouterr().out.count("... still at work after ") >= 2
+
+
+def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path, monkeypatch):
+    """Stopped while packages are installed: the environment is there, and is not made anew."""
+    (tmp_path / "requirements.txt").write_text("# nothing\n")
+    path = notebooks.ROOT / "tools" / "reader" / "environment.py"
+    source = path.read_text(encoding="utf-8").replace(
+        "    install_packages(venv, requirements)\n",
+        "    import signal; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)\n",
+    )
+    stopped = tmp_path / "environment.py"
+    stopped.write_text(source)
+    command = [sys.executable, str(stopped), "venv", "requirements.txt"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (environment.STOPPED, "\nStopped. The same command goes on from here.\n")
+    again = make_environment(tmp_path, "venv", "requirements.txt")
+    assert again.returncode == 0 and again.stdout.startswith("Installing what stands in requirements.txt (")
+
+
+def test_make_finds_a_python_that_is_new_enough(tmp_path):
+    """Where python3 is too old, a newer one beside it is taken; where none is, one line says what to do."""
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 0\n")
+    for name in ("make", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    for program in ("python3", "python3.12"):
+        (tmp_path / program).chmod(0o755)
+
+    def setup():
+        command = ["make", "-n", "setup", f"SHELL={tmp_path / 'sh'}"]
+        return subprocess.run(
+            command, cwd=notebooks.ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60
+        )
+
+    assert setup().stdout == "python3.12 tools/reader/environment.py .venv requirements.txt\n"
+    (tmp_path / "python3.12").unlink()
+    none = setup()
+    assert none.returncode != 0 and len(none.stderr.splitlines()) == 1
+    assert "The course needs Python 3.11 or newer, but none of python3 python3.13" in none.stderr
+
+
+def test_the_newest_python_is_one_that_starts(tmp_path, monkeypatch):
+    shim = tmp_path / f"python3.{environment.NEWEST[1]}"  # pyenv leaves such shims behind
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    found = environment.find_newest_python()
+    assert found != str(shim)
+    assert found is None or re.search(r" 3[.](12|13)[.]", environment.describe_python(found))
+
+
+def test_no_newer_python_is_said_and_skipped(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(environment, "find_newest_python", lambda: None)
+    assert environment.main(["--newest-python", "venv", "requirements.txt"]) == environment.NOT_FOUND
+    assert capsys.readouterr().out.startswith("Skipped: ")

@@ -1,0 +1,131 @@
+"""What execution must find, in small notebooks: each JAX and Python tells of it in its own way."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests import lesson_lint
+from tests.conftest import APPENDIX, execute_notebook
+from tools.lessons import notebooks
+
+pytestmark = pytest.mark.elsewhere
+
+# Deprecated on every supported JAX. 0.7.2 warns of it as a line of JAX's own, later ones as the line that uses it.
+OLD = "jax.jit(lambda x: x, backend='cpu')(1)"
+HELPER = f"import jax, warnings\ndef use():\n    {OLD}\ndef warn():\n    warnings.warn('going', FutureWarning)\n"
+STRANGER = "import warnings\ndef use():\n    warnings.warn('none of ours', PendingDeprecationWarning)\n"
+
+
+def small(*sources: str) -> Any:
+    """A notebook of the setup cell and these cells, without outputs."""
+    cells = [nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")]
+    cells += [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def run(folder: Path, *sources: str, name: str = "small.ipynb") -> Any:
+    notebooks.write(small(*sources), folder / name)
+    return execute_notebook(folder / name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A clone with one helper more, and a module that is not the course's."""
+    for package in notebooks.PACKAGES:
+        shutil.copytree(notebooks.ROOT / package, tmp_path / package)
+    (tmp_path / "utils" / "helper.py").write_text(HELPER)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "stranger.py").write_text(STRANGER)
+    return tmp_path / "notebooks"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("1 / 0", "cell-1: ZeroDivisionError: division by zero\n"), ("import os; os._exit(6)", "cell-1: Kernel died")],
+)
+def test_a_cell_that_ends_the_run_is_named(clone, source, said):
+    with pytest.raises(pytest.fail.Exception, match=f"^{said}"):
+        run(clone, "1", source, "2")
+
+
+def test_what_differs_from_the_page_is_found(clone):
+    executed = run(clone, "print(2 + 2)", "3 * 3", "print(7)")
+    page = nbformat.from_dict(executed)
+    assert lesson_lint.output_faults(page, executed) == []
+    page.cells[1].outputs = []
+    page.cells[2].outputs[0].data["text/plain"] = "8"
+    page.cells[3].outputs[0].text = "8\n"
+    page.cells[3].metadata["varies"] = "a reason"
+    first, second = lesson_lint.output_faults(page, executed)
+    assert first == "cell-0: the page shows nothing, execution gives stdout '4'" and second.startswith("cell-1: ")
+
+
+@pytest.mark.parametrize(
+    ("page", "executed", "same_for"),
+    [
+        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # an estimate, if it isn't marked
+        ("first 41.3 ms", "first  9.0 µs", {"durations", "numbers", "words"}),
+        ("loss 0.0013, 4 of 397", "loss 1e-3, 12 of 397", {"numbers", "words"}),
+        ("16 bytes in 0.5 s", "8 bytes in 0.5 s", {"numbers", "words"}),
+        ("first 41.3 ms", "then 41.3 ms", {"words"}),
+        ("41.3 ms", "", set()),
+    ],
+)
+def test_only_the_marked_part_of_an_output_may_vary(page, executed, same_for):
+    def notebook(text: str, varying: str) -> Any:
+        outputs = [nbformat.v4.new_output("stream", text=text)]
+        metadata = {"varies": "a reason", "varying": varying} if varying else {}
+        return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs, metadata=metadata)])
+
+    for varying in ("", *lesson_lint.VARYING):
+        differs = bool(lesson_lint.output_faults(notebook(page, varying), notebook(executed, varying)))
+        assert differs == (varying not in same_for), varying
+
+
+def test_a_table_in_html_is_compared():
+    pages = []
+    for value in ("15.0", "16.0"):
+        data = {"text/plain": "Run()", "text/html": f"<table><td>{value}</td></table>"}
+        outputs = [nbformat.v4.new_output("execute_result", data=data)]
+        pages.append(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("run", id="run", outputs=outputs)]))
+    page, executed = pages
+    assert lesson_lint.output_faults(page, page) == []
+    [fault] = lesson_lint.output_faults(page, executed)
+    assert fault == "run: the page shows text/html '15.0</td>', execution gives text/html '16.0</td>'"
+
+
+@pytest.mark.parametrize(
+    ("text", "faulty"), [("It's just a mesh.", True), ("just-in-time compilation", False), ("`just`", False)]
+)
+def test_words_that_belittle_are_found_but_terms_are_not(tmp_path, text, faulty):
+    cell = nbformat.v4.new_markdown_cell(text, id="a")
+    assert list(lesson_lint._text_faults([cell], tmp_path)) == (["a: says 'just'"] if faulty else [])
+
+
+def test_a_deprecated_form_is_found(folder):
+    """However often: JAX and Python tell of a line once, unless they are asked not to."""
+    cells = [f"import jax\n{OLD}", "from utils import helper\nhelper.use()", "helper.use()", "helper.warn()"]
+    found = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
+    assert [fault.split(":")[0] for fault in found] == ["cell-0", "cell-1", "cell-2", "cell-3"]
+    assert all("DeprecationWarning: backend and device" in fault for fault in found[:3])
+    appendix = run(folder, "from utils import helper\nhelper.use()", name=f"{APPENDIX}_small.ipynb")
+    assert lesson_lint.stderr_faults(appendix) == []  # which is there to show it
+
+
+def test_a_name_taken_twice_is_found():
+    """By Python's symbol tables, which 3.12 has changed for comprehensions."""
+
+    def faults(reads):
+        return list(lesson_lint._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))
+
+    found = ["cell-2: takes the name 'rows', which a function of the cell cell-1 reads"]
+    assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == found
+    assert not faults("rows = 9\nways = [lambda x: x + rows]")  # run again, it has its own
+    assert not faults("def way(rows):\n    return [row for row in rows]")
+    assert not faults("ways = rows + 1")
+    assert not faults("ways = [x + rows for x in range(3)]")

@@ -1,0 +1,65 @@
+"""The folder for a stick: each system gets what it needs, and what is on it installs without a network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+import start
+from tools.teach import handout
+
+
+@pytest.fixture
+def steps(monkeypatch, tmp_path):
+    """The steps of a handout, in place of taking them."""
+    taken = []
+
+    def run(command, **options):
+        taken.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout=b"jax==0.10.2\n")
+
+    monkeypatch.setattr(handout.subprocess, "run", run)
+    monkeypatch.setattr(handout.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(handout, "OUT", tmp_path / "handout")
+    return taken
+
+
+def test_uv_says_what_a_system_needs_and_pip_fetches_it(steps, tmp_path, capsys):
+    handout.main(["3.12"], ["linux", "windows"])
+    compiled = [step for step in steps if step[1:3] == ["pip", "compile"]]
+    fetched = [step for step in steps if "download" in step]
+    assert [step[step.index("--python-platform") + 1] for step in compiled] == [
+        "x86_64-manylinux_2_28",
+        "x86_64-pc-windows-msvc",
+    ]
+    assert all("--no-deps" in step and "3.12" in step for step in fetched)
+    assert "win_amd64" in fetched[1] and "win_amd64" not in fetched[0]
+    assert (tmp_path / "handout" / "wheels" / "windows-3.12.txt").read_text() == "jax==0.10.2\n"
+    words = (tmp_path / "handout" / "START-HERE.txt").read_text()
+    assert "Python 3.12 (linux, windows)" in words and "python3 course/start.py lab" in words
+
+
+@pytest.mark.parametrize(("pythons", "systems"), [(["3.9"], ["linux"]), (["3.12"], ["amiga"])])
+def test_a_name_that_is_none(steps, pythons, systems):
+    with pytest.raises(SystemExit, match=r"is none of 3\.11, .*windows"):
+        handout.main(pythons, systems)
+    assert steps == []
+
+
+def test_what_is_committed_is_packed(tmp_path):
+    handout.copy_course(tmp_path / "course")
+    assert (tmp_path / "course" / "start.py").is_file() and (tmp_path / "course" / "notebooks").is_dir()
+    assert not (tmp_path / "course" / ".git").exists()
+
+
+def test_beside_its_wheels_the_course_asks_no_index(monkeypatch, tmp_path):
+    for variable in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "wheels").mkdir()
+    monkeypatch.setattr(start, "HERE", str(tmp_path / "course"))
+    monkeypatch.setattr(start, "run", lambda command, folder="": 0)
+    monkeypatch.setattr(start.os, "environ", dict(os.environ))
+    start.setup()
+    assert start.os.environ["PIP_NO_INDEX"] == "1" and start.os.environ["PIP_FIND_LINKS"] == str(tmp_path / "wheels")

@@ -1,0 +1,92 @@
+"""Imports run down, in the whole repository, and never in a circle."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+from tests import lesson_lint
+from tools.lessons import notebooks
+
+# From the bottom up: a module may import from its own layer and from those before it. The longest name counts.
+LAYERS = (
+    *("old_jax", "examples", "start", "utils", "utils.models", "utils.simulate"),
+    *("utils.show", "utils.count", "utils.tpu_compiler", "exercises"),
+    *(
+        "tools",
+        "tools.lessons",
+        "tools.reader",
+        "tools.site",
+        "tools.teach",
+        "tools.maintenance",
+        "site",
+        "teach",
+        "tests",
+    ),
+)
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """By dotted name; a package goes by its own."""
+    found = {}
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).with_suffix("").parts
+        if parts[0] in LAYERS and "_build" not in parts:
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(path: Path, there: dict[str, Path]) -> set[str]:
+    """The modules of the course that a module imports, wherever in it: `utils.mesh` of `from utils import mesh`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in there else node.module for name in names}
+    return found & there.keys()
+
+
+def layer(module: str) -> int:
+    return max((len(name), at) for at, name in enumerate(LAYERS) if f"{module}.".startswith(f"{name}."))[1]
+
+
+def faults(root: Path) -> list[str]:
+    there = modules(root)
+    graph = {module: imported(path, there) for module, path in there.items()}
+    found = [
+        f"{module} imports {other}, which lies above it"
+        for module, others in graph.items()
+        for other in others
+        if layer(other) > layer(module)
+    ]
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        found.append(f"a circle: {' <- '.join(error.args[1])}")
+    return sorted(found)
+
+
+def test_imports_run_down():
+    lesson_lint.fail_with(faults(notebooks.ROOT))
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"utils/a.py": "def f():\n    from tools.site import b"}, "utils.a imports tools.site.b, which lies above it"),
+        ({"utils/a.py": "import utils.show.b"}, "utils.a imports utils.show.b, which lies above it"),
+        ({"old_jax/a.py": "from utils.show.b import c"}, "old_jax.a imports utils.show.b, which lies above it"),
+        ({"tests/a.py": "from tests.b import c", "tests/b.py": "from tests import a"}, "a circle: tests."),
+    ],
+)
+def test_a_wrong_import_is_named(tmp_path, files, fault):
+    for name in ("tools/site/b.py", "utils/show/b.py", *files):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(files.get(name, ""))
+    [found] = faults(tmp_path)
+    assert found.startswith(fault)

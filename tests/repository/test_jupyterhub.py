@@ -1,0 +1,56 @@
+"""JupyterHub's settings for a room: who comes first gets a clone, who comes back finds their work."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from traitlets.config import Config
+
+from tools.lessons.notebooks import ROOT
+
+SETTINGS = ROOT / "teach" / "jupyterhub_config.py"
+
+
+def settings(path, monkeypatch, room, config):
+    monkeypatch.setenv("ROOM", str(room))
+    monkeypatch.setenv("PASSWORD", "eight devices")
+    runpy.run_path(str(path), {"get_config": lambda: config})
+    return config
+
+
+def test_each_has_a_home_and_nobody_gets_in_without_the_password(monkeypatch, tmp_path):
+    c = settings(SETTINGS, monkeypatch, tmp_path, Config())
+    assert c.SharedPasswordAuthenticator.user_password == "eight devices"
+    assert c.SimpleLocalProcessSpawner.home_dir_template == f"{tmp_path}/{{username}}"
+    [option] = c.Spawner.args
+    assert option == f"--LabApp.app_settings_dir={ROOT / 'tools' / 'reader' / 'lab'}"
+    monkeypatch.delenv("PASSWORD")
+    with pytest.raises(KeyError, match="PASSWORD"):
+        runpy.run_path(str(SETTINGS), {"get_config": Config})
+
+
+def test_a_clone_is_brought_once(monkeypatch, tmp_path):
+    """With a course that has one file, and a `tools.reader.copies` that counts how often it was called."""
+    course, room = tmp_path / "course", tmp_path / "room"
+    for part in ("teach", "tools/reader", ".venv/bin"):
+        (course / part).mkdir(parents=True)
+    shutil.copy(SETTINGS, course / "teach")
+    (course / "tools" / "reader" / "copies.py").write_text("open('called', 'a').write('.')")
+    (course / ".gitignore").write_text("/.venv/\n")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for step in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "One"]):
+        subprocess.run(["git", *step], cwd=course, check=True)
+    (course / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    hook = settings(course / "teach" / SETTINGS.name, monkeypatch, room, Config()).Spawner.pre_spawn_hook
+    spawner = SimpleNamespace(user=SimpleNamespace(name="ada"))
+    hook(spawner)
+    (room / "ada" / "mine").write_text("work")
+    hook(spawner)
+    assert (room / "ada" / "mine").read_text() == "work"
+    assert (room / "ada" / "called").read_text() == ".."
+    assert (room / "ada" / ".venv").resolve() == course / ".venv"

@@ -1,0 +1,114 @@
+"""`make lesson`, in a copy of the checkout: what it makes passes every test from its first minute, as a draft."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import lesson_lint, page_lint
+from tools.lessons import new, notebooks, readme, scripts
+
+pytestmark = pytest.mark.elsewhere
+
+
+def test_drafts_are_named():
+    """A draft passes; what it lacks stands in the summary."""
+    paths = {row.number: notebooks.ROOT / row.path for row in DRAFTS}
+    lacks = {number: list(page_lint.page_faults(path, notebooks.read(path).cells)) for number, path in paths.items()}
+    if lacks:
+        pytest.skip("; ".join(f"lesson {number} is a draft: {', '.join(faults)}" for number, faults in lacks.items()))
+
+
+DRAFTS = [row for row in readme.rows() if row.draft]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The checkout's files, without its history."""
+    listed = ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")[:-1]:
+        source, target = notebooks.ROOT / name, tmp_path / name
+        if source.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+    return tmp_path
+
+
+@pytest.mark.long
+def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
+    def python(*arguments: str) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        run = subprocess.run(
+            [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+
+    python("-m", "tools.lessons.new", "89", "toy", "A toy's lesson")  # between Part III and the appendix
+    houses = [f"tests/repository/test_{name}.py" for name in ("site_sources", "slides")]
+    python("-m", "pytest", "tests/lessons", "tests/exercises", *houses, "-k", "(89 or bytes_of_part) and not alone")
+    before, made, after = notebooks.lessons(copy)[-3:]
+    notebook, text = notebooks.read(made), (copy / "README.md").read_text(encoding="utf-8")
+    assert (
+        readme.with_lesson_tables(text, readme.rows(copy)) == text
+        and "| 89 | [A toy's lesson](notebooks/89_toy.ipynb) | " in text
+    )
+    lines = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code").splitlines()
+    assert max(map(len, lines)) <= 88  # as make check asks
+    assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
+    assert notebook.cells[-1].source.endswith(f"**Next:** {new.link_to(after)}")
+    assert next(cell for cell in notebook.cells if cell.id == "script").source == scripts.cell_source(
+        scripts.script_of(made)
+    )
+
+
+def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
+    """By hand: 05 has four exercises and 05b three."""
+    path = new.create_lesson("05c", "more_rings", "More rings", copy)
+    assert [row.number for row in readme.rows(copy)][5:9] == ["05", "05b", "05c", "06"]
+    assert "### Exercise 5.8 — " in path.read_text(encoding="utf-8")
+    assert (
+        "(05c_more_rings.ipynb)"
+        in notebooks.read(copy / "notebooks" / "05b_gradients_and_rings.ipynb").cells[-1].source
+    )
+    assert "(06_pmap_data_parallel.ipynb)" in notebooks.read(path).cells[-1].source
+    not_run = "its last line is there to show something, and nothing is shown: run make refresh"
+    ids = ("opening", "sixteen-draw", "ex-bytes-check", "work-run")
+    assert lesson_lint.structure_faults(path) == [f"{name}: {not_run}" for name in ids]
+    path.write_text(path.read_text(encoding="utf-8").replace(readme.DRAFT, "Rings take 7 steps."), encoding="utf-8")
+    lacks = lesson_lint.structure_faults(path)[len(ids) :]
+    assert {"says TODO", "opening: draws no picture", "1 predictions; a page has five to seven"} <= set(lacks)
+    assert "1 exercises; a page has three or four: one gives way, or goes into another part" in lacks
+
+
+def test_the_last_lesson_leads_back_and_the_changelog_may_be_new(copy):
+    changelog = copy / "CHANGELOG.md"
+    changelog.write_text("# Changelog\n\n## [Unreleased]\n\n## [1.0]\n\n### Added\n\n- All.\n", encoding="utf-8")
+    path = new.create_lesson("91", "more", "More", copy)
+    assert "**Next:** [00 · " in notebooks.read(path).cells[-1].source
+    said = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Lesson 91, More.\n\n## [1.0]\n\n### Added\n\n- All.\n"
+    assert changelog.read_text(encoding="utf-8") == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("", "", ""), "type all three"),
+        (("10", "fully_sharded", ""), "type all three"),
+        (("6", "a", "A"), "NUMBER is two digits, and a letter for a second part; not '6'"),
+        (("10B", "a", "A"), "NUMBER is two digits, and a letter for a second part; not '10B'"),
+        (("06", "a", "A"), "06 is taken, by 06_pmap_data_parallel.ipynb"),
+        (("77b", "a", "A"), "77b is a later part of 77, which is not there"),
+        (("77", "Fully-Sharded", "A"), "NAME is in snake_case, the file's; not 'Fully-Sharded'"),
+        (("77", "a", "A | B"), "TITLE stands in a table and in links, without | or [ ]; not 'A | B'"),
+    ],
+)
+def test_what_cannot_be_begun_is_one_line_that_says_what_to_type(arguments, why):
+    with pytest.raises(SystemExit, match=f"^Error: {re.escape(why)}: make lesson NUMBER=10 NAME=") as stopped:
+        new.main(*arguments)
+    assert "\n" not in str(stopped.value)

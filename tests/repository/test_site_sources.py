@@ -1,0 +1,288 @@
+"""What the site is made of: the glossary, its first uses, the folds, the front page's table. The pages themselves are
+tested in a browser, tests/site."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import importlib
+import re
+import sys
+
+import pytest
+
+from old_jax.forms import PHRASES, ROWS
+from tests.lesson_lint import exercises_of
+from tools.lessons import notebooks, predictions
+from tools.site import browser, glossary, old_code
+from tools.site import build as site
+from tools.site.interactive_figures import FIGURES
+
+ENTRIES = glossary.read()
+README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
+MESH = glossary.Entry("mesh", "网格", "網格", ("mesh", "meshes"), None, "A grid.")
+AXIS = glossary.Entry("mesh axis", "网格轴", "網格軸", ("mesh axis",), None, "An axis.")
+REDUCE = glossary.Entry("reduce", "归约", "歸約", ("reduce",), None, "A sum.")
+
+
+def prose(source: str) -> str:
+    """A lesson's Markdown without headings, code, links, tables and pictures."""
+    source = re.sub(r"```.*?```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)", " ; ", source, flags=re.S)
+    return re.sub(r"^(#|\|).*$", "", source, flags=re.M)
+
+
+@pytest.fixture(scope="module")
+def read_lessons() -> dict[str, str]:
+    return {
+        notebooks.number(path): "\n\n".join(
+            prose(cell.source) for cell in notebooks.read(path).cells if cell.cell_type == "markdown"
+        )
+        for path in notebooks.lessons()
+    }
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.term)
+def test_each_entry_is_complete_and_used_in_a_lesson(entry, read_lessons):
+    found = [lesson for lesson, text in read_lessons.items() if entry.counts_in(lesson)]
+    assert any(glossary.first_uses(read_lessons[lesson], [entry]) for lesson in found), "no lesson's prose uses it"
+    assert glossary.HAN.search(entry.simplified) and glossary.HAN.search(entry.traditional)
+    sentences = re.findall(r"[.!](?= |$)", entry.definition)
+    assert 1 <= len(sentences) <= 3 and entry.definition.endswith(".")
+
+
+# Pairs of characters, simplified and traditional, of which the other script has only its own.
+PAIRS = (
+    "归歸约約换換术術强強动動后後带帶宽寬环環闭閉编編译譯计計随隨数數据據缩縮维維认認设設备備缓緩冲衝区區赠贈机機类類拟擬训訓练練轮輪"
+    "显顯运運标標视視图圖隐隱层層钥鑰迟遲叶葉节節链鏈损損码碼网網纯純树樹结結构構汇匯复複制製顶頂线線规規静靜态態队隊张張时時间間词詞"
+    "踪蹤记記录錄传傳输輸变變异異调調点點参參"
+)
+
+
+def test_the_scripts_are_not_exchanged():
+    for entry in ENTRIES:
+        assert not set(entry.simplified) & set(PAIRS[1::2]), entry
+        assert not set(entry.traditional) & set(PAIRS[::2]), entry
+
+
+def test_entries_are_in_alphabetical_order_and_apart():
+    terms = [entry.term.lower() for entry in ENTRIES]
+    assert terms == sorted(terms)
+    assert len({glossary.identifier(term) for term in terms}) == len(terms)
+    for lesson in map(notebooks.number, notebooks.lessons()):
+        forms = [form.lower() for entry in ENTRIES if entry.counts_in(lesson) for form in entry.forms]
+        assert sorted(forms) == sorted(set(forms)), f"one form leads to two entries in lesson {lesson}"
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("ring\n\n环 · 環\n", "'ring' needs a line of Chinese terms and one paragraph"),
+        ("ring\n\n环\n\nA circle.\n", "'ring' needs its Chinese term in both scripts"),
+        ("ring\n\nhuan · huan\n\nA circle.\n", "'ring' needs its Chinese term in both scripts"),
+        ("ring\n\n环 · 環 · rings\n\nA circle.\n", "'ring': expected *other forms* or 'in 01, 02'; got 'rings'"),
+    ],
+)
+def test_an_incomplete_entry_is_refused(tmp_path, section, words):
+    page = tmp_path / "glossary.md"
+    page.write_text(f"# Glossary\n\n## {section}", encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(words)):
+        glossary.read(page)
+
+
+def test_an_entry_is_read(tmp_path):
+    page = tmp_path / "glossary.md"
+    line = "环 · 環 · *rings, ringed* · in 05b, 07"
+    page.write_text(f"# Glossary\n\n## ring\n\n{line}\n\nA circle,\nclosed.\n", encoding="utf-8")
+    lessons = frozenset({"05b", "07"})
+    entry = glossary.Entry("ring", "环", "環", ("ring", "rings", "ringed"), lessons, "A circle, closed.")
+    assert glossary.read(page) == [entry]
+    assert entry.counts_in("07") and not entry.counts_in("01")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One mesh, two meshes.", [("mesh", MESH)]),
+        ("Meshes are grids.", [("Meshes", MESH)]),
+        ("The mesh\naxis and the mesh.", [("mesh\naxis", AXIS), ("mesh", MESH)]),
+        ("A meshwork, an all-reduce, a mesh-like thing.", []),
+        ("You reduce (over a mesh).", [("reduce", REDUCE), ("mesh", MESH)]),
+        ("MESH", []),
+    ],
+)
+def test_first_uses(text, found):
+    uses = glossary.first_uses(text, [MESH, AXIS, REDUCE])
+    assert [(text[start:end], entry) for start, end, entry in uses] == found
+
+
+# Terms whose words also have an everyday sense, or a different technical one, and the lessons whose first use of the
+# word was read and has the glossary's sense. A lesson joins here and in the glossary once its first use has been read.
+READ = {
+    "backend": {"01"},
+    "latency": {"07"},
+    "live microbatch": {"12"},
+    "lower bound": {"02"},
+    "pipeline": {"01", "05", "12", "15", "19", "90"},
+    "pipeline schedule": {"12"},
+    "pipeline stage": {"01", "12", "15", "90"},
+    "random key": {"00", "06", "16", "17"},
+    "training plan": {"08", "15", "19"},
+}
+
+
+def test_an_ambiguous_word_is_linked_only_where_it_has_the_sense_of_its_entry(read_lessons):
+    linked = {term: set() for term in READ}
+    for lesson, text in read_lessons.items():
+        entries = [entry for entry in ENTRIES if entry.counts_in(lesson)]
+        for _, _, entry in glossary.first_uses(text, entries):
+            linked.get(entry.term, set()).add(lesson)
+    assert linked == READ
+
+
+@pytest.mark.parametrize(
+    ("lesson", "text"),
+    [
+        ("01", "The rule is a lower bound for n."),
+        ("02", "shard a whole tree of weights, and make each piece where it will live"),
+        ("02", "another sharding: a plan that says which device holds which piece"),
+        ("03", "Attention multiplies queries and keys for each example."),
+        ("08", "gathered when its turn comes. Also stage 3 of that method"),
+        ("09", "Read Optax on schedules. The plan of a TPU's compiler does."),
+        ("10", "DeepSpeed removes the copies in three stages."),
+        ("13", "Each query meets all keys. The FlashAttention backend does this."),
+        ("15", "latency against throughput, queries and keys"),
+        ("17", "A learning-rate schedule needs the number of steps. That is no plan."),
+        ("17", "asynchronous saves, and three runs that live through them"),
+        ("18", "Both plans send in one direction, a pipeline inside each round."),
+        ("90", "They live in another module."),
+    ],
+)
+def test_a_word_in_a_different_sense_is_not_linked(lesson, text):
+    uses = glossary.first_uses(text, [entry for entry in ENTRIES if entry.counts_in(lesson)])
+    general = {"attention", "device", "shard", "sharding"}
+    assert {entry.term for _, _, entry in uses} <= general
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_answers_are_what_the_exercise_prints(path, capsys):
+    number = notebooks.number(path)
+    given, exercises = site.answers_of(number), exercises_of(importlib.import_module(f"exercises.ex{number}"))
+    assert given.keys() == exercises.keys()
+    for name, exercise in exercises.items():
+        exercise.solution()
+        assert capsys.readouterr().out.rstrip("\n") == given[name].solution
+        assert exercise.hint_text == given[name].hint
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
+def test_a_page_keeps_what_the_notebook_says(path):
+    notebook, page = notebooks.read(path), site.page_notebook(path)
+    answers = [cell.id for cell in page.cells if cell.id.endswith("-answer")]
+    moving = [cell.id for cell in page.cells if cell.id.endswith("-moving")]
+    left = [cell for cell in page.cells if cell.id not in (*answers, *moving)]
+    assert [cell.id for cell in left] == [cell.id for cell in notebook.cells]
+    assert len(answers) == len(site.answers_of(notebooks.number(path)))
+    pictures = [cell.id.removesuffix("-moving") for cell in page.cells if '<div class="moving"' in cell.source]
+    assert sorted(pictures) == sorted(name for name, *_ in FIGURES.get(notebooks.number(path), ()))
+    for before, after in zip(notebook.cells, left, strict=True):
+        if before.cell_type == "code":
+            outputs = [] if site.CHECK_CALL.search(before.source) else before.outputs
+            assert (after.source, after.outputs) == (before.source, outputs)
+    printed = site.page_notebook(path, printed=True)
+    assert [cell.id for cell in printed.cells] == [cell.id for cell in notebook.cells]
+    assert not any("badge" in cell.source for cell in [*page.cells, *printed.cells] if cell.cell_type == "markdown")
+
+
+def test_the_front_page_lists_the_lessons_as_readme_does():
+    page = site.front_page((site.SITE / "index.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"<span class='number'>(\w+)</span><a class='title' href='(.+?)\.html'>", page)
+    assert listed == re.findall(r"^\| (\d\w+) \| \[.+?\]\((.+?)\.ipynb\)", README, re.M)
+    assert re.findall(r"<h3>(.+)</h3>", page) == re.findall(r"^### (.+)", README, re.M)
+    count, hours = re.search(r"has (\d+) lessons and takes about (\d+) hours", page).groups()
+    assert (int(count), f"| {hours} hours in all |" in README) == (len(listed), True)
+    for promise in re.findall(r"^\| \d\w+ \| \[.+?\]\(.+?\) \| (.+?) \| ", README, re.M):
+        assert re.sub(r"`(.+?)`", r"<code>\1</code>", promise) in html.unescape(page)
+    assert "{{" not in page
+    assert "| Laptop or server with Linux, or a Mac with an Apple chip |" in page
+
+
+def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
+    name, revision = notebooks.repository()
+    [text] = [text for staged, text in site.staged_files(printed=False) if staged == "index.md"]
+    assert f"](https://github.com/{name}/blob/{revision}/examples/README.md)" in text
+    relative = re.findall(r"\]\((?!\w+:|#)([^)\s]+)\)", text)
+    assert relative and all((notebooks.ROOT / page).is_file() for page in relative if page.startswith("notebooks/"))
+    assert not [page for page in relative if page.startswith((".github/", "examples/"))]
+
+
+def test_links_to_what_has_no_page_lead_to_the_repository():
+    name, revision = notebooks.repository()
+    lesson = f"notebooks/{notebooks.lessons()[0].name}"
+    blob = f"https://github.com/{name}/blob/{revision}/"
+    assert site.with_repository_links("[a](../LICENSE#x)", "site/index.md") == f"[a]({blob}LICENSE#x)"
+    kept = f"[b]({lesson}) [c](https://jax.dev) [d](#here) ![e](layouts.png) [f](glossary.md)"
+    assert site.with_repository_links(kept, "README.md") == kept
+
+
+def test_a_page_that_is_no_more_leaves_nothing(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "html"
+    site.stage(source, target)
+    times = {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")}
+    (target / "kept.html").parent.mkdir()
+    (target / "kept.html").touch()
+    site.stage(source, target)
+    assert {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")} == times  # Sphinx has nothing to do
+    assert (target / "kept.html").exists()
+    (source / "notebooks" / "99_gone.ipynb").write_text("{}")
+    site.stage(source, target)
+    assert not (source / "notebooks" / "99_gone.ipynb").exists() and not target.exists()
+
+
+def test_without_a_browser_one_line_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(browser, "find_browser", lambda: None)
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    with pytest.raises(SystemExit, match=r"need Chromium or Chrome. On Debian: apt-get install chromium") as stopped:
+        browser.ensure_browser()
+    assert len(str(stopped.value).splitlines()) == 1
+
+
+def test_the_browser_is_the_one_that_is_named(monkeypatch):
+    monkeypatch.setenv("BROWSER_PATH", sys.executable)
+    assert browser.find_browser() == sys.executable
+    monkeypatch.delenv("BROWSER_PATH")
+    monkeypatch.setattr(browser.shutil, "which", lambda name: f"/bin/{name}" if name == "google-chrome" else None)
+    assert browser.find_browser() == "/bin/google-chrome"
+
+
+def test_the_pages_questions_are_the_lessons():
+    assert predictions.PATH.read_text(encoding="utf-8") == predictions.predictions_json(), "run make stamp"
+
+
+def test_questions_as_data():
+    """Lesson 02 begins with the number of a device, 16 with a length."""
+    assert next(predictions.questions(notebooks.lesson("02")))["truth"] == 6
+    first = next(predictions.questions(notebooks.lesson("16")))
+    assert first["truth"] == 16 and first["unit"] == "numbers"
+    for path in notebooks.lessons():
+        cells = notebooks.read(path).cells
+        assert len(list(predictions.questions(path))) == sum(cell.source.count(notebooks.QUESTION) for cell in cells)
+
+
+def test_what_the_page_on_old_code_knows():
+    """A few names by hand, from JAX's change log: what went, into which release, and what stayed."""
+    told = old_code.page_data()
+    assert told["newest"].startswith("0.12") and told["appendix"] == "notebooks/90_old_code_new_jax.html"
+    state, last, new, row = told["names"]["jax"]["tree_map"]
+    assert (state, new, row) == ("gone", "jax.tree.map", 7) and last.startswith("0.5")  # JAX 0.6.0 removed it
+    assert told["names"]["jax.experimental.shard_map"]["shard_map"][::3] == ["warns", 11]
+    assert ["jax.shard_map", "check_rep", "check_vma=", 11, "gone"] in told["keywords"]
+    assert "map" not in told["names"].get("jax.tree", {}) and "jit" not in told["names"]["jax"]
+    assert {int(row) for row in told["rows"]} == set(ROWS)
+    assert [(row, " ... ".join(parts)) for row, parts, *named in told["phrases"] if not named] == [
+        (row, phrase) for row, phrases in PHRASES.items() for phrase in phrases
+    ]
+    compiled = ["compiled.compiler_ir()", "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)"]
+    assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in told["phrases"]
+    assert (
+        len(gzip.compress(old_code.page_json().encode())) < 40_000
+    )  # as a server sends it; the whole record has 290 kB

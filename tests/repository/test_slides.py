@@ -1,0 +1,347 @@
+"""Slides: each cell has its place, no answer stands beside its question, and a page needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tests import lesson_lint
+from tools.lessons import notebooks
+from tools.lessons.notebooks import QUESTION
+from tools.site import build as site
+from tools.teach import slides
+
+LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+
+
+def marked(cell: Any, kind: str, *tags: str) -> Any:
+    cell.metadata = {"slideshow": {"slide_type": kind}, **({"tags": list(tags)} if tags else {})}
+    return cell
+
+
+def small(*cells: Any) -> Any:
+    notebook = new_notebook(cells=list(cells))
+    for i, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{i}"
+    return notebook
+
+
+def text(source: str, kind: str, *tags: str) -> Any:
+    return marked(new_markdown_cell(source), kind, *tags)
+
+
+def code(source: str, kind: str, *tags: str, prints: str = "") -> Any:
+    cell = marked(new_code_cell(source), kind, *tags)
+    cell.outputs = [new_output("stream", name="stdout", text=prints)] if prints else []
+    return cell
+
+
+def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
+    cell = code(source, kind)
+    png = base64.b64encode(bytes(16) + struct.pack(">II", wide, high)).decode()
+    cell.outputs = [new_output("display_data", data={"image/png": png})]
+    return cell
+
+
+def shown(notebook: Any) -> list[tuple[str, str]]:
+    """The slides as (type, source), an output as (type, 'output of' and the cell)."""
+    found = []
+    for cell in slides.arrange_slides(notebook).cells:
+        output = cell.cell_type == "code" and cell.outputs
+        found.append((slides.slide_type(cell), f"output of {cell.id.rsplit('-', 1)[0]}" if output else cell.source))
+    return found
+
+
+def slide_faults(notebook: Any) -> list[str]:
+    """Marks that are none, a first cell that is no slide, what must not be on the wall, answers shown too early."""
+    kinds = {cell.id: slides.slide_type(cell) for cell in notebook.cells}
+    if faults := [f"{name}: {kind!r} is no slide type" for name, kind in kinds.items() if kind not in slides.TYPES]:
+        return faults
+    if slides.slide_type(notebook.cells[0]) != "slide":
+        faults.append("the first cell is no slide")
+    hidden = [
+        cell for cell in notebook.cells if cell.cell_type == "code" and notebooks.default_slide_type(cell) == "skip"
+    ]
+    faults += [f"{cell.id}: is on a slide" for cell in hidden if kinds[cell.id] != "skip"]
+    arranged = slides.arrange_slides(notebook).cells
+    asked, begun = 0, ""
+    for cell in arranged:
+        kind = slides.slide_type(cell)
+        questions = cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0
+        asked += questions
+        if kind == "notes" and questions:
+            faults.append(f"{cell.id}: a question in the notes")
+        if questions and (kind not in ("slide", "subslide") or questions > 1):
+            faults.append(f"{cell.id}: a question that does not begin a slide of its own")
+        if questions and not slides.split_blocks(cell.source)[-1].startswith(QUESTION):
+            faults.append(f"{cell.id}: something is shown below a question")
+        begun = cell.source if kind in ("slide", "subslide") else begun
+        if cell.cell_type == "code" and cell.outputs and kind == "-" and QUESTION in begun:
+            faults.append(f"{cell.id}: an output that comes together with what stands above it")
+        if kind != "notes" and re.search(r"\.(check|hint|solution)\(", cell.source):
+            faults.append(f"{cell.id}: an exercise's check or solution")
+    if asked != sum(cell.source.count(QUESTION) for cell in notebook.cells):
+        faults.append("a question is lost")
+    return faults
+
+
+@LESSONS
+def test_no_answer_stands_beside_its_question(path):
+    lesson_lint.fail_with(slide_faults(notebooks.read(path)))
+
+
+@LESSONS
+def test_every_question_is_answered_before_the_next(path):
+    """By an output, a figure or the text of a later cell; appendix 90 answers some in its table."""
+    cells = slides.arrange_slides(notebooks.read(path)).cells
+    asked = [i for i, cell in enumerate(cells) if QUESTION in cell.source]
+    assert asked
+    for i, following in zip(asked, [*asked[1:], len(cells)], strict=True):
+        between = cells[i + 1 : following]
+        assert any(cell.cell_type == "code" or slides.slide_type(cell) == "notes" for cell in between), cells[i].id
+
+
+@LESSONS
+def test_a_question_stands_above_its_answer(path):
+    """Above the first output that comes after it, unless a heading comes before."""
+    question = begun = ""
+    for cell in slides.arrange_slides(notebooks.read(path)).cells:
+        if slides.slide_type(cell) in ("slide", "subslide"):
+            begun = cell.source
+            if QUESTION in begun or begun.startswith("#"):
+                question = begun.partition(QUESTION)[2]
+        if cell.cell_type == "code" and cell.outputs:
+            assert question in begun, cell.id
+            question = ""
+
+
+def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
+    task = text("### Exercise 1.1 — Double (●○○ · 5 min)\n\nWrite it.\n\nAll of it.", "subslide")
+    stub = new_code_cell("def double(x):\n    ...  # your code here", id="ex-double-stub")
+    check = new_code_cell("ex01.double.check(double)", id="ex-double-check")
+    answers = {"double": site.Answer("Twice [x].", "def double(x):\n    return 2 * x")}
+    page = new_notebook(cells=[text("# Title", "slide"), task, stub, check])
+    cells = slides.arrange_slides(page, on_demand=answers).cells[1:]
+    assert [slides.slide_type(cell) for cell in cells] == ["subslide", "-", "notes"]
+    assert "5 min" in cells[0].source and "All of it." in cells[0].source and "your code here" in cells[1].source
+    assert cells[2].source == (
+        "**Hint.** Twice \\[x\\].\n\n**Solution.**\n\n```python\ndef double(x):\n    return 2 * x\n```"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        (new_markdown_cell("# Title"), "slide"),
+        (new_markdown_cell("Read.\n\n## Section\n\n### Exercise 1.1"), "slide"),
+        (new_markdown_cell("Read.\n\n### The mistake"), "subslide"),
+        (new_markdown_cell(f"Take two.\n\n{QUESTION} Many?"), "subslide"),
+        (new_markdown_cell("The table:\n\n| a |\n|---|\n| 1 |"), "subslide"),
+        (new_markdown_cell("Read. A **Predict.** in bold is no question.\n\n```\n# a comment\n```"), "notes"),
+        (new_code_cell("1 + 1", id="sum"), "subslide"),
+        (new_code_cell("import jax", id="imports"), "skip"),
+        (new_code_cell("devices", id="setup"), "skip"),
+        (new_code_cell("def f(): ...", id="ex-two-words-stub"), "-"),
+        (new_code_cell("ex01.f.check(f)", id="ex-f-check"), "skip"),
+        (new_code_cell("1 + 1", id="ex-f-draw"), "subslide"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_where_a_cell_stands_by_the_rule(cell, kind):
+    """What notebooks/README.md says; a type in the metadata goes before."""
+    assert slides.slide_type(cell) == kind
+    kept = notebooks.canonical(small(marked(cell, "fragment"))).cells[0]
+    assert slides.slide_type(kept) == "fragment"
+
+
+@pytest.mark.parametrize("kind", ["notes", ""], ids=["as by the rule", "as JupyterLab leaves it"])
+def test_a_mark_that_says_nothing_is_not_kept(kind):
+    assert "slideshow" not in notebooks.canonical(small(text("Read.", kind))).cells[0].metadata
+
+
+GOOD = [
+    text("# Title", "slide"),
+    text(f"## Ask\n\n{QUESTION} What?", "slide"),
+    code("print(2)", "fragment", prints="2"),
+]
+
+
+def test_code_comes_before_its_output():
+    assert shown(small(code("1 + 1", "subslide", prints="2"))) == [
+        ("subslide", "1 + 1"),
+        ("fragment", "output of cell-0"),
+    ]
+
+
+def test_a_question_stays_above_code_and_output_until_text_follows():
+    asked = small(*GOOD[:2], code("one", "subslide", prints="1"), code("two", "subslide"), text("Read.", "notes"))
+    asked.cells += small(code("three", "subslide")).cells
+    assert shown(asked)[2:] == [
+        ("subslide", "> What?"),
+        ("-", "one"),
+        ("fragment", "output of cell-2"),
+        ("subslide", "> What?"),
+        ("-", "two"),
+        ("notes", "Read."),
+        ("subslide", "three"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns", "printed", "tag", "where"),
+    [
+        (3, 82, 1, "code-24", "fragment"),
+        (3, 83, 1, "code-22", "fragment"),
+        (21, 60, 2, "code-22", "fragment"),
+        (22, 60, 2, "code-20", "fragment"),
+        (20, 60, 22, "code-24", "-"),
+        (25, 60, 12, "code-20", "-"),
+    ],
+)
+def test_code_is_as_large_as_it_fits_and_else_its_output_turns_the_page(lines, columns, printed, tag, where):
+    long = code("\n".join(["x" * columns] * lines), "subslide", prints="1\n" * printed)
+    cells = [cell for cell in slides.arrange_slides(small(*GOOD[:2], long)).cells if cell.cell_type == "code"]
+    assert [*cells[0].metadata.tags, slides.slide_type(cells[1])] == [tag, where]
+
+
+def test_a_picture_alone_and_nothing_at_all():
+    assert [kind for kind, _ in shown(small(picture("plot(\n)", "subslide")))] == ["subslide", "fragment"]
+    assert [kind for kind, _ in shown(small(picture("plot(\n\n\n\n)", "subslide", high=700)))] == ["subslide"] * 2
+    assert [kind for kind, _ in shown(small(picture("plot()", "subslide")))] == ["subslide"]
+    assert shown(small(code("import jax", "skip"), text("Read.", "skip"))) == []
+
+
+ASK = f"{QUESTION} And now?"
+TASK = "### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.\n\n1. one\n2. two\n\nUse paper."
+LONG = "| a |\n|---|\n" + "\n".join(f"| {i} |" for i in range(20))
+LISTS = "- a\n- b", "```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |"
+TEXTS = {  # what begins a slide, with its text; and the slides and notes that it becomes
+    "prose": (
+        [f"Two, as you see.\n\nAnd so on.\n\n## Next\n\nA **mesh** is.\n\nMore of it.\n\nTake two.\n\n{ASK}"],
+        ["Two, as you see.\n\nAnd so on."], [f"## Next\n\nA **mesh** is.\n\nTake two.\n\n{ASK}"], ["More of it."],
+    ),
+    "a question's own words": ([f"It was two.\n\n{ASK}"], ["It was two."], [ASK]),
+    "what it is about": ([f"Two.\n\nTake device 5.\n\n{ASK}"], ["Two."], [f"Take device 5.\n\n{ASK}"]),
+    "a heading inside": (
+        [f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{TASK}"],
+        ["Read."], ["### The mistake: this\n\nSaid."], ["Mended."], [TASK],
+    ),
+    "lists": (
+        [f"## Rules\n\nThree:\n\n{LISTS[0]}\n\nAfter.\n\n{LISTS[1]}"],
+        [f"## Rules\n\nThree:\n\n{LISTS[0]}\n\n{LISTS[1]}"], ["After."],
+    ),
+    "a long table": ([f"## Index\n\n{LONG}"], ["## Index"], [LONG]),
+    "a formula, and what is bold": (
+        ["## Price\n\nA send takes time.\n\nFor all:\n\n**T = steps · α**\n\n**Further reading**"],
+        ["## Price\n\nA send takes time.\n\n**T = steps · α**"], ["For all:\n\n**Further reading**"],
+    ),
+    "a verdict, and what to read": (
+        ["## Verdict\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"],
+        ["## Verdict\n\n- **One.** Two."], ["**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.html)"],
+    ),
+    "notes behind each other": (["## A", "b", "c\n\n## C", "d"], ["## A"], ["b\n\nc"], ["## C"], ["d"]),
+    "other lessons": (["## A\n\n[2](02_x.ipynb#x), [5b](05b_y.ipynb)"], ["## A\n\n[2](02_x.html#x), [5b](05b_y.html)"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sources", "becomes"), [(one, rest) for one, *rest in TEXTS.values()], ids=TEXTS)
+def test_what_of_a_text_is_shown(sources, becomes):
+    cells = [text(one, "subslide" if re.search("^#|Predict", one, re.M) else "notes") for one in sources]
+    found = shown(small(*cells))
+    assert [[source] for _, source in found] == becomes
+    assert all((kind == "notes") != bool(re.search("^#|Predict", source, re.M)) for kind, source in found)
+
+
+def test_the_speaker_reads_what_the_room_may_say():
+    """With the question, before the answer is shown: the right one, and the common mistakes."""
+    question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
+    word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
+    page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))
+    page.cells.append(text(f"{QUESTION} Three?", "subslide"))
+    notes = [
+        cell.source
+        for cell in slides.arrange_slides(page, [question, None, word]).cells
+        if cell.cell_type == "markdown"
+    ]
+    assert notes == [
+        f"{QUESTION} One?",
+        "**Right:** 1,024.\n\n**You may hear**, and what to point at:\n\n- 512: row by row",
+        QUESTION,
+        f"{QUESTION} Three?",
+        "**Right:** `yes`.\n\n**You may hear**, and what to point at:\n\n- `no`: look again",
+    ]
+
+
+def test_badges_stay_on_the_page():
+    source = notebooks.read(notebooks.lessons()[0]).cells[0].source
+    assert "[![" in source and not any("[![" in shown_text for _, shown_text in shown(small(text(source, "slide"))))
+
+
+def test_the_title_has_its_price_and_the_picture():
+    cells = [text("# Title\n\n**It costs 2.** Nothing warns.", "slide"), picture("plot(\n)", "subslide")]
+    cells[1].id = "opening"
+    found = slides.arrange_slides(new_notebook(cells=cells)).cells
+    assert [(slides.slide_type(cell), cell.source) for cell in found] == [
+        ("slide", "# Title\n\n**It costs 2.**"),
+        ("notes", " Nothing warns."),
+        ("-", ""),
+    ]
+
+
+if importlib.util.find_spec("nbconvert"):  # it comes with JupyterLab, in the default environment
+
+    def test_a_page_needs_nothing_from_elsewhere():
+        notebook = notebooks.read(notebooks.ROOT / "notebooks" / "01_devices.ipynb")
+        page = slides.to_html(notebook, "01 · Devices")
+        fetched = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(?!data:)([^\"]*)\"", page)
+        assert set(fetched) == {
+            "reveal.js/dist/reset.css",
+            "reveal.js/dist/reveal.css",
+            "reveal.js/dist/reveal.js",
+            "reveal.js/plugin/notes/notes.js",
+        }
+        assert not re.search(r"@import|url\(\s*['\"]?(?:https?:)?//", page)
+        kinds = [slides.slide_type(cell) for cell in slides.arrange_slides(notebook).cells]
+        begun = kinds.count("slide") + kinds.count("subslide")
+        assert len(re.findall(r"<section\b", page)) == begun + kinds.count("slide")  # nbconvert nests them
+        assert len(re.findall(r'<aside class="notes">', page)) == kinds.count("notes") > 5
+        assert "<title>01 · Devices</title>" in page
+
+    @pytest.fixture
+    def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A folder for the slides, and a reveal.js that is none."""
+        for part in ("dist/reveal.js", "dist/reveal.css", "dist/reset.css", "plugin/notes/notes.js", "LICENSE"):
+            (tmp_path / "carried" / part).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "carried" / part).write_text(part)
+        monkeypatch.setattr(slides, "find_reveal", lambda: tmp_path / "carried")
+        monkeypatch.setattr(slides, "OUT", tmp_path / "slides")
+        return tmp_path / "slides"
+
+    def test_some_lessons_are_made(pretended):
+        slides.main(["02"])
+        assert sorted(path.name for path in pretended.iterdir()) == ["02_sharding.html", "reveal.js"]
+        assert (pretended / "reveal.js" / "dist" / "reveal.css").read_text() == "dist/reveal.css"
+
+    def test_a_lesson_that_is_not_there(pretended):
+        with pytest.raises(SystemExit, match="there is no lesson 77"):
+            slides.main(["77"])
+
+
+@pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
+def test_the_guide_s_words_stand_behind_their_questions(path):
+    told = slides.workshop_questions(notebooks.number(path))
+    if path.stem == "02_sharding":
+        assert len(told) == 3 and told["What a spec leaves out is copied"].startswith('*`P("x")` on a 2 by 4 mesh')
+    cells = slides.arrange_slides(notebooks.read(path), None, told).cells
+    for heading, words in told.items():
+        [at] = [i for i, cell in enumerate(cells) if words in cell.source]
+        assert slides.slide_type(cells[at]) == "notes", heading
+        before = [cell for cell in cells[:at] if QUESTION in cell.source]
+        assert before, heading

@@ -1,0 +1,88 @@
+"""The supported range of JAX and Python stands in pyproject.toml, under [tool.course]; every other place follows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+from tests import lesson_lint
+from tools.lessons import notebooks
+
+
+def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
+    """File, pattern, and all that the pattern must find in the file, for this oldest JAX and these Pythons."""
+    first, last = pythons[0], pythons[-1]
+    minors = first.removeprefix("3."), last.removeprefix("3.")
+    jobs = {
+        *(("test", python) for python in pythons),
+        ("test-oldest", first),
+        ("test-oldest", last),
+        ("test-newest", last),
+    }
+    return [
+        ("requirements.txt", r"^jax>=(.+)$", {jax}),
+        ("tests/requirements-oldest.txt", r"^(jax\w*)==(.+)$", {("jax", jax), ("jaxlib", jax)}),
+        ("tests/requirements-newest.txt", r"^jax(.*)$", {""}),
+        ("utils/devices.py", r'^OLDEST_JAX = "(.+)"', {jax}),
+        ("utils/compat.py", r"\((\S+) to the newest\)", {jax}),
+        ("README.md", r"\b0\.\d+\.\d+\b", {jax}),
+        ("README.md", r"python3 (\S+) or newer", {first}),
+        ("pyproject.toml", r'target-version = "py3(\d+)"', {minors[0]}),
+        ("tools/reader/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
+        (".binder/runtime.txt", r"^python-(\S+)$", {pythons[-2] if len(pythons) > 1 else last}),  # Binder follows late
+        (".devcontainer/devcontainer.json", r"python:1-(\d\.\d+)-", {last}),
+        (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
+        (".github/workflows/weekly.yml", r'python-version: "(.+)"', {last}),
+        (".github/workflows/site.yml", r'python-version: "(.+)"', {last}),
+    ]
+
+
+def faults(root: Path) -> list[str]:
+    """The places that say something else than pyproject.toml, or nothing where they said something."""
+    course = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
+    found = []
+    for name, pattern, wanted in places(course["oldest-jax"], course["pythons"]):
+        says = set(re.findall(pattern, (root / name).read_text(encoding="utf-8"), re.M))
+        if says != wanted:
+            found.append(f"{name}: says {says or 'nothing'}, and [tool.course] in pyproject.toml makes it {wanted}")
+    return found
+
+
+def package_faults(root: Path) -> list[str]:
+    """What requirements.txt names for the lessons, and the lists of the oldest and the newest JAX do not."""
+
+    def named(file: str) -> set[str]:
+        return set(re.findall(r"^[\w-]+", (root / file).read_text(encoding="utf-8"), re.M))
+
+    lists = {"tests/requirements-oldest.txt": "==the version in Colab", "tests/requirements-newest.txt": ""}
+    return [
+        f"{file} lacks what requirements.txt names: add the line {name}{version}"
+        for file, version in lists.items()
+        for name in sorted(named("requirements.txt") - named(file) - {"jupyterlab"})  # which runs no test
+    ]
+
+
+def test_the_lists_for_other_versions_name_every_package_of_the_lessons():
+    lesson_lint.fail_with(package_faults(notebooks.ROOT))
+
+
+def minors(versions: list[str]) -> list[str]:
+    return sorted(
+        {".".join(version.split(".")[:2]) for version in versions}, key=lambda minor: int(minor.split(".")[1])
+    )
+
+
+def test_the_weekly_run_takes_each_minor_version_below_the_newest():
+    """By the record of released names, which each new release extends (CONTRIBUTING, When the weekly check fails)."""
+    course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
+    released = minors(json.loads((notebooks.ROOT / "old_jax" / "names.json").read_text(encoding="utf-8"))["versions"])
+    weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    taken = re.findall(r'what: "(.+)", target: test-jax', weekly)
+    assert taken == released[released.index(minors([course["oldest-jax"]])[0]) : -1]
+    assert 'JAX="$WHAT"' in weekly and "jax==$(JAX).*" in (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_place_follows():
+    lesson_lint.fail_with(faults(notebooks.ROOT))

@@ -1,0 +1,162 @@
+"""The guide for workshops: its minutes add up, and what it names is in the lessons."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests import lesson_lint
+from tools import NUMBER
+from tools.lessons import notebooks, readme
+
+GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
+# A paragraph that ends in or holds "NNN minutes", then a table with the column Minutes first.
+PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
+
+
+RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")  # in the column How: the room runs these cells, and not the teacher
+
+
+def lesson(number: str) -> dict:
+    """A lesson as its notebook says: its headings, the minutes of its exercises, its own minutes, its code by part."""
+    every = notebooks.read(notebooks.lesson(number)).cells
+    cells = [cell for cell in every if cell.cell_type == "markdown"]
+    [plan] = [cell.source for cell in cells if cell.id == "plan"]
+    text = "\n".join(cell.source for cell in cells)
+    exercises = re.findall(r"^### Exercise (\S+) — .*· (\d+) min\)$", text, re.M)
+    minutes = int(re.search(r"\*\*You need\*\*.*?(\d+) minutes", plan, re.S)[1])
+    return {
+        "sections": set(re.findall(r"^## (.+)$", text, re.M)),
+        "headings": set(re.findall(r"^##+ (.+)$", text, re.M)),
+        "exercises": {name: int(minutes) for name, minutes in exercises},
+        "minutes": minutes + readme.row(notebooks.lesson(number)).practice,
+        "code": code_by_part(every),
+    }
+
+
+def code_by_part(cells: list) -> dict[str, list[ast.stmt]]:
+    """By section, or "Exercise N.M" for a stub and its check: the statements of its cells. Under "": the first ones."""
+    section, exercise, code = "", "", {"": []}
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            section = (re.findall(r"^## (.+)$", cell.source, re.M) or [section])[-1]
+            exercise = (re.findall(r"^### (Exercise \S+) ", cell.source, re.M) or [exercise])[-1]
+        elif cell.id != "script":  # no program of the notebook's
+            part = exercise if cell.id.startswith("ex-") else section
+            code.setdefault(part, []).extend(ast.parse(cell.source).body)
+    return code
+
+
+def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """The names that a statement of a cell gives to something, and those that it needs from before."""
+    made, used, own = set(), set(), set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.arg):
+            own.add(node.arg)
+        elif isinstance(node, ast.alias):
+            made.add((node.asname or node.name).split(".")[0])
+    # `w = f(w)` needs a w; a loop, a function or a comprehension makes the names that it goes through.
+    scopes = ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.comprehension
+    inside = made if any(isinstance(node, scopes) for node in ast.walk(statement)) else set()
+    needs = used - own - inside
+    return ({statement.name} if isinstance(statement, ast.FunctionDef | ast.ClassDef) else made), needs
+
+
+LESSONS = {notebooks.number(path): lesson(notebooks.number(path)) for path in notebooks.lessons()}
+
+
+def plan_faults(total: int, rows: str) -> list[str]:
+    """What is wrong with a plan: sums, names, an exercise that gets less time than it asks for."""
+    faults, spent, order = [], {}, []
+    for row in rows.splitlines():
+        minutes, number, what, _ = (part.strip() for part in row.strip("|").split("|"))
+        spent[number] = spent.get(number, 0) + int(minutes)
+        if number == "–":
+            continue
+        order.append(number)
+        exercise = re.fullmatch(r"Exercise (\S+)", what)
+        if number not in LESSONS:
+            faults.append(f"there is no lesson {number}")
+        elif exercise and int(minutes) < LESSONS[number]["exercises"].get(exercise[1], 10**6):
+            faults.append(f"{what} is not in lesson {number}, or asks for more than {minutes} minutes")
+        elif not exercise and what not in LESSONS[number]["sections"]:
+            faults.append(f"lesson {number} has no section {what!r}")
+    if sum(spent.values()) != total:
+        faults.append(f"the minutes add up to {sum(spent.values())}, not to {total}")
+    for number, minutes in spent.items():
+        if number in LESSONS and minutes > LESSONS[number]["minutes"]:
+            faults.append(f"lesson {number} gets {minutes} minutes, and takes {LESSONS[number]['minutes']}")
+    if order != sorted(order):
+        faults.append("the lessons are out of order")
+    return faults
+
+
+def not_run(rows: str) -> list[str]:
+    """The sections that nobody in the room has run, and whose names a cell that the room does run needs."""
+    faults, there = {}, {}
+    for row in rows.splitlines():
+        _, number, what, how = (part.strip() for part in row.strip("|").split("|"))
+        if number == "–" or not RUN_BY_ALL.search(how) or "do not run" in how:
+            continue
+        code = LESSONS[number]["code"]
+        have = there.setdefault(number, set().union(*(names(statement)[0] for statement in code[""])))
+        before = list(code)[: list(code).index(what)]
+        for statement in code[what]:
+            made, needs = names(statement)
+            for name in sorted(needs - have):
+                makers = [part for part in before if any(name in names(one)[0] for one in code[part])]
+                if makers:
+                    faults[f"{what!r} of lesson {number} needs {makers[-1]!r}, which nobody has run"] = name
+            have |= made
+    return [f"{fault}: {name}" for fault, name in faults.items()]
+
+
+PLANS = [(int(total), rows) for total, rows in PLAN.findall(GUIDE)]
+
+
+def test_every_plan_is_read():
+    assert len(PLANS) == GUIDE.count("\n| Minutes |") >= 5
+
+
+@pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
+def test_minutes_add_up_and_names_exist(total, rows):
+    lesson_lint.fail_with(plan_faults(total, rows))
+
+
+@pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
+def test_what_the_room_runs_has_what_it_needs(total, rows):
+    lesson_lint.fail_with(not_run(rows))
+
+
+def test_two_days_are_two_equal_days():
+    [(total, rows)] = [plan for plan in PLANS if plan[0] == 800]
+    first, _ = rows.split("| 10 | – | The cards |")
+    assert sum(map(int, re.findall(r"^\| (\d+) ", first, re.M))) == total / 2 == 400
+    assert f"{total} minutes with lunches: {total // 2} on each day" in GUIDE
+
+
+def test_what_to_ask_the_room_stands_in_the_lessons():
+    asked = re.findall(rf"^\*\*({NUMBER}) · (.+?)\.\*\* \*", GUIDE, re.M)
+    assert len(asked) > 15
+    for number, heading in asked:
+        assert heading in LESSONS[number]["headings"], (number, heading)
+
+
+def test_commands_that_the_guide_names_exist():
+    makefile = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:`|^|wheels )make ([a-z]+)\b", GUIDE, re.M))
+    assert {"doctor", "setup", "slides", "stamp", "lab", "test"} <= named
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+@pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
+def test_nobody_sits_for_more_than_eighty_minutes(total, rows):
+    stretches = re.split(r"^\| \d+ \| – \| (?:Break|Lunch|Close of the first day) .*$", rows, flags=re.M)
+    assert max(sum(map(int, re.findall(r"^\| (\d+) ", part, re.M))) for part in stretches) <= 80

@@ -1,0 +1,268 @@
+"""Record which public names, keywords and options each JAX release has, in old_jax/names.json.
+
+usage: PYTHON tools/maintenance/jax_names.py dump > V.json           inspect the JAX installed for PYTHON (3.9 or newer)
+       PYTHON tools/maintenance/jax_names.py read FOLDER V > V.json  read names from the source of a JAX too old to run
+       python -m tools.maintenance.jax_names add V.json...           add releases to the record
+
+A release may have a name, warn of its use, or raise a message of JAX's own instead. The record contains only names that
+some release has.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+RECORD = Path(__file__).parents[2] / "old_jax" / "names.json"
+PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
+EXCLUDED = re.compile(
+    r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b"
+)  # generated, or not for users
+UNSIGNED = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
+SIGNED_FROM = (0, 7, 2)  # the oldest version that can be checked for: the signatures of older ones aren't needed
+
+
+def dump() -> dict:
+    """Inspect the installed JAX.
+
+    Return, for each module, "names", "calls", "warns" and "gone", and the "options" of jax.config.
+    """
+    import jax
+
+    warnings.simplefilter("ignore")
+    found = {}
+    for name in modules(Path(jax.__file__).parent):
+        try:
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                module = importlib.import_module(name)
+        except BaseException:  # it needs TensorFlow or a GPU, or is deprecated in a way of its own
+            path = Path(jax.__file__).parent.joinpath(*name.split(".")[1:])
+            source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            found[name] = {"names": read_names(source), "read": True}
+            continue
+        found[name] = describe_module(module)
+        above, _, last = name.rpartition(".")
+        for warning in heard:
+            if name in str(warning.message) and "deprecated" in str(warning.message):  # of any category
+                found[above].setdefault("warns", {})[last] = str(warning.message)
+    options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
+    return {"version": jax.__version__, "modules": found, "options": sorted(options)}
+
+
+def modules(root: Path) -> list[str]:
+    """Return the dotted names of the public modules in JAX's folder, without tests."""
+    names = ["jax"]
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        name = ".".join(("jax", *parts))
+        if parts and PUBLIC.match(name) and not EXCLUDED.match(name):
+            names.append(name)
+    for module in pkgutil.iter_modules([str(root)]):  # compiled modules
+        names += [f"jax.{module.name}"] if PUBLIC.match(f"jax.{module.name}") else []
+    return sorted(set(names))
+
+
+def describe_module(module) -> dict:
+    said = {}
+    for key, value in vars(module).items():
+        if re.match(r"_\w*deprecat\w*$", key) and isinstance(value, dict):
+            said.update({n: v for n, v in value.items() if isinstance(v, tuple) and len(v) == 2})
+    warns = {n: text for n, (text, value) in said.items() if value is not None}
+    gone = {n: text for n, (text, value) in said.items() if value is None}
+    names, calls = [], {}
+    for name in sorted(set(vars(module)) | set(dir(module)) | set(warns)):
+        if name.startswith("_") or name in gone:
+            continue
+        try:
+            value = getattr(module, name)
+        except Exception as error:
+            if isinstance(error, AttributeError) and "deprecated" in str(error):
+                gone[name] = str(error)
+            continue
+        names.append(name)
+        text = signature(value)
+        if text is not None and not UNSIGNED.match(module.__name__):
+            calls[name] = text
+    return {"names": names, "calls": calls, "warns": warns, "gone": gone}
+
+
+def signature(value) -> str | None:
+    """Return a signature such as '2 a b c': the number of positional arguments, and the names of all arguments.
+
+    `*` means any number, `**` means any name, and `!` after a name means that JAX warns of it. Return None if the value
+    isn't callable or has no signature.
+    """
+    if not callable(value) or inspect.ismodule(value):
+        return None
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (ValueError, TypeError):
+        return None
+    kinds = inspect.Parameter
+    places = sum(p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD) for p in parameters)
+    words = ["*" if any(p.kind == kinds.VAR_POSITIONAL for p in parameters) else str(places)]
+    for p in parameters:
+        if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY):
+            words.append(p.name + "!" * (type(p.default).__name__ == "DeprecatedArg"))
+        elif p.kind == kinds.VAR_KEYWORD:
+            words.append("**")
+    return None if words[0] == "*" and words[-1] == "**" else " ".join(words)
+
+
+def read(root: Path, version: str) -> dict:
+    """Return the same as `dump`, from the source of a JAX version, without running it."""
+    found = {}
+    for name in modules(root):
+        path = root.joinpath(*name.split(".")[1:])
+        source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if source.exists():
+            found[name] = {"names": sorted({*read_names(source), *submodules(path)})}
+    return {"version": version, "modules": found, "options": []}
+
+
+def submodules(folder: Path) -> list[str]:
+    return [path.stem for path in folder.glob("[a-z]*") if path.suffix == ".py" or (path / "__init__.py").exists()]
+
+
+def read_names(source: Path) -> list[str]:
+    """Return the public names that a source file binds at its top level."""
+    names = set()
+    try:
+        tree = ast.parse(source.read_text(encoding="utf-8"))
+    except (SyntaxError, OSError):
+        return []
+    body = list(tree.body)
+    while body:
+        node = body.pop()
+        if isinstance(node, (ast.Try, ast.If, ast.With)):
+            body += [
+                *node.body,
+                *getattr(node, "orelse", []),
+                *(n for h in getattr(node, "handlers", []) for n in h.body),
+            ]
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            own = getattr(node, "level", 0) or (getattr(node, "module", None) or node.names[0].name).startswith("jax")
+            names |= {(a.asname or a.name).split(".")[0] for a in node.names if own}
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return sorted(name for name in names if not name.startswith("_") and name != "*")
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version))
+
+
+def merge(dumps: list[dict]) -> dict:
+    """Merge the results of `dump` into one record, which lists names by module and by the versions that have them."""
+    dumps = sorted(dumps, key=lambda one: numbers(one["version"]))
+    versions = [one["version"] for one in dumps]
+    signed = [i for i, v in enumerate(versions) if numbers(v) >= SIGNED_FROM]
+    record = {"versions": versions, "modules": {}, "options": spans([set(one["options"]) for one in dumps])}
+    for module in sorted({name for one in dumps for name in one["modules"]}):
+        here = [one["modules"].get(module) for one in dumps]
+        entry = {"in": spans([{"x"} if one else set() for one in here]).popitem()[0]}
+        entry["names"] = spans([set(one["names"]) if one else set() for one in here])
+        if here[-1] and here[-1].get("read"):
+            entry["read"] = True  # if the newest version wasn't imported, its names may be incomplete
+        said: dict[str, str] = {}
+        for kind in ("warns", "gone"):
+            entry[kind] = spans([set((one or {}).get(kind, {})) for one in here])
+            for one in here:
+                said |= {name: " ".join(text.split()) for name, text in ((one or {}).get(kind) or {}).items()}
+        entry["said"] = dict(sorted(said.items()))  # the last message about each name
+        entry["calls"] = {}
+        for span, texts in spans([_words((here[i] or {}).get("calls", {})) for i in signed], signed).items():
+            entry["calls"][span] = texts
+        record["modules"][module] = {key: value for key, value in entry.items() if value}
+    return record
+
+
+def apart(record: dict) -> list[dict]:
+    """Split a record into results of `dump`. Merging those gives the same record."""
+    found = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
+    for i, words in _each(record["options"]):
+        found[i]["options"] += words
+    for name, entry in record["modules"].items():
+        for i, _ in _each({entry["in"]: ""}):
+            found[i]["modules"][name] = {"names": [], "calls": {}, "warns": {}, "gone": {}}
+        for i, words in _each(entry.get("names", {})):
+            found[i]["modules"][name]["names"] += words
+        for kind in ("warns", "gone"):
+            for i, words in _each(entry.get(kind, {})):
+                found[i]["modules"][name][kind] |= {word: entry["said"][word] for word in words}
+        for i, words in _each(entry.get("calls", {})):
+            calls = (word.removesuffix(")").partition("(") for word in words)
+            found[i]["modules"][name]["calls"] |= {one: text.replace(",", " ") for one, _, text in calls}
+        if entry.get("read"):
+            found[-1]["modules"][name]["read"] = True
+    return found
+
+
+def _each(by_span: dict[str, str]) -> Iterator[tuple[int, list[str]]]:
+    for span, words in by_span.items():
+        for part in span.split(","):
+            first, _, last = part.partition("-")
+            for i in range(int(first), int(last or first) + 1):
+                yield i, words.split()
+
+
+def _words(calls: dict[str, str]) -> set[str]:
+    return {f"{name}({text.replace(' ', ',')})" for name, text in calls.items()}
+
+
+def spans(sets: list[set[str]], positions: list[int] | None = None) -> dict[str, str]:
+    """Group words by the sets that contain them: '0-4,6' is the key of the words in sets 0 to 4 and 6."""
+    positions = positions or list(range(len(sets)))
+    by: dict[str, list[str]] = {}
+    for word in sorted(set().union(*sets)):
+        at = [position for position, one in zip(positions, sets, strict=True) if word in one]
+        parts, start = [], at[0]
+        for i, j in zip(at, [*at[1:], -1], strict=True):
+            if j != i + 1:
+                parts.append(f"{start}-{i}" if start != i else f"{i}")
+                start = j
+        by.setdefault(",".join(parts), []).append(word)
+    return {span: " ".join(words) for span, words in by.items()}
+
+
+def record_text(record: dict) -> str:
+    """Return the record as JSON, with a line for each module."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in record["modules"].items()]
+    head = json.dumps({"versions": record["versions"], "options": record["options"]})[:-1]
+    return f'{head}, "modules": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def main(arguments: list[str]) -> int:
+    command, *rest = arguments or [""]
+    if command == "dump":
+        json.dump(dump(), sys.stdout)
+    elif command == "read":
+        json.dump(read(Path(rest[0]), rest[1]), sys.stdout)
+    elif command == "add" and rest:
+        new = [json.loads(Path(path).read_text(encoding="utf-8")) for path in rest]
+        known = apart(json.loads(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else []
+        fresh = {one["version"] for one in new}
+        RECORD.write_text(
+            record_text(merge([*(one for one in known if one["version"] not in fresh), *new])), encoding="utf-8"
+        )
+    else:
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""Count the answers that are visible beside their questions in a real JupyterLab, before any cell is run:
+
+`make spoilers`.
+
+The reader's copies are opened in a headless browser of 1440 by 900 px, and each question is scrolled to the top of the
+window. An answer is visible as an output, an open collapsible section, a text that discusses the outputs after it
+(tools/reader/copies.py), or the alt text of a picture in the code. Other code and headings aren't read.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools.lessons import notebooks
+from tools.lessons.notebooks import split_blocks
+from tools.reader import copies
+from tools.site import browser
+
+SHORTEST_DESCRIPTION = 60  # characters: a shorter string in code is a title or a label
+LAB = notebooks.ROOT / "tools" / "reader" / "lab" / "overrides.json"
+# put all cells into the page, not only the visible ones
+RENDER_ALL_CELLS = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}
+VISIBLE_CONTENT = """(question) => {
+  question.scrollIntoView({ block: "start" });
+  const pane = question.closest(".jp-WindowedPanel-outer, .jp-Notebook").getBoundingClientRect();
+  const seen = (node) => {
+    const box = node.getBoundingClientRect();
+    return box.width > 0 && box.height > 0 && box.bottom > pane.top && box.top < pane.bottom && node.checkVisibility();
+  };
+  const all = (what) => [...document.querySelectorAll(`.jp-Notebook ${what}`)].filter(seen);
+  return {
+    outputs: all(".jp-OutputArea-output").length,
+    folds: all("details[open]").length,
+    texts: all(".jp-RenderedMarkdown :is(p, li)").map((node) => node.textContent),
+    code: all(".cm-line").map((node) => node.textContent),
+  };
+}"""
+
+
+def letters_and_digits(text: str) -> str:
+    """Keep only letters and digits, which are the same in Markdown and in the rendered text."""
+    return re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "]", text))
+
+
+def answers_by_question(path: Path) -> list[tuple[list[str], list[str]]]:
+    """Return, for each question, the texts that discuss its answer and the code lines with its pictures' alt texts."""
+    cells = notebooks.read(path).cells
+    reads, found = copies.blocks_to_collapse(cells), []
+    for question in copies.cells_after_questions(cells):
+        texts = [split_blocks(cells[number].source)[part] for number, part in question if (number, part) in reads]
+        lines = [line for number, part in question if part is None for line in description_lines(cells[number].source)]
+        found.append((list(map(letters_and_digits, texts)), list(map(letters_and_digits, lines))))
+    return found
+
+
+def description_lines(code: str) -> list[str]:
+    """Return the lines of a cell that contain a constant alt text. Strings with computed values reveal nothing."""
+    lines = code.split("\n")
+    words = [
+        text
+        for node in ast.walk(ast.parse(code))
+        for said in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
+        if not isinstance(said, ast.keyword) or said.arg == "told"
+        for text in _constants(said)
+        if len(text.value) >= SHORTEST_DESCRIPTION
+    ]
+    return [lines[number] for text in words for number in range(text.lineno - 1, text.end_lineno)]
+
+
+def _is_description(node: ast.AST) -> bool:
+    """Tell whether a node is a call of `picture`, or the assignment of an alt text."""
+    if isinstance(node, ast.Assign):
+        return getattr(node.targets[0], "id", "") in ("told", "alt")
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "picture"
+
+
+def _constants(node: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the string constants below a node, except those in f-strings."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node
+    elif not isinstance(node, ast.JoinedStr):
+        for child in ast.iter_child_nodes(node):
+            yield from _constants(child)
+
+
+@contextmanager
+def run_lab(folder: Path) -> Iterator[str]:
+    """Start JupyterLab in this folder, from the readers' environment, and yield its URL."""
+    settings = folder / "settings"
+    settings.mkdir()
+    (settings / "overrides.json").write_text(json.dumps(json.loads(LAB.read_text()) | RENDER_ALL_CELLS))
+    program = notebooks.ROOT / ".venv" / "bin" / "python"
+    options = ["--no-browser", "--allow-root", "--IdentityProvider.token=", f"--LabApp.app_settings_dir={settings}"]
+    log = folder / "log"
+    with log.open("w") as said:
+        started = subprocess.Popen(
+            [program, "-m", "jupyterlab", *options],
+            cwd=folder,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "COURSE_PROGRESS": "off"},
+        )
+        try:
+            while not (where := re.search(r"(http://(?:localhost|127\.0\.0\.1):\d+)/lab", log.read_text())):
+                if started.poll() is not None:
+                    raise SystemExit(f"Error: JupyterLab did not start. {log.read_text()[-300:]}")
+                time.sleep(0.5)
+            yield where[1]
+        finally:
+            started.terminate()
+            started.wait(30)
+
+
+def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
+    """Yield, for each question of the open lesson, everything visible that reveals its answer."""
+    page.wait_for_selector(".jp-Notebook blockquote")
+    page.wait_for_function("document.querySelectorAll('.jp-MarkdownOutput:empty').length === 0")
+    questions = [q for q in page.query_selector_all(".jp-Notebook blockquote") if "Predict." in q.text_content()]
+    told = answers_by_question(path)
+    if len(questions) != len(told):
+        raise SystemExit(f"Error: {path.name} has {len(told)} questions, and its page {len(questions)}.")
+    for question, (texts, lines) in zip(questions, told, strict=True):
+        seen = page.evaluate(VISIBLE_CONTENT, question)
+        open_texts = [
+            text
+            for text in seen["texts"]
+            if letters_and_digits(text) and any(letters_and_digits(text) in each for each in texts)
+        ]
+        described_there = [line for line in seen["code"] if letters_and_digits(line) in lines]
+        yield [*["an output"] * seen["outputs"], *["an open fold"] * seen["folds"], *open_texts, *described_there]
+
+
+def main(numbers: list[str]) -> None:
+    total, given = 0, 0
+    with tempfile.TemporaryDirectory() as name, browser.launch() as program:
+        folder = Path(name)
+        paths = [notebooks.lesson(number) for number in numbers] or notebooks.lessons()
+        for path in paths:
+            (folder / path.name).write_text(notebooks.to_text(copies.make_copy(notebooks.read(path))), encoding="utf-8")
+        with run_lab(folder) as address:
+            for path in paths:
+                page = program.new_page(viewport={"width": 1440, "height": 900})
+                page.goto(f"{address}/lab/tree/{path.name}?reset")
+                for number, seen in enumerate(visible_answers(page, path), 1):
+                    total, given = total + 1, given + bool(seen)
+                    for each in seen:
+                        print(f"{path.stem}, question {number}: {' '.join(each.split())[:100]}", flush=True)
+                page.close()
+    print(f"{given} of {total} questions have something of their answer in sight.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

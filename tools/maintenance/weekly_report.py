@@ -1,0 +1,108 @@
+"""Report a failure of the weekly compatibility check: one issue for each kind of run, opened once and then updated.
+
+usage: python3 -m tools.maintenance.weekly_report newest|nightly|oldest|links|0.9 REPORT LOG
+
+REPORT is the file of pytest's --junitxml (missing if no test ran), and LOG is the output of the run. This runs in
+GitHub Actions, on a bare Python with GitHub's `gh` on the PATH, and takes the number of the run from the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tools import NUMBER
+
+TITLES = {
+    "newest": "Weekly run: the course fails on the newest JAX",
+    "nightly": "Weekly run: the course fails on JAX's nightly build",
+    "oldest": "Weekly run: the course fails on the oldest supported JAX",
+    "links": "Weekly run: links lead nowhere",
+}
+ISSUE_LIMIT = 65_536  # characters that GitHub accepts in the body of an issue
+TRUNCATED = "\n\n(Cut here, at GitHub's limit: the run's log has the rest.)\n"
+LONGEST_LINE = 300  # characters of a line, so that one long table doesn't hide the other cells
+
+
+def main(kind: str, report: str, log: str) -> None:
+    found, versions = read_report(Path(report))
+    post_issue(issue_title(kind), issue_body(found, versions, Path(log)))
+
+
+def issue_title(kind: str) -> str:
+    """Return the title of the issue. A kind without a title of its own is a version of JAX."""
+    return TITLES.get(kind, f"Weekly run: the course fails on JAX {kind}")
+
+
+def read_report(report: Path) -> tuple[dict[str, list[str]], str]:
+    """Return the failures by lesson (for other tests: by test), without duplicates, and the versions tested."""
+    found: dict[str, list[str]] = {}
+    if not report.exists():
+        return found, ""
+    root = ElementTree.parse(report).getroot()
+    for case in root.iter("testcase"):
+        name = case.get("name", "")
+        lesson = re.search(rf"\[({NUMBER}_\w+)\]$", name)
+        for problem in [*case.findall("failure"), *case.findall("error")]:
+            lines = found.setdefault(lesson[1] if lesson else f"{case.get('classname')}: {name}", [])
+            lines += [line for line in first_paragraph(problem) if line not in lines]
+    versions = [f"{entry.get('name')} {entry.get('value')}" for entry in root.iter("property")]
+    return found, ", ".join(versions)
+
+
+def first_paragraph(problem: ElementTree.Element) -> list[str]:
+    """Return the lines of a failure's first paragraph: one for each cell of a lesson, or an assertion's message."""
+    message, text = problem.get("message", "").removeprefix("Failed: "), problem.text or ""
+    if message == "collection failure":  # this says nothing, but the traceback's last line does
+        message = re.findall(r"^E +(.*)", text, re.M)[-1]
+    # there's no traceback, only the message itself, which pytest 9.2 shortens in the attribute
+    elif text.startswith(message[:60]):
+        message = text
+    paragraph = re.split(r"\n\s*\n", message.strip())[0]
+    return [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in paragraph.splitlines()]
+
+
+def issue_body(found: dict[str, list[str]], versions: str, log: Path) -> str:
+    """Return the text of the issue. Quotations are indented as code, in which GitHub ignores names and markup."""
+    repository = f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
+    parts = [
+        f"[The last weekly run]({repository}/actions/runs/{os.environ['GITHUB_RUN_ID']}) failed"
+        f"{versions and f' on {versions}'}. What to do: "
+        f"[When the weekly check fails]({repository}/blob/HEAD/.github/CONTRIBUTING.md#when-the-weekly-check-fails)."
+    ]
+    for name in sorted(found, key=lambda name: (not name[0].isdigit(), name)):  # lessons first, then other tests
+        parts.append(f"`{name}`\n\n" + indented(found[name]))
+    if not found:
+        end = log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if log.exists() else []
+        parts.append("No test failed, so something else did. The end of its log:\n\n" + indented(end or ["(no log)"]))
+    text = "\n\n".join(parts) + "\n"
+    return text if len(text) <= ISSUE_LIMIT else text[: ISSUE_LIMIT - len(TRUNCATED)] + TRUNCATED
+
+
+def indented(lines: list[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def post_issue(title: str, text: str) -> None:
+    """Update the open issue with this title, or create one."""
+    listed = json.loads(run_gh("list", "--state=open", "--limit=1000", "--json=number,title"))
+    numbers = [str(issue["number"]) for issue in listed if issue["title"] == title]
+    what = ["edit", numbers[0]] if numbers else ["create", f"--title={title}"]
+    print(run_gh(*what, "--body-file=-", text=text).strip())
+
+
+def run_gh(*arguments: str, text: str | None = None) -> str:
+    command = ["gh", "issue", *arguments, f"--repo={os.environ['GITHUB_REPOSITORY']}"]
+    run = subprocess.run(command, input=text, stdout=subprocess.PIPE, encoding="utf-8")
+    if run.returncode:
+        sys.exit(f"Error: {' '.join(command[:3])} failed; what it said stands above.")
+    return run.stdout
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,316 @@
+"""Check whether this machine is ready for the course: `make doctor`, or `check_setup()` in a notebook.
+
+It needs only the standard library, so it runs before anything is installed, and even on a Python that is too old. JAX
+is tried in a separate process with a time limit, so that a crash or a hang is reported instead of ending the check. (In
+a kernel that has run the setup cell, the kernel's own devices are checked.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.reader.environment import NEWEST, OLDEST
+from utils import devices
+from utils.devices import OLDEST_JAX, release_numbers
+
+ROOT = Path(__file__).resolve().parents[2]
+# Packages of requirements.txt whose import name is different.
+IMPORTED_AS = {"orbax-checkpoint": "orbax", "scikit-learn": "sklearn"}
+TRIAL_TIMEOUT = 40  # seconds for JAX to start: two on most machines, many from a cold disk
+LESSON_MEMORY, COMFORTABLE_MEMORY = (
+    1.0,
+    2.0,
+)  # GB of free memory: lesson 06 peaks at 0.9, and the second allows for a browser
+# GB of free disk space: for the installation, and for the traces of lesson 09
+INSTALLATION_DISK, TRACES_DISK = 3.0, 0.2
+OK, NOTE, STOP = "OK", "NOTE", "STOP"
+
+
+def _libraries() -> list[str]:
+    """Return the import names of the packages in requirements.txt, except JAX (tried separately) and JupyterLab."""
+    path = ROOT / "requirements.txt"
+    named = re.findall(r"^[\w-]+", path.read_text(encoding="utf-8") if path.exists() else "", re.M)
+    return [IMPORTED_AS.get(name, name) for name in named if name not in ("jax", "jupyterlab")]
+
+
+# The program of the trial process. Each line that it prints is a key and a value, and shows how far it has come.
+TRIAL_PROGRAM = f"""
+import importlib.util, sys
+print("python", *sys.version_info[:3], flush=True)
+print("missing", *[name for name in {_libraries()!r} if not importlib.util.find_spec(name)], flush=True)
+import jax
+print("jax", jax.__version__, flush=True)
+from utils.devices import SetupError, start_devices
+try:
+    devices = start_devices(8)
+except SetupError as error:
+    print("setup", error, flush=True)
+    sys.exit(3)
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+import numpy as np
+x = jax.device_put(jnp.arange(8.0), NamedSharding(Mesh(np.array(devices), ("i",)), P("i")))
+print("sum", float(jax.jit(jnp.sum)(x)), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of a check, with advice if its status isn't OK."""
+
+    name: str
+    status: str
+    result: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The output of the trial process, its exit status (None: it timed out), and the last line of its stderr."""
+
+    python: str
+    stdout: str
+    status: int | None
+    last: str = ""
+
+    def value_of(self, word: str) -> str | None:
+        """Return the rest of the output line that begins with this word, or None if there's no such line."""
+        for line in self.stdout.splitlines():
+            if line.split(" ")[0] == word:
+                return line[len(word) :].strip()
+        return None
+
+
+def check_setup() -> bool:
+    """Print the result of each check, with advice for those that failed. Return whether the machine is ready."""
+    with ThreadPoolExecutor() as pool:  # start JAX and test the network at the same time
+        trying, reaching = pool.submit(run_trial), pool.submit(find_unreachable)
+        trial, silent = trying.result(), reaching.result()
+    lines = [check_machine(), check_python(trial), *check_jax(trial)]
+    installed = all(line.status == OK for line in lines)
+    lines += [check_memory(free_memory()), check_disk(free_disk(), installed), check_network(silent, installed)]
+    for line in lines:
+        print(f"{line.name:<10} {line.status:<5} {line.result}")
+        if line.advice:
+            print(f"{'':<16} {line.advice}")
+    stops = sum(line.status == STOP for line in lines)
+    print("Ready." if not stops else f"Not ready: {stops} thing{'s' * (stops > 1)} to mend, marked {STOP}.")
+    return not stops
+
+
+def check_machine() -> Check:
+    return Check("machine", OK, f"{platform.platform()}, {os.cpu_count()} cores, {hosting_service() or 'not hosted'}")
+
+
+def hosting_service() -> str:
+    """Return 'Colab' or 'Kaggle' if this process runs there, else ""."""
+    if "google.colab" in sys.modules:
+        return "Colab"
+    return "Kaggle" if "KAGGLE_KERNEL_RUN_TYPE" in os.environ else ""
+
+
+def or_run_elsewhere() -> str:
+    return "or start a new runtime" if hosting_service() == "Colab" else "or open the lesson in Colab"
+
+
+def installation_advice(python: str, packages: str) -> str:
+    if (sys.platform, platform.machine()) == ("darwin", "x86_64"):
+        return "JAX has no packages for Macs with an Intel chip: open the lesson in Colab, Binder or Codespaces."
+    if hosting_service():
+        return f"Run in a cell: !{python} -m pip install {packages}; then restart the kernel."
+    return f"Type make lab in the course's folder: it installs what is missing (some minutes), {or_run_elsewhere()}."
+
+
+def check_python(trial: Trial) -> Check:
+    version = tuple(map(int, (trial.value_of("python") or "0").split()))
+    newest = ".".join(map(str, NEWEST))
+    found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+    if version >= OLDEST:
+        return Check("Python", OK, found)
+    do = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {or_run_elsewhere()}."
+    return Check("Python", STOP, f"{found}, and the course needs {oldest} or newer", do)
+
+
+def course_python() -> str:
+    """Return the Python whose JAX is used: the kernel's in a notebook, else that of .venv if it exists."""
+    made = ROOT / ".venv" / "bin" / "python"
+    return sys.executable if "ipykernel" in sys.modules or not made.exists() else str(made)
+
+
+def run_trial() -> Trial:
+    """Run the trial in this process if its devices are already running, else in a process of its own.
+
+    A TPU belongs to a single process, so another one couldn't use it.
+    """
+    if not devices._started:
+        return run_trial_process(course_python())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        exec(TRIAL_PROGRAM, {})
+    return Trial(sys.executable, printed.getvalue(), 0)
+
+
+def run_trial_process(python: str, patience: float = TRIAL_TIMEOUT) -> Trial:
+    # Without preallocation off, JAX would reserve most of a GPU's memory.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUTF8": "1"}
+    with tempfile.TemporaryDirectory() as folder:  # keep files in the current folder from shadowing an import
+        try:
+            run = subprocess.run(
+                [python, "-c", TRIAL_PROGRAM], cwd=folder, env=environment, capture_output=True, timeout=patience
+            )
+        except subprocess.TimeoutExpired as late:
+            return Trial(python, _decode(late.stdout), None, _last_line(late.stderr))
+    return Trial(python, _decode(run.stdout), run.returncode, _last_line(run.stderr))
+
+
+def _decode(printed: bytes | None) -> str:
+    return (printed or b"").decode(errors="replace")
+
+
+def _last_line(printed: bytes | None) -> str:
+    return (_decode(printed).strip().splitlines() or ["no message"])[-1]
+
+
+def check_jax(trial: Trial) -> list[Check]:
+    """Check JAX's version, the other libraries, and whether eight devices add up 0 to 7."""
+    version, missing, setup = trial.value_of("jax"), trial.value_of("missing"), trial.value_of("setup")
+    if version is None:
+        if "No module named 'jax'" in trial.last:
+            return [
+                Check(
+                    "JAX",
+                    STOP,
+                    f"not installed in {trial.python}",
+                    installation_advice(trial.python, f'"jax>={OLDEST_JAX}"'),
+                )
+            ]
+        do = f"Install it anew: {trial.python} -m pip install --force-reinstall jax jaxlib, {or_run_elsewhere()}."
+        return [Check("JAX", STOP, f"cannot be imported: {_ended(trial)}", do)]
+    if release_numbers(version) < release_numbers(OLDEST_JAX):
+        do = f'{trial.python} -m pip install --upgrade "jax>={OLDEST_JAX}"; then restart the kernel.'
+        return [Check("JAX", STOP, f"{version}, and the course needs {OLDEST_JAX} or newer", do)]
+    lines = [Check("JAX", OK, version)]
+    if missing:
+        packages = {imported: package for package, imported in IMPORTED_AS.items()}
+        names = " ".join(packages.get(name, name) for name in missing.split())
+        lines.append(Check("libraries", STOP, f"missing: {missing}", installation_advice(trial.python, names)))
+    if setup:
+        lines.append(Check("devices", STOP, "eight devices do not start", setup))
+    elif trial.value_of("sum") != "28.0":
+        do = f"Close other programs and try again; {_variables()}if that does not help, {or_run_elsewhere()[3:]}."
+        lines.append(Check("devices", STOP, f"eight devices do not work together: {_ended(trial)}", do))
+    else:
+        lines.append(Check("devices", OK, next(line for line in trial.stdout.splitlines() if "device" in line)))
+    return lines
+
+
+def _ended(trial: Trial) -> str:
+    if trial.status is None:
+        return f"no answer within {TRIAL_TIMEOUT} seconds"
+    how = f"signal {-trial.status}" if trial.status < 0 else f"status {trial.status}"
+    return f"it ended with {how}: {trial.last}"
+
+
+def _variables() -> str:
+    """Return advice on environment variables that are set here and can keep JAX from starting."""
+    found = [name for name in ("XLA_FLAGS", "JAX_PLATFORMS") if os.environ.get(name)]
+    return f"unset {' and '.join(found)} (now {', '.join(os.environ[name] for name in found)}); " if found else ""
+
+
+def free_memory() -> float | None:
+    """Return the GB of memory that a program can still get, also in a container, or None if that's unknown."""
+    free = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
+        group = Path("/sys/fs/cgroup")
+        free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    if not free and sys.platform == "darwin":  # macOS reports only the total, and frees memory on demand
+        with contextlib.suppress(OSError, ValueError):
+            free.append(int(subprocess.run(["sysctl", "-n", "hw.memsize"], capture_output=True).stdout))
+    return min(free) / 1e9 if free else None
+
+
+def check_memory(free: float | None) -> Check:
+    if free is None:
+        return Check("memory", NOTE, "this system does not say", f"Lesson 06 takes {LESSON_MEMORY:g} GB.")
+    do = f"Close other programs and browser tabs, shut down kernels that you do not need, {or_run_elsewhere()}."
+    if free < LESSON_MEMORY:
+        return Check("memory", STOP, f"{free:.1f} GB free, and lesson 06 takes {LESSON_MEMORY:g} GB", do)
+    if free < COMFORTABLE_MEMORY:
+        return Check("memory", NOTE, f"{free:.1f} GB free: enough for one lesson at a time", do)
+    return Check("memory", OK, f"{free:.1f} GB free")
+
+
+def free_disk() -> float:
+    return shutil.disk_usage(ROOT).free / 1e9
+
+
+def check_disk(free: float, installed: bool) -> Check:
+    needed, what = (
+        (TRACES_DISK, "lesson 09 writes traces of") if installed else (INSTALLATION_DISK, "the installation takes")
+    )
+    if free < needed:
+        do = f"Delete or move something; pip cache purge frees what pip keeps; {or_run_elsewhere()}."
+        return Check("disk", STOP, f"{free:.1f} GB free, and {what} up to {needed:g} GB", do)
+    return Check("disk", OK, f"{free:.1f} GB free")
+
+
+def download_urls() -> dict[str, str]:
+    """Return the URLs that the course may have to download from. pip's own index setting replaces PyPI."""
+    cell = (ROOT / "tools" / "lessons" / "setup_cell.py").read_text(encoding="utf-8")
+    name = re.search(r'^REPOSITORY = "(.+)"', cell, re.M)[1]
+    index = os.environ.get("PIP_INDEX_URL", "")
+    if not index:
+        run = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True)
+        index = _decode(run.stdout).strip() or "https://pypi.org/simple"
+    return {"the course's repository": f"https://github.com/{name}", "the package index": f"{index.rstrip('/')}/jax/"}
+
+
+def find_unreachable(timeout: float = 6) -> dict[str, str]:
+    """Return the reason for each download source that can't be reached, by name."""
+
+    def problem(url: str) -> str:
+        try:
+            urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=timeout).close()
+        except urllib.error.HTTPError as error:  # the server answers, even if it refuses
+            return "there is no such page" if error.code in (404, 410) else ""
+        except (OSError, ValueError) as error:
+            return str(getattr(error, "reason", error))
+        return ""
+
+    found = download_urls()
+    with ThreadPoolExecutor() as pool:
+        problems = dict(zip(found, pool.map(problem, found.values())))  # noqa: B905 (strict= needs Python 3.10)
+    return {name: why for name, why in problems.items() if why}
+
+
+def check_network(silent: dict[str, str], installed: bool) -> Check:
+    if not silent:
+        return Check("network", OK, "the course's repository and the package index answer")
+    found = "; ".join(f"{name} does not answer ({why})" for name, why in silent.items())
+    if hosting_service() == "Kaggle":
+        do = "Switch the internet on: Session options > Internet (Kaggle asks for a verified phone number)."
+    else:
+        do = "Join the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a stick."
+    if not installed and "the package index" in silent:
+        return Check("network", STOP, found, do)
+    note = "nothing has to be fetched now" if installed else "the installation does not need it"
+    return Check("network", NOTE, f"{found}; {note}", do)
+
+
+if __name__ == "__main__":
+    raise SystemExit(not check_setup())

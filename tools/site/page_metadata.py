@@ -1,0 +1,119 @@
+"""Extend Sphinx with each page's metadata for search engines and link previews, a sitemap and a 404 page."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+from tools.lessons.notebooks import ROOT
+from tools.site import interactive_figures, old_code
+
+PREDICTIONS = ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
+LICENCE = "https://creativecommons.org/licenses/by/4.0/"
+NOT_FOUND_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>No such page — {name}</title><meta name="robots" content="noindex">
+<style>
+:root {{ color-scheme: light dark; font: 1.1rem/1.6 system-ui, sans-serif }}
+main {{ max-width: 34rem; margin: 15vh auto; padding: 0 1rem }}
+a {{ color: light-dark(#0b5f95, #7cc4f4) }}
+</style></head>
+<body><main><h1>There is no such page</h1><p>It may have moved. <a href="{base}">All lessons of {name}</a> stand on the
+front page, and <a href="{base}search.html">the search</a> looks through them.</p></main></body></html>
+"""
+SITEMAP = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
+)
+
+
+def embeddable_json(value: Any) -> str:
+    """Return JSON that can't end the script element that contains it."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def page_description(doctree: nodes.document | None) -> str:
+    """Return a page's first sentence, which in a lesson is the bold one below the title."""
+    for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
+        text = " ".join(paragraph.astext().split())
+        if len(text) > 30 and not text.startswith("Open in"):
+            return text
+    return ""
+
+
+def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Add metadata, data and scripts to a page's head. Give the front page a title of its own."""
+    if app.builder.name != "html" or not doctree:
+        return
+    config = app.config
+    front = name == config.root_doc
+    if front:
+        context["title"] = "Parallel JAX on eight devices"
+    given = 'name="description"' in context["metatags"]
+    text = page_description(doctree)
+    address = config.html_baseurl + ("" if front else f"{name}.html")
+    title = f"{context['title']} — {config.project}"
+    tags = {
+        "og:type": "website" if front else "article",
+        "og:site_name": config.project,
+        "og:title": title,
+        "og:description": text,
+        "og:url": address,
+        "og:image": f"{config.html_baseurl}_images/layouts.png",
+        "og:image:alt": "Four layouts of one array on eight devices",
+    }
+    lines = [f'<meta name="description" content="{html.escape(text)}">'] if not given else []
+    lines += [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in tags.items()]
+    lines += ['<meta name="twitter:card" content="summary_large_image">']
+    about = {
+        "@context": "https://schema.org",
+        "@type": "Course" if front else "LearningResource",
+        "name": context["title"],
+        "description": text,
+        "url": address,
+        "inLanguage": "en",
+        "license": LICENCE,
+        "isAccessibleForFree": True,
+    }
+    if front:
+        about["provider"] = {"@type": "Organization", "name": config.author, "url": config.html_baseurl}
+    else:
+        about["isPartOf"] = {"@type": "Course", "name": config.project, "url": config.html_baseurl}
+    lines += [f'<script type="application/ld+json">{embeddable_json(about)}</script>']
+    asked = json.loads(PREDICTIONS.read_text(encoding="utf-8")).get(Path(name).name, [])
+    if asked:
+        lines += [f'<script type="application/json" id="asked">{embeddable_json(asked)}</script>']
+    if name == "old_code":
+        lines += [f'<script type="application/json" id="old-names">{embeddable_json(old_code.page_data())}</script>']
+    for script in interactive_figures.scripts_for(name):
+        app.add_js_file(script)
+    context["metatags"] += "\n".join(lines)
+
+
+def write_site_files(app: Any, exception: Exception | None) -> None:
+    """Write sitemap.xml, robots.txt and 404.html."""
+    if exception or app.builder.name != "html":
+        return
+    base, out = app.config.html_baseurl, Path(app.outdir)
+    names = ["", *(f"{name}.html" for name in sorted(app.env.found_docs - {app.config.root_doc}))]
+    places = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
+    (out / "sitemap.xml").write_text(SITEMAP.format(places), encoding="utf-8")
+    (out / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
+    (out / "404.html").write_text(
+        NOT_FOUND_PAGE.format(name=html.escape(app.config.project), base=base), encoding="utf-8"
+    )
+
+
+def always_outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Rebuild the page on old code every time, because its data comes from other files than its source."""
+    return sorted({"old_code"} & env.found_docs)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("env-get-outdated", always_outdated)
+    app.connect("html-page-context", add_metadata)
+    app.connect("build-finished", write_site_files)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
