@@ -1,4 +1,4 @@
-"""Exercises and predictions of lesson 11, Cut the layer: tensor and sequence parallelism."""
+"""Exercises and predictions of lesson 11, Split the layer: tensor and sequence parallelism."""
 
 import jax
 import jax.numpy as jnp

@@ -64,12 +64,12 @@ def _rates(cells: Cells) -> dict[str, float]:
 
 
 def _held_and_sent(cells: Cells) -> dict[str, dict[str, float]]:
-    """Units sent and A held in between, by program, of lesson 11's figure; FLOPs, of what is printed before it."""
+    """Return units sent and temporaries, by program, from lesson 11's figure, and FLOPs from the lines before it."""
     rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed(cells["again-run"]), re.M)
     found = {"flops": {name: float(size) for name, size in rows}}
-    for part in ("sent", "held in between"):
-        bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt(cells["again-draw"]))[1]
-        found[part.split()[0]] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
+    for key, panel in {"sent": "sent", "held": "temporaries"}.items():
+        bars = re.search(rf"{panel}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt(cells["again-draw"]))[1]
+        found[key] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
     return found
 
 
