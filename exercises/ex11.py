@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 11, Cut the layer: tensor and sequence parallelism."""
+"""Exercises and predictions for lesson 11, Split the layer: tensor and sequence parallelism."""
 
 from typing import Any
 

@@ -73,9 +73,9 @@ def _memory_and_traffic(cells: Cells) -> dict[str, dict[str, float]]:
     """Return the units sent and stored of each program in lesson 11's figure, and the FLOPs printed before it."""
     rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed_text(cells["again-run"]), re.M)
     found = {"flops": {name: float(size) for name, size in rows}}
-    for part in ("sent", "held in between"):
-        bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt_text(cells["again-draw"]))[1]
-        found[part.split()[0]] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
+    for key, panel in {"sent": "sent", "held": "temporaries"}.items():
+        bars = re.search(rf"{panel}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt_text(cells["again-draw"]))[1]
+        found[key] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
     return found
 
 
