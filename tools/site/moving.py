@@ -104,7 +104,7 @@ def _parts(cells: Cells) -> dict[str, list[list[int]]]:
 
 def _corner(cells: Cells) -> dict[str, Any]:
     """The chip that lesson 15's figure marks, and its FLOPs for each byte."""
-    chip, corner = re.search(r"([\w ]+): a line across at (\d+)", alt(cells["serve-rows"])).groups()
+    chip, corner = re.search(r"([\w ]+): a horizontal line at (\d+)", alt(cells["serve-rows"])).groups()
     return {"chip": chip.strip(), "corner": int(corner)}
 
 
