@@ -1,1 +1,1 @@
-"""Helpers of the course: they count, draw, time and check. What the course teaches stands in the notebooks' cells."""
+"""The course's helpers, which count, draw and simulate. The notebooks' own cells hold everything that it teaches."""

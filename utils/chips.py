@@ -1,6 +1,6 @@
 """Published peak rates of five accelerators, with their sources. Every time estimate in the course divides by them.
 
-These are data-sheet numbers. No program reaches them, and none of them was measured here.
+These numbers come from data sheets. No program reaches them, and we haven't measured any of them.
 """
 
 from __future__ import annotations

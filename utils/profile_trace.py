@@ -1,4 +1,4 @@
-"""Read a profiler's trace into a small table: which device did what, from when to when, and what the host did."""
+"""Read a profiler's trace into a small table: what each device ran and when, and what the host did."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-# By the names of JAX's functions (psum) and of the compiler's operations (all-reduce, ncclDevKernel_AllReduce).
+# Matches the names of JAX's functions (psum) and of the compiler's operations (all-reduce, ncclDevKernel_AllReduce).
 _COMMUNICATION = re.compile(
     r"all.?reduce|all.?gather|reduce.?scatter|psum|pmean|pmax|pmin|ppermute|collective|all.?to.?all|\bsend\b|\brecv\b",
     re.I,
 )
-# What the host does that devices wait for: by the event's name, its kind.
+# The host's work that devices may have to wait for: the profiler's name for it, and its kind.
 HOST_KINDS = {
     "DevicePutWithSharding": "to the devices",
     "np.asarray(jax.Array)": "to the host",
@@ -28,7 +28,7 @@ HOST_KINDS = {
 
 @dataclass(frozen=True)
 class HostEvent:
-    """One transfer or compilation on the host. Times as of `Event`: before the first operation they are below 0."""
+    """A transfer or compilation on the host. Its times are measured as in `Event`, and may be negative."""
 
     kind: str  # one of HOST_KINDS
     start: float
@@ -37,25 +37,23 @@ class HostEvent:
 
 @dataclass(frozen=True)
 class Event:
-    """One operation on one device. Times in microseconds since the trace's first operation."""
+    """An operation on a device. Its times are in microseconds since the trace's first operation started."""
 
     device: int
     name: str
-    kind: str  # "compute", "communication"; after `split_waiting` also "waiting"
+    kind: str  # "compute" or "communication", and after `split_waiting` also "waiting"
     start: float
     end: float
-    run: int  # the how-many-th program call of the trace, from 0
+    run: int  # the index of the program call, from 0
 
 
 @dataclass(frozen=True)
 class Trace:
-    """`events` on the devices, by start; `host`: how often each thing happened on the host, by its name;
-    `host_events`: the transfers and compilations among them, by start.
-    """
+    """The events of a trace, ordered by start."""
 
-    events: tuple[Event, ...]
-    host: Counter[str] = field(default_factory=Counter)
-    host_events: tuple[HostEvent, ...] = ()
+    events: tuple[Event, ...]  # on the devices
+    host: Counter[str] = field(default_factory=Counter)  # by name: the number of events on the host
+    host_events: tuple[HostEvent, ...] = ()  # the host's transfers and compilations
 
     @property
     def devices(self) -> list[int]:
@@ -63,75 +61,76 @@ class Trace:
 
     @property
     def runs(self) -> list[int]:
-        """The program calls in the trace: 0, 1, 2, ..."""
+        """Return the indices of the program calls in the trace."""
         return sorted({event.run for event in self.events})
 
     def zoom(self, run: int) -> Trace:
-        """The events of one program call. Raises ValueError for a call that the trace does not hold."""
+        """Return the events of one program call. Raises ValueError if the trace doesn't contain it."""
         if run not in self.runs:
-            raise ValueError(f"the trace holds the calls {self.runs}, not {run}")
+            raise ValueError(f"the trace contains the calls {self.runs}, not {run}")
         events = tuple(event for event in self.events if event.run == run)
         start, end = min(e.start for e in events), max(e.end for e in events)
-        overlap = tuple(e for e in self.host_events if e.start < end and e.end > start)
-        return replace(self, events=events, host_events=overlap)
+        host_events = tuple(e for e in self.host_events if e.start < end and e.end > start)
+        return replace(self, events=events, host_events=host_events)
 
-    def split(self) -> Trace:
-        return split_waiting(self)
-
-    def count(self, words: str = "", kind: str | None = None) -> dict[int, int]:
-        """For each device, how many of its operations have `words` in their name and are of this kind."""
-        found = {device: 0 for device in self.devices}
+    def count(self, text: str = "", kind: str | None = None) -> dict[int, int]:
+        """Return, by device, the number of its operations of this kind whose names contain this text."""
+        counts = {device: 0 for device in self.devices}
         for event in self.events:
-            found[event.device] += words in event.name and kind in (None, event.kind)
-        return found
+            counts[event.device] += text in event.name and kind in (None, event.kind)
+        return counts
+
+    def split_waiting(self) -> Trace:
+        """Split each collective in two: waiting until its last device arrives, and then communication."""
+        events = [event for event in self.events if event.kind != "communication"]
+        for group in self.collectives():
+            last_arrival = max(event.start for event in group)
+            for e in group:
+                arrived = min(max(e.start, last_arrival), e.end)
+                for kind, start, end in (("waiting", e.start, arrived), ("communication", arrived, e.end)):
+                    if end > start:
+                        events.append(Event(e.device, e.name, kind, start, end, e.run))
+        return replace(self, events=tuple(sorted(events, key=lambda event: event.start)))
+
+    def collectives(self) -> list[list[Event]]:
+        """Return, for each collective, its events on all devices.
+
+        They have the same program call, the same name, and the same iteration if the collective is in a loop.
+        """
+        iterations: Counter[tuple] = Counter()
+        groups = defaultdict(list)
+        for event in self.events:
+            if event.kind == "communication":
+                key = (event.run, event.name)
+                groups[(*key, iterations[event.device, *key])].append(event)
+                iterations[event.device, *key] += 1
+        return list(groups.values())
 
 
 def kind_of(name: str) -> str:
-    """'communication' or 'compute', by an operation's name."""
+    """Return the kind of an operation, "communication" or "compute", judging by its name."""
     return "communication" if _COMMUNICATION.search(name) else "compute"
 
 
-def split_waiting(trace: Trace) -> Trace:
-    """The same trace, with each collective cut in two: waiting until the last device arrives, then communication."""
-    events = [event for event in trace.events if event.kind != "communication"]
-    for met in _meetings(trace):
-        last = max(event.start for event in met)
-        for e in met:
-            all_here = min(max(e.start, last), e.end)
-            for kind, start, end in (("waiting", e.start, all_here), ("communication", all_here, e.end)):
-                if end > start:
-                    events.append(Event(e.device, e.name, kind, start, end, e.run))
-    return replace(trace, events=tuple(sorted(events, key=lambda event: event.start)))
+def record(program: Callable[..., object], *args: Any) -> Trace:
+    """Run ``program(*args)`` under JAX's profiler, and return its trace.
 
-
-def _meetings(trace: Trace) -> list[list[Event]]:
-    """One collective on all its devices: the same program call, the same name, the same turn in a loop."""
-    turns: Counter[tuple] = Counter()
-    meetings = defaultdict(list)
-    for event in trace.events:
-        if event.kind == "communication":
-            key = (event.run, event.name)
-            meetings[(*key, turns[event.device, *key])].append(event)
-            turns[event.device, *key] += 1
-    return list(meetings.values())
-
-
-def record(program: Callable, *args: Any) -> Trace:
-    """Run program(*args) under JAX's profiler, and read what it wrote. The program waits for its devices itself."""
+    The program has to wait for its results itself.
+    """
     import jax
 
     options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0  # without the calls of Python functions
+    options.python_tracer_level = 0  # don't record the calls of Python functions
     with tempfile.TemporaryDirectory() as folder:
-        with quiet(), jax.profiler.trace(folder, profiler_options=options):
+        with without_tensorflow_message(), jax.profiler.trace(folder, profiler_options=options):
             program(*args)
         return read(folder)
 
 
 def read(folder: str | Path) -> Trace:
-    """Read what `jax.profiler.trace(folder)` wrote; of several traces in the folder, the newest.
+    """Read the newest trace that `jax.profiler.trace` wrote into a folder.
 
-    Raises FileNotFoundError where there is none.
+    Raises FileNotFoundError if there is none.
     """
     from jax.profiler import ProfileData
 
@@ -146,69 +145,70 @@ def read(folder: str | Path) -> Trace:
 
 
 def from_planes(planes: Iterable[Any]) -> Trace:
-    """Make the table of planes, as `ProfileData` gives them. Emulated devices share the host's plane, and each
-    operation names its device; an accelerator has a plane of its own, such as /device:TPU:0.
+    """Return the trace that consists of these planes of a `ProfileData`.
+
+    An accelerator has a plane of its own, such as /device:TPU:0. Emulated devices share the host's plane, where each
+    operation names its device.
     """
-    found, host, on_host = [], Counter(), []
+    operations, host, host_operations = [], Counter(), []
     for plane in planes:
-        own = re.fullmatch(r"/device:(?:TPU|GPU):(\d+)", plane.name.split(" ")[0])
+        accelerator = re.fullmatch(r"/device:(?:TPU|GPU):(\d+)", plane.name.split(" ")[0])
         lines = list(plane.lines)
-        if own and any(line.name == "XLA Ops" for line in lines):  # the others repeat the same time, coarser
+        if accelerator and any(line.name == "XLA Ops" for line in lines):  # a TPU's other lines only summarize this one
             lines = [line for line in lines if line.name == "XLA Ops"]
         for line in lines:
-            operations = []
+            line_operations = []
             for event in line.events:
                 stats = {key: value for key, value in event.stats if key}
-                begin, finish = event.start_ns, event.start_ns + event.duration_ns
-                device = int(own[1]) if own else stats.get("device_ordinal")
-                if device is None or not (stats.get("hlo_op") or line.name == "XLA Ops"):
-                    host[event.name] += not own and not event.name.startswith("end: ")
-                    if not own and event.name in HOST_KINDS:
-                        on_host.append((begin, finish, HOST_KINDS[event.name]))
-                    continue
-                name = str(stats.get("hlo_op") or event.name).split(" = ")[0].lstrip("%")
-                operations.append((begin, finish, device, name, stats.get("run_id")))
-            found += _innermost(operations)
-    found.sort()
-    on_host.sort()
-    zero = found[0][0] if found else on_host[0][0] if on_host else 0
-    runs = {run: i for i, run in enumerate(dict.fromkeys(run for *_, run in found))}
+                start, end = event.start_ns, event.start_ns + event.duration_ns
+                device = int(accelerator[1]) if accelerator else stats.get("device_ordinal")
+                if device is not None and (stats.get("hlo_op") or line.name == "XLA Ops"):
+                    name = str(stats.get("hlo_op") or event.name).split(" = ")[0].lstrip("%")
+                    line_operations.append((start, end, device, name, stats.get("run_id")))
+                elif not accelerator:
+                    host[event.name] += not event.name.startswith("end: ")
+                    if event.name in HOST_KINDS:
+                        host_operations.append((start, end, HOST_KINDS[event.name]))
+            operations += _innermost(line_operations)
+    operations.sort()
+    host_operations.sort()
+    zero = operations[0][0] if operations else host_operations[0][0] if host_operations else 0
+    runs = {run: i for i, run in enumerate(dict.fromkeys(run for *_, run in operations))}
     events = (
         Event(device, name, kind_of(name), (start - zero) / 1e3, (end - zero) / 1e3, runs[run])
-        for start, end, device, name, run in found
+        for start, end, device, name, run in operations
     )
-    host_events = (HostEvent(kind, (start - zero) / 1e3, (end - zero) / 1e3) for start, end, kind in on_host)
+    host_events = (HostEvent(kind, (start - zero) / 1e3, (end - zero) / 1e3) for start, end, kind in host_operations)
     return Trace(tuple(events), +host, tuple(host_events))
 
 
 def _innermost(operations: list[tuple]) -> Iterator[tuple]:
-    """Without the operations that hold others, such as a loop around its body: else their time counts twice."""
+    """Leave out operations that contain others, such as a loop around its body, because their time would count twice.
+
+    Each operation begins with its start, its end and its device.
+    """
     operations.sort(key=lambda operation: (operation[0], -operation[1]))
-    for i, this in enumerate(operations):
+    for i, (_, end, device, *_) in enumerate(operations):
         following = operations[i + 1] if i + 1 < len(operations) else None
-        if following is None or following[1] > this[1] or following[2] != this[2]:
-            yield this
+        if following is None or following[1] > end or following[2] != device:
+            yield operations[i]
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep one line of 0.7.2 off the page, that it has no TensorFlow; whatever else goes to stderr comes through.
-
-    From 0.10 on there is nothing to keep off, and this does nothing.
-    """
+def without_tensorflow_message() -> Iterator[None]:
+    """Suppress the line in which JAX before 0.10 reports that TensorFlow is missing; pass on the rest of stderr."""
     import jax
 
     if jax.__version_info__ >= (0, 10):
         yield
         return
-    with tempfile.TemporaryFile() as caught:
-        kept = os.dup(2)
-        os.dup2(caught.fileno(), 2)
+    with tempfile.TemporaryFile() as captured:
+        stderr = os.dup(2)
+        os.dup2(captured.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            caught.seek(0)
-            rest = [line for line in caught if b"tensorflow.python.profiler" not in line]
-            os.write(kept, b"".join(rest))
-            os.close(kept)
+            os.dup2(stderr, 2)
+            captured.seek(0)
+            os.write(stderr, b"".join(line for line in captured if b"tensorflow.python.profiler" not in line))
+            os.close(stderr)

@@ -1,9 +1,9 @@
-"""Compile for TPUs that are not there, in peace; and a record of what was compiled, for machines that cannot.
+"""Compile programs for TPUs that this machine doesn't have, or look up recorded results if it can't compile for them.
 
-The TPU's compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which is
-never installed behind anybody's back. Where it is missing, or does not get on with this JAX, a lesson reads the same
-numbers from its record in `plans/` beside this file, which `tools/maintenance/record_plans.py` writes. The tests
-compile it again and compare: `make test` what is quick, `make test-newest` all.
+The TPU compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which the course
+never installs on its own. Without it, or with a version that this JAX can't use, a lesson gets the same numbers from
+its record in `tpu_plans/`. `tools/maintenance/record_plans.py` writes the records. The tests compile them again and compare:
+`make test` those that take little time, and `make test-newest` all of them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from utils.devices import release_numbers
 
 if TYPE_CHECKING:
     from jax.sharding import AbstractMesh, Mesh
+    from jax.stages import Compiled
 
     from utils.count.cost import Cost
 
 RECORDS = Path(__file__).with_name("tpu_plans")  # NN.json: the plans of lesson NN
-OLDEST = "0.10"  # JAX. With Colab's pair, 0.7.2 and libtpu 0.0.21, the kernel dies (signal 11).
+OLDEST_JAX = "0.10"  # with Colab's pair, JAX 0.7.2 and libtpu 0.0.21, the kernel dies of signal 11
 ENVIRONMENT = {
-    "TPU_WORKER_HOSTNAMES": "localhost",  # this one and the next keep libtpu quiet where there is no TPU
-    "TPU_ACCELERATOR_TYPE": "v5litepod-8",  # it does not limit what can be described
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # else one process at a time, and an error about a lock file for the others
+    "TPU_WORKER_HOSTNAMES": "localhost",  # this and the next variable keep libtpu quiet on a machine without a TPU
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",  # this doesn't limit which topologies can be described
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # otherwise only one process at a time can use libtpu
 }
-# Does a compile survive, can its replica groups be read, and what a v5p hands to its SparseCore? (JAX 0.10.2 reads all
-# but the last of what libtpu 0.0.52 writes.) Asked in a process of its own, which may die of it.
+# Check that a compile survives, that its replica groups can be read, and that the part of a program that a v5p gives to
+# its SparseCore can be read as well. (JAX 0.10.2 reads all but the last of what libtpu 0.0.52 writes.)
 TRIAL = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.experimental import topologies
@@ -47,8 +48,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 def compiled(topology, spec, f, *arguments):
     chips = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
-    cut = NamedSharding(Mesh(np.array(chips), ("i",)), spec)
-    arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=cut) for shape, dtype in arguments]
+    sharding = NamedSharding(Mesh(np.array(chips), ("i",)), spec)
+    arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=sharding) for shape, dtype in arguments]
     return jax.jit(f).lower(*arguments).compile().as_text()
 
 text = compiled("v5e:2x2", P("i"), lambda x: x.sum(0), ((8, 128), "float32"))
@@ -61,19 +62,19 @@ print("it compiles")
 
 @dataclass(frozen=True)
 class Plan:
-    """What the compiler plans for each chip: bytes, FLOPs and how often; or, in `error`, why it refuses."""
+    """What one chip does in a compiled program. If the compiler refused the program, `error` says why."""
 
-    sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # by collective: times, bytes that a chip sends
-    asynchronous: dict[str, int] = field(default_factory=dict)  # of these times, how many run beside other work
-    flops: int = 0  # in products, loops counted in full
+    sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # kind of collective: number of runs, bytes sent
+    asynchronous: dict[str, int] = field(default_factory=dict)  # kind: the number of runs that overlap with other work
+    flops: int = 0  # of matrix products, with every iteration of each loop
     arguments: int = 0  # bytes
-    peak: int = 0  # bytes, the most at any moment
+    peak: int = 0  # bytes of memory in use at the same time, at most
     error: str = ""
-    links: dict[int, int] = field(default_factory=dict)  # bytes by the links that they use, where the text tells
+    links: dict[int, int] = field(default_factory=dict)  # number of links used: bytes sent, if the program text says so
 
     @property
     def times(self) -> int:
-        """How many collectives a chip takes part in."""
+        """Return the number of collectives that a chip takes part in."""
         return sum(times for times, _ in self.sent.values())
 
     @property
@@ -81,147 +82,157 @@ class Plan:
         return sum(size for _, size in self.sent.values())
 
 
-_here: list[bool] = []  # can this process compile? Empty before `start`.
-_plans: dict[str, Plan] = {}  # what was compiled since `start`, by label
-_coordinates: dict[str, list[list[int]]] = {}  # and which chips were asked for, by topology and sizes
+_can_compile: list[bool] = []  # empty before `start`
+_plans: dict[str, Plan] = {}  # by label: the programs compiled since `start`
+_coordinates: dict[str, list[list[int]]] = {}  # by topology and sizes: the coordinates looked up since `start`
 
 
 def start() -> None:
-    """Find out whether this machine can compile for TPUs, and print one line that says so, or why not and what then.
+    """Find out whether this machine can compile for TPUs, and print one line with the result.
 
-    It is tried in a process of its own first: an unlucky pair of JAX and libtpu dies without a word.
+    The first compile runs in a separate process, because some pairs of JAX and libtpu crash with no message.
     """
-    reason = _why_not()
-    _here[:] = [not reason]
+    reason = _find_obstacle()
+    _can_compile[:] = [not reason]
     _plans.clear()
     _coordinates.clear()
     if reason:
-        print(f"{reason} What follows comes from the course's record.")
+        print(f"{reason} The results below come from the course's record.")
     else:
         print(f"libtpu {importlib.metadata.version('libtpu')}: ready to compile for TPUs.")
 
 
-def _why_not() -> str:
+def _find_obstacle() -> str:
+    """Return why this machine can't compile for TPUs and what to do about it, or "" if it can."""
     import jax
 
     if not importlib.util.find_spec("libtpu"):
-        able = sys.platform == "linux" and os.uname().machine == "x86_64"
-        mend = f"{_install()} (0.6 GB, Google's terms), then restart" if able else "it exists for Linux on x86-64"
-        return f"No libtpu here: {mend}."
-    if release_numbers(jax.__version__) < release_numbers(OLDEST):
-        return f"JAX {jax.__version__} is too old to compile for TPUs here: {OLDEST} or newer does."
+        if sys.platform == "linux" and os.uname().machine == "x86_64":
+            return f"No libtpu here: {_install_command()} (0.6 GB, Google's terms), then restart."
+        return "No libtpu here: it exists only for Linux on x86-64."
+    if release_numbers(jax.__version__) < release_numbers(OLDEST_JAX):
+        return f"JAX {jax.__version__} is too old to compile for TPUs here, which takes {OLDEST_JAX} or newer."
     os.environ.update({name: value for name, value in ENVIRONMENT.items() if name not in os.environ})
-    quiet = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", TRIAL]
     try:
-        found = subprocess.run([sys.executable, "-c", TRIAL], env=quiet, capture_output=True, text=True, timeout=120)
-        works = found.stdout == "it compiles\n"
-        last = textwrap.shorten((found.stderr.splitlines() or [""])[-1], 120)
-        how = f"with signal {-found.returncode}" if found.returncode < 0 else last
+        trial = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        if trial.stdout == "it compiles\n":
+            return ""
+        last_line = textwrap.shorten((trial.stderr.splitlines() or [""])[-1], 120)
+        failure = f"signal {-trial.returncode}" if trial.returncode < 0 else last_line
     except subprocess.TimeoutExpired:
-        works, how = False, "it did not end"
-    if works:
-        return ""
+        failure = "no result after 120 s"
     pair = f"libtpu {importlib.metadata.version('libtpu')} and JAX {jax.__version__}"
-    return f"{pair} do not get on: a trial compile failed ({how}). Try {_install()}, then restart."
+    return f"{pair} don't work together: a trial compile failed ({failure}). Try {_install_command()}, then restart."
 
 
-def _install() -> str:
-    """What brings the libtpu that goes with this JAX, as its own package says; where that does not do, a newer pair."""
+def _install_command() -> str:
+    """Return the command that installs the libtpu that this JAX asks for, or a newer pair if that one doesn't work."""
     import jax
 
-    newer = 'pip install --upgrade "jax[tpu]"'
-    if release_numbers(jax.__version__) < release_numbers(OLDEST):
-        return newer
-    wanted = [line for line in importlib.metadata.requires("jax") or () if line.startswith("libtpu")]
-    named = re.match(r"libtpu==([\d.]+)\*", wanted[0]) if wanted else None
-    here = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
-    if named and here.startswith(named[1]):
-        return newer
+    newer_pair = 'pip install --upgrade "jax[tpu]"'
+    if release_numbers(jax.__version__) < release_numbers(OLDEST_JAX):
+        return newer_pair
+    requirements = [line for line in importlib.metadata.requires("jax") or () if line.startswith("libtpu")]
+    required = re.match(r"libtpu==([\d.]+)\*", requirements[0]) if requirements else None
+    installed = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
+    if required and installed.startswith(required[1]):
+        return newer_pair
     return f'pip install "jax[tpu]=={jax.__version__}"'
 
 
 def mesh(
     topology: str, sizes: Sequence[int], names: Sequence[str], *, allow_split_physical_axes: bool = False
 ) -> Mesh | AbstractMesh:
-    """A mesh, of automatic axes, over all chips of a described TPU topology such as ``v5e:4x4``.
+    """Return a mesh with automatic axes over all chips of a TPU topology, such as ``v5e:4x4``.
 
-    An axis takes whole rows of the grid; with `allow_split_physical_axes` it may take a part of one, too.
-    Where nothing can be compiled it is a mesh without devices: its sizes are enough to lay arrays out on paper.
+    On a machine that can't compile for TPUs, return an abstract mesh, which has sizes and no devices.
+
+    Args:
+        topology: the topology's name, as in `jax.experimental.topologies`.
+        sizes, names: the mesh's axes, as in `jax.make_mesh`.
+        allow_split_physical_axes: let a mesh axis use part of a physical axis, such as two of a row's four chips.
     """
     from jax.sharding import AbstractMesh, AxisType, Mesh
 
-    if _can_compile():
+    if _is_started_and_able():
         from jax.experimental import mesh_utils, topologies
 
-        found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+        description = topologies.get_topology_desc(platform="tpu", topology_name=topology)
         if allow_split_physical_axes:
-            chips = mesh_utils.create_device_mesh(tuple(sizes), found.devices, allow_split_physical_axes=True)
+            chips = mesh_utils.create_device_mesh(tuple(sizes), description.devices, allow_split_physical_axes=True)
             return Mesh(chips, tuple(names))
-        return topologies.make_mesh(found, tuple(sizes), tuple(names))
+        return topologies.make_mesh(description, tuple(sizes), tuple(names))
     return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(names))
 
 
 def coordinates(topology: str, sizes: Sequence[int]) -> np.ndarray:
-    """Where the chips of `mesh(topology, sizes, ...)` lie in the pod's grid: (*sizes, 3) whole numbers, x, y and z.
+    """Return the coordinates x, y and z in the pod of each chip of `mesh(topology, sizes, ...)`, as shape (*sizes, 3).
 
-    Where nothing can be compiled they are taken from the record. Raises LookupError for a mesh that it does not have.
+    On a machine that can't compile for TPUs, look them up in the record.
+
+    Raises LookupError if the record doesn't have this mesh.
     """
     label = f"{topology}, {' x '.join(map(str, sizes))}"
-    if _can_compile():
+    if _is_started_and_able():
         chips = mesh(topology, sizes, [f"axis {i}" for i in range(len(sizes))]).devices
-        found = _coordinates[label] = [list(chip.coords) for chip in chips.flat]
+        rows = _coordinates[label] = [list(chip.coords) for chip in chips.flat]
     else:
-        found = _read()["coordinates"].get(label)
-        if found is None:
-            raise LookupError(f"the record has no mesh {label!r}; to ask for one of your own you need libtpu.")
-    return np.array(found).reshape(*sizes, 3)
+        rows = _read_records()["coordinates"].get(label)
+        if rows is None:
+            raise LookupError(f"the record has no mesh {label!r}; to use a mesh of your own you need libtpu.")
+    return np.array(rows).reshape(*sizes, 3)
 
 
-def plan(label: str, compile_it: Callable[..., Any], *arguments: Any, recompile: bool = True) -> Plan:
-    """What the compiler plans for a program: `compile_it(*arguments)` lowers and compiles it.
+def plan(label: str, compile_it: Callable[..., Compiled], *arguments: Any, recompile: bool = True) -> Plan:
+    """Return what one chip does in a program, according to the TPU compiler.
 
-    With `recompile=False`, and where nothing can be compiled, the plan of this label is taken from the record, which
-    knows labels and not programs.
+    Args:
+        label: the program's name in the record. The record doesn't notice if the program changes.
+        compile_it: a function that lowers and compiles the program. It's called with `arguments`.
+        recompile: compile the program if this machine can. Otherwise look it up in the record.
 
-    Raises JaxRuntimeError, in the compiler's words, for a program that does not fit into the memory of a chip,
-    LookupError for a label that is not in the record, and RuntimeError where this JAX cannot read the program.
+    Raises JaxRuntimeError, with the compiler's message, if the program doesn't fit into a chip's memory; LookupError if
+    the record doesn't have this label; and RuntimeError if this JAX can't read the compiled program.
     """
-    if not (recompile and _can_compile()):
-        found = _recorded().get(label)
-        if found is None:
-            raise LookupError(f"the record has no {label!r}; to compile programs of your own you need libtpu.")
+    if recompile and _is_started_and_able():
+        result = _plans[label] = _compile(compile_it, *arguments)
     else:
-        found = _plans[label] = _compiled(compile_it, *arguments)
-    if found.error:
+        recorded = recorded_plans()
+        if label not in recorded:
+            raise LookupError(f"the record has no {label!r}; to compile programs of your own you need libtpu.")
+        result = recorded[label]
+    if result.error:
         import jax
 
-        raise jax.errors.JaxRuntimeError(found.error)
-    return found
+        raise jax.errors.JaxRuntimeError(result.error)
+    return result
 
 
-def _read(lesson: str = "*") -> dict[str, dict]:
-    """A lesson's record, or what all of them hold."""
-    found: dict[str, dict] = {"plans": {}, "coordinates": {}}
+def _read_records(lesson: str = "*") -> dict[str, dict]:
+    """Return the plans and coordinates in a lesson's record, or in all records."""
+    merged: dict[str, dict] = {"plans": {}, "coordinates": {}}
     for path in sorted(RECORDS.glob(f"{lesson}.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        for part, entries in found.items():
+        for part, entries in merged.items():
             entries |= record[part]
-    return found
+    return merged
 
 
-def _recorded(lesson: str = "*") -> dict[str, Plan]:
-    plans = _read(lesson)["plans"]
-    return {label: plan_from_json(fields) for label, fields in plans.items()}
+def recorded_plans(lesson: str = "*") -> dict[str, Plan]:
+    """Return the plans in a lesson's record, or in all records, by label."""
+    return {label: plan_from_json(fields) for label, fields in _read_records(lesson)["plans"].items()}
 
 
 def plan_from_json(fields: dict[str, Any]) -> Plan:
-    """A plan of `as_record`, or of a record: JSON has lists for pairs, and texts for keys."""
+    """Return a plan from a record. JSON turned its pairs into lists, and its integer keys into strings."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
     return Plan(**{**fields, "sent": sent, "links": links})
 
 
-def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
+def _compile(compile_it: Callable[..., Compiled], *arguments: Any) -> Plan:
     import jax
 
     from utils.count.cost import cost
@@ -229,30 +240,30 @@ def _compiled(compile_it: Callable[..., Any], *arguments: Any) -> Plan:
     try:
         return summarize(cost(compile_it(*arguments)))
     except jax.errors.JaxRuntimeError as error:
-        if str(error).startswith("INTERNAL"):  # the program is compiled, and its text cannot be had
+        if str(error).startswith("INTERNAL"):  # the program has been compiled, but its text can't be read
             pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
-            why = f"{pair}. Another pair may ({_install()}); the record has the lesson's own programs."
-            raise RuntimeError(why) from error
+            advice = f"Another pair may work ({_install_command()}); the record has the lesson's own programs."
+            raise RuntimeError(f"{pair}. {advice}") from error
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
-        # Its first sentence, without the many lines that list what takes the place.
+        # Keep the first sentence, without the long list of buffers that follows.
         return Plan(error=re.split(r" HLO module:|\n", str(error))[0].strip())
 
 
-def summarize(found: Cost) -> Plan:
-    """The same program in fewer numbers, by kind of collective."""
-    times, sizes, beside, links = Counter(), Counter(), Counter(), Counter()
-    for collective in found:
+def summarize(counted: Cost) -> Plan:
+    """Sum up the cost of a program by kind of collective."""
+    times, sizes, overlapped, links = Counter(), Counter(), Counter(), Counter()
+    for collective in counted:
         times[collective.kind] += collective.times
         sizes[collective.kind] += collective.bytes_sent
-        beside[collective.kind] += collective.times * collective.asynchronous
+        overlapped[collective.kind] += collective.times * collective.asynchronous
         if collective.links:
             links[collective.links] += collective.bytes_sent
-    memory = found.memory
+    memory = counted.memory
     return Plan(
         {kind: (times[kind], sizes[kind]) for kind in sorted(times)},
-        {kind: beside[kind] for kind in sorted(beside) if beside[kind]},
-        found.flops,
+        {kind: overlapped[kind] for kind in sorted(overlapped) if overlapped[kind]},
+        counted.flops,
         memory.arguments if memory else 0,
         memory.peak if memory else 0,
         links={number: links[number] for number in sorted(links)},
@@ -260,11 +271,12 @@ def summarize(found: Cost) -> Plan:
 
 
 def as_record() -> dict[str, dict]:
-    """The plans that were compiled since `start` and the coordinates that were asked for, as JSON can hold them."""
-    return {"plans": {label: asdict(found) for label, found in _plans.items()}, "coordinates": dict(_coordinates)}
+    """Return the plans compiled and the coordinates looked up since `start`, as values that JSON can represent."""
+    return {"plans": {label: asdict(result) for label, result in _plans.items()}, "coordinates": dict(_coordinates)}
 
 
-def _can_compile() -> bool:
-    if not _here:
+def _is_started_and_able() -> bool:
+    """Return whether this machine can compile for TPUs. Raises RuntimeError if `start` hasn't been called."""
+    if not _can_compile:
         raise RuntimeError("call tpu_compiler.start() first: it finds out whether this machine can compile for TPUs")
-    return _here[0]
+    return _can_compile[0]

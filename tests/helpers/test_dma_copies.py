@@ -289,8 +289,8 @@ def test_what_cannot_be_played_is_said():
 def test_the_picture_tells_who_waits_for_whom():
     late = play(program(shift), X, late={3: 10})
     drawn = draw_kernels({"late": late}, devices=(3, 4))
-    assert "device 4 sends 1 x, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt
+    assert "device 4 sends once, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt
     assert "device 5" not in drawn.alt
-    assert "all done after 14 µs" in draw_kernels({"late": late}, unit="µs").alt
+    assert "everything is done after 14 µs" in draw_kernels({"late": late}, unit="µs").alt
     with pytest.raises(ValueError, match="nothing to draw"):
         draw_kernels({})

@@ -160,7 +160,7 @@ def test_the_row_on_missing_gpus_holds_where_there_is_one(monkeypatch, capsys):
     test_the_message_leads_to_the_row(number, row, form)
     [cell] = [cell for cell in PAGE.cells if cell.id == f"row-{number}"]
     exec(cell.source, {"jax": jax, "show_outcome": show_outcome, "device_text": device_text})
-    assert capsys.readouterr().out == "old: it runs, and says nothing\nnew: cpu:0\n"
+    assert capsys.readouterr().out == "old: it runs, with no warning\nnew: cpu:0\n"
 
 
 @CASES

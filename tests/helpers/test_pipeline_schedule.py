@@ -88,7 +88,7 @@ def test_forward_alone_takes_m_and_p_less_one_ticks():
 def test_a_picture_says_what_it_shows():
     drawn = draw_schedules({"1F1B": simulate(one_f_one_b, 2, 2)}, "seconds")
     assert drawn.alt == (
-        "Which stage works on which microbatch, in seconds. 1F1B: all done at 9, 33 % idle; "
+        "Which stage works on which microbatch, in seconds. 1F1B: done at 9, 33% idle; "
         "stage 0 F 0 to 1, idle 2, B 0, idle 1, B 1; stage 1 idle 1, F 0, B 0, F 1, B 1, idle 2."
     )
     boxes = [patch for patch in drawn.figure.axes[0].patches if patch.get_width()]

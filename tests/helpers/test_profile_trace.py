@@ -13,7 +13,7 @@ import pytest
 
 from tools.lessons import notebooks
 from utils import profile_trace
-from utils.show import draw
+from utils.show.timeline import timeline
 
 
 def event(name, start, duration, **stats):
@@ -50,9 +50,7 @@ def test_the_table_of_two_devices():
 
 def test_waiting_ends_when_the_last_one_arrives():
     found = emulated()
-    split = [
-        (e.device, e.kind, e.start, e.end) for e in profile_trace.split_waiting(found).events if e.kind != "compute"
-    ]
+    split = [(e.device, e.kind, e.start, e.end) for e in found.split_waiting().events if e.kind != "compute"]
     assert split == [(0, "waiting", 2.0, 7.0), (0, "communication", 7.0, 9.0), (1, "communication", 7.0, 9.0)]
 
 
@@ -62,7 +60,7 @@ def test_each_turn_of_a_loop_is_a_collective_of_its_own():
         for device, starts in enumerate([(0, 5000), (500, 4000)])
     ]
     found = profile_trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
-    waited = [(e.device, e.start, e.end) for e in profile_trace.split_waiting(found).events if e.kind == "waiting"]
+    waited = [(e.device, e.start, e.end) for e in found.split_waiting().events if e.kind == "waiting"]
     assert waited == [(0, 0.0, 0.5), (1, 4.0, 5.0)]
 
 
@@ -145,14 +143,14 @@ turns = jnp.array([2, 3, 4, 5, 6, 7, 8, 9])
 x, turns = (jax.device_put(v, NamedSharding(mesh, P("i"))) for v in (jnp.ones((128, 16)), turns))
 program(x, turns).block_until_ready()
 warnings.simplefilter("error")
-with profile_trace.quiet(), jax.profiler.trace(sys.argv[1]):
+with profile_trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[1]):
     for _ in range(2):
         program(x, turns).block_until_ready()
 profile_trace.read(sys.argv[1])  # quietly, too
 
 warnings.simplefilter("default")
 late = jax.jit(lambda x: jnp.tanh(x).sum())  # compiled in the trace
-with profile_trace.quiet(), jax.profiler.trace(sys.argv[2]):
+with profile_trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[2]):
     float(late(jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("i")))))
 """
 
@@ -166,10 +164,10 @@ def test_a_real_trace_of_eight_devices(tmp_path):
     assert found.runs == [0, 1] and not found.host_events
     assert found.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
     assert found.count(kind="communication") == dict.fromkeys(range(8), 2)
-    assert [sorted(event.device for event in met) for met in profile_trace._meetings(found)] == [list(range(8))] * 2
+    assert [sorted(event.device for event in met) for met in found.collectives()] == [list(range(8))] * 2
     assert found.host["backend_compile_and_load"] == 0
-    picture = draw.timeline(profile_trace.split_waiting(found), "two calls")
-    assert picture.alt.startswith("two calls: a timeline of 8 devices, a row each, with bars of")
+    picture = timeline(found.split_waiting(), "two calls")
+    assert picture.alt.startswith("two calls: a timeline with a row for each of 8 devices.")
 
     cold = profile_trace.read(tmp_path / "cold")
     assert [e.kind for e in cold.host_events] == ["to the devices", "compiling", "to the host"]
@@ -194,7 +192,7 @@ def test_what_the_host_does_has_times_too():
         profile_trace.HostEvent("to the host", 12.0, 15.0),
     )
     assert found.host == {"np.asarray(jax.Array)": 1, "backend_compile_and_load": 1}
-    assert profile_trace.split_waiting(found).host_events == found.host_events
+    assert found.split_waiting().host_events == found.host_events
     assert found.zoom(0).host_events == ()  # the call lasts from 0 to 9
     alone = profile_trace.from_planes([plane("/host:CPU", python=[event("DevicePutWithSharding", 5000, 1000)])])
     assert alone.host_events == (profile_trace.HostEvent("to the devices", 0.0, 1.0),)
@@ -202,17 +200,17 @@ def test_what_the_host_does_has_times_too():
 
 def test_a_timeline_in_words():
     """By hand: the drawing begins at -30; until 0 no device has a bar, and after 9 none until 15."""
-    said = draw.timeline(profile_trace.split_waiting(with_host()), "a step").alt
+    said = timeline(with_host().split_waiting(), "a step").alt
     assert said == (
-        "a step: a timeline of 2 devices, a row each, with bars of compute, communication, waiting. "
+        "a step: a timeline with a row for each of 2 devices. The kinds of bars are compute, communication, waiting. "
         "On the host: compiling 1 x, to the host 1 x. "
-        "The longest time in which no device has a bar: 30 µs, from 0 µs on."
+        "The longest gap without a bar on any device lasts 30 µs, starting at 0 µs."
     )
     calls = [operation("dot", 0, 5_000_000, 0, run=1), operation("dot", 8_000_000, 1_000_000, 0, run=2)]
-    said = draw.timeline(profile_trace.from_planes([plane("/host:CPU", a=calls)])).alt
+    said = timeline(profile_trace.from_planes([plane("/host:CPU", a=calls)])).alt
     assert said == (
-        "A timeline of device 0, with bars of compute. "
-        "The longest time in which no device has a bar: 3.0 ms, from 5.0 ms on."
+        "A timeline of device 0. The kinds of bars are compute. "
+        "The longest gap without a bar on any device lasts 3.0 ms, starting at 5.0 ms."
     )
 
 
@@ -220,13 +218,13 @@ def test_nothing_to_read_and_nothing_to_draw(tmp_path):
     with pytest.raises(FileNotFoundError, match="no trace"):
         profile_trace.read(tmp_path)
     with pytest.raises(ValueError, match="nothing to draw"):
-        draw.timeline(profile_trace.from_planes([]))
+        timeline(profile_trace.from_planes([]))
 
 
 @pytest.mark.parametrize(("version", "first"), [((0, 7, 2), ""), ((0, 10, 2), "no tensorflow.python.profiler\n")])
 def test_quiet_lets_other_lines_through(version, first, monkeypatch, capfd):
     monkeypatch.setattr(jax, "__version_info__", version)
-    with profile_trace.quiet():
+    with profile_trace.without_tensorflow_message():
         os.write(2, b"no tensorflow.python.profiler\nsomething else\n")
     assert capfd.readouterr().err == first + "something else\n"
 
@@ -236,6 +234,6 @@ def test_a_timeline_of_named_rows():
         profile_trace.Event(0, "gather", "communication", 0, 5, 0),
         profile_trace.Event(1, "product", "compute", 3, 9.4, 0),
     )
-    picture = draw.timeline(profile_trace.Trace(bars, Counter()), "a chip", row_names=["links", "units"])
+    picture = timeline(profile_trace.Trace(bars, Counter()), "a chip", row_names=["links", "units"])
     assert picture.alt == "a chip: a timeline. links: communication from 0 to 5 µs; units: compute from 3 to 9 µs."
     assert [label.get_text() for label in picture.figure.axes[0].get_yticklabels()] == ["links", "units"]

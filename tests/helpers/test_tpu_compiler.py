@@ -31,12 +31,12 @@ NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
 LIBTPU = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
 PAIR = LIBTPU and (NUMBER >= (0, 12) or (NUMBER >= (0, 10) and release_numbers(LIBTPU) < (0, 0, 43)))
 COMPILES = pytest.mark.skipif(not PAIR, reason="needs a libtpu, and a JAX that reads what it writes")
-RECORDED = tpu_compiler._recorded()
+RECORDED = tpu_compiler.recorded_plans()
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    monkeypatch.setattr(tpu_compiler, "_here", [])
+    monkeypatch.setattr(tpu_compiler, "_can_compile", [])
     monkeypatch.setattr(tpu_compiler, "_plans", {})
     monkeypatch.setattr(tpu_compiler, "_coordinates", {})
     for name in tpu_compiler.ENVIRONMENT:  # start() sets them: put them back afterwards
@@ -64,16 +64,18 @@ def test_an_old_jax_is_told_so(monkeypatch, capsys):
     monkeypatch.setattr(jax, "__version__", "0.9.2")
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: True)
     tpu_compiler.start()
-    assert capsys.readouterr().out.startswith("JAX 0.9.2 is too old to compile for TPUs here: 0.10 or newer does.")
+    assert capsys.readouterr().out.startswith(
+        "JAX 0.9.2 is too old to compile for TPUs here, which takes 0.10 or newer."
+    )
 
 
 @COMPILES
 @pytest.mark.parametrize(
     "trial, words",
     [
-        (f"import os; os.kill(os.getpid(), {int(signal.SIGSEGV)})", "(with signal 11)"),
+        (f"import os; os.kill(os.getpid(), {int(signal.SIGSEGV)})", "(signal 11)"),
         ("raise ValueError('no such chip')", "(ValueError: no such chip)"),
-        ("print('something else')", "do not get on"),
+        ("print('something else')", "don't work together"),
     ],
 )
 def test_a_pair_that_dies_takes_nothing_with_it(trial, words, monkeypatch, capsys):
@@ -99,7 +101,7 @@ def test_the_advice_is_a_pair_that_jax_names(version, libtpu, install, monkeypat
     monkeypatch.setattr(importlib.metadata, "version", lambda name: libtpu)
     needs = ["numpy>=2.0", 'libtpu==0.0.42.*; extra == "tpu"']
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: needs)
-    assert tpu_compiler._install() == install
+    assert tpu_compiler._install_command() == install
 
 
 def test_what_comes_first_is_said():
@@ -108,7 +110,7 @@ def test_what_comes_first_is_said():
 
 
 def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
-    monkeypatch.setattr(tpu_compiler, "_here", [False])
+    monkeypatch.setattr(tpu_compiler, "_can_compile", [False])
     never = lambda: pytest.fail("compiled")  # noqa: E731
     # (1024, 1024) of float32 by an all-reduce on eight chips: 2 (7/8) of 4 MiB.
     assert tpu_compiler.plan("sums, float32", never).sent == {"all-reduce": (1, 2 * 7 * 2**22 // 8)}
@@ -120,7 +122,7 @@ def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
 
 def test_a_changed_program_is_compiled_anew(monkeypatch):
     """Under the same label: first one gather of 64 bytes in all, cut eight ways, then none."""
-    monkeypatch.setattr(tpu_compiler, "_here", [True])
+    monkeypatch.setattr(tpu_compiler, "_can_compile", [True])
     mesh = make_mesh((8,), ("i",))
     cut, whole = (NamedSharding(mesh, spec) for spec in (P("i"), P()))
     x = jax.ShapeDtypeStruct((16,), "float32", sharding=cut)
@@ -200,11 +202,13 @@ def test_two_notebooks_at_once():
 WHICH = os.environ.get("COURSE_PLANS", "")
 LIGHT = [label for label in RECORDED if not label.endswith((", v5e", ", v5p")) and not label.startswith("64 v6e")]
 ALWAYS = ["sums, float32", "weights, float32", "data, 64, v5e"]
-LARGE = {label for lesson in ("08", "19") for label in tpu_compiler._recorded(lesson) if label not in {*LIGHT, *ALWAYS}}
+LARGE = {
+    label for lesson in ("08", "19") for label in tpu_compiler.recorded_plans(lesson) if label not in {*LIGHT, *ALWAYS}
+}
 
 
 def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
-    recorded = {path.stem: list(tpu_compiler._recorded(path.stem)) for path in tpu_compiler.RECORDS.glob("*.json")}
+    recorded = {path.stem: list(tpu_compiler.recorded_plans(path.stem)) for path in tpu_compiler.RECORDS.glob("*.json")}
     assert sorted(recorded) == record_plans.lessons_with_plans()
     assert sorted(RECORDED) == sorted(label for labels in recorded.values() for label in labels)
 
@@ -212,7 +216,7 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
 def wanted(lesson: str) -> list[str]:
     """The labels of its plans that are compiled anew here; lesson 19 has none but large ones."""
     asked = {"": set(ALWAYS), "small": set(RECORDED) - LARGE, "1": set(RECORDED)}[WHICH]
-    return [label for label in tpu_compiler._recorded(lesson) if label in asked]
+    return [label for label in tpu_compiler.recorded_plans(lesson) if label in asked]
 
 
 @COMPILES
@@ -228,7 +232,7 @@ print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
     found = json.loads(run.stdout)
     assert sorted(found["plans"]) == sorted(labels)
     lesson_lint.fail_with(plan_faults(found["plans"]))
-    meshes = tpu_compiler._read(lesson)["coordinates"]
+    meshes = tpu_compiler._read_records(lesson)["coordinates"]
     assert found["coordinates"] == {mesh: meshes[mesh] for mesh in found["coordinates"]}
 
 
@@ -268,7 +272,7 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
 
 def test_coordinates_by_hand(monkeypatch):
     """A ring of all sixteen chips of a 4 x 4 grid, from neighbour to neighbour; rows of four end three hops away."""
-    monkeypatch.setattr(tpu_compiler, "_here", [False])
+    monkeypatch.setattr(tpu_compiler, "_can_compile", [False])
     ring, rows = tpu_compiler.coordinates("v5e:4x4", (16, 1)), tpu_compiler.coordinates("v5e:4x4", (4, 4))
     assert (ring.shape, rows.shape) == ((16, 1, 3), (4, 4, 3))
     everywhere = [(x, y, 0) for x in range(4) for y in range(4)]
@@ -280,7 +284,7 @@ def test_coordinates_by_hand(monkeypatch):
     # Eight: on 2 x 4 every second step has two hops; on 4 x 2 they go around the edge.
     for name, steps in (("v5e:2x4", [1, 2] * 4), ("v5e:4x2", [1] * 8)):
         assert hops(tpu_compiler.coordinates(name, (8,)), 0).tolist() == steps
-    with pytest.raises(LookupError, match="no mesh 'v5e:2x2, 4'; to ask for one of your own you need libtpu"):
+    with pytest.raises(LookupError, match="no mesh 'v5e:2x2, 4'; to use a mesh of your own you need libtpu"):
         tpu_compiler.coordinates("v5e:2x2", (4,))
 
 
@@ -300,7 +304,7 @@ def test_the_record_by_hand():
 
 @pytest.fixture
 def tpu(monkeypatch):
-    monkeypatch.setattr(tpu_compiler, "_here", [True])
+    monkeypatch.setattr(tpu_compiler, "_can_compile", [True])
 
 
 @COMPILES

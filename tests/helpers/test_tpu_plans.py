@@ -15,7 +15,7 @@ from utils import tpu_compiler
 
 pytestmark = pytest.mark.once
 
-RECORDED = tpu_compiler._recorded("19")
+RECORDED = tpu_compiler.recorded_plans("19")
 
 
 @pytest.fixture(scope="module")

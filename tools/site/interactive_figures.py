@@ -110,7 +110,7 @@ def _parts_before(cells: Cells) -> dict[str, list[list[int]]]:
 
 def _roofline_corner(cells: Cells) -> dict[str, Any]:
     """Return the chip that lesson 15's figure marks, and its FLOPs per byte."""
-    chip, corner = re.search(r"([\w ]+): a line across at (\d+)", alt_text(cells["serve-rows"])).groups()
+    chip, corner = re.search(r"([\w ]+): a horizontal line at (\d+)", alt_text(cells["serve-rows"])).groups()
     return {"chip": chip.strip(), "corner": int(corner)}
 
 

@@ -1,4 +1,4 @@
-"""Show a mistake and what JAX says to it, without the traceback's forty lines."""
+"""Run code that may fail, and show only the messages: no traceback of forty lines."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+WIDTH = 110  # characters
+
 
 @contextmanager
 def show_error(expected: type[Exception] = Exception) -> Iterator[None]:
-    """Run the block, which must raise `expected`, and print the error's type and message, wrapped to the page.
+    """Run a block that raises an error of the expected type, and print the error's type and message.
 
-    Raises AssertionError where the block raises nothing: a lesson must not show a mistake that is none any more.
-    An error of another type comes through unchanged.
+    Raises AssertionError if the block raises nothing, because then the lesson's text is wrong. An error of any other
+    type passes through.
     """
     try:
         yield
     except expected as error:
-        text = re.sub(r" at \S*ipykernel_\S+", "", f"{type(error).__name__}: {error}")  # a cell has no file to go to
-        print("\n".join(textwrap.fill(line, 110, break_on_hyphens=False) for line in text.splitlines()))
+        # A message may name the temporary file of a cell, which readers can't open.
+        text = re.sub(r" at \S*ipykernel_\S+", "", f"{type(error).__name__}: {error}")
+        print("\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in text.splitlines()))
     else:
-        raise AssertionError(f"this block was to raise {expected.__name__} and raised nothing")
+        raise AssertionError(f"this block should raise {expected.__name__}, but it raised nothing")
 
 
 @contextmanager
 def show_outcome(label: str = "old") -> Iterator[SimpleNamespace]:
-    """Run old code, which may fail, warn, or pass: print in a few lines, after the label, what this JAX says to it.
+    """Run a block of old code, which may fail, warn or succeed, and print in a few lines what happens.
 
-    Gives an object whose `value` is the block's to set, and stays None where the block fails before that.
+    Each line begins with the label. The block may assign its result to the attribute `value` of the object that this
+    context manager returns. That stays None if the block fails first.
     """
-    old = SimpleNamespace(value=None)
-    with warnings.catch_warnings(record=True) as heard:
+    outcome = SimpleNamespace(value=None)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            yield old
-            said = "it runs" + ("" if heard else ", and says nothing")
+            yield outcome
+            message = "it runs" if caught else "it runs, with no warning"
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-    lines = [said, *(f"{warning.category.__name__}: {warning.message}" for warning in heard)]
-    for line in lines:
-        first = re.sub(r" \((/|[A-Z]:\\).*\)$", "", line.split("\n")[0])  # not where JAX is installed
+            message = f"{type(error).__name__}: {error}"
+    for text in [message, *(f"{warning.category.__name__}: {warning.message}" for warning in caught)]:
+        first_line = re.sub(r" \((/|[A-Z]:\\).*\)$", "", text.split("\n")[0])  # without the path of the installed JAX
         start = f"{label}: "
-        print(
-            textwrap.fill(first, 110, break_on_hyphens=False, initial_indent=start, subsequent_indent=" " * len(start))
-        )
+        indents = {"initial_indent": start, "subsequent_indent": " " * len(start)}
+        print(textwrap.fill(first_line, WIDTH, break_on_hyphens=False, **indents))

@@ -1,92 +1,106 @@
-"""Who sends to whom and who waits for whom: the events of kernels that `simulate.dma_copies` has played."""
+"""Draw the events of simulated kernels: what each device computes and sends, and which device it waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from utils.show.picture import COLORS, Picture
+from utils.simulate.dma_copies import Event, Play
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-_LOOKS = {  # kind: color, hatch, colour of its words, where in the row, how high
-    "product": (COLORS[0], "", "white", -0.42, 0.42),
-    "wait": ("#eeeeee", "////", "black", -0.42, 0.42),
-    "send": (COLORS[1], "", "black", 0.02, 0.38),
+class _Style(NamedTuple):
+    color: str
+    hatch: str
+    ink: str
+    top: float  # of a box, from the middle of its row
+    height: float
+
+
+_STYLES = {
+    "product": _Style(COLORS[0], "", "white", -0.42, 0.42),
+    "wait": _Style("#eeeeee", "////", "black", -0.42, 0.42),
+    "send": _Style(COLORS[1], "", "black", 0.02, 0.38),
 }
 
 
-def draw_kernels(plays: dict[str, Any], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
-    """Draw plays (`copies.Play`), a panel for each title: a device's products and waits, and below them its sends.
+def draw_kernels(plays: Mapping[str, Play], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
+    """Draw a panel for each titled simulation: a device's products and waits, and below them what it sends.
 
-    `devices`: those that are drawn, in this order; all by default. `unit`: of the times that were played. An arrow is
-    to a copy's target, and a word names the device that ends a wait ("own": its own copy); one that
-    nobody ends has a question mark.
+    An arrow points to the number of the device that a copy goes to. The text on a wait names the device that ends it
+    ("own": the device's own copy), or has a question mark if none does.
 
-    Raises ValueError for nothing to draw.
+    Args:
+        plays: ``{title: play(program, x)}``.
+        devices: the devices to draw, in this order. By default, all of them.
+        unit: the unit of the simulated times.
+
+    Raises ValueError if there's nothing to draw.
     """
     if not plays or not any(play.events for play in plays.values()):
-        raise ValueError("nothing to draw: give a title and a play, as in {'a ring': play(program, x)}")
-    shown = {title: range(len(play.results)) if devices is None else devices for title, play in plays.items()}
-    rows = sum(map(len, shown.values()))
-    figure = Figure(figsize=(9.0, 0.36 * rows + 0.75 * len(plays) + 0.35), layout="constrained")
-    heights = [len(names) for names in shown.values()]
+        raise ValueError("nothing to draw: give a title and a simulation, as in {'a ring': play(program, x)}")
+    rows = {title: list(range(len(play.results)) if devices is None else devices) for title, play in plays.items()}
+    heights = [len(row_devices) for row_devices in rows.values()]
+    figure = Figure(figsize=(9.0, 0.36 * sum(heights) + 0.75 * len(plays) + 0.35), layout="constrained")
     panels = figure.subplots(len(plays), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
-    said: list[str] = []
-    found: set[str] = set()
+    descriptions: list[str] = []
+    drawn_kinds: set[str] = set()
     end = max(play.end for play in plays.values())
     for axes, (title, play) in zip(panels, plays.items(), strict=True):
-        names = list(shown[title])
-        drawn = [event for event in play.events if event.device in names]
-        found |= {event.kind for event in drawn}
-        for event in drawn:
-            _draw(axes, names.index(event.device), event, end)
-        axes.set_yticks(range(len(names)), [f"device {name}" for name in names])
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        events = {device: [event for event in play.events if event.device == device] for device in rows[title]}
+        for row, device in enumerate(rows[title]):
+            for event in events[device]:
+                drawn_kinds.add(event.kind)
+                _draw(axes, row, event, end)
+        axes.set_yticks(range(len(rows[title])), [f"device {device}" for device in rows[title]])
+        axes.set_ylim(len(rows[title]) - 0.5, -0.5)
         axes.set_title(title, loc="left", fontsize=10)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        told = [f"device {name} {_told([event for event in drawn if event.device == name], unit)}" for name in names]
-        said.append(f"{title}: {'; '.join(told)}; all done after {play.end:.4g} {unit}")
+        axes.spines[["top", "right"]].set_visible(False)
+        by_device = "; ".join(f"device {device} {_describe(events[device], unit)}" for device in rows[title])
+        descriptions.append(f"{title}: {by_device}; everything is done after {play.end:.4g} {unit}")
     panels[-1].set_xlabel(unit)
     panels[-1].set_xlim(0, 1.01 * end)
-    kinds = [kind for kind in _LOOKS if kind in found]
-    handles = [Rectangle((0, 0), 1, 1, facecolor=_LOOKS[k][0], hatch=_LOOKS[k][1], edgecolor="#555555") for k in kinds]
+    kinds = [kind for kind in _STYLES if kind in drawn_kinds]
+    handles = [
+        Rectangle((0, 0), 1, 1, facecolor=_STYLES[kind].color, hatch=_STYLES[kind].hatch, edgecolor="#555555")
+        for kind in kinds
+    ]
     figure.legend(handles, kinds, loc="outside upper right", ncols=len(kinds), frameon=False, fontsize=9)
-    return Picture(figure, f"A timeline in {unit}. {'. '.join(said)}.")
+    return Picture(figure, f"A timeline in {unit}. {'. '.join(descriptions)}.")
 
 
-def _draw(axes: Axes, row: int, event: Any, end: int) -> None:
-    color, hatch, ink, top, height = _LOOKS[event.kind]
+def _draw(axes: Axes, row: int, event: Event, end: float) -> None:
+    color, hatch, ink, top, height = _STYLES[event.kind]
     length = event.end - event.start
     box = Rectangle((event.start, row + top), length, height, facecolor=color, hatch=hatch, edgecolor="#555555", lw=0.5)
     axes.add_patch(box)
-    words = ""
+    text = ""
     if event.kind == "send":
-        words = f"→ {event.peer}"
+        text = f"→ {event.peer}"
     elif event.kind == "wait":
-        words = "own" if event.peer == event.device else f"for {'?' if event.peer is None else event.peer}"
-    if words and length > 0.03 * end:
-        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if event.kind == "wait" else None
-        middle = event.start + length / 2
-        axes.text(middle, row + top + height / 2, words, ha="center", va="center", fontsize=8, color=ink, bbox=paper)
+        text = "own" if event.peer == event.device else f"for {'?' if event.peer is None else event.peer}"
+    if text and length > 0.03 * end:  # it fits into the box
+        background = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if event.kind == "wait" else None
+        position = event.start + length / 2, row + top + height / 2
+        axes.text(*position, text, ha="center", va="center", fontsize=8, color=ink, bbox=background)
 
 
-def _told(events: list[Any], unit: str) -> str:
-    """For the description: how long it sends, multiplies and waits, and the longest wait."""
-    waited = [event for event in events if event.kind == "wait"]
-    parts = [f"sends {count} x" for count in [sum(event.kind == "send" for event in events)] if count]
-    parts += [f"multiplies {count} x" for count in [sum(event.kind == "product" for event in events)] if count]
-    if waited:
-        total, longest = (
-            sum(e.end - e.start for e in waited),
-            max(waited, key=lambda e: (e.peer is None, e.end - e.start)),
-        )
-        whom = "nobody" if longest.peer is None else f"device {longest.peer}"
-        whom = "its own copy" if longest.peer == longest.device else whom
-        parts.append(f"waits {total:.4g} {unit}, longest for {whom}, from {longest.start:.4g} to {longest.end:.4g}")
+def _describe(events: list[Event], unit: str) -> str:
+    """Describe how often a device sends and multiplies, how long it waits, and its longest wait."""
+    parts = []
+    for kind, verb in (("send", "sends"), ("product", "multiplies")):
+        if count := sum(event.kind == kind for event in events):
+            parts.append(f"{verb} {'once' if count == 1 else f'{count} times'}")
+    if waits := [event for event in events if event.kind == "wait"]:
+        total = sum(event.end - event.start for event in waits)
+        longest = max(waits, key=lambda event: (event.peer is None, event.end - event.start))  # or one that never ends
+        if longest.peer is None:
+            peer = "a device that never answers"
+        else:
+            peer = "its own copy" if longest.peer == longest.device else f"device {longest.peer}"
+        parts.append(f"waits {total:.4g} {unit}, longest for {peer}, from {longest.start:.4g} to {longest.end:.4g}")
     return ", ".join(parts) or "does nothing"

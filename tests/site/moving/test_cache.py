@@ -28,7 +28,8 @@ def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(hand):
 @pytest.mark.parametrize("length", [16, 64, 1024])
 def test_with_many_rows_it_comes_to_the_lessons_levels(hand, length):
     told = interactive_figures.alt_text(cell_of("15", "serve-rows"))
-    level = float(re.search(rf"\b{length} characters rises from 1, and from \d+ on stays near ([\d.]+)[;.]", told)[1])
+    course = rf"\b{length} characters rises from 1, then stays near ([\d.]+) from \d+ onwards[;.]"
+    level = float(re.search(course, told)[1])
     at = hand("cache")
     said = at.set(rows=13, characters=LENGTHS.index(length))
     assert float(re.search(r"does ([\d.]+) FLOPs", said)[1]) == pytest.approx(level, abs=0.06 + 0.01 * level)
