@@ -2,8 +2,8 @@
 
 The TPU compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), which the course
 never installs on its own. Without it, or with a version that this JAX can't use, a lesson gets the same numbers from
-its record in `tpu_plans/`. `tools/maintenance/record_plans.py` writes the records. The tests compile them again and compare:
-`make test` those that take little time, and `make test-newest` all of them.
+its record in `tpu_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and
+compare: `make test` those that take little time, and `make test-newest` all of them.
 """
 
 from __future__ import annotations
