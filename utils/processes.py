@@ -215,12 +215,13 @@ class _PipeReader(threading.Thread):
 def _environment(i: int, n: int, port: int, heartbeat_timeout: int) -> dict[str, str]:
     """Return the environment of process i, including the variables that `PREAMBLE` reads."""
     root = str(Path(__file__).parents[1])  # so that the program can import utils
+    shardcost = os.path.join(root, "packages", "shardcost", "src")
     return os.environ | {
         "PROCESSES": str(n),
         "PROCESS": str(i),
         "COORDINATOR": f"localhost:{port}",
         "HEARTBEAT": str(heartbeat_timeout),
-        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [root, shardcost, os.environ.get("PYTHONPATH", "")])),
     }
 
 

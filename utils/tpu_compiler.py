@@ -29,8 +29,7 @@ from utils.devices import release_numbers
 if TYPE_CHECKING:
     from jax.sharding import AbstractMesh, Mesh
     from jax.stages import Compiled
-
-    from utils.count.cost import Cost
+    from shardcost import Cost
 
 RECORDS = Path(__file__).with_name("tpu_plans")  # NN.json: the plans of lesson NN
 OLDEST_JAX = "0.10"  # with Colab's pair, JAX 0.7.2 and libtpu 0.0.21, the kernel dies of signal 11
@@ -234,8 +233,7 @@ def plan_from_json(fields: dict[str, Any]) -> Plan:
 
 def _compile(compile_it: Callable[..., Compiled], *arguments: Any) -> Plan:
     import jax
-
-    from utils.count.cost import cost
+    from shardcost import cost
 
     try:
         return summarize(cost(compile_it(*arguments)))

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+from shardcost import Collective, Cost, Memory, cost
 
 from tests import lesson_lint
 from tools.lessons import notebooks
 from tools.maintenance import record_plans
 from utils import tpu_compiler
-from utils.count.cost import Collective, Cost, Memory, cost
 from utils.devices import release_numbers
 from utils.mesh import make_mesh
 

@@ -14,7 +14,7 @@ from tools.lessons import notebooks
 # From the bottom up: a module may import from its own layer and the layers before it. The longest matching name counts.
 LAYERS = (
     *("old_jax", "examples", "start", "utils", "utils.models", "utils.simulate"),
-    *("utils.show", "utils.count", "utils.tpu_compiler", "exercises"),
+    *("utils.show", "utils.tpu_compiler", "exercises"),
     *(
         "tools",
         "tools.lessons",

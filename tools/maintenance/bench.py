@@ -132,8 +132,7 @@ def measure_cost_reader() -> None:
     """Time how the counter reads long programs, compiled for a TPU v5e-8 if libtpu is installed, else for the CPU."""
     import numpy as np
     from jax.sharding import AxisType, Mesh
-
-    from utils.count.cost import read
+    from shardcost import from_hlo
 
     found, platform = start_devices(8), "cpu"
     if importlib.util.find_spec("libtpu"):
@@ -148,8 +147,8 @@ def measure_cost_reader() -> None:
     for megabytes in (1, 10, 50):
         text = unroll(step, max(1, round(megabytes * 1e6 / len(step))))
         megabytes = len(text) / 1e6
-        seconds = min(timeit.repeat(lambda text=text: read(text), number=1, repeat=3))
-        rows.append((round(megabytes, 1), len(read(text)), round(seconds, 2), round(1e3 * seconds / megabytes)))
+        seconds = min(timeit.repeat(lambda text=text: from_hlo(text), number=1, repeat=3))
+        rows.append((round(megabytes, 1), len(from_hlo(text)), round(seconds, 2), round(1e3 * seconds / megabytes)))
     print(f"Reading the text of training steps compiled for {platform}, unrolled (goal: under 2 s for 6 MB, linear):")
     show_table(["MB", "collectives", "seconds", "ms per MB"], rows)
 
