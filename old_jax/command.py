@@ -31,29 +31,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script, and explain the error if it fails"
     )
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        record = Record(told.target)
+        record = Record(options.target)
     except ValueError as error:
         parser.error(str(error))
-    if told.message is not None:
-        return _explain(sys.stdin.read() if told.message == "-" else told.message, told.target)
-    if told.run:
-        return run(told.run, told.target)
-    if not told.paths or (told.write and not told.fix):
+    if options.message is not None:
+        return _explain(sys.stdin.read() if options.message == "-" else options.message, options.target)
+    if options.run:
+        return run(options.run, options.target)
+    if not options.paths or (options.write and not options.fix):
         parser.print_usage(sys.stderr)
         return 2
-    return _search(told.paths, record.version, told.fix, told.write)
+    return _search(options.paths, record.version, options.fix, options.write)
 
 
 def _explain(message: str, target: str | None) -> int:
-    said = find_answer(message, target)
-    print(said or "no row of appendix 90 covers this message")
-    return 0 if said else 1
+    explanation = find_answer(message, target)
+    print(explanation or "no row of appendix 90 covers this message")
+    return 0 if explanation else 1
 
 
-def _search(paths: list[str], target: str, fix: bool, put: bool) -> int:
-    counts, seen, unread = dict.fromkeys(SEVERITIES, 0), 0, 0
+def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
+    counts, read, unread = dict.fromkeys(SEVERITIES, 0), 0, 0
     changed: dict[Path, str] = {}
     for path in paths:
         for file in files(Path(path)):
@@ -63,7 +63,7 @@ def _search(paths: list[str], target: str, fix: bool, put: bool) -> int:
                 print(f"note: {error}", file=sys.stderr)
                 unread += str(file) == path and not file.is_file()
                 continue
-            seen += 1
+            read += 1
             for note in notes:
                 print(f"note: {note}", file=sys.stderr)
             for *_, finding in rows:
@@ -74,15 +74,15 @@ def _search(paths: list[str], target: str, fix: bool, put: bool) -> int:
                     changed[file] = new
             elif rows:
                 print(findings_table(str(file), rows))
-    if put:
+    if write:
         try:
             write_files(changed)
         except (OSError, Unreadable) as error:
             print(f"error: {error}; no file was changed", file=sys.stderr)
             return 2
     if not fix:
-        said = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "0 old forms"
-        print(f"{seen} file{'s' * (seen != 1)} for JAX {target}: {said}")
+        summary = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "0 old forms"
+        print(f"{read} file{'s' * (read != 1)} for JAX {target}: {summary}")
     return 2 if unread else int(counts["gone"] + counts["warns"] > 0)
 
 

@@ -79,12 +79,12 @@ def find_with_unread_lines(
 def findings(program: Program, source: str) -> list[Finding]:
     """Return the findings of a program that has already been parsed. Their nodes belong to that program."""
     lines = source.split("\n")
-    found: dict[tuple, Finding] = {}
+    unique: dict[tuple, Finding] = {}
     for one in [*_Names(program).findings(), *(Finding(*told) for told in Meanings(program).findings())]:
         last = one.node.end_lineno if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else one.line
         if not any(SILENCED.search(line) for line in lines[one.line - 1 : last]):
-            found.setdefault((one.line, one.row, one.name), one)
-    return sorted(found.values(), key=lambda one: (one.line, one.row or 0, one.name))
+            unique.setdefault((one.line, one.row, one.name), one)
+    return sorted(unique.values(), key=lambda one: (one.line, one.row or 0, one.name))
 
 
 class _Names:
@@ -252,8 +252,8 @@ def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]
     new = use[1].replace("jnp.", "jax.numpy.") if use else ""
     if record.fate(new).state != "works" or new == fate.name:
         new = ""
-    if not new and fate.last and not fate.said and (there := record.find_elsewhere(name)):
-        return name, f"perhaps {there}", row
+    if not new and fate.last and not fate.said and (current_name := record.find_elsewhere(name)):
+        return name, f"perhaps {current_name}", row
     if new or family:
         return fate.name, new or family[0], row
     if fate.first:
@@ -280,8 +280,8 @@ def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str,
     texts, notes = read(path)
     rows = []
     for text in texts:
-        found, unseen = find_with_unread_lines(text.source, str(path), target)
-        rows += [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one) for one in found]
+        file_findings, unseen = find_with_unread_lines(text.source, str(path), target)
+        rows += [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one) for one in file_findings]
         if unseen:
             several = "s" * (len(unseen) != 1)
             where = f"{path}: {len(unseen)} line{several} not looked at, the first is {text.places[unseen[0] - 1]}"

@@ -84,7 +84,7 @@ class _Fixer:
         return self.source[start:end]
 
     def edits(self) -> list[Edit]:
-        made: list[Edit] = []
+        edits: list[Edit] = []
         statements: set[ast.AST] = set()
         for one in self.found:
             node = one.node
@@ -93,19 +93,19 @@ class _Fixer:
             if isinstance(node, ast.ImportFrom):
                 if node not in statements:
                     statements.add(node)
-                    made += self._from(node)
+                    edits += self._from(node)
             elif isinstance(node, ast.alias):
-                made += self._import(node)
+                edits += self._import(node)
             elif isinstance(node, ast.Attribute):
-                made += self._attribute(node, one)
+                edits += self._attribute(node, one)
             elif isinstance(node, ast.Call):
-                made += self._keyword(node, one)
-        made += self._calls_of_shard_map()
+                edits += self._keyword(node, one)
+        edits += self._calls_of_shard_map()
         if self.imports:
-            made.append(
+            edits.append(
                 Edit(at := self._after_imports(), at, "".join(f"{line}\n" for line in dict.fromkeys(self.imports)))
             )
-        return made
+        return edits
 
     # Names
 
@@ -135,10 +135,10 @@ class _Fixer:
             return True
         if where == ANNOTATED:
             return self._is_annotation(node)
-        asked = isinstance(above, ast.Compare) or (
+        is_compared = isinstance(above, ast.Compare) or (
             isinstance(above, ast.Call) and getattr(above.func, "id", "") in ("isinstance", "issubclass", "type", "id")
         )
-        return self._fits_shard_map(node) if where == CALLED else not asked
+        return self._fits_shard_map(node) if where == CALLED else not is_compared
 
     def _is_annotation(self, node: ast.AST) -> bool:
         for above in self.program.around(node):
@@ -178,8 +178,8 @@ class _Fixer:
             for node in self.program.nodes
             if isinstance(node, ast.Attribute) and self.program.dotted(node.value) == full
         ]
-        there = all(self._new_name(full, name) for name in below)
-        return there and (bool(uses) or handed_on) and all(self._is_safe_here(node, full) for node in uses)
+        all_exist = all(self._new_name(full, name) for name in below)
+        return all_exist and (bool(uses) or handed_on) and all(self._is_safe_here(node, full) for node in uses)
 
     def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
         """Replace an old dotted name by a new one, written with the names that the program has imported."""
@@ -290,7 +290,7 @@ class _Fixer:
     # Arguments
 
     def _keyword(self, call: ast.Call, one: Finding) -> list[Edit]:
-        made = []
+        edits = []
         name = one.name.partition("(")[0]
         for keyword in call.keywords:
             new = RENAMED.get((name, keyword.arg or ""))
@@ -298,10 +298,10 @@ class _Fixer:
                 continue  # in pjit, None meant replicated; in jit, it means unspecified
             if new and f"{name}({keyword.arg}=)" == one.name and new[0] not in {k.arg for k in call.keywords}:
                 start = self.offset(keyword.lineno, keyword.col_offset)
-                made.append(Edit(start, start + len(keyword.arg), new[0]))
+                edits.append(Edit(start, start + len(keyword.arg), new[0]))
             elif one.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
-                made += self._drop_keywords(call)
-        return made
+                edits += self._drop_keywords(call)
+        return edits
 
     @staticmethod
     def _bare_none(value: ast.expr) -> bool:
@@ -318,7 +318,7 @@ class _Fixer:
 
     def _calls_of_shard_map(self) -> list[Edit]:
         """Fix the arguments of calls to `shard_map`, which used to accept positional ones and `check_rep`."""
-        made = []
+        edits = []
         for node in self.program.nodes:
             if not isinstance(node, ast.Call) or node in self.program.quiet:
                 continue
@@ -332,9 +332,9 @@ class _Fixer:
             for word, arg in zip(SHARD_MAP_PLACES, args, strict=False):
                 if word:
                     start = self.span(arg)[0]
-                    made.append(Edit(start, start, word))
+                    edits.append(Edit(start, start, word))
             for keyword in node.keywords:
                 if keyword.arg == "check_rep":
                     start = self.offset(keyword.lineno, keyword.col_offset)
-                    made.append(Edit(start, start + len("check_rep"), "check_vma"))
-        return made
+                    edits.append(Edit(start, start + len("check_rep"), "check_vma"))
+        return edits

@@ -93,11 +93,11 @@ class Guards:
             return {"body": Guard(kinds), "handlers": never if kinds and self._all_there(node) else Guard()}
         if self.asks_types(node.test):
             return {"body": Guard({UNREACHED, TYPE_CHECKING})}
-        said = self.truth(node.test)
-        if said is None:
+        truth = self.truth(node.test)
+        if truth is None:
             asks = never if self._asks_version(node.test) else Guard()
             return {"body": asks | _guard_of_test(node.test), "orelse": asks | _guard_of_test(node.test, denied=True)}
-        return {"orelse" if said else "body": never}
+        return {"orelse" if truth else "body": never}
 
     def _all_there(self, node: ast.Try) -> bool:
         """Tell whether a `try` body uses JAX and only names that the version has, so that its handlers never run."""
@@ -155,14 +155,14 @@ class Guards:
         """Return whether a test is true on the version, or None if it doesn't depend on the version alone."""
         self._place(test, test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            said = self.truth(test.operand)
-            return None if said is None else not said
+            operand = self.truth(test.operand)
+            return None if operand is None else not operand
         if isinstance(test, ast.BoolOp):
-            said = [self.truth(value) for value in test.values]
+            operand = [self.truth(value) for value in test.values]
             decides = isinstance(test.op, ast.Or)
-            if decides in said:
+            if decides in operand:
                 return decides
-            return None if None in said else not decides
+            return None if None in operand else not decides
         if isinstance(test, ast.Name):
             value = self.names.value(test)
             return self.truth(value) if isinstance(value, (ast.Compare, ast.Call, ast.BoolOp, ast.UnaryOp)) else None

@@ -101,9 +101,9 @@ class Meanings:
         meant = self.knows_explicit or (self.cuts_by_hand and not self.cuts_by_itself)
         if name == "jax.make_mesh" and unsaid and not meant and ast.Starred not in map(type, args):
             yield 16, "make_mesh without axis_types", ""
-        made = self._made_by_shard_map(node.func)
-        if made and args:
-            yield from self._cuts_anew(made, args)
+        shard_map = self._made_by_shard_map(node.func)
+        if shard_map and args:
+            yield from self._cuts_anew(shard_map, args)
         inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
         if name == "jax.pmap" and (inner or self._under(node, {"jax.pmap"})):
             yield 18, "pmap in pmap", ""
@@ -144,12 +144,16 @@ class Meanings:
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
 
-    def _cuts_anew(self, made: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
+    def _cuts_anew(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
         """Report a shard_map on an explicit mesh that is called on an array with a visibly different sharding."""
-        said = {keyword.arg: keyword.value for keyword in made.keywords}
-        if "in_specs" not in said or "mesh" not in said or not self._is_explicit(said["mesh"]):
+        keywords = {keyword.arg: keyword.value for keyword in shard_map.keywords}
+        if "in_specs" not in keywords or "mesh" not in keywords or not self._is_explicit(keywords["mesh"]):
             return
-        specs = said["in_specs"].elts if isinstance(said["in_specs"], (ast.Tuple, ast.List)) else [said["in_specs"]]
+        specs = (
+            keywords["in_specs"].elts
+            if isinstance(keywords["in_specs"], (ast.Tuple, ast.List))
+            else [keywords["in_specs"]]
+        )
         for spec, arg in zip(specs, args):  # noqa: B905  (one spec may stand for all)
             placed = self.value(arg)
             if self._is_call(placed, {"jax.device_put"}) and len(placed.args) == 2:
@@ -220,8 +224,8 @@ class Meanings:
         types = [keyword.value for keyword in value.keywords if keyword.arg == "axis_types"]
         if not types and self.dotted(value.func) == "jax.make_mesh" and len(value.args) < 3:
             return ROWS[16].forms[0].status(self.program.record.version) == "gone"
-        named = [self.dotted(inner) for one in types or value.args[2:3] for inner in ast.walk(one)]
-        return "jax.sharding.AxisType.Explicit" in named and "jax.sharding.AxisType.Auto" not in named
+        names = [self.dotted(inner) for one in types or value.args[2:3] for inner in ast.walk(one)]
+        return "jax.sharding.AxisType.Explicit" in names and "jax.sharding.AxisType.Auto" not in names
 
     def _is_spec(self, node: ast.AST) -> bool:
         value = self.value(node)

@@ -37,8 +37,8 @@ def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
     elif path.suffix == ".ipynb":
         text = _cells(text, path, target)
         texts, _ = notebook(text, str(path))
-    left = [(one, where) for where in texts for one in find(where.source, str(path), target)]
-    return text, [f"{where.places[one.line - 1]}: {one.name} -> {one.new}" for one, where in left]
+    remaining = [(one, where) for where in texts for one in find(where.source, str(path), target)]
+    return text, [f"{where.places[one.line - 1]}: {one.name} -> {one.new}" for one, where in remaining]
 
 
 def unified_diff(path: Path, new: str) -> str:
@@ -69,12 +69,12 @@ def write_files(changed: dict[Path, str]) -> None:
                 read(Path(name))
             except Unreadable as error:
                 raise Unreadable(str(error).replace(name, str(path))) from error
-        kept = [(place, place.read_bytes()) for _, place in beside]
+        originals = [(place, place.read_bytes()) for _, place in beside]
         try:
             for name, place in beside:
                 os.replace(name, place)
         except OSError:
-            for place, old in kept:
+            for place, old in originals:
                 place.write_bytes(old)
             raise
     finally:
@@ -99,9 +99,9 @@ def _cells(text: str, path: Path, target: str | None) -> str:
     ]
     new = fix("".join(f"{sources[i]}\n{CELL_END.format(i)}" for i in usable), target)
     for i in usable:
-        mine, new = new.split(f"\n{CELL_END.format(i)}", 1)
-        if mine != sources[i]:
-            text = _replace_in_source(text, cells[i]["source"], mine)
+        fixed, new = new.split(f"\n{CELL_END.format(i)}", 1)
+        if fixed != sources[i]:
+            text = _replace_in_source(text, cells[i]["source"], fixed)
     return text
 
 

@@ -45,16 +45,16 @@ def find_answer(message: str, target: str | None = None) -> Answer | None:
     record, message = Record(target), " ".join(message.split())
     if known := find_by_phrase(message):
         return known
-    if found := KEYWORD.search(message):
-        function, keyword = found[1] or found[2], found[3]
+    if match := KEYWORD.search(message):
+        function, keyword = match[1] or match[2], match[3]
         for (name, old), (new, row) in KEYWORDS.items():
             if old == keyword and (function in (None, "__init__") or name.endswith(f".{function}")):
                 return Answer(f"{name}({keyword}=)", new, row)
     for pattern in NAMED:
-        for found in pattern.finditer(message):
-            parts = [found["module"], found["name"]] if "name" in pattern.groupindex else found.groups()
+        for match in pattern.finditer(message):
+            parts = [match["module"], match["name"]] if "name" in pattern.groupindex else match.groups()
             name = ".".join(parts).replace("jnp.", "jax.numpy.")
-            fate = record.fate(name, as_module="No module" in found[0])
+            fate = record.fate(name, as_module="No module" in match[0])
             if fate.state in ("gone", "warns") or name in MOVED:
                 return Answer(*advice(record, fate, name))
     return None

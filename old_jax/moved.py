@@ -186,9 +186,9 @@ def find_moved(name: str) -> tuple[str, int] | None:
     """Return the replacement and the row of an old dotted name, or of the removed module that contained it, or None."""
     parts = name.split(".")
     for end in range(len(parts), 1, -1):
-        found = MOVED.get(".".join(parts[:end]))
-        if found:
-            new, row = found
+        entry = MOVED.get(".".join(parts[:end]))
+        if entry:
+            new, row = entry
             rest = parts[end:]
             whole = rest and PLAIN.match(new) and new.startswith("jax.") and new.split(".")[-1] == parts[end - 1]
             return (".".join([new, *rest]) if whole else new), row

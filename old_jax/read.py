@@ -164,14 +164,14 @@ def parses(source: str) -> bool:
 
 def _lines_in_strings(source: str) -> set[int]:
     """Return the lines of a cell that begin inside a multi-line string, and so can't be magics."""
-    found: set[int] = set()
+    lines: set[int] = set()
     try:
         for token in tokenize.generate_tokens(io.StringIO(re.sub(r"(?m)^\s*[%!].*$", "", source)).readline):
             if token.type == tokenize.STRING:
-                found.update(range(token.start[0] + 1, token.end[0] + 1))
+                lines.update(range(token.start[0] + 1, token.end[0] + 1))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         pass
-    return found
+    return lines
 
 
 def _plain_line(line: str) -> str:

@@ -65,10 +65,10 @@ class Record:
         self._names: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {}
 
     def _position(self, target: str) -> int:
-        asked = numbers(target)
+        wanted_numbers = numbers(target)
         askable = [i for i, version in enumerate(self.versions) if numbers(version) >= OLDEST]
-        begin = [i for i in askable if numbers(self.versions[i])[: len(asked)] == asked]
-        near = [i for i in askable if numbers(self.versions[i])[:2] == asked[:2]]
+        begin = [i for i in askable if numbers(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
+        near = [i for i in askable if numbers(self.versions[i])[:2] == wanted_numbers[:2]]
         if begin or near:
             return (begin or near)[-1]
         raise ValueError(f"no record of JAX {target}; there is {', '.join(self.versions[i] for i in askable)}")
@@ -141,11 +141,11 @@ class Record:
             at |= set(self._table(module, "names").get(part, ()))
         before = [i for i in at if i < self.at]
         after = [i for i in at if i > self.at]
-        said = self._modules[module].get("said", {}).get(part, "")
+        message = self._modules[module].get("said", {}).get(part, "")
         return Fate(
             "gone",
             full,
-            said,
+            message,
             self.versions[max(before)] if before else "",
             self.versions[min(after)] if after and not before else "",
         )
@@ -160,13 +160,13 @@ class Record:
     @cached_property
     def _leaves(self) -> dict[str, list[str]]:
         """Return this version's dotted names by their last part."""
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for module in self._modules:
             if self.is_module(module) and not module.startswith(UNRECORDED):
-                found.setdefault(module.rsplit(".", 1)[-1], []).append(module)
+                names.setdefault(module.rsplit(".", 1)[-1], []).append(module)
                 for name in self.names(module):
-                    found.setdefault(name, []).append(f"{module}.{name}")
-        return found
+                    names.setdefault(name, []).append(f"{module}.{name}")
+        return names
 
     def find_elsewhere(self, dotted: str) -> str:
         """Return a dotted name of this version with the same last part as a removed one, or "".
@@ -175,12 +175,12 @@ class Record:
         """
         leaf = dotted.rsplit(".", 1)[-1]
         room = dotted.split(".")[1] if dotted.count(".") else ""
-        found = [
+        candidates = [
             name
             for name in self._leaves.get(leaf, [])
             if SEARCHED_MODULES.match(name.rpartition(".")[0]) and self.fate(name).state == "works"
         ]
-        return min(found, key=lambda name: (name.split(".")[1] != room, name.count("."), name), default="")
+        return min(candidates, key=lambda name: (name.split(".")[1] != room, name.count("."), name), default="")
 
     def call(self, dotted: str) -> Call | None:
         """Return the arguments that a function of this version accepts, or None if they aren't recorded."""
@@ -223,8 +223,8 @@ def _load() -> dict[str, Any]:
 @cache
 def _parse_span(span: str) -> tuple[int, ...]:
     """Parse a span of positions: (0, 1, 2, 5) for '0-2,5'."""
-    found: list[int] = []
+    positions: list[int] = []
     for part in span.split(","):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        positions += range(int(first), int(last or first) + 1)
+    return tuple(positions)

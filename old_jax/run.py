@@ -23,10 +23,10 @@ def run(command: list[str], target: str | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException as error:
-        kept = error.__traceback__
-        while kept and kept.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
-            kept = kept.tb_next
-        traceback.print_exception(type(error), error, kept)
+        trace = error.__traceback__
+        while trace and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
         explain(error, target)
         return 1
     return 0
@@ -35,11 +35,11 @@ def run(command: list[str], target: str | None = None) -> int:
 def explain(error: BaseException, target: str | None = None) -> None:
     """Print the row of appendix 90 that an error leads to, if any, for the installed version of JAX."""
     try:
-        said = find_answer(f"{type(error).__name__}: {error}", target or _installed_version())
+        explanation = find_answer(f"{type(error).__name__}: {error}", target or _installed_version())
     except ValueError:
-        said = find_answer(f"{type(error).__name__}: {error}")
-    if said:
-        print(f"\nOld code: {said}", file=sys.stderr)
+        explanation = find_answer(f"{type(error).__name__}: {error}")
+    if explanation:
+        print(f"\nOld code: {explanation}", file=sys.stderr)
 
 
 def _installed_version() -> str | None:

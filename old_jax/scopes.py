@@ -53,10 +53,10 @@ class Names:
         for _ in range(9):
             if not isinstance(node, ast.Name) or node not in self.scopes:
                 return node
-            found = self.scopes[node].look(node.id, node.lineno)
-            if not isinstance(found, ast.AST) or found is node:
+            bound = self.scopes[node].look(node.id, node.lineno)
+            if not isinstance(bound, ast.AST) or bound is node:
                 return node
-            node = found
+            node = bound
         return node
 
     def dotted(self, node: ast.AST, depth: int = 9) -> str:
@@ -74,11 +74,11 @@ class Names:
             before = self.dotted(node.value, depth)
             return f"{before}.{node.attr}" if before else ""
         if isinstance(node, ast.Name):
-            found = self.scopes[node].look(node.id, node.lineno)
-            if isinstance(found, str):
-                return found
-            if isinstance(found, (ast.Name, ast.Attribute, ast.Call)) and found is not node:
-                return self.dotted(found, depth - 1)
+            bound = self.scopes[node].look(node.id, node.lineno)
+            if isinstance(bound, str):
+                return bound
+            if isinstance(bound, (ast.Name, ast.Attribute, ast.Call)) and bound is not node:
+                return self.dotted(bound, depth - 1)
         if isinstance(node, ast.Call) and node.args and not isinstance(node.func, ast.Call):
             texts = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
             if isinstance(node.func, ast.Name) and node.func.id == "getattr" and isinstance(texts[-1], str):
@@ -90,5 +90,5 @@ class Names:
 
     def is_gone(self, name: ast.Name) -> bool:
         """Tell whether a name is bound by a removed import. Only the import is reported, not each use."""
-        found = self.scopes[name].look(name.id, name.lineno)
-        return isinstance(found, str) and "." in found and self.record.fate(found).state == "gone"
+        bound = self.scopes[name].look(name.id, name.lineno)
+        return isinstance(bound, str) and "." in bound and self.record.fate(bound).state == "gone"

@@ -58,17 +58,17 @@ def mask_text(text: str) -> str:
 
 def output_texts(cell: Any) -> list[tuple[str, str]]:
     """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text."""
-    found = []
+    texts = []
     for output in notebooks.merge_streams(cell.outputs):
         if output.output_type == "stream":
-            found.append((output.name, mask_text(output.text)))
+            texts.append((output.name, mask_text(output.text)))
         elif output.output_type == "error":
-            found.append(("error", mask_text(f"{output.ename}: {output.evalue}")))
+            texts.append(("error", mask_text(f"{output.ename}: {output.evalue}")))
         else:
-            found.append((output.output_type, mask_text(output.data.get("text/plain", ""))))
+            texts.append((output.output_type, mask_text(output.data.get("text/plain", ""))))
             if "text/html" in output.data:
-                found.append(("text/html", mask_text(output.data["text/html"]).replace(">", ">\n")))
-    return found
+                texts.append(("text/html", mask_text(output.data["text/html"]).replace(">", ">\n")))
+    return texts
 
 
 def output_faults(committed: Any, executed: Any) -> list[str]:
@@ -77,21 +77,25 @@ def output_faults(committed: Any, executed: Any) -> list[str]:
     for page, run in zip(committed.cells, executed.cells, strict=True):
         if page.cell_type != "code":
             continue
-        shown, got = output_texts(page), output_texts(run)
+        on_page, from_run = output_texts(page), output_texts(run)
         if "varies" in page.metadata:
             pattern, stand_in = VARYING[page.metadata.get("varying", "words")]
-            shown, got = [[(kind, pattern.sub(stand_in, text)) for kind, text in outputs] for outputs in (shown, got)]
-        if shown != got:
-            here, there = first_difference(shown, got)
-            faults.append(f"{page.id}: the page shows {here}, execution gives {there}")
+            on_page, from_run = [
+                [(kind, pattern.sub(stand_in, text)) for kind, text in outputs] for outputs in (on_page, from_run)
+            ]
+        if on_page != from_run:
+            page_line, run_line = first_difference(on_page, from_run)
+            faults.append(f"{page.id}: the page shows {page_line}, execution gives {run_line}")
     return faults
 
 
-def first_difference(shown: list[tuple[str, str]], got: list[tuple[str, str]]) -> tuple[str, str]:
+def first_difference(on_page: list[tuple[str, str]], from_run: list[tuple[str, str]]) -> tuple[str, str]:
     """Return the first two lines that differ, each with the kind of its output, or 'nothing' after the last line."""
-    lines = [[f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (shown, got)]
+    lines = [
+        [f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (on_page, from_run)
+    ]
     differ = (pair for pair in zip_longest(*lines, fillvalue="nothing") if pair[0] != pair[1])
-    return next(differ, (f"{len(shown)} outputs", f"{len(got)} outputs"))
+    return next(differ, (f"{len(on_page)} outputs", f"{len(from_run)} outputs"))
 
 
 def stderr_faults(notebook: Any) -> list[str]:
@@ -247,7 +251,7 @@ def _name_faults(cells: list) -> Iterator[str]:
 
     A reader who goes back and runs that function again would run it on the new value.
     """
-    made, read = set(), {}
+    defined, read = set(), {}
     for cell in cells:
         if cell.cell_type != "code" or cell.id == "setup" or re.search(r"^\s*[!%]", cell.source, re.M):
             continue
@@ -261,8 +265,8 @@ def _name_faults(cells: list) -> Iterator[str]:
             if scope.get_name().endswith(("comp", "genexpr")) and scope in top.get_children():
                 continue  # a comprehension doesn't run again later
             names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
-            read.update(dict.fromkeys((names & made) - own, cell.id))
-        made |= own
+            read.update(dict.fromkeys((names & defined) - own, cell.id))
+        defined |= own
 
 
 def badge_faults(notebook: Any, path: str) -> list[str]:
@@ -336,8 +340,8 @@ def without_verdicts(executed: Any) -> Any:
 def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Any]]:
     """Return the cells that compare a guess, each with its prediction."""
     call = re.compile(rf"^{module.__name__.split('.')[-1]}\.(\w+)\.compare\(guess, ", re.M)
-    found = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
-    return [(cell, predictions_of(module)[name[1]]) for cell, name in found if name]
+    matches = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
+    return [(cell, predictions_of(module)[name[1]]) for cell, name in matches if name]
 
 
 def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:

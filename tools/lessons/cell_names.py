@@ -17,15 +17,15 @@ def name_cells(notebook: nbformat.NotebookNode) -> None:
 
     notebooks/README.md explains the suffixes.
     """
-    taken, topic = {cell.id for cell in notebook.cells}, "cell"
+    used_ids, topic = {cell.id for cell in notebook.cells}, "cell"
     for cell, after in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if GENERATED_ID.fullmatch(cell.id):
             # a task is named after its stub, which comes next
             is_task = after and re.match("### Exercise ", cell.source)
-            name = wanted = re.sub("-stub$", "-task", _name(after, topic)) if is_task else _name(cell, topic)
-            while name in taken:
-                name = f"{wanted}-{int(name.removeprefix(wanted).lstrip('-') or 1) + 1}"
-            taken.add(name)
+            name = base = re.sub("-stub$", "-task", _name(after, topic)) if is_task else _name(cell, topic)
+            while name in used_ids:
+                name = f"{base}-{int(name.removeprefix(base).lstrip('-') or 1) + 1}"
+            used_ids.add(name)
             cell.id = name
         if not cell.id.startswith("ex-"):
             topic = re.sub(r"-(read|ask|run)(-\d+)?$", "", cell.id)
@@ -34,8 +34,8 @@ def name_cells(notebook: nbformat.NotebookNode) -> None:
 def _name(cell: nbformat.NotebookNode, topic: str) -> str:
     if cell.cell_type == "code":
         for ending, pattern in (("stub", r"^def (\w+)\((?s:.*)# your code here"), ("check", r"^ex\w+\.(\w+)\.check\(")):
-            if found := re.search(pattern, cell.source, re.M):
-                return f"ex-{found[1].strip('_').replace('_', '-')}-{ending}"
+            if match := re.search(pattern, cell.source, re.M):
+                return f"ex-{match[1].strip('_').replace('_', '-')}-{ending}"
         return f"{topic}-run"
     heading = re.search(r"^##+ (.+?)( \(.*)?$", cell.source, re.M)
     if heading and (words := re.findall(r"[a-z0-9]+", heading[1].lower())) and words[0][0].isalpha():

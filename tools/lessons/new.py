@@ -28,29 +28,32 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
 
     Raises ValueError, with the command to type, if an argument is missing or invalid, or the number is taken.
     """
-    there = {notebooks.number(path): path for path in notebooks.lessons(root)}
+    existing = {notebooks.number(path): path for path in notebooks.lessons(root)}
     for wrong, why in (
         (not (number and name and title), "type all three"),
         (not re.fullmatch(NUMBER, number), f"NUMBER is two digits, and a letter for a second part; not {number!r}"),
-        (number in there, f"{number} is taken, by {there.get(number, root).name}"),
-        (len(number) > 2 and number[:2] not in there, f"{number} is a later part of {number[:2]}, which is not there"),
+        (number in existing, f"{number} is taken, by {existing.get(number, root).name}"),
+        (
+            len(number) > 2 and number[:2] not in existing,
+            f"{number} is a later part of {number[:2]}, which is not there",
+        ),
         (not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name), f"NAME is in snake_case, the file's; not {name!r}"),
         (re.search(r"[|\[\]\n]", title), f"TITLE stands in a table and in links, without | or [ ]; not {title!r}"),
     ):
         if wrong:
             raise ValueError(f"{why}: {USAGE}")
     path = root / "notebooks" / f"{number}_{name}.ipynb"
-    before = max((other for other in there if other < number), default=None)
-    after = min((other for other in there if other > number), default=min(there))
-    counted = [notebooks.read(there[part]) for part in there if number[:2] <= part < number]
+    before = max((other for other in existing if other < number), default=None)
+    after = min((other for other in existing if other > number), default=min(existing))
+    counted = [notebooks.read(existing[part]) for part in existing if number[:2] <= part < number]
     exercises = sum(len(re.findall(r"^### Exercise ", cell.source, re.M)) for part in counted for cell in part.cells)
     words = {
         "NN": number,
         "NAME": name,
         "TITLE": title,
         "DRAFT": readme.DRAFT,
-        "BEFORE": link_to(there[before]) if before else "Python and NumPy",
-        "AFTER": link_to(there[after]),
+        "BEFORE": link_to(existing[before]) if before else "Python and NumPy",
+        "AFTER": link_to(existing[after]),
         "FIRST": f"{int(number[:2])}.{exercises + 1}",
     }
 
@@ -66,12 +69,12 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
     ):
         (root / target).write_text(filled(template), encoding="utf-8")
     if before:
-        notebook = notebooks.read(there[before])
+        notebook = notebooks.read(existing[before])
         last = notebook.cells[-1]
         last.source = re.sub(
             r"\*\*Next:\*\*.*?(?=\n\n|\Z)", lambda _: f"**Next:** {link_to(path)}", last.source, flags=re.S
         )
-        notebooks.write(notebook, there[before])
+        notebooks.write(notebook, existing[before])
     changelog = root / "CHANGELOG.md"
     text, line = changelog.read_text(encoding="utf-8"), f"- Lesson {number}, {title}.\n"
     head, added, rest = text.partition("### Added\n\n")

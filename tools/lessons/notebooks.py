@@ -24,8 +24,8 @@ CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"
 
 def lessons(root: Path = ROOT) -> list[Path]:
     """Return the paths of all lessons, in order. A lesson that was split in two is 05 and 05b."""
-    found = (root / "notebooks").glob("*.ipynb")
-    return sorted((path for path in found if re.match(f"{NUMBER}_", path.name)), key=number)
+    paths = (root / "notebooks").glob("*.ipynb")
+    return sorted((path for path in paths if re.match(f"{NUMBER}_", path.name)), key=number)
 
 
 def lesson(wanted: str, root: Path = ROOT) -> Path:
@@ -33,12 +33,12 @@ def lesson(wanted: str, root: Path = ROOT) -> Path:
 
     Raises ValueError, with all numbers, if it doesn't exist.
     """
-    found = {number(path): path for path in lessons(root)}
+    paths = {number(path): path for path in lessons(root)}
     begin = wanted.lower().split("_")[0]
-    meant = begin if begin in found else f"0{begin}"
-    if meant not in found:
-        raise ValueError(f"there is no lesson {wanted or 'without a number'}; there are {', '.join(found)}")
-    return found[meant]
+    meant = begin if begin in paths else f"0{begin}"
+    if meant not in paths:
+        raise ValueError(f"there is no lesson {wanted or 'without a number'}; there are {', '.join(paths)}")
+    return paths[meant]
 
 
 def number(path: Path) -> str:
@@ -48,10 +48,10 @@ def number(path: Path) -> str:
 
 def repository(text: str | None = None) -> tuple[str, str]:
     """Return the repository's 'owner/name' and the revision, from the constants in the setup cell."""
-    found = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)
-    if not found:
+    match = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)
+    if not match:
         raise ValueError("the setup cell has no lines REPOSITORY = ... and REVISION = ...")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def setup_source() -> str:
@@ -134,10 +134,10 @@ def merge_streams(outputs: list) -> list:
 
 def _overwritten(line: str) -> str:
     """Return what a terminal shows of a line with carriage returns, after which each part overwrites the one before."""
-    shown = ""
+    visible = ""
     for part in line.split("\r"):
-        shown = part + shown[len(part) :]
-    return shown.rstrip()
+        visible = part + visible[len(part) :]
+    return visible.rstrip()
 
 
 def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:

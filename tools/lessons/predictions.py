@@ -32,30 +32,30 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
     """Yield the data of each question in a lesson."""
     number = notebooks.number(path)
     module = importlib.import_module(f"exercises.ex{number}")
-    asked: list[dict[str, Any] | None] = []
+    entries: list[dict[str, Any] | None] = []
     for cell in notebooks.read(path).cells:
         if cell.cell_type == "markdown":
-            asked += [None] * cell.source.count(QUESTION)
-        elif asked and (name := re.search(rf"^ex{number}\.(\w+)\.compare\(guess, ", cell.source, re.M)):
+            entries += [None] * cell.source.count(QUESTION)
+        elif entries and (name := re.search(rf"^ex{number}\.(\w+)\.compare\(guess, ", cell.source, re.M)):
             prediction = getattr(module, name[1], None)
             if not prediction:
                 raise SystemExit(f"Error: {path.name}, cell {cell.id}: exercises/ex{number}.py has no {name[1]}")
-            if not asked[-1] and not prediction.varies:
-                asked[-1] = to_json_data(prediction)
-    yield from asked
+            if not entries[-1] and not prediction.varies:
+                entries[-1] = to_json_data(prediction)
+    yield from entries
 
 
 def to_json_data(prediction: Any) -> dict[str, Any]:
     """Return a prediction as data for site/_static/readings.js, which evaluates guesses as `compare` does."""
     convert = _word if isinstance(prediction.truth, (bool, str)) else float
     mistakes = [[convert(mistake), words] for mistake, words in prediction.mistakes.items()]
-    found = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}
+    data = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}
     if convert is float:
-        return {**found, "unit": prediction.unit, "within": prediction.within}
-    yes_or_no = found["truth"] in ("yes", "no")
+        return {**data, "unit": prediction.unit, "within": prediction.within}
+    yes_or_no = data["truth"] in ("yes", "no")
     return {
-        **found,
-        "answers": ["yes", "no"] if yes_or_no else sorted({found["truth"], *(mistake for mistake, _ in mistakes)}),
+        **data,
+        "answers": ["yes", "no"] if yes_or_no else sorted({data["truth"], *(mistake for mistake, _ in mistakes)}),
     }
 
 

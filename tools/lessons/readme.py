@@ -49,7 +49,7 @@ def row(path: Path) -> Row:
     cells = notebooks.read(path).cells
     title, plan = (next((cell.source for cell in cells if cell.id == name), "") for name in ("title", "plan"))
     number = notebooks.number(path)
-    said = []
+    parts = []
     for text, pattern, form in (
         (title, rf"^# {number} · (.+?)$", f"# {number} · Title"),
         (title, r"^\*\*(.+?)\*\*", "**A price, 42 ms.**"),
@@ -59,40 +59,40 @@ def row(path: Path) -> Row:
             "**You need** another lesson, 60 minutes, and no special hardware.",
         ),
     ):
-        found = re.search(pattern, text, re.M | re.S)
-        if not found:
+        match = re.search(pattern, text, re.M | re.S)
+        if not match:
             raise ValueError(f"{path.name} lacks a line of the form: {form}")
-        said.append(" ".join(found[1].split()))
+        parts.append(" ".join(match[1].split()))
     practice = [cell.source for cell in cells if re.match(r"### Exercise ", cell.source)]
     minutes = [int(n) for text in practice for n in re.findall(r"· (\d+) min\)", text)[:1]]
-    return Row(number, said[0], f"notebooks/{path.name}", said[1], int(said[2]), sum(minutes))
+    return Row(number, parts[0], f"notebooks/{path.name}", parts[1], int(parts[2]), sum(minutes))
 
 
 def rows(root: Path = notebooks.ROOT) -> list[Row]:
     return [row(path) for path in notebooks.lessons(root)]
 
 
-def hours(found: list[Row]) -> int:
+def hours(rows: list[Row]) -> int:
     """Return the hours that all finished lessons take together."""
-    return round(sum(row.minutes + row.practice for row in found if not row.draft) / 60)
+    return round(sum(row.minutes + row.practice for row in rows if not row.draft) / 60)
 
 
-def with_lesson_tables(text: str, found: list[Row], setup: str | None = None) -> str:
+def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> str:
     """Return the README's text with the tables of lessons, and the minutes of the shortest and the longest lesson.
 
     Each row has the Colab badge of the repository that `setup` names (the text of a setup cell; None: that of this
     course). The other badges are above the first table. Raises ValueError if the text has no place for one of these.
     """
-    _, *others = notebooks.badges(found[0].path, setup).split("\n")
+    _, *others = notebooks.badges(rows[0].path, setup).split("\n")
     tables = [BEGIN, f"A badge opens its lesson in Colab. The first lesson in other places: {' '.join(others)}\n"]
-    for part, lessons in groupby(found, lambda row: row.part):
+    for part, lessons in groupby(rows, lambda row: row.part):
         tables += [f"### {part}\n", HEAD]
         for row in lessons:
             colab = notebooks.badges(row.path, setup).split("\n")[0]
             time = f"{row.minutes} + {row.practice}"
             tables.append(f"| {row.number} | [{row.title}]({row.path}) | {row.price} | {time} | {colab} |")
         tables[-1] += "\n"
-    minutes = [row.minutes + row.practice for row in found]
+    minutes = [row.minutes + row.practice for row in rows]
     for place, written in (
         (rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", "\n".join([*tables, END])),
         (r"Each lesson takes \d+ to \d+ minutes", f"Each lesson takes {min(minutes)} to {max(minutes)} minutes"),

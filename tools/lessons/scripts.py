@@ -21,8 +21,8 @@ WITHOUT_NUMBER = {"16": "train.py"}  # the files that start it contain its name
 def script_of(path: Path) -> Path | None:
     """Return the path of a lesson's script, or None."""
     number = notebooks.number(path)
-    found = sorted((path.parent.parent / "examples").glob(WITHOUT_NUMBER.get(number, f"{number}_*.py")))
-    return found[0] if found else None
+    paths = sorted((path.parent.parent / "examples").glob(WITHOUT_NUMBER.get(number, f"{number}_*.py")))
+    return paths[0] if paths else None
 
 
 def copy_name(script: Path) -> str:
@@ -39,18 +39,18 @@ def with_script_table(text: str, root: Path = notebooks.ROOT) -> str:
     rows = ["| Lesson | Script | What it does |", "|---|---|---|"]
     for path in notebooks.lessons(root):
         if script := script_of(path):
-            says = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
+            summary = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
             lesson = f"[{notebooks.number(path)}](../notebooks/{path.name})"
-            rows.append(f"| {lesson} | [`{copy_name(script)}`]({script.name}) | {says.replace('|', '·')} |")
+            rows.append(f"| {lesson} | [`{copy_name(script)}`]({script.name}) | {summary.replace('|', '·')} |")
     return re.sub(rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: BEGIN + "\n".join([*rows, "", END]), text)
 
 
 def script_faults(path: Path, cells: list) -> Iterator[str]:
     """Yield the ways in which a page's script differs from examples/, or isn't run."""
-    script, shown = script_of(path), [cell for cell in cells if cell.id == "script"]
-    if not script or not shown:
+    script, cells_with_script = script_of(path), [cell for cell in cells if cell.id == "script"]
+    if not script or not cells_with_script:
         yield f"no script: examples/{notebooks.number(path)}_name.py, and a cell `script` in Take it to work"
-    elif shown[0].source != cell_source(script):
+    elif cells_with_script[0].source != cell_source(script):
         yield f"script: is not examples/{script.name}: run make stamp"
     elif not any(
         copy_name(script) in cell.source for cell in cells if cell.cell_type == "code" and cell.id != "script"

@@ -73,9 +73,9 @@ def main() -> None:
         measured |= {path.name: notebooks.read(path) for path in notebooks.lessons()}
         rows = []
         for title, notebook in measured.items():
-            found = measure_lesson(notebook, clone)
-            numbers = f"{found.cpu_seconds:.1f}", f"{found.seconds:.1f}", f"{found.megabytes:.0f}"
-            rows.append((title, *numbers, "over the goal" if found.missed_goals else ""))
+            cost = measure_lesson(notebook, clone)
+            numbers = f"{cost.cpu_seconds:.1f}", f"{cost.seconds:.1f}", f"{cost.megabytes:.0f}"
+            rows.append((title, *numbers, "over the goal" if cost.missed_goals else ""))
         heads = ["CPU seconds", "seconds", "peak MB"]
         goals = [GOALS[name] for name in ("cpu_seconds", "seconds", "megabytes")]
         show_table(["notebook", *(f"{head} (goal: {goal})" for head, goal in zip(heads, goals, strict=True)), ""], rows)
@@ -122,10 +122,10 @@ def unroll(text: str, copies: int) -> str:
     preamble, (parts, _, main) = text[:start], text[start:].partition("\nENTRY ")
     head, _, body = main.partition("\n")
     body = body[: body.rindex("\n}")]
-    named = [re.sub(r"%([\w.\-]+)", rf"%\1.copy{i}", parts) for i in range(copies)]
+    renamed = [re.sub(r"%([\w.\-]+)", rf"%\1.copy{i}", parts) for i in range(copies)]
     bodies = [re.sub(r"%([\w.\-]+)", rf"%\1.copy{i}", body) for i in range(copies)]
     bodies[:-1] = [one.replace("  ROOT ", "  ") for one in bodies[:-1]]
-    return "\n".join([preamble, *named, f"ENTRY {head}", *bodies, "}", ""])
+    return "\n".join([preamble, *renamed, f"ENTRY {head}", *bodies, "}", ""])
 
 
 def measure_cost_reader() -> None:
@@ -134,15 +134,15 @@ def measure_cost_reader() -> None:
     from jax.sharding import AxisType, Mesh
     from shardcost import from_hlo
 
-    found, platform = start_devices(8), "cpu"
+    compile_devices, platform = start_devices(8), "cpu"
     if importlib.util.find_spec("libtpu"):
         os.environ.update(
             TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-8", ALLOW_MULTIPLE_LIBTPU_LOAD="1"
         )
         from jax.experimental import topologies
 
-        found, platform = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices, "tpu"
-    mesh = Mesh(np.array(found).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+        compile_devices, platform = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices, "tpu"
+    mesh = Mesh(np.array(compile_devices).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     step, rows = training_step_text(mesh, layers=6), []
     for megabytes in (1, 10, 50):
         text = unroll(step, max(1, round(megabytes * 1e6 / len(step))))

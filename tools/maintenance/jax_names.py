@@ -38,24 +38,24 @@ def dump() -> dict:
     import jax
 
     warnings.simplefilter("ignore")
-    found = {}
+    by_module = {}
     for name in modules(Path(jax.__file__).parent):
         try:
-            with warnings.catch_warnings(record=True) as heard:
+            with warnings.catch_warnings(record=True) as caught_warnings:
                 warnings.simplefilter("always")
                 module = importlib.import_module(name)
         except BaseException:  # it needs TensorFlow or a GPU, or is deprecated in a way of its own
             path = Path(jax.__file__).parent.joinpath(*name.split(".")[1:])
             source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-            found[name] = {"names": read_names(source), "read": True}
+            by_module[name] = {"names": read_names(source), "read": True}
             continue
-        found[name] = describe_module(module)
+        by_module[name] = describe_module(module)
         above, _, last = name.rpartition(".")
-        for warning in heard:
+        for warning in caught_warnings:
             if name in str(warning.message) and "deprecated" in str(warning.message):  # of any category
-                found[above].setdefault("warns", {})[last] = str(warning.message)
+                by_module[above].setdefault("warns", {})[last] = str(warning.message)
     options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
-    return {"version": jax.__version__, "modules": found, "options": sorted(options)}
+    return {"version": jax.__version__, "modules": by_module, "options": sorted(options)}
 
 
 def modules(root: Path) -> list[str]:
@@ -73,12 +73,12 @@ def modules(root: Path) -> list[str]:
 
 
 def describe_module(module) -> dict:
-    said = {}
+    messages = {}
     for key, value in vars(module).items():
         if re.match(r"_\w*deprecat\w*$", key) and isinstance(value, dict):
-            said.update({n: v for n, v in value.items() if isinstance(v, tuple) and len(v) == 2})
-    warns = {n: text for n, (text, value) in said.items() if value is not None}
-    gone = {n: text for n, (text, value) in said.items() if value is None}
+            messages.update({n: v for n, v in value.items() if isinstance(v, tuple) and len(v) == 2})
+    warns = {n: text for n, (text, value) in messages.items() if value is not None}
+    gone = {n: text for n, (text, value) in messages.items() if value is None}
     names, calls = [], {}
     for name in sorted(set(vars(module)) | set(dir(module)) | set(warns)):
         if name.startswith("_") or name in gone:
@@ -121,13 +121,13 @@ def signature(value) -> str | None:
 
 def read(root: Path, version: str) -> dict:
     """Return the same as `dump`, from the source of a JAX version, without running it."""
-    found = {}
+    by_module = {}
     for name in modules(root):
         path = root.joinpath(*name.split(".")[1:])
         source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         if source.exists():
-            found[name] = {"names": sorted({*read_names(source), *submodules(path)})}
-    return {"version": version, "modules": found, "options": []}
+            by_module[name] = {"names": sorted({*read_names(source), *submodules(path)})}
+    return {"version": version, "modules": by_module, "options": []}
 
 
 def submodules(folder: Path) -> list[str]:
@@ -177,12 +177,12 @@ def merge(dumps: list[dict]) -> dict:
         entry["names"] = spans([set(one["names"]) if one else set() for one in here])
         if here[-1] and here[-1].get("read"):
             entry["read"] = True  # if the newest version wasn't imported, its names may be incomplete
-        said: dict[str, str] = {}
+        messages: dict[str, str] = {}
         for kind in ("warns", "gone"):
             entry[kind] = spans([set((one or {}).get(kind, {})) for one in here])
             for one in here:
-                said |= {name: " ".join(text.split()) for name, text in ((one or {}).get(kind) or {}).items()}
-        entry["said"] = dict(sorted(said.items()))  # the last message about each name
+                messages |= {name: " ".join(text.split()) for name, text in ((one or {}).get(kind) or {}).items()}
+        entry["said"] = dict(sorted(messages.items()))  # the last message about each name
         entry["calls"] = {}
         for span, texts in spans([_words((here[i] or {}).get("calls", {})) for i in signed], signed).items():
             entry["calls"][span] = texts
@@ -192,23 +192,23 @@ def merge(dumps: list[dict]) -> dict:
 
 def apart(record: dict) -> list[dict]:
     """Split a record into results of `dump`. Merging those gives the same record."""
-    found = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
+    dumps = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
     for i, words in _each(record["options"]):
-        found[i]["options"] += words
+        dumps[i]["options"] += words
     for name, entry in record["modules"].items():
         for i, _ in _each({entry["in"]: ""}):
-            found[i]["modules"][name] = {"names": [], "calls": {}, "warns": {}, "gone": {}}
+            dumps[i]["modules"][name] = {"names": [], "calls": {}, "warns": {}, "gone": {}}
         for i, words in _each(entry.get("names", {})):
-            found[i]["modules"][name]["names"] += words
+            dumps[i]["modules"][name]["names"] += words
         for kind in ("warns", "gone"):
             for i, words in _each(entry.get(kind, {})):
-                found[i]["modules"][name][kind] |= {word: entry["said"][word] for word in words}
+                dumps[i]["modules"][name][kind] |= {word: entry["said"][word] for word in words}
         for i, words in _each(entry.get("calls", {})):
             calls = (word.removesuffix(")").partition("(") for word in words)
-            found[i]["modules"][name]["calls"] |= {one: text.replace(",", " ") for one, _, text in calls}
+            dumps[i]["modules"][name]["calls"] |= {one: text.replace(",", " ") for one, _, text in calls}
         if entry.get("read"):
-            found[-1]["modules"][name]["read"] = True
-    return found
+            dumps[-1]["modules"][name]["read"] = True
+    return dumps
 
 
 def _each(by_span: dict[str, str]) -> Iterator[tuple[int, list[str]]]:

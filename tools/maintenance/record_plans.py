@@ -38,28 +38,28 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
     def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
         return ask(label, *arguments, recompile=labels is None or label in labels)
 
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), mock.patch.object(tpu_compiler, "plan", plan):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), mock.patch.object(tpu_compiler, "plan", plan):
         space["devices"] = start_devices(8)
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
                 exec(cell.source, space)
-    found = tpu_compiler.as_record()
-    if not found["plans"]:
-        raise RuntimeError(f"nothing was compiled: {said.getvalue()[:500]}")
-    return found
+    results = tpu_compiler.as_record()
+    if not results["plans"]:
+        raise RuntimeError(f"nothing was compiled: {output.getvalue()[:500]}")
+    return results
 
 
 def main() -> None:
-    made = {package: importlib.metadata.version(package) for package in ("jax", "libtpu")}
+    versions = {package: importlib.metadata.version(package) for package in ("jax", "libtpu")}
     for lesson in sys.argv[1:] or lessons_with_plans():
-        found = compile_plans(lesson)
-        parts = [f'"made with": {json.dumps(made)}']
-        for part, entries in found.items():
+        results = compile_plans(lesson)
+        parts = [f'"made with": {json.dumps(versions)}']
+        for part, entries in results.items():
             lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
             parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
         (tpu_compiler.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
-        print(f"Recorded {len(found['plans'])} plans of lesson {lesson}.")
+        print(f"Recorded {len(results['plans'])} plans of lesson {lesson}.")
 
 
 if __name__ == "__main__":

@@ -56,26 +56,26 @@ def letters_and_digits(text: str) -> str:
 def answers_by_question(path: Path) -> list[tuple[list[str], list[str]]]:
     """Return, for each question, the texts that discuss its answer and the code lines with its pictures' alt texts."""
     cells = notebooks.read(path).cells
-    reads, found = copies.blocks_to_collapse(cells), []
+    collapsed, answers = copies.blocks_to_collapse(cells), []
     for question in copies.cells_after_questions(cells):
-        texts = [split_blocks(cells[number].source)[part] for number, part in question if (number, part) in reads]
+        texts = [split_blocks(cells[number].source)[part] for number, part in question if (number, part) in collapsed]
         lines = [line for number, part in question if part is None for line in description_lines(cells[number].source)]
-        found.append((list(map(letters_and_digits, texts)), list(map(letters_and_digits, lines))))
-    return found
+        answers.append((list(map(letters_and_digits, texts)), list(map(letters_and_digits, lines))))
+    return answers
 
 
 def description_lines(code: str) -> list[str]:
     """Return the lines of a cell that contain a constant alt text. Strings with computed values reveal nothing."""
     lines = code.split("\n")
-    words = [
+    strings = [
         text
         for node in ast.walk(ast.parse(code))
-        for said in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
-        if not isinstance(said, ast.keyword) or said.arg == "told"
-        for text in _constants(said)
+        for part in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
+        if not isinstance(part, ast.keyword) or part.arg == "told"
+        for text in _constants(part)
         if len(text.value) >= SHORTEST_DESCRIPTION
     ]
-    return [lines[number] for text in words for number in range(text.lineno - 1, text.end_lineno)]
+    return [lines[number] for text in strings for number in range(text.lineno - 1, text.end_lineno)]
 
 
 def _is_description(node: ast.AST) -> bool:
@@ -103,23 +103,23 @@ def run_lab(folder: Path) -> Iterator[str]:
     program = notebooks.ROOT / ".venv" / "bin" / "python"
     options = ["--no-browser", "--allow-root", "--IdentityProvider.token=", f"--LabApp.app_settings_dir={settings}"]
     log = folder / "log"
-    with log.open("w") as said:
-        started = subprocess.Popen(
+    with log.open("w") as log_file:
+        process = subprocess.Popen(
             [program, "-m", "jupyterlab", *options],
             cwd=folder,
-            stdout=said,
+            stdout=log_file,
             stderr=subprocess.STDOUT,
             env={**os.environ, "COURSE_PROGRESS": "off"},
         )
         try:
-            while not (where := re.search(r"(http://(?:localhost|127\.0\.0\.1):\d+)/lab", log.read_text())):
-                if started.poll() is not None:
+            while not (match := re.search(r"(http://(?:localhost|127\.0\.0\.1):\d+)/lab", log.read_text())):
+                if process.poll() is not None:
                     raise SystemExit(f"Error: JupyterLab did not start. {log.read_text()[-300:]}")
                 time.sleep(0.5)
-            yield where[1]
+            yield match[1]
         finally:
-            started.terminate()
-            started.wait(30)
+            process.terminate()
+            process.wait(30)
 
 
 def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
@@ -127,22 +127,22 @@ def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
     page.wait_for_selector(".jp-Notebook blockquote")
     page.wait_for_function("document.querySelectorAll('.jp-MarkdownOutput:empty').length === 0")
     questions = [q for q in page.query_selector_all(".jp-Notebook blockquote") if "Predict." in q.text_content()]
-    told = answers_by_question(path)
-    if len(questions) != len(told):
-        raise SystemExit(f"Error: {path.name} has {len(told)} questions, and its page {len(questions)}.")
-    for question, (texts, lines) in zip(questions, told, strict=True):
-        seen = page.evaluate(VISIBLE_CONTENT, question)
+    answers = answers_by_question(path)
+    if len(questions) != len(answers):
+        raise SystemExit(f"Error: {path.name} has {len(answers)} questions, and its page {len(questions)}.")
+    for question, (texts, lines) in zip(questions, answers, strict=True):
+        visible = page.evaluate(VISIBLE_CONTENT, question)
         open_texts = [
             text
-            for text in seen["texts"]
+            for text in visible["texts"]
             if letters_and_digits(text) and any(letters_and_digits(text) in each for each in texts)
         ]
-        described_there = [line for line in seen["code"] if letters_and_digits(line) in lines]
-        yield [*["an output"] * seen["outputs"], *["an open fold"] * seen["folds"], *open_texts, *described_there]
+        described_there = [line for line in visible["code"] if letters_and_digits(line) in lines]
+        yield [*["an output"] * visible["outputs"], *["an open fold"] * visible["folds"], *open_texts, *described_there]
 
 
 def main(numbers: list[str]) -> None:
-    total, given = 0, 0
+    total, revealing = 0, 0
     with tempfile.TemporaryDirectory() as name, browser.launch() as program:
         folder = Path(name)
         paths = [notebooks.lesson(number) for number in numbers] or notebooks.lessons()
@@ -152,12 +152,12 @@ def main(numbers: list[str]) -> None:
             for path in paths:
                 page = program.new_page(viewport={"width": 1440, "height": 900})
                 page.goto(f"{address}/lab/tree/{path.name}?reset")
-                for number, seen in enumerate(visible_answers(page, path), 1):
-                    total, given = total + 1, given + bool(seen)
-                    for each in seen:
+                for number, visible in enumerate(visible_answers(page, path), 1):
+                    total, revealing = total + 1, revealing + bool(visible)
+                    for each in visible:
                         print(f"{path.stem}, question {number}: {' '.join(each.split())[:100]}", flush=True)
                 page.close()
-    print(f"{given} of {total} questions have something of their answer in sight.")
+    print(f"{revealing} of {total} questions have something of their answer in sight.")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ LONGEST_LINE = 300  # characters of a line, so that one long table doesn't hide 
 
 
 def main(kind: str, report: str, log: str) -> None:
-    found, versions = read_report(Path(report))
-    post_issue(issue_title(kind), issue_body(found, versions, Path(log)))
+    failures, versions = read_report(Path(report))
+    post_issue(issue_title(kind), issue_body(failures, versions, Path(log)))
 
 
 def issue_title(kind: str) -> str:
@@ -41,18 +41,18 @@ def issue_title(kind: str) -> str:
 
 def read_report(report: Path) -> tuple[dict[str, list[str]], str]:
     """Return the failures by lesson (for other tests: by test), without duplicates, and the versions tested."""
-    found: dict[str, list[str]] = {}
+    failures: dict[str, list[str]] = {}
     if not report.exists():
-        return found, ""
+        return failures, ""
     root = ElementTree.parse(report).getroot()
     for case in root.iter("testcase"):
         name = case.get("name", "")
         lesson = re.search(rf"\[({NUMBER}_\w+)\]$", name)
         for problem in [*case.findall("failure"), *case.findall("error")]:
-            lines = found.setdefault(lesson[1] if lesson else f"{case.get('classname')}: {name}", [])
+            lines = failures.setdefault(lesson[1] if lesson else f"{case.get('classname')}: {name}", [])
             lines += [line for line in first_paragraph(problem) if line not in lines]
     versions = [f"{entry.get('name')} {entry.get('value')}" for entry in root.iter("property")]
-    return found, ", ".join(versions)
+    return failures, ", ".join(versions)
 
 
 def first_paragraph(problem: ElementTree.Element) -> list[str]:
@@ -67,7 +67,7 @@ def first_paragraph(problem: ElementTree.Element) -> list[str]:
     return [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in paragraph.splitlines()]
 
 
-def issue_body(found: dict[str, list[str]], versions: str, log: Path) -> str:
+def issue_body(failures: dict[str, list[str]], versions: str, log: Path) -> str:
     """Return the text of the issue. Quotations are indented as code, in which GitHub ignores names and markup."""
     repository = f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
     parts = [
@@ -75,9 +75,9 @@ def issue_body(found: dict[str, list[str]], versions: str, log: Path) -> str:
         f"{versions and f' on {versions}'}. What to do: "
         f"[When the weekly check fails]({repository}/blob/HEAD/.github/CONTRIBUTING.md#when-the-weekly-check-fails)."
     ]
-    for name in sorted(found, key=lambda name: (not name[0].isdigit(), name)):  # lessons first, then other tests
-        parts.append(f"`{name}`\n\n" + indented(found[name]))
-    if not found:
+    for name in sorted(failures, key=lambda name: (not name[0].isdigit(), name)):  # lessons first, then other tests
+        parts.append(f"`{name}`\n\n" + indented(failures[name]))
+    if not failures:
         end = log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if log.exists() else []
         parts.append("No test failed, so something else did. The end of its log:\n\n" + indented(end or ["(no log)"]))
     text = "\n\n".join(parts) + "\n"
@@ -90,8 +90,8 @@ def indented(lines: list[str]) -> str:
 
 def post_issue(title: str, text: str) -> None:
     """Update the open issue with this title, or create one."""
-    listed = json.loads(run_gh("list", "--state=open", "--limit=1000", "--json=number,title"))
-    numbers = [str(issue["number"]) for issue in listed if issue["title"] == title]
+    issues = json.loads(run_gh("list", "--state=open", "--limit=1000", "--json=number,title"))
+    numbers = [str(issue["number"]) for issue in issues if issue["title"] == title]
     what = ["edit", numbers[0]] if numbers else ["create", f"--title={title}"]
     print(run_gh(*what, "--body-file=-", text=text).strip())
 

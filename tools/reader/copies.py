@@ -55,10 +55,10 @@ These are your copies of the lessons. Make guesses, run cells, change anything: 
 
 def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Return a lesson as a reader should first see it: without outputs, and with the answers collapsed."""
-    waiting = blocks_to_collapse(notebook.cells)
-    copied = notebooks.canonical(notebook)
-    fold = COLLAPSED_TEXT
-    for number, cell in enumerate(copied.cells):
+    to_collapse = blocks_to_collapse(notebook.cells)
+    copy = notebooks.canonical(notebook)
+    opening = COLLAPSED_TEXT
+    for number, cell in enumerate(copy.cells):
         asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
             cell.outputs = cell.outputs if cell.id == "opening" else []  # the first picture doesn't reveal an answer
@@ -66,11 +66,11 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             if notebooks.REVEALS_ANSWER_TAG in cell.metadata.get("tags", ()):
                 cell.metadata.update(notebooks.HIDDEN_CODE)
                 cell.source = AFTER_GUESS + cell.source.removeprefix(AFTER_GUESS)
-        elif parts := {part for at, part in waiting if at == number}:
-            cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, fold))
-            fold = COLLAPSED_TEXT
-        fold = COLLAPSED_ANSWER if asks else fold
-    return copied
+        elif parts := {part for at, part in to_collapse if at == number}:
+            cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, opening))
+            opening = COLLAPSED_TEXT
+        opening = COLLAPSED_ANSWER if asks else opening
+    return copy
 
 
 def _add_skip(line: re.Match) -> str:
@@ -80,16 +80,16 @@ def _add_skip(line: re.Match) -> str:
     return f"{line[0]}, {OR_SKIP}" if line[1] else f"{line[0]}  # {OR_SKIP}"
 
 
-def _collapse(found: list[str], folded: set[int], fold: str) -> Iterator[str]:
+def _collapse(text_blocks: list[str], to_collapse: set[int], opening: str) -> Iterator[str]:
     """Put each run of consecutive blocks that reveal an answer into a collapsible section."""
     group: list[str] = []
-    for part, block in enumerate([*found, ""]):
-        if part in folded:  # render headings there as bold text, to keep them out of the table of contents
+    for part, block in enumerate([*text_blocks, ""]):
+        if part in to_collapse:  # render headings there as bold text, to keep them out of the table of contents
             group.append(re.sub(r"^#+ (.*)", r"**\1**", block))
             continue
         if group:
-            yield fold + "\n\n".join(group) + "\n\n</details>"
-            group, fold = [], COLLAPSED_TEXT
+            yield opening + "\n\n".join(group) + "\n\n</details>"
+            group, opening = [], COLLAPSED_TEXT
         if block:
             yield block
 
@@ -99,12 +99,14 @@ def blocks_to_collapse(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int
 
     They are between the first output after a question and the next question or heading, as on the site.
     """
-    found: set[tuple[int, int]] = set()
+    hidden: set[tuple[int, int]] = set()
     for question in cells_after_questions(cells):
         outputs = [i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs]
-        found |= {(number, part) for number, part in question[outputs[0] :] if part is not None} if outputs else set()
+        hidden |= {(number, part) for number, part in question[outputs[0] :] if part is not None} if outputs else set()
     return {
-        (number, part) for number, part in found if notebooks.LEADS_ON_TAG not in cells[number].metadata.get("tags", ())
+        (number, part)
+        for number, part in hidden
+        if notebooks.LEADS_ON_TAG not in cells[number].metadata.get("tags", ())
     }
 
 
@@ -116,7 +118,7 @@ def cells_after_questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[t
     heading and its last paragraph are left out. If subheadings come before the first output, the question covers all
     their sections. site/_static/questions.js follows the same rules.
     """
-    found: list[tuple[int, int | None]] | None = None
+    following: list[tuple[int, int | None]] | None = None
     answered, deepest, mistake = False, 2, -1
     for number, cell in enumerate(cells):
         for part, block in enumerate(split_blocks(cell.source) if cell.cell_type == "markdown" else [""]):
@@ -124,22 +126,22 @@ def cells_after_questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[t
             asks, task = block.startswith(QUESTION), block.startswith("### Exercise")
             goes_on = block.startswith("### The mistake")
             ends = level and (task or level < 3 or (answered and deepest == 2 and not goes_on))
-            if found is not None and (asks or ends):
-                yield [*found[:mistake], *found[mistake + 1 : -1]] if asks and mistake >= 0 else found
-                found = None
+            if following is not None and (asks or ends):
+                yield [*following[:mistake], *following[mistake + 1 : -1]] if asks and mistake >= 0 else following
+                following = None
             if asks:
-                found, answered, deepest, mistake = [], False, 2, -1
-            elif found is not None and level:
+                following, answered, deepest, mistake = [], False, 2, -1
+            elif following is not None and level:
                 deepest = deepest if answered else 3
                 if answered and goes_on:
-                    mistake = len(found)
-                    found.append((number, part))
-            elif found is not None:
+                    mistake = len(following)
+                    following.append((number, part))
+            elif following is not None:
                 answered |= cell.cell_type == "code" and bool(cell.outputs)
                 mistake = -1 if cell.cell_type == "code" else mistake
-                found.append((number, None if cell.cell_type == "code" else part))
-    if found is not None:
-        yield found
+                following.append((number, None if cell.cell_type == "code" else part))
+    if following is not None:
+        yield following
 
 
 def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:
@@ -149,39 +151,39 @@ def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:
     """
     work = root / "work"
     work.mkdir(exist_ok=True)
-    for ours in (work / ".copies.json", work / "START.md"):
-        if ours.is_dir():
-            yield f"work/{ours.name} is a folder. It was moved to {_set_aside(ours, root)}."
-    known, news = _load_fingerprints(work), []
+    for own_file in (work / ".copies.json", work / "START.md"):
+        if own_file.is_dir():
+            yield f"work/{own_file.name} is a folder. It was moved to {_set_aside(own_file, root)}."
+    saved, news = _load_fingerprints(work), []
     for path in notebooks.lessons(root):
-        mine, text = work / path.name, notebooks.to_text(make_copy(notebooks.read(path)))
+        target, text = work / path.name, notebooks.to_text(make_copy(notebooks.read(path)))
         new = {"copy": _fingerprint(text), "lesson": _fingerprint(text)}
-        there = _fingerprint_file(mine) if os.path.lexists(mine) else ""
-        if there is None:
-            yield f"work/{mine.name} isn't a readable notebook. It was moved to {_set_aside(mine, root)}."
-        if there and there not in (known.get(mine.name, new)["copy"], new["copy"]):
-            marks = known.get(mine.name, {**new, "copy": ""})
+        current = _fingerprint_file(target) if os.path.lexists(target) else ""
+        if current is None:
+            yield f"work/{target.name} isn't a readable notebook. It was moved to {_set_aside(target, root)}."
+        if current and current not in (saved.get(target.name, new)["copy"], new["copy"]):
+            marks = saved.get(target.name, {**new, "copy": ""})
             if marks["lesson"] != new["lesson"]:
                 news.append(LESSON_CHANGED.format(notebooks.number(path)))
         else:
             marks = new
-            if there != new["copy"]:
-                write_atomically(mine, text)
-        if known.get(mine.name) != marks:  # save the list after each lesson, so that an interruption loses nothing
-            known[mine.name] = marks
-            write_atomically(work / ".copies.json", json.dumps(known, indent=1) + "\n")
+            if current != new["copy"]:
+                write_atomically(target, text)
+        if saved.get(target.name) != marks:  # save the list after each lesson, so that an interruption loses nothing
+            saved[target.name] = marks
+            write_atomically(work / ".copies.json", json.dumps(saved, indent=1) + "\n")
     write_atomically(work / "START.md", start_page(root, news))
     yield from news
 
 
-def _set_aside(mine: Path, root: Path) -> Path:
+def _set_aside(path: Path, root: Path) -> Path:
     """Move a file to work/kept, and return its new path, relative to the course."""
-    kept = root / "work" / "kept"
-    kept.mkdir(exist_ok=True)
-    names = (kept / f"{mine.stem}.{count}{mine.suffix}" for count in range(1, 10_000))
-    aside = next(name for name in names if not os.path.lexists(name))
-    mine.rename(aside)
-    return aside.relative_to(root)
+    folder = root / "work" / "kept"
+    folder.mkdir(exist_ok=True)
+    names = (folder / f"{path.stem}.{count}{path.suffix}" for count in range(1, 10_000))
+    new_path = next(name for name in names if not os.path.lexists(name))
+    path.rename(new_path)
+    return new_path.relative_to(root)
 
 
 def restart_lesson(number: str, root: Path = notebooks.ROOT) -> str:
@@ -190,32 +192,32 @@ def restart_lesson(number: str, root: Path = notebooks.ROOT) -> str:
     Raises ValueError for an unknown lesson.
     """
     path = notebooks.lesson(number, root)
-    mine, said = root / "work" / path.name, ""
-    if os.path.lexists(mine):
-        said = f" Your old copy is {_set_aside(mine, root)}."
+    target, message = root / "work" / path.name, ""
+    if os.path.lexists(target):
+        message = f" Your old copy is {_set_aside(target, root)}."
     for line in update_copies(root):
         print(line)
-    return f"work/{path.name} is new.{said}"
+    return f"work/{path.name} is new.{message}"
 
 
 def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
     """Return the text of the start page: where to continue, which lessons have changed, and what is solved."""
-    kept, rows, untouched = progress.load_progress(), [], ""
-    going = (0.0, "", "")  # the lesson in progress that was saved last: (time, number, link)
+    results, rows, untouched = progress.load_progress(), [], ""
+    latest = (0.0, "", "")  # the lesson in progress that was saved last: (time, number, link)
     for path in notebooks.lessons(root):
         number = notebooks.number(path)
         title = next(line[2:] for line in notebooks.read(path).cells[0].source.split("\n") if line.startswith("# "))
-        right, of, at_once, guessed = progress.count_results(kept, number)
+        right, of, at_once, guessed = progress.count_results(results, number)
         link = f"[{title}]({path.name})"
         rows.append(f"| {link} | {right} of {of} | {f'{at_once} of {guessed}' if guessed else ''} |")
-        if number not in kept:
+        if number not in results:
             untouched = untouched or link
         elif right < of:
             saved = (root / "work" / path.name).stat().st_mtime if (root / "work" / path.name).exists() else 0
-            going = max(going, (saved, number, link))
+            latest = max(latest, (saved, number, link))
     where = (
-        f"**Continue with** {going[2]}."
-        if going[2]
+        f"**Continue with** {latest[2]}."
+        if latest[2]
         else f"**Begin with** {untouched}."
         if untouched
         else "You have solved everything."
@@ -231,16 +233,16 @@ def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
 def _load_fingerprints(work: Path) -> dict[str, dict[str, str]]:
     """Load the fingerprints of each copy and of the lesson it was made from, or {} if the list isn't usable."""
     try:
-        listed = json.loads((work / ".copies.json").read_text(encoding="utf-8"))
-        return {name: {"copy": marks["copy"], "lesson": marks["lesson"]} for name, marks in listed.items()}
+        saved = json.loads((work / ".copies.json").read_text(encoding="utf-8"))
+        return {name: {"copy": marks["copy"], "lesson": marks["lesson"]} for name, marks in saved.items()}
     except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return {}
 
 
-def _fingerprint_file(mine: Path) -> str | None:
+def _fingerprint_file(path: Path) -> str | None:
     """Return the fingerprint of a notebook file, or None if it can't be read as a notebook."""
     try:
-        return _fingerprint(mine.read_text(encoding="utf-8")) if mine.is_file() else None
+        return _fingerprint(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 

@@ -42,8 +42,8 @@ OK, NOTE, STOP = "OK", "NOTE", "STOP"
 def _libraries() -> list[str]:
     """Return the import names of the packages in requirements.txt, except JAX (tried separately) and JupyterLab."""
     path = ROOT / "requirements.txt"
-    named = re.findall(r"^[\w-]+", path.read_text(encoding="utf-8") if path.exists() else "", re.M)
-    return [IMPORTED_AS.get(name, name) for name in named if name not in ("jax", "jupyterlab")]
+    packages = re.findall(r"^[\w-]+", path.read_text(encoding="utf-8") if path.exists() else "", re.M)
+    return [IMPORTED_AS.get(name, name) for name in packages if name not in ("jax", "jupyterlab")]
 
 
 # The program of the trial process. Each line that it prints is a key and a value, and shows how far it has come.
@@ -137,17 +137,17 @@ def installation_advice(python: str, packages: str) -> str:
 def check_python(trial: Trial) -> Check:
     version = tuple(map(int, (trial.value_of("python") or "0").split()))
     newest = ".".join(map(str, NEWEST))
-    found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+    version_text, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
     if version >= OLDEST:
-        return Check("Python", OK, found)
-    do = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {or_run_elsewhere()}."
-    return Check("Python", STOP, f"{found}, but the course needs {oldest} or newer", do)
+        return Check("Python", OK, version_text)
+    advice = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {or_run_elsewhere()}."
+    return Check("Python", STOP, f"{version_text}, but the course needs {oldest} or newer", advice)
 
 
 def course_python() -> str:
     """Return the Python whose JAX is used: the kernel's in a notebook, else that of .venv if it exists."""
-    made = ROOT / ".venv" / "bin" / "python"
-    return sys.executable if "ipykernel" in sys.modules or not made.exists() else str(made)
+    environment = ROOT / ".venv" / "bin" / "python"
+    return sys.executable if "ipykernel" in sys.modules or not environment.exists() else str(environment)
 
 
 def run_trial() -> Trial:
@@ -197,11 +197,11 @@ def check_jax(trial: Trial) -> list[Check]:
                     installation_advice(trial.python, f'"jax>={OLDEST_JAX}"'),
                 )
             ]
-        do = f"Reinstall it: {trial.python} -m pip install --force-reinstall jax jaxlib, {or_run_elsewhere()}."
-        return [Check("JAX", STOP, f"can't be imported: {_ended(trial)}", do)]
+        advice = f"Reinstall it: {trial.python} -m pip install --force-reinstall jax jaxlib, {or_run_elsewhere()}."
+        return [Check("JAX", STOP, f"can't be imported: {_ended(trial)}", advice)]
     if release_numbers(version) < release_numbers(OLDEST_JAX):
-        do = f'{trial.python} -m pip install --upgrade "jax>={OLDEST_JAX}"; then restart the kernel.'
-        return [Check("JAX", STOP, f"{version}, but the course needs {OLDEST_JAX} or newer", do)]
+        advice = f'{trial.python} -m pip install --upgrade "jax>={OLDEST_JAX}"; then restart the kernel.'
+        return [Check("JAX", STOP, f"{version}, but the course needs {OLDEST_JAX} or newer", advice)]
     lines = [Check("JAX", OK, version)]
     if missing:
         packages = {imported: package for package, imported in IMPORTED_AS.items()}
@@ -210,8 +210,8 @@ def check_jax(trial: Trial) -> list[Check]:
     if setup:
         lines.append(Check("devices", STOP, "eight devices don't start", setup))
     elif trial.value_of("sum") != "28.0":
-        do = f"Close other programs and try again; {_variables()}if that doesn't help, {or_run_elsewhere()[3:]}."
-        lines.append(Check("devices", STOP, f"eight devices don't work together: {_ended(trial)}", do))
+        advice = f"Close other programs and try again; {_variables()}if that doesn't help, {or_run_elsewhere()[3:]}."
+        lines.append(Check("devices", STOP, f"eight devices don't work together: {_ended(trial)}", advice))
     else:
         lines.append(Check("devices", OK, next(line for line in trial.stdout.splitlines() if "device" in line)))
     return lines
@@ -226,8 +226,8 @@ def _ended(trial: Trial) -> str:
 
 def _variables() -> str:
     """Return advice on environment variables that are set here and can keep JAX from starting."""
-    found = [name for name in ("XLA_FLAGS", "JAX_PLATFORMS") if os.environ.get(name)]
-    return f"unset {' and '.join(found)} (now {', '.join(os.environ[name] for name in found)}); " if found else ""
+    names = [name for name in ("XLA_FLAGS", "JAX_PLATFORMS") if os.environ.get(name)]
+    return f"unset {' and '.join(names)} (now {', '.join(os.environ[name] for name in names)}); " if names else ""
 
 
 def free_memory() -> float | None:
@@ -247,11 +247,11 @@ def free_memory() -> float | None:
 def check_memory(free: float | None) -> Check:
     if free is None:
         return Check("memory", NOTE, "this system doesn't report free memory", f"Lesson 06 needs {LESSON_MEMORY:g} GB.")
-    do = f"Close other programs and browser tabs, shut down kernels that you don't need, {or_run_elsewhere()}."
+    advice = f"Close other programs and browser tabs, shut down kernels that you don't need, {or_run_elsewhere()}."
     if free < LESSON_MEMORY:
-        return Check("memory", STOP, f"{free:.1f} GB free, but lesson 06 needs {LESSON_MEMORY:g} GB", do)
+        return Check("memory", STOP, f"{free:.1f} GB free, but lesson 06 needs {LESSON_MEMORY:g} GB", advice)
     if free < COMFORTABLE_MEMORY:
-        return Check("memory", NOTE, f"{free:.1f} GB free: enough for one lesson at a time", do)
+        return Check("memory", NOTE, f"{free:.1f} GB free: enough for one lesson at a time", advice)
     return Check("memory", OK, f"{free:.1f} GB free")
 
 
@@ -260,12 +260,12 @@ def free_disk() -> float:
 
 
 def check_disk(free: float, installed: bool) -> Check:
-    needed, what = (
+    needed, purpose = (
         (TRACES_DISK, "lesson 09 writes traces of") if installed else (INSTALLATION_DISK, "the installation takes")
     )
     if free < needed:
-        do = f"Delete or move files; pip cache purge empties pip's cache; {or_run_elsewhere()}."
-        return Check("disk", STOP, f"{free:.1f} GB free, but {what} up to {needed:g} GB", do)
+        advice = f"Delete or move files; pip cache purge empties pip's cache; {or_run_elsewhere()}."
+        return Check("disk", STOP, f"{free:.1f} GB free, but {purpose} up to {needed:g} GB", advice)
     return Check("disk", OK, f"{free:.1f} GB free")
 
 
@@ -292,24 +292,26 @@ def find_unreachable(timeout: float = 6) -> dict[str, str]:
             return str(getattr(error, "reason", error))
         return ""
 
-    found = download_urls()
+    urls = download_urls()
     with ThreadPoolExecutor() as pool:
-        problems = dict(zip(found, pool.map(problem, found.values())))  # noqa: B905 (strict= needs Python 3.10)
+        problems = dict(zip(urls, pool.map(problem, urls.values())))  # noqa: B905 (strict= needs Python 3.10)
     return {name: why for name, why in problems.items() if why}
 
 
 def check_network(silent: dict[str, str], installed: bool) -> Check:
     if not silent:
         return Check("network", OK, "the course's repository and the package index respond")
-    found = "; ".join(f"{name} doesn't respond ({why})" for name, why in silent.items())
+    problems = "; ".join(f"{name} doesn't respond ({why})" for name, why in silent.items())
     if hosting_service() == "Kaggle":
-        do = "Turn on the internet: Session options > Internet (Kaggle asks for a verified phone number)."
+        advice = "Turn on the internet: Session options > Internet (Kaggle asks for a verified phone number)."
     else:
-        do = "Connect to the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a USB drive."
+        advice = (
+            "Connect to the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a USB drive."
+        )
     if not installed and "the package index" in silent:
-        return Check("network", STOP, found, do)
+        return Check("network", STOP, problems, advice)
     note = "nothing needs to be downloaded now" if installed else "the installation doesn't need it"
-    return Check("network", NOTE, f"{found}; {note}", do)
+    return Check("network", NOTE, f"{problems}; {note}", advice)
 
 
 if __name__ == "__main__":

@@ -59,9 +59,12 @@ def describe_python(python: str) -> str:
 def find_newest_python() -> str | None:
     """Return the newest Python with JAX wheels, here, on the PATH or pyenv's, or None if there's only the oldest."""
     for minor in range(NEWEST[1], OLDEST[1], -1):
-        found = glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))
-        found = [sys.executable] * (sys.version_info[1] == minor) + [shutil.which(f"python3.{minor}") or "", *found]
-        if starts := next(filter(describe_python, filter(None, found)), None):
+        candidates = glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))
+        candidates = [sys.executable] * (sys.version_info[1] == minor) + [
+            shutil.which(f"python3.{minor}") or "",
+            *candidates,
+        ]
+        if starts := next(filter(describe_python, filter(None, candidates)), None):
             return starts
     return None
 
@@ -69,24 +72,24 @@ def find_newest_python() -> str | None:
 def run_step(command: list[str], **variables: str) -> tuple[int, str]:
     """Run a command, report every few seconds that it's still running, and return its exit status and its output."""
     start = time.monotonic()
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, env={**os.environ, **variables}, **both) as step:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, env={**os.environ, **variables}, **pipes) as step:
         while True:
             try:
-                said, _ = step.communicate(timeout=REPORT_EVERY)
-                return step.returncode, said.strip()
+                output, _ = step.communicate(timeout=REPORT_EVERY)
+                return step.returncode, output.strip()
             except subprocess.TimeoutExpired:
                 print(f"... still running after {time.monotonic() - start:.0f} s", flush=True)
 
 
 def run_or_exit(command: list[str], problem: str) -> None:
     """Run a command. If it fails, exit with advice or with the line of its output that gives the reason."""
-    status, said = run_step(command)
+    status, output = run_step(command)
     if status:
-        lines = said.splitlines() or ["no reason given"]
+        lines = output.splitlines() or ["no reason given"]
         last = ([line for line in lines if line.startswith("ERROR:")] or lines)[-1].strip()
-        why = next((why for signs, why in REASONS.items() if re.search(signs, said)), last)
-        raise SystemExit(f"Error: {problem}: {why}")
+        reason = next((why for signs, why in REASONS.items() if re.search(signs, output)), last)
+        raise SystemExit(f"Error: {problem}: {reason}")
 
 
 def find_uv(python: str) -> str | None:
@@ -100,15 +103,15 @@ def find_uv(python: str) -> str | None:
 def install_packages(venv: str, requirements: list[str]) -> None:
     """Install the packages with uv, using pip's settings. If that fails, use pip and show its errors."""
     python = os.path.join(venv, BIN, f"python{EXE}")
-    named = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
-    _, told = run_step([python, "-m", "pip", "config", "list"])
+    arguments = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
+    _, pip_config = run_step([python, "-m", "pip", "config", "list"])
     settings = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # search all indexes, as pip does
     # the environment's settings come first, and override the others
-    for name, value in reversed(re.findall(r"^[\w:]+[.]([\w-]+)='(.+)'$", told, re.M)):
+    for name, value in reversed(re.findall(r"^[\w:]+[.]([\w-]+)='(.+)'$", pip_config, re.M)):
         settings |= {UV_VARIABLES[name]: value} if name in UV_VARIABLES else {}
-    uv = None if re.search(PIP_ONLY_SETTINGS, told) else find_uv(python)
-    if not uv or run_step([uv, "pip", *named, "--python", python], **settings)[0]:
-        run_or_exit([python, "-m", "pip", *named, "--retries", "2"], "the packages couldn't be installed")
+    uv = None if re.search(PIP_ONLY_SETTINGS, pip_config) else find_uv(python)
+    if not uv or run_step([uv, "pip", *arguments, "--python", python], **settings)[0]:
+        run_or_exit([python, "-m", "pip", *arguments, "--retries", "2"], "the packages couldn't be installed")
 
 
 def main(arguments: list[str]) -> int:
@@ -119,25 +122,27 @@ def main(arguments: list[str]) -> int:
             print(f"Skipped: the newest JAX needs Python 3.{OLDEST[1] + 1} to 3.{NEWEST[1]}, and none was found.")
             return NOT_FOUND
     venv, *requirements = arguments
-    below, stamp = (
+    description, stamp = (
         describe_python(python),
         Path(venv, ".installed"),
     )  # the stamp file has a hash of the Python, and of each installed file
-    made = hashlib.sha256(below.encode()).hexdigest()
-    wanted = {name: hashlib.sha256(below.encode() + Path(name).read_bytes()).hexdigest() for name in requirements}
+    python_hash = hashlib.sha256(description.encode()).hexdigest()
+    file_hashes = {
+        name: hashlib.sha256(description.encode() + Path(name).read_bytes()).hexdigest() for name in requirements
+    }
     installed = stamp.read_text().split() if stamp.exists() else []
-    missing = [name for name in requirements if wanted[name] not in installed]
+    missing = [name for name in requirements if file_hashes[name] not in installed]
     if not missing:
         return 0
     start = time.monotonic()
-    if made not in installed:
-        print(f"Creating {venv} with Python {re.search(r' (3[.][0-9]+)', below)[1]} ...", flush=True)
+    if python_hash not in installed:
+        print(f"Creating {venv} with Python {re.search(r' (3[.][0-9]+)', description)[1]} ...", flush=True)
         run_or_exit([python, "-m", "venv", "--clear", venv], f"{python} couldn't create {venv}")
-        installed, missing = [made], requirements
-        stamp.write_text(made)  # an interrupted installation continues from here
+        installed, missing = [python_hash], requirements
+        stamp.write_text(python_hash)  # an interrupted installation continues from here
     print(f"Installing the packages in {', '.join(missing)} (this takes minutes, the first time only) ...", flush=True)
     install_packages(venv, requirements)
-    stamp.write_text("\n".join([*installed, *(wanted[name] for name in missing)]))
+    stamp.write_text("\n".join([*installed, *(file_hashes[name] for name in missing)]))
     print(f"Ready after {time.monotonic() - start:.0f} s.", flush=True)
     return 0
 

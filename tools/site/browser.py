@@ -24,8 +24,8 @@ OPTIONS = [
 
 def find_browser() -> str | None:
     """Return the path of a browser, or None. The environment variable BROWSER_PATH takes precedence."""
-    if named := os.environ.get("BROWSER_PATH"):
-        return named
+    if program := os.environ.get("BROWSER_PATH"):
+        return program
     return next(filter(None, map(shutil.which, NAMES)), MAC if os.path.exists(MAC) else None)
 
 
@@ -47,17 +47,17 @@ def ensure_browser() -> str:
         return find_browser()
     log = ""
     if shutil.which("apt-get") and os.geteuid() == 0:
-        wanted = ["chromium"] * (not find_browser()) + ["fontconfig", FONT]
-        print(f"Installing {', '.join(wanted)} with apt-get, once ...", flush=True)
+        packages = ["chromium"] * (not find_browser()) + ["fontconfig", FONT]
+        print(f"Installing {', '.join(packages)} with apt-get, once ...", flush=True)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *wanted]):
-            done = subprocess.run(["apt-get", *step], env=environment, capture_output=True, text=True)
-            log += done.stdout + done.stderr
+        for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
+            step_result = subprocess.run(["apt-get", *step], env=environment, capture_output=True, text=True)
+            log += step_result.stdout + step_result.stderr
     if not find_browser():
-        said = f" (apt-get said: {log.strip().splitlines()[-1]})" if log.strip() else ""
+        hint = f" (apt-get said: {log.strip().splitlines()[-1]})" if log.strip() else ""
         raise SystemExit(
             "Error: the PDF and the site's tests need Chromium or Chrome. On Debian: apt-get install chromium. "
-            f"Elsewhere install Chrome, or name the browser's program in BROWSER_PATH.{said}"
+            f"Elsewhere install Chrome, or name the browser's program in BROWSER_PATH.{hint}"
         )
     if not has_chinese_font():
         print(f"Without a Chinese font the PDF's glossary has boxes. On Debian: apt-get install {FONT}", flush=True)

@@ -53,13 +53,13 @@ class Answer:
 def answers_of(number: str) -> dict[str, Answer]:
     """Return the hints and solutions of a lesson's exercises by name, from their source code, without JAX."""
     source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
-    found, lines = {}, source.splitlines()
+    answers, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
         for decorator in getattr(function, "decorator_list", []):
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
                 hint = ast.literal_eval(decorator.args[0])
-                found[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
-    return found
+                answers[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
+    return answers
 
 
 def launch_links(path: str) -> list[tuple[str, str]]:
@@ -88,7 +88,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
     In print, nothing is collapsed: the setup cell shows only its output, and the answers are at the end of the
     document.
     """
-    notebook, given = notebooks.read(path), answers_of(notebooks.number(path))
+    notebook, answers = notebooks.read(path), answers_of(notebooks.number(path))
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
@@ -115,7 +115,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
         if check:
             cell.outputs = []  # remove "not attempted yet", because nobody can attempt it on the page
         if check and not printed:
-            answer, (_, colab) = given[check[2]], launch_links(f"notebooks/{path.name}")[0]
+            answer, (_, colab) = answers[check[2]], launch_links(f"notebooks/{path.name}")[0]
             folds = (
                 collapsible("Hint", escape_markdown(answer.hint)),
                 collapsible("Solution", code_block(answer.solution)),
@@ -132,13 +132,13 @@ def solutions_chapter() -> str:
     """Return the PDF's last chapter, with all hints and solutions."""
     lines = ["# Hints and solutions"]
     for path in notebooks.lessons():
-        notebook, given = notebooks.read(path), answers_of(notebooks.number(path))
+        notebook, answers = notebooks.read(path), answers_of(notebooks.number(path))
         lines += ["", f"## {lesson_title(path)}"]
         for cell in notebook.cells:
             titles = re.findall(r"^### (Exercise .*)$", cell.source, re.M) if cell.cell_type == "markdown" else []
             lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', lesson_title)}" for lesson_title in titles]
             if cell.cell_type == "code" and (check := CHECK_CALL.search(cell.source)):
-                answer = given[check[2]]
+                answer = answers[check[2]]
                 lines += [f"\n**Hint.** {escape_markdown(answer.hint)}\n", code_block(answer.solution)]
     return "\n".join(lines) + "\n"
 
@@ -159,8 +159,10 @@ def table_of_contents() -> str:
 
 def other_page_titles(printed: bool = False) -> dict[str, str]:
     """Return the names and titles of the pages other than lessons."""
-    left = {"index.md", *(NOT_PRINTED if printed else ())}
-    texts = {name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name not in left}
+    excluded = {"index.md", *(NOT_PRINTED if printed else ())}
+    texts = {
+        name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name not in excluded
+    }
     return {name.removesuffix(".md"): re.search(r"^# (.+)$", text, re.M)[1] for name, text in texts.items()}
 
 
@@ -171,19 +173,19 @@ def lesson_title(path: Path) -> str:
 
 def front_page(text: str, printed: bool = False) -> str:
     """Fill the {{marks}} in site/index.md or site/print.md with content from the notebooks and the README."""
-    found = readme.rows()
+    rows = readme.rows()
     name, _ = notebooks.repository()
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     where = re.search(r"^## What runs where\n(.*?)(?=^## )", page, re.M | re.S)
     parts = []
-    for part, lessons in groupby(found, lambda row: row.part):
+    for part, lessons in groupby(rows, lambda row: row.part):
         parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_list_item, lessons), "</ol>"]
     marks = {
         "routes": routes.cards(),
         "lessons": "\n".join(parts),
-        "count": str(len(found)),
-        "hours": str(readme.hours(found)),
-        "first": _page_url(found[0]),
+        "count": str(len(rows)),
+        "hours": str(readme.hours(rows)),
+        "first": _page_url(rows[0]),
         "where": with_repository_links(where[1].strip(), "README.md"),
         "pdf": PDF,
         "repository": f"https://github.com/{name}",
@@ -272,16 +274,16 @@ def stage(folder: Path, target: Path, printed: bool = False) -> None:
 
     If a page was removed, rebuild all, because Sphinx would keep the old page.
     """
-    wanted = {folder / name: text.encode() for name, text in staged_files(printed)}
-    wanted[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
-    stale = {path for path in folder.rglob("*") if path.is_file()} - wanted.keys()
-    changed = {path for path, data in wanted.items() if not path.exists() or path.read_bytes() != data}
+    files = {folder / name: text.encode() for name, text in staged_files(printed)}
+    files[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
+    stale = {path for path in folder.rglob("*") if path.is_file()} - files.keys()
+    changed = {path for path, data in files.items() if not path.exists() or path.read_bytes() != data}
     for path in stale:
         path.unlink()
         shutil.rmtree(target, ignore_errors=True)
     for path in changed:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(wanted[path])
+        path.write_bytes(files[path])
 
 
 def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:

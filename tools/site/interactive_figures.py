@@ -42,8 +42,8 @@ def _ring_routes(cell: Cell) -> list[dict[str, Any]]:
     ways: list[dict[str, Any]] = []
     for part in alt_text(cell).split("by their corners. ")[1].split("; "):
         title, corners = re.fullmatch(r"(.*?): (\(.*\)).*", part).groups()
-        told = re.search(r"hops: ([\d ]+)", title)
-        hops = iter(map(int, told[1].split())) if told else itertools.repeat(1)
+        hop_counts = re.search(r"hops: ([\d ]+)", title)
+        hops = iter(map(int, hop_counts[1].split())) if hop_counts else itertools.repeat(1)
         turns = [(int(x), int(y)) for x, y in re.findall(r"\((\d+), (\d+)\)", corners)]
         line = turns[:1]
         for (x, y), (to_x, to_y) in itertools.pairwise(turns):
@@ -72,11 +72,11 @@ def _chip_rates(cells: Cells) -> dict[str, float]:
 def _memory_and_traffic(cells: Cells) -> dict[str, dict[str, float]]:
     """Return the units sent and stored of each program in lesson 11's figure, and the FLOPs printed before it."""
     rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed_text(cells["again-run"]), re.M)
-    found = {"flops": {name: float(size) for name, size in rows}}
+    data = {"flops": {name: float(size) for name, size in rows}}
     for key, panel in {"sent": "sent", "held": "temporaries"}.items():
         bars = re.search(rf"{panel}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt_text(cells["again-draw"]))[1]
-        found[key] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
-    return found
+        data[key] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
+    return data
 
 
 def _expert_load(cells: Cells) -> dict[str, Any]:
@@ -101,11 +101,11 @@ def _product_rows(cells: Cells) -> list[dict[str, str]]:
 
 def _parts_before(cells: Cells) -> dict[str, list[list[int]]]:
     """Return the devices' values before a collective of lesson 05: one number each for v, and eight each for t."""
-    found = {}
+    parts = {}
     for name, figure in {"v": "move", "t": "eight"}.items():
         before = re.match(r"before: (.*?)\.", alt_text(cells[figure]))[1]
-        found[name] = [[int(n) for n in part.split()] for part in re.findall(r"device \d holds ([\d ]+)", before)]
-    return found
+        parts[name] = [[int(n) for n in part.split()] for part in re.findall(r"device \d holds ([\d ]+)", before)]
+    return parts
 
 
 def _roofline_corner(cells: Cells) -> dict[str, Any]:
@@ -160,13 +160,13 @@ def with_figures(number: str, cell: Cell) -> str:
     text = cell.source if cell.cell_type == "markdown" else ""
     for name, kind, numbers in FIGURES.get(number, ()):
         if name == cell.id:
-            told = json.dumps(numbers(cells_by_id(number)) if numbers else None, ensure_ascii=False).replace(
+            data = json.dumps(numbers(cells_by_id(number)) if numbers else None, ensure_ascii=False).replace(
                 "<", "\\u003c"
             )
-            asked = html.escape(json.dumps(question_numbers(number)))
+            questions = html.escape(json.dumps(question_numbers(number)))
             picture = (
-                f'<div class="moving" data-kind="{kind}" data-questions="{asked}">'
-                f'<script type="application/json">{told}</script></div>'
+                f'<div class="moving" data-kind="{kind}" data-questions="{questions}">'
+                f'<script type="application/json">{data}</script></div>'
             )
             before, question, after = text.partition(QUESTION)
             text = f"{before.rstrip()}\n\n{picture}\n\n{question}{after}".strip()
@@ -179,19 +179,19 @@ def cells_by_id(number: str) -> Cells:
 
 def question_numbers(number: str) -> dict[str, int]:
     """Return the position of each question on a lesson's page, from 0, by the name of its prediction."""
-    found, count = {}, 0
+    numbers, count = {}, 0
     for cell in cells_by_id(number).values():
         count += cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0
         if name := re.search(rf"^ex{number}\.(\w+)\.compare\(guess, ", cell.source, re.M):
-            found.setdefault(name[1], count - 1)
-    return found
+            numbers.setdefault(name[1], count - 1)
+    return numbers
 
 
 def alt_text(cell: Cell) -> str:
     """Return the alt text of a cell's figure. Raises ValueError if there's none."""
     for output in cell.outputs:
-        if found := output.get("metadata", {}).get("image/png", {}).get("alt"):
-            return found
+        if text := output.get("metadata", {}).get("image/png", {}).get("alt"):
+            return text
     raise ValueError(f"cell {cell.id} shows no figure")
 
 
@@ -203,6 +203,6 @@ def printed_text(cell: Cell) -> str:
 def scripts_for(name: str) -> list[str]:
     """Return the scripts in _static that a page of the site loads."""
     for path in notebooks.lessons():
-        if name == f"notebooks/{path.stem}" and (found := kinds_of(notebooks.number(path))):
-            return ["moving.js", *(f"moving/{kind}.js" for kind in found)]
+        if name == f"notebooks/{path.stem}" and (kinds := kinds_of(notebooks.number(path))):
+            return ["moving.js", *(f"moving/{kind}.js" for kind in kinds)]
     return []

@@ -51,8 +51,8 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
     Each has [state, last release that had it, replacement, row]. If only a part of the name is old, that's the last
     element.
     """
-    told: dict[str, list[Any]] = {}
-    found: dict[str, dict[str, list[Any]]] = {}
+    entries: dict[str, list[Any]] = {}
+    by_holder: dict[str, dict[str, list[Any]]] = {}
     for name in sorted(all_names(record)):
         fate = record.fate(name)
         if fate.state not in (GONE, WARNS) and name not in MOVED:
@@ -60,10 +60,13 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
         old, new, row = advice(record, fate, name)
         state = fate.state if fate.state in (GONE, WARNS) else GONE if not name.startswith("jax.") else ONLY_IN_MESSAGES
         holder, _, leaf = name.rpartition(".")
-        told[name] = [state, fate.last, new, row, *([old] if old != name else [])]
-        if old == name or told[old][2:4] != [new, row]:  # a containing module or class comes first in the sorted order
-            found.setdefault(holder, {})[leaf] = told[name]
-    return found
+        entries[name] = [state, fate.last, new, row, *([old] if old != name else [])]
+        if old == name or entries[old][2:4] != [
+            new,
+            row,
+        ]:  # a containing module or class comes first in the sorted order
+            by_holder.setdefault(holder, {})[leaf] = entries[name]
+    return by_holder
 
 
 def all_names(record: Record) -> Iterator[str]:

@@ -52,7 +52,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
     front = name == config.root_doc
     if front:
         context["title"] = "Parallel JAX on eight devices"
-    given = 'name="description"' in context["metatags"]
+    has_description = 'name="description"' in context["metatags"]
     text = page_description(doctree)
     address = config.html_baseurl + ("" if front else f"{name}.html")
     title = f"{context['title']} — {config.project}"
@@ -65,7 +65,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         "og:image": f"{config.html_baseurl}_images/layouts.png",
         "og:image:alt": "Four layouts of one array on eight devices",
     }
-    lines = [f'<meta name="description" content="{html.escape(text)}">'] if not given else []
+    lines = [f'<meta name="description" content="{html.escape(text)}">'] if not has_description else []
     lines += [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in tags.items()]
     lines += ['<meta name="twitter:card" content="summary_large_image">']
     about = {
@@ -83,9 +83,9 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
     else:
         about["isPartOf"] = {"@type": "Course", "name": config.project, "url": config.html_baseurl}
     lines += [f'<script type="application/ld+json">{embeddable_json(about)}</script>']
-    asked = json.loads(PREDICTIONS.read_text(encoding="utf-8")).get(Path(name).name, [])
-    if asked:
-        lines += [f'<script type="application/json" id="asked">{embeddable_json(asked)}</script>']
+    questions = json.loads(PREDICTIONS.read_text(encoding="utf-8")).get(Path(name).name, [])
+    if questions:
+        lines += [f'<script type="application/json" id="asked">{embeddable_json(questions)}</script>']
     if name == "old_code":
         lines += [f'<script type="application/json" id="old-names">{embeddable_json(old_code.page_data())}</script>']
     for script in interactive_figures.scripts_for(name):

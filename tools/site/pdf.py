@@ -37,14 +37,14 @@ def chapter_pages(pdf: Path) -> dict[str, int]:
     from pypdf import PdfReader
 
     reader = PdfReader(pdf)
-    found: dict[str, int] = {}
+    pages: dict[str, int] = {}
 
     def walk(bookmarks: list, depth: int) -> None:
         for bookmark in bookmarks:
             if isinstance(bookmark, list):
                 walk(bookmark, depth + 1)
             elif depth < 2:
-                found.setdefault(bookmark.title.strip(), reader.get_destination_page_number(bookmark) + 1)
+                pages.setdefault(bookmark.title.strip(), reader.get_destination_page_number(bookmark) + 1)
 
     walk(reader.outline, 0)
-    return found
+    return pages

@@ -41,21 +41,21 @@ def fetch_wheels(python: str, system: str, wheels: Path) -> None:
     uv resolves the requirements, because pip would ignore packages that only the other system needs. pip downloads them
     without further dependencies. Raises CalledProcessError.
     """
-    called, *platforms = SYSTEMS[system]
+    platform, *platforms = SYSTEMS[system]
     uv = environment.find_uv(sys.executable)
     if not uv:
         raise SystemExit(
             "Error: uv, which resolves the packages of other systems, is missing: python3 -m pip install uv"
         )
     requirements = str(notebooks.ROOT / "requirements.txt")
-    asked = ["--python-platform", called, "--python-version", python, "--no-header", "--no-annotate", "--quiet"]
-    named = subprocess.run([uv, "pip", "compile", requirements, *asked], check=True, stdout=subprocess.PIPE).stdout
-    listed = wheels / f"{system}-{python}.txt"
+    options = ["--python-platform", platform, "--python-version", python, "--no-header", "--no-annotate", "--quiet"]
+    resolved = subprocess.run([uv, "pip", "compile", requirements, *options], check=True, stdout=subprocess.PIPE).stdout
+    requirements_file = wheels / f"{system}-{python}.txt"
     wheels.mkdir(exist_ok=True)
-    listed.write_bytes(named)
+    requirements_file.write_bytes(resolved)
     for_pip = [part for name in platforms for part in ("--platform", name)]
     as_it_stands = ["--no-deps", "--only-binary=:all:", "--python-version", python, "--dest", str(wheels)]
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "-r", str(listed), *as_it_stands, *for_pip]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "-r", str(requirements_file), *as_it_stands, *for_pip]
     subprocess.run(pip, check=True)
 
 

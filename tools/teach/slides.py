@@ -26,7 +26,7 @@ from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.site import build as site
 
 OUT = notebooks.ROOT / "slides"
-QUESTIONIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
+PREDICTIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 TEMPLATE = Path(__file__).with_name("slides_template")
 LONG_TABLE = 13  # lines of a table that's too long to be read from the back of a room
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
@@ -41,30 +41,30 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
 
 def arrange_slides(
     notebook: nbformat.NotebookNode,
-    asked: list[dict | None] | None = None,
-    told: dict[str, str] | None = None,
+    predictions: list[dict | None] | None = None,
+    workshop_notes: dict[str, str] | None = None,
     on_demand: dict[str, site.Answer] | None = None,
 ) -> nbformat.NotebookNode:
     """Split the notebook into cells as its slides show them, in nbconvert's terms, one for each thing that appears.
 
     Args:
-      asked: the data in site/predictions.json for each question. The notes list the answers that people may give, and
+      predictions: the data in site/predictions.json for each question. The notes list the answers that people may give, and
           why.
-      told: by heading, the workshop guide's notes on the first question below it.
+      workshop_notes: by heading, the workshop guide's notes on the first question below it.
       on_demand: by exercise, its hint and solution.
     """
     shown: list = []
-    expected, left, headings = iter(asked or ()), dict(told or {}), {}
+    expected, remaining_notes, headings = iter(predictions or ()), dict(workshop_notes or {}), {}
     for cell in notebook.cells:
         parts = []
         for part in _parts(cell):
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
                 headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last heading
-                answers = [next(expected, None) for _ in range(part.source.count(QUESTION))]
-                parts += [_text(cell, "notes", [answer_note(each)]) for each in answers if each]
-                for heading in headings.values() if answers else ():
-                    if words := left.pop(heading, ""):
+                predicted = [next(expected, None) for _ in range(part.source.count(QUESTION))]
+                parts += [_text(cell, "notes", [answer_note(each)]) for each in predicted if each]
+                for heading in headings.values() if predicted else ():
+                    if words := remaining_notes.pop(heading, ""):
                         parts.append(_text(cell, "notes", [f"**In the room.** {words}"]))
             elif answer := (on_demand or {}).get(_stub_name(part)):
                 solution = f"**Solution.**\n\n{site.code_block(answer.solution)}"
@@ -143,18 +143,18 @@ def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> 
 
 def _stub_name(cell: nbformat.NotebookNode) -> str:
     """Return the name of the function in an exercise's stub, or ""."""
-    found = re.search(r"^def (\w+)\((?s:.*)# your code here", cell.source, re.M)
-    return found[1] if found else ""
+    match = re.search(r"^def (\w+)\((?s:.*)# your code here", cell.source, re.M)
+    return match[1] if match else ""
 
 
-def answer_note(asked: dict) -> str:
+def answer_note(prediction: dict) -> str:
     """Return the note with a question's right answer, and the feedback for each common wrong answer."""
 
     def said(guess: float | str) -> str:
         return f"`{guess}`" if isinstance(guess, str) else f"{guess:,.10g}"
 
-    heard = "\n".join(f"- {said(guess)}: {words or asked['reason']}" for guess, words in asked["mistakes"])
-    return f"**Right:** {said(asked['truth'])}.\n\n**You may hear**, and what to point at:\n\n{heard}"
+    mistakes = "\n".join(f"- {said(guess)}: {words or prediction['reason']}" for guess, words in prediction["mistakes"])
+    return f"**Right:** {said(prediction['truth'])}.\n\n**You may hear**, and what to point at:\n\n{mistakes}"
 
 
 def workshop_questions(number: str) -> dict[str, str]:
@@ -187,7 +187,7 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
 
     Each heading begins a slide, and so does a question without a heading.
     """
-    found = split_blocks(cell.source)
+    text_blocks = split_blocks(cell.source)
     group: list[str] = []  # the blocks of the current slide
     notes: list[str] = []
     # below a heading, a slide shows a paragraph and then its list; of an exercise, everything
@@ -203,9 +203,9 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
         group.clear()
         notes.clear()
 
-    for i, block in enumerate(found):
+    for i, block in enumerate(text_blocks):
         # a block right before a question that doesn't discuss an output
-        asks = (i or leads) and found[i + 1 : i + 2] and found[i + 1].startswith(QUESTION)
+        asks = (i or leads) and text_blocks[i + 1 : i + 2] and text_blocks[i + 1].startswith(QUESTION)
         asked = any(shown.startswith(QUESTION) for shown in group)
         if re.match(r"#+ ", block):
             yield from finish()
@@ -248,9 +248,9 @@ def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: lis
 def to_html(
     notebook: nbformat.NotebookNode,
     title: str,
-    asked: list[dict | None] | None = None,
-    told: dict[str, str] | None = None,
-    on_demand: dict[str, site.Answer] | None = None,
+    predictions: list[dict | None] | None = None,
+    workshop_notes: dict[str, str] | None = None,
+    answers: dict[str, site.Answer] | None = None,
 ) -> str:
     """Return the slides as an HTML page, which loads reveal.js from the folder beside it."""
     from nbconvert.exporters import SlidesExporter
@@ -258,17 +258,17 @@ def to_html(
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     page, _ = exporter.from_notebook_node(
-        arrange_slides(notebook, asked, told, on_demand), {"metadata": {"name": title}}
+        arrange_slides(notebook, predictions, workshop_notes, answers), {"metadata": {"name": title}}
     )
     return page
 
 
 def find_reveal() -> Path:
     """Return the path of reveal.js in the package sphinx-revealjs."""
-    found = importlib.util.find_spec("sphinx_revealjs")
-    if not found:
+    spec = importlib.util.find_spec("sphinx_revealjs")
+    if not spec:
         raise SystemExit("Error: reveal.js is missing. Type make slides, which installs it.")
-    return Path(found.submodule_search_locations[0]) / "_static" / "revealjs"
+    return Path(spec.submodule_search_locations[0]) / "_static" / "revealjs"
 
 
 def main(numbers: list[str]) -> None:
@@ -277,20 +277,20 @@ def main(numbers: list[str]) -> None:
         target = OUT / "reveal.js" / part
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / part, target)
-    made = []
-    asked = json.loads(QUESTIONIONS.read_text(encoding="utf-8"))
+    written = []
+    predictions = json.loads(PREDICTIONS.read_text(encoding="utf-8"))
     for path in notebooks.lessons():
         if numbers and notebooks.number(path) not in numbers:
             continue
         notebook = notebooks.read(path)
         title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
         number = notebooks.number(path)
-        page = to_html(notebook, title, asked[path.stem], workshop_questions(number), site.answers_of(number))
+        page = to_html(notebook, title, predictions[path.stem], workshop_questions(number), site.answers_of(number))
         (OUT / f"{path.stem}.html").write_text(page, encoding="utf-8")
-        made.append(f"{path.stem}.html")
-    if not made:
+        written.append(f"{path.stem}.html")
+    if not written:
         raise SystemExit(f"Error: there is no lesson {' '.join(numbers)}")
-    print(f"{len(made)} in {OUT.name}/, to open in a browser: {', '.join(made)}")
+    print(f"{len(written)} in {OUT.name}/, to open in a browser: {', '.join(written)}")
     print("Arrow keys go on and back, S opens the speaker's view, O the overview. To take it along, copy the folder.")
 
 
