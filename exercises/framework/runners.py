@@ -1,4 +1,4 @@
-"""Run an answer where its result isn't all that counts, and measure its costs too.
+"""Run an answer to an exercise that checks costs as well as the result, and measure those costs.
 
 An exercise's `run` calls one of these: `run_compiled` puts a function in `jax.jit`, `run_per_device` puts it in
 `jax.shard_map` as well, and `run_traced` calls it as it is and observes it from outside.

@@ -48,8 +48,8 @@ def arrange_slides(
     """Split the notebook into cells as its slides show them, in nbconvert's terms, one for each thing that appears.
 
     Args:
-      predictions: the data in site/predictions.json for each question. The notes list the answers that people may give, and
-          why.
+      predictions: the data in site/predictions.json for each question. The notes list the answers that people may
+          give, and why.
       workshop_notes: by heading, the workshop guide's notes on the first question below it.
       on_demand: by exercise, its hint and solution.
     """
