@@ -23,6 +23,8 @@ DEFAULT_TESTS = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhe
 OLDEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(TOOL_TESTS) --passes plain -m "elsewhere or not once")
 NEWEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
 CHOSEN_TESTS = --chip tests/lessons tests/helpers --passes plain -m "not once"
+# The package that people install without the course. It has tests of its own.
+PACKAGE_TESTS = $(PYTEST) $(WORKERS) packages/shardcost
 ARGS ?=
 FOLDER ?=
 FOR ?=
@@ -32,7 +34,7 @@ LESSON ?=
 LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
-PAGES = README.md ARCHITECTURE.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md $(addsuffix /README.md,examples notebooks tests utils)
+PAGES = README.md ARCHITECTURE.md packages/shardcost/README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md $(addsuffix /README.md,examples notebooks tests utils)
 NARROW = --line-length 88 --no-force-exclude notebooks tools/lessons/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
 .PHONY: help setup lab fresh progress doctor room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
@@ -61,22 +63,26 @@ room: doctor
 test: check  ## lint, then run the tests on the newest JAX that this Python supports
 	@echo "Running the tests (the lessons are executed; some minutes) ..."
 	@.venv/bin/python $(PYTEST) $(WORKERS) $(DEFAULT_TESTS) $(ARGS)
+	@$(if $(ARGS),,.venv/bin/python $(PACKAGE_TESTS))
 
 test-oldest:  ## run lessons, exercises and helpers on the oldest supported JAX, as in Colab, and the tests of the tools
 	@$(ENVIRONMENT) .venv-oldest tests/requirements-oldest.txt tests/requirements.txt
 	@echo "Running the tests on the oldest supported JAX ..."
 	@.venv-oldest/bin/python $(PYTEST) $(WORKERS) $(OLDEST_TESTS) $(ARGS)
+	@$(if $(ARGS),,.venv-oldest/bin/python $(PACKAGE_TESTS))
 
 test-newest:  ## run lessons (each alone, each cell twice), exercises and helpers on the newest JAX and Python found
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt; status=$$?; \
 	if [ $$status -eq 3 ]; then exit 0; elif [ $$status -ne 0 ]; then exit $$status; fi; \
-	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(NEWEST_TESTS) $(ARGS)
+	echo "Running the tests on the newest JAX ..."; COURSE_PLANS=$${COURSE_PLANS:-small} .venv-newest/bin/python $(PYTEST) $(WORKERS) $(NEWEST_TESTS) $(ARGS) && \
+	$(if $(ARGS),true,.venv-newest/bin/python $(PACKAGE_TESTS))
 
 test-jax:  ## run lessons and helpers on the JAX you choose, with the newest Flax that allows it: JAX=0.9 or JAX=0.9.1
 	@mkdir -p scratch && echo "jax==$(JAX).*" > scratch/jax-$(JAX).txt
 	@$(ENVIRONMENT) --newest-python .venv-jax-$(JAX) scratch/jax-$(JAX).txt requirements.txt tests/requirements.txt
 	@echo "Running the tests on JAX $(JAX) ..."
 	@.venv-jax-$(JAX)/bin/python $(PYTEST) $(WORKERS) $(CHOSEN_TESTS) $(ARGS)
+	@$(if $(ARGS),,.venv-jax-$(JAX)/bin/python $(PACKAGE_TESTS))
 
 slides:  ## make slides from the notebooks, for use without internet; LESSONS="01 02" makes only these
 	@$(ENVIRONMENT) .venv-slides tools/teach/requirements-slides.txt
@@ -101,6 +107,8 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff check --quiet $(NARROW)
 	@.venv/bin/ruff format --quiet --check . --exclude '*.ipynb' && .venv/bin/ruff format --quiet --check $(NARROW)
 	@.venv/bin/codespell
+	@.venv/bin/basedpyright -p packages/shardcost --pythonpath .venv/bin/python
+	@.venv/bin/pyright -p packages/shardcost --pythonpath .venv/bin/python
 	@printf '%s\n' $(SCHEMAS) | xargs -P 2 -L 1 .venv/bin/check-jsonschema --builtin-schema
 	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' $(PAGES) notebooks
@@ -124,7 +132,7 @@ record:  ## compile the lessons' programs for TPUs, and record the compiler's pl
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
 	@.venv-newest/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
-bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and the overhead of the helpers
+bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench
 
 test-environment:

@@ -18,8 +18,8 @@ from jax.sharding import PartitionSpec as P
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 cli.add_argument("folder", nargs="*", help="one process's trace")
 FOLDERS = cli.parse_args().folder
-SENDS = "all.?reduce|all.?gather|reduce.?scatter|psum|collective|permute|all.?to.?all"
-HOST = "backend_compile_and_load", "DevicePutWithSharding", "np.asarray(jax.Array)"
+KINDS = "all.?reduce|all.?gather|reduce.?scatter|psum|collective|permute|all.?to.?all"
+EVENTS = "backend_compile_and_load", "DevicePutWithSharding", "np.asarray(jax.Array)"
 
 
 def read(folder):
@@ -46,45 +46,45 @@ def read(folder):
 
 
 def report(folders):  # print a table and a verdict; return the operation counts
-    ran, busy, waits, turns, host = (Counter() for _ in range(5))
-    meetings = defaultdict(Counter)  # of each collective: its time on each device
+    ran, busy, waits, repetitions, host = (Counter() for _ in range(5))
+    durations = defaultdict(Counter)  # of each run of a collective, by device
     for operations, events in map(read, folders):
         host += events
-        for _, device, name, took in operations:
-            if re.search(SENDS, name, re.I):
-                turns[device, name] += 1  # a loop repeats a collective
-                whole = re.sub("-start|-done", "", name)  # add up both halves on a TPU
-                meetings[whole, turns[device, name]][device] += took
+        for _, device, name, duration in operations:
+            if re.search(KINDS, name, re.I):
+                repetitions[device, name] += 1  # a loop repeats a collective
+                base = re.sub("-start|-done", "", name)  # add up both halves on a TPU
+                durations[base, repetitions[device, name]][device] += duration
             else:
                 ran[device] += 1
-                busy[device] += took
-    for times in meetings.values():  # the last to arrive waits least
-        waits.update({d: took - min(times.values()) for d, took in times.items()})
+                busy[device] += duration
+    for times in durations.values():  # the last to arrive waits least
+        waits.update({d: time - min(times.values()) for d, time in times.items()})
     print("device     operations  busy ms  waits ms")
     devices = sorted(ran, key=lambda device: (len(device), device))
     for d in devices:
         print(f"{d:10} {ran[d]:10,} {busy[d] / 1e6:8.1f} {waits[d] / 1e6:9.1f}")
-    print("host:", ", ".join(f"{name} {host[name]} x" for name in HOST))
-    if any(len(times) < len(ran) for times in meetings.values()):
-        print("careful: not every collective is in every trace, or for every device")
+    print("host:", ", ".join(f"{name} {host[name]} x" for name in EVENTS))
+    if any(len(times) < len(ran) for times in durations.values()):
+        print("careful: a trace or a device lacks some of the collectives")
     if not any(waits.values()):
         print("verdict: no device is late, because none waits in a collective")
         return np.array([ran[d] for d in devices])
-    late = min(sorted(set().union(*meetings.values())), key=lambda d: waits[d])
+    late = min(sorted(set().union(*durations.values())), key=lambda d: waits[d])
     more, longer, waited = (  # relative to the other devices' median
         c[late] / max(1, np.median([c[d] for d in ran if d != late] or [0]))
         for c in (ran, busy, waits)
     )
     if waited > 0.3:
-        why = "waits least, but the others do not wait for it again and again"
+        why = "waits least, but isn't the last to arrive every time"
     elif more > 1.1:
-        why = f"runs {more:.1f} times the operations: its data"
+        why = f"runs {more:.1f} times as many operations: look at its data"
     elif "CPU" in late:
-        why = "waits least; on emulated devices the times mean nothing"
+        why = "waits least, but on emulated devices durations mean nothing"
     elif longer > 1.1:
-        why = f"is busy {longer:.1f} times as long: its chip"
+        why = f"is busy {longer:.1f} times as long: look at its chip"
     else:
-        why = "does no more than others, but begins late or is held up: its host"
+        why = "does no more than others but starts late or is held up: look at its host"
     print(f"verdict: {late} {why}")
     return np.array([ran[d] for d in devices])
 
@@ -116,9 +116,10 @@ else:
     jax.config.update("jax_num_cpu_devices", 8)
     counts = np.array([3, 5, 4, 6, 50, 2, 7, 3])
     print(f"80 documents, as they came: {counts.tolist()}")
-    more = steps(counts)
-    more = more - more[0]  # operations beyond those of device 0
-    assert all(more * 2 == more[1] * (counts - 3)), "operations don't follow documents"
+    ran = steps(counts)
+    per_document = (ran[1] - ran[0]) / (counts[1] - counts[0])
+    expected = ran[0] + per_document * (counts - counts[0])
+    assert np.array_equal(ran, expected), "operations don't follow documents"
     print("\n80 documents, ten on each device")
     assert len(set(steps(np.full(8, 10)))) == 1, "the shares differ"
     print("checked: the operations follow the documents")

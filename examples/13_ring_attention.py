@@ -25,12 +25,12 @@ if TOKENS < 1 or TOKENS % (n * BLOCK):
     cli.error(f"the number of tokens must be a positive multiple of {n * BLOCK}")
 
 
-def scores_of(q, k, at_q, at_k):  # YOURS: the mask
+def scores_of(q, k, q_pos, k_pos):  # YOURS: the mask
     scores = q @ k.T / q.shape[-1] ** 0.5
-    return jnp.where(at_q[:, None] >= at_k, scores, -jnp.inf)
+    return jnp.where(q_pos[:, None] >= k_pos, scores, -jnp.inf)
 
 
-def places(shard, device):  # YOURS, if you shard the tokens in a different order
+def positions(shard, device):  # YOURS, if you shard the tokens in a different order
     return device * len(shard) + jnp.arange(len(shard))
 
 
@@ -45,48 +45,48 @@ def blocks(*arrays):
 def forward(q, k, v):
     me = jax.lax.axis_index("seq")
 
-    def meet(state, block):
-        (most, total, out), (k, v, at_k) = state, block
-        scores = scores_of(q, k, places(q, me), at_k)
-        now = jnp.maximum(most, scores.max(-1))
-        old, p = jnp.exp(most - now), jnp.exp(scores - now[:, None])
-        return (now, old * total + p.sum(-1), old[:, None] * out + p @ v), None
+    def update(state, block):
+        (largest, total, out), (k, v, k_pos) = state, block
+        scores = scores_of(q, k, positions(q, me), k_pos)
+        new = jnp.maximum(largest, scores.max(-1))
+        rescale, p = jnp.exp(largest - new), jnp.exp(scores - new[:, None])
+        return (new, rescale * total + p.sum(-1), rescale[:, None] * out + p @ v), None
 
     def step(carry, r):
         state, k, v = carry
-        block = blocks(k, v, places(k, (me - r) % n))
-        return (jax.lax.scan(meet, state, block)[0], send(k), send(v)), None
+        block = blocks(k, v, positions(k, (me - r) % n))
+        return (jax.lax.scan(update, state, block)[0], send(k), send(v)), None
 
-    most = jnp.full_like(q[:, 0], -1e30)
-    carry = (most, jnp.zeros_like(most), jnp.zeros_like(q)), k, v
+    largest = jnp.full_like(q[:, 0], -1e30)
+    carry = (largest, jnp.zeros_like(largest), jnp.zeros_like(q)), k, v
     (state, *last), _ = jax.lax.scan(step, carry, jnp.arange(n - 1))
-    block = blocks(*last, places(k, (me + 1) % n))  # not sent any further
-    (most, total, out), _ = jax.lax.scan(meet, state, block)
+    block = blocks(*last, positions(k, (me + 1) % n))  # not sent any further
+    (largest, total, out), _ = jax.lax.scan(update, state, block)
     out = out / total[:, None]
-    return out, (q, k, v, out, most + jnp.log(total))
+    return out, (q, k, v, out, largest + jnp.log(total))
 
 
-def backward(kept, g):
-    q, k, v, out, level = kept
-    me, drop = jax.lax.axis_index("seq"), (g * out).sum(-1)
+def backward(saved, g):
+    q, k, v, out, level = saved
+    me, delta = jax.lax.axis_index("seq"), (g * out).sum(-1)
 
-    def meet(by_q, block):
-        k, v, at_k = block
-        p = jnp.exp(scores_of(q, k, places(q, me), at_k) - level[:, None])
-        ds = p * (g @ v.T - drop[:, None]) / q.shape[-1] ** 0.5
-        return by_q + ds @ k, (ds.T @ q, p.T @ g)
+    def update(dq, block):
+        k, v, k_pos = block
+        p = jnp.exp(scores_of(q, k, positions(q, me), k_pos) - level[:, None])
+        ds = p * (g @ v.T - delta[:, None]) / q.shape[-1] ** 0.5
+        return dq + ds @ k, (ds.T @ q, p.T @ g)
 
     def step(carry, r):
-        by_q, k, v, by_k, by_v = carry
-        block = blocks(k, v, places(k, (me - r) % n))
-        by_q, (new_k, new_v) = jax.lax.scan(meet, by_q, block)
-        by_k, by_v = by_k + new_k.reshape(k.shape), by_v + new_v.reshape(v.shape)
-        return (by_q, *map(send, (k, v, by_k, by_v))), None
+        dq, k, v, dk, dv = carry
+        block = blocks(k, v, positions(k, (me - r) % n))
+        dq, (dk_here, dv_here) = jax.lax.scan(update, dq, block)
+        dk, dv = dk + dk_here.reshape(k.shape), dv + dv_here.reshape(v.shape)
+        return (dq, *map(send, (k, v, dk, dv))), None
 
     zero = jnp.zeros_like(q)
     carry = (zero, k, v, zero, zero)
-    (by_q, _, _, by_k, by_v), _ = jax.lax.scan(step, carry, jnp.arange(n))
-    return by_q, by_k, by_v
+    (dq, _, _, dk, dv), _ = jax.lax.scan(step, carry, jnp.arange(n))
+    return dq, dk, dv
 
 
 ring = jax.custom_vjp(lambda q, k, v: forward(q, k, v)[0])  # one head
@@ -95,7 +95,7 @@ heads = jax.vmap(jax.vmap(ring))
 attend = jax.shard_map(heads, mesh=mesh, in_specs=spec, out_specs=spec)
 
 
-def alone(q, k, v):  # JAX's own attention, on one device
+def one_device(q, k, v):  # JAX's own attention, on one device
     q, k, v = (a.swapaxes(1, 2) for a in (q, k, v))
     return jax.nn.dot_product_attention(q, k, v, is_causal=True).swapaxes(1, 2)
 
@@ -109,8 +109,9 @@ def training(attend):  # the result and its gradients
 
 
 x = np.random.default_rng(0).normal(size=(4, 2, 3, 2 * n * BLOCK, 16)).astype("f4")
-true, x = training(alone)(*x), jax.device_put(x, NamedSharding(mesh, P(None, *spec)))
-for a, b in zip(training(attend)(*x), true, strict=True):
+expected = training(one_device)(*x)
+x = jax.device_put(x, NamedSharding(mesh, P(None, *spec)))
+for a, b in zip(training(attend)(*x), expected, strict=True):
     gap = abs(jax.device_get(a) - jax.device_get(b)).max() / abs(b).max()
     assert gap < 1e-4, f"the attention differs from one device's by {gap:.0e}"
 count = f"{n} device{'s' * (n > 1)}"

@@ -54,9 +54,9 @@ def layer(w, x, seats):  # per device, with its tokens: (tokens, D)
     slots = jax.lax.all_to_all(experts(w, slots), "expert", 1, 0, tiled=True)  # back
     # Each token reads its seat, times its gate. A token without a seat reads zeros.
     back = jnp.einsum("tec,te,ecd->td", seat, p * chosen, slots)
-    seen = {"share": chosen.mean(axis=0) / K, "dropped": 1 - seat.sum() / chosen.sum()}
-    seen["balance"] = E * (seen["share"] * p.mean(axis=0)).sum()  # 1 if balanced
-    return x + back, seen
+    stats = {"share": chosen.mean(axis=0) / K, "dropped": 1 - seat.sum() / chosen.sum()}
+    stats["balance"] = E * (stats["share"] * p.mean(axis=0)).sum()  # 1 if balanced
+    return x + back, stats
 
 
 def nll(w, h, y):
@@ -68,15 +68,15 @@ def loss(w, x, y, alpha=0.0, seats=None):  # over all devices, and the statistic
 
     @partial(jax.shard_map, mesh=mesh, in_specs=in_specs, out_specs=P())
     def per_device(w, x, y, alpha):
-        h, seen = layer(w, x, seats or math.ceil(FACTOR * K * len(x) / E))
-        seen["right"] = ((h @ w["out"]).argmax(axis=1) == y).mean()
-        value = nll(w, h, y) + alpha * seen["balance"]
-        return jax.lax.pmean(value, "expert"), jax.lax.pmean(seen, "expert")
+        h, stats = layer(w, x, seats or math.ceil(FACTOR * K * len(x) / E))
+        stats["right"] = ((h @ w["out"]).argmax(axis=1) == y).mean()
+        value = nll(w, h, y) + alpha * stats["balance"]
+        return jax.lax.pmean(value, "expert"), jax.lax.pmean(stats, "expert")
 
     return per_device(w, x, y, alpha)
 
 
-def everyone(w, x, y):  # on one device: every expert computes every token
+def dense_loss(w, x, y):  # on one device: every expert computes every token
     p, chosen = route(x, w["router"])
     results = experts(w, jnp.broadcast_to(x, (E, *x.shape)))
     return nll(w, x + jnp.einsum("te,etd->td", p * chosen, results), y)
@@ -95,10 +95,10 @@ start = {
 shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
 initial, batch = jax.device_put(start, shardings), (x[:BATCH], y[:BATCH])
 roomy = jax.jit(jax.grad(partial(loss, seats=BATCH // n), has_aux=True))
-(mine, seen), true = roomy(initial, *batch), jax.grad(everyone)(start, *batch)
+(mine, stats), true = roomy(initial, *batch), jax.grad(dense_loss)(start, *batch)
 mine, true = jax.device_get((mine, true))
 gap = max(abs(mine[name] - true[name]).max() / abs(true[name]).max() for name in true)
-assert gap < 1e-9 and seen["dropped"] == 0, f"the gradients are off by {gap:.0e}"
+assert gap < 1e-9 and stats["dropped"] == 0, f"the gradients are off by {gap:.0e}"
 count = f"{n} device{'s' * (n > 1)}"
 print(f"right on {count}: with seats for all, the gradients are those of one")
 optimizer = optax.adam(5e-3)
@@ -106,9 +106,9 @@ optimizer = optax.adam(5e-3)
 
 @jax.jit
 def step(w, state, x, y, alpha):
-    grads, seen = jax.grad(loss, has_aux=True)(w, x, y, alpha)
+    grads, stats = jax.grad(loss, has_aux=True)(w, x, y, alpha)
     updates, state = optimizer.update(grads, state)
-    return optax.apply_updates(w, updates), state, seen
+    return optax.apply_updates(w, updates), state, stats
 
 
 for alpha in ALPHAS:
@@ -117,9 +117,9 @@ for alpha in ALPHAS:
         state = optimizer.init(w)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)
-        w, state, seen = step(w, state, x[rows], y[rows], alpha)
-        seen = jax.device_get(seen)  # this waits for the devices
-    idle = (seen["share"] < 0.005).sum()
+        w, state, stats = step(w, state, x[rows], y[rows], alpha)
+        stats = jax.device_get(stats)  # this waits for the devices
+    idle, dropped = (stats["share"] < 0.005).sum(), stats["dropped"]
     right = TEST * jax.jit(loss)(w, *test)[1]["right"]
-    print(f"alpha {alpha:g}: {seen['dropped']:.0%} dropped, {idle} of {E} experts idle")
+    print(f"alpha {alpha:g}: {dropped:.0%} dropped, {idle} of {E} experts idle")
     print(f"         {right:.0f} of {TEST} test images right")

@@ -48,24 +48,24 @@ RULES = {"batch": ("data", "fsdp"), "width": "fsdp", "head": "model", "hidden": 
 COMPUTING = RULES | {"width": None}  # a layer's weights are gathered along fsdp
 
 
-def specs(tree, rules=RULES):  # Adam's means have their weight's name
-    def spec(path, a):
+def tree_specs(tree, rules=RULES):  # Adam's means have the names of their weights
+    def array_spec(path, array):  # for each dimension a mesh axis, or None
         names = NAMES.get(getattr(path[-1], "key", None), "").split()
-        names = names[-a.ndim :]  # the scan over layers removes "layer"
+        names = names[-array.ndim :]  # inside the scan over layers, "layer" is missing
         return P(*[rules.get(name) for name in names])
 
-    return jax.tree.map_with_path(spec, tree)
+    return jax.tree.map_with_path(array_spec, tree)
 
 
-def laid(tree, rules=RULES):
-    return jax.lax.with_sharding_constraint(tree, specs(tree, rules))
+def constrain(tree, rules=RULES):  # inside jit: split every array by its names
+    return jax.lax.with_sharding_constraint(tree, tree_specs(tree, rules))
 
 
 def norm(x):
     return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
 
 
-def turn(x):  # rotary positions; x: (batch, length, head, size)
+def rotate(x):  # rotary positions; x: (batch, length, head, size)
     rates = 100.0 ** -np.linspace(0, 1, x.shape[-1] // 2)
     angles = np.arange(x.shape[1])[:, None, None] * rates
     cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
@@ -76,13 +76,13 @@ def turn(x):  # rotary positions; x: (batch, length, head, size)
 def loss(w, text):  # YOURS
     @jax.checkpoint
     def layer(x, w):
-        w = laid(w, COMPUTING)
+        w = constrain(w, COMPUTING)
         q, k, v = jnp.einsum("bld,dche->cblhe", norm(x), w["qkv"])
-        heads = jax.nn.dot_product_attention(turn(q), turn(k), v, is_causal=True)
+        heads = jax.nn.dot_product_attention(rotate(q), rotate(k), v, is_causal=True)
         x = x + jnp.einsum("blhe,hed->bld", heads, w["out"])
         return x + jax.nn.gelu(norm(x) @ w["up"]) @ w["down"], None
 
-    embed = laid({"embed": w["embed"]}, COMPUTING)["embed"]
+    embed = constrain({"embed": w["embed"]}, COMPUTING)["embed"]
     x, _ = jax.lax.scan(layer, embed[text[:, :-1]], w["layers"])
     losses = optax.softmax_cross_entropy_with_integer_labels
     return losses(norm(x) @ embed.T, text[:, 1:]).mean()
@@ -93,7 +93,7 @@ def step(state, text):
     w, means = state
     value, grads = jax.value_and_grad(loss)(w, text)
     updates, means = optimizer.update(grads, means, w)
-    return laid((optax.apply_updates(w, updates), means)), value
+    return constrain((optax.apply_updates(w, updates), means)), value
 
 
 def initial_state(rng):
@@ -107,36 +107,37 @@ def initial_state(rng):
     return w, jax.tree.map(np.asarray, optimizer.init(w))
 
 
-def put(mesh, tree):  # shard every array by its names
-    return jax.device_put(tree, jax.tree.map(partial(NamedSharding, mesh), specs(tree)))
+def shard(mesh, tree):  # put every array on the mesh, split by its names
+    shardings = jax.tree.map(partial(NamedSharding, mesh), tree_specs(tree))
+    return jax.device_put(tree, shardings)
 
 
-def mesh_of(*sizes):
+def make_mesh(*sizes):
     used, axes = jax.devices()[: math.prod(sizes)], ("data", "fsdp", "model")
     return jax.make_mesh(sizes, axes, axis_types=(AxisType.Auto,) * 3, devices=used)
 
 
 def train(mesh, state, steps):
-    state, length = put(mesh, state), DIMS["length"]
+    state, length = shard(mesh, state), DIMS["length"]
     with jax.set_mesh(mesh):  # the specs refer to this mesh
         for number in steps:
             rng = np.random.default_rng(number)
             first = rng.integers(0, len(train_set) - length, (DIMS["batch"], 1))
-            text = put(mesh, {"text": train_set[first + np.arange(length + 1)]})["text"]
-            state, value = step(state, text)
+            text = train_set[first + np.arange(length + 1)]
+            state, value = step(state, shard(mesh, {"text": text})["text"])
             value.block_until_ready()
     return jax.device_get(state)
 
 
-mesh, one = mesh_of(*SIZES), mesh_of(1, 1, 1)
+mesh, one_device = make_mesh(*SIZES), make_mesh(1, 1, 1)
 state = initial_state(np.random.default_rng(0))
-mine, true = train(mesh, state, range(1)), train(one, state, range(1))
-pairs = zip(jax.tree.leaves(mine[1]), jax.tree.leaves(true[1]), strict=True)
+actual, expected = (train(used, state, range(1)) for used in (mesh, one_device))
+pairs = zip(jax.tree.leaves(actual[1]), jax.tree.leaves(expected[1]), strict=True)
 gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
 assert gap < 1e-3, f"Adam's means differ from one device's by {gap:.0e}"
 print(f"right: after a step on {SIZES} Adam's means are those of one device")
-w, _ = train(mesh, mine, range(1, STEPS))
-with jax.set_mesh(one):
+w, _ = train(mesh, actual, range(1, STEPS))
+with jax.set_mesh(one_device):
     text = test_set[: len(test_set) // DIMS["length"] * DIMS["length"]]
     value = jax.jit(loss)(w, text.reshape(-1, DIMS["length"]))
 print(f"step {STEPS}: loss {value:.2f} on text that it has not read")

@@ -1,7 +1,7 @@
 """python plan.py 64 918e12 200e9 32 40 4096 256 2048: rank all plans for 64 TPU v6e.
 
-Pass the chips, their FLOP/s, bytes/s in a ring and GB; then the layers, the width, the
-sequences in a step and their length. Add flash if attention stores no scores.
+Pass the number of chips, their FLOP/s, bytes/s in a ring and GB; then the layers, the
+width, the sequences per step and their length. Add flash if attention stores no scores.
 """
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -27,20 +27,24 @@ N = L * LAYER + WORDS * D
 def price(data, fsdp, model, micro, remat):
     """Return the GB that a chip needs and the seconds that it computes and sends."""
     tokens = SEQUENCES * LENGTH / (data * fsdp)  # of the chips along model, together
-    own, x = N / (fsdp * model), 2 * tokens * D  # parameters; bytes of a layer's input
+    owned = N / (fsdp * model)  # parameters that a chip stores
+    x = 2 * tokens * D  # bytes of a layer's input
     scores = 0 if FLASH else 4 * tokens * LENGTH * HEADS / model
     logits = 4 * tokens * WORDS / model
-    kept = x if remat else (4 + 8 / model) * x + scores
-    holds = 12 * own + 4 * own * (2 if micro > 1 else 1)  # state, gradients
-    holds += (L * kept + scores + logits) / micro + 4 * LAYER / model
-    sends = 3 * micro * (fsdp - 1) / fsdp * 2 * N / model  # FSDP
-    sends += 2 * (data - 1) / data * 4 * own  # DDP
-    sends += (5 if remat else 4) * L * 2 * (model - 1) / model * x  # Megatron
-    computes = (8 if remat else 6) * N * tokens / model
-    return holds / 1e9, computes / C, sends / W
+    kept = x if remat else (4 + 8 / model) * x + scores  # by each layer
+
+    memory = 12 * owned  # state
+    memory += 4 * owned * (2 if micro > 1 else 1)  # gradients, and their sum
+    memory += (L * kept + scores + logits) / micro  # activations of a microbatch
+    memory += 4 * LAYER / model  # a layer's gathered weights and their gradients
+    sent = 3 * micro * (fsdp - 1) / fsdp * 2 * N / model  # FSDP
+    sent += 2 * (data - 1) / data * 4 * owned  # DDP
+    sent += (5 if remat else 4) * L * 2 * (model - 1) / model * x  # Megatron
+    flops = (8 if remat else 6) * N * tokens / model
+    return memory / 1e9, flops / C, sent / W
 
 
-def plans():  # all that divide evenly, in powers of two
+def plans():  # all grids in powers of two that divide evenly
     sizes = [2**i for i in range(CHIPS.bit_length())]
     for data, fsdp, model, micro in product(sizes, repeat=4):
         divides = SEQUENCES % (data * fsdp * micro) == 0 and HEADS % model == 0
@@ -50,17 +54,18 @@ def plans():  # all that divide evenly, in powers of two
 
 ranked = []
 for plan in plans():
-    holds, computes, sends = price(*plan)
+    memory, computes, sends = price(*plan)
     seconds = float(f"{max(computes, sends):.2g}")  # the estimate is good to two digits
-    if holds < GB:  # break ties by the time without overlap
-        ranked.append((seconds, computes + sends, holds, computes, sends, plan))
+    if memory < GB:  # break ties by the time without overlap
+        ranked.append((seconds, computes + sends, memory, computes, sends, plan))
 ranked.sort()
 print(f"{len(ranked)} of {len(list(plans()))} plans fit, by the estimate.")
 print("data fsdp model micro remat |    GB  computes    sends")
-for _, _, holds, computes, sends, plan in ranked[:5]:
+for _, _, memory, computes, sends, plan in ranked[:5]:
     sizes = "{:4} {:4} {:5} {:5} {!s:>5}".format(*plan)
-    print(f"{sizes} | {holds:5.1f} {computes:8.3f}s {sends:7.3f}s")
+    print(f"{sizes} | {memory:5.1f} {computes:8.3f}s {sends:7.3f}s")
 if ranked:
-    steps = 20 * N / (SEQUENCES * LENGTH)  # 20 tokens a parameter
+    steps = 20 * N / (SEQUENCES * LENGTH)  # 20 tokens per parameter
     hours = steps * max(ranked[0][3:5]) / 3600
-    print(f"At full speed the first takes {hours:.0f} h, {hours * CHIPS:,.0f} chip-h.")
+    cost = f"{hours:.0f} hours, {hours * CHIPS:,.0f} chip-hours"
+    print(f"At full speed, the best plan takes {cost}.")

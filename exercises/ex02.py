@@ -17,7 +17,7 @@ from exercises.framework import (
     format_value,
     run_traced,
 )
-from utils.layout import piece_of, where
+from utils.layout import format_piece, pieces_by_device
 
 first_cut = Prediction(
     6,
@@ -131,8 +131,8 @@ def holder_of(row, column):
 def _observe_pieces(f):
     spec = f()
     sharding = NamedSharding(build_mesh({"a": 2, "b": 2, "c": 2}), getattr(spec, "spec", spec))
-    held = piece_of(jax.device_put(np.zeros((16, 6, 10)), sharding))
-    return Observed({f"device {i} holds": where(held[i]) for i in (1, 2, 4, 0)})
+    held = pieces_by_device(jax.device_put(np.zeros((16, 6, 10)), sharding))
+    return Observed({f"device {i} holds": format_piece(held[i]) for i in (1, 2, 4, 0)})
 
 
 @exercise(

@@ -113,7 +113,7 @@ def _make_calls(*changes):
     ],
 )
 def compilations(calls):
-    """Return how many calls compile. A call: (shape, dtype, layout, rate, training)."""
+    """Return how many calls compile. Each: (shape, dtype, sharding, rate, training)."""
     return len({(*arrays, type(rate), training) for *arrays, rate, training in calls})
 
 

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 10, Cut the weights: fully sharded training (FSDP)."""
+"""Exercises and predictions for lesson 10, Shard the weights: fully sharded training (FSDP)."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 11, Cut the layer: tensor and sequence parallelism."""
+"""Exercises and predictions for lesson 11, Split the layer: tensor and sequence parallelism."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, WhenMessage, exercise, run_per_device
-from utils.compat import varying
+from utils.compat import pcast
 
 by_rows = Prediction(
     4,
@@ -153,7 +153,7 @@ def _run_gated_mlp(f, n):
             "each device adds the bias to its partial sum, so it counts once per device. Where is it added only once?",
         ),
         Mistake(
-            Edit('varying(x, "model")', "x"),
+            Edit('pcast(x, "model", to="varying")', "x"),
             "x meets two split weights, and each needs a sum in the backward pass. How can x become varying "
             "once, before both?",
         ),
@@ -171,7 +171,7 @@ def _run_gated_mlp(f, n):
 )
 def gated_mlp(x, w):
     """Per device: full x (tokens, width), its parts of w -> the full result."""
-    x = varying(x, "model")  # once, for both products
+    x = pcast(x, "model", to="varying")  # once, for both products
     h = jax.nn.silu(x @ w["gate"]) * (x @ w["up"])
     return jax.lax.psum(h @ w["down"], "model") + w["bias"]
 

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 12, Cut the depth: pipelines."""
+"""Exercises and predictions for lesson 12, Split the depth: pipelines."""
 
 import math
 
@@ -64,14 +64,16 @@ live = Prediction(
     "microbatches",
 )
 twice_round = Prediction(
-    3 / 19,
-    "a tick is half as long: there are 16 useful ones, and still 3 in which a stage waits",
+    300 / 19,
+    "a tick is half as long: 16 useful ones, and still 3 in which a stage waits",
     {
-        3 / 22: "the wait is half as long, so the total time is shorter too",
-        3 / 11: "that's the share with one part on each device",
-        3 / 16: "that's the bubble divided by the useful ticks",
-        7 / 23: "there are eight parts on four devices, so the pipeline is full after 3 ticks",
+        300 / 22: "the waiting time is halved, so the total is shorter too",
+        300 / 11: "that's the bubble with one part on each device",
+        300 / 16: "that's the bubble divided by the useful ticks",
+        700 / 23: "eight parts are spread over four devices: the pipeline is full after 3 ticks",
+        3 / 19: "that's the share of the time; multiply it by 100",
     },
+    "percent",
     within=0.02,
 )
 

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 13, Cut the sequence: long contexts."""
+"""Exercises and predictions for lesson 13, Split the sequence: long contexts."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 14, Cut the experts: mixture of experts."""
+"""Exercises and predictions for lesson 14, Split the experts: mixture of experts."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 15, A language model, cut every way."""
+"""Exercises and predictions for lesson 15, A language model, sharded every way."""
 
 import math
 

@@ -13,7 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
-from utils.count.copies import Play, play
+from utils.simulate.dma_copies import Play, play
 
 passed_on = Prediction(
     14,
@@ -119,7 +119,7 @@ def _observe(run: Play) -> dict[str, Any]:
         f"{a} to {b}" for a, b in sorted(run.early)
     )
     observed["semaphores not back at 0"] = _first_and_count(
-        f"on device {k}, of {names[0]}" for k, names in run.left.items()
+        f"on device {k}, of {names[0]}" for k, names in run.unconsumed.items()
     )
     return {**observed, "copies from device 0": {target: n for (a, target), n in run.copies.items() if a == 0}}
 
@@ -204,7 +204,9 @@ def ring_seconds(n, tokens, d, f, flops, rate):
 def _run_sum(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[str, Any]:
     parts = np.round(9 * np.sin(np.arange(1, 3 * n * n + 1)), 2).reshape(n, n, 3).astype(np.float32)
     scratch = [pltpu.VMEM((2, 3), jnp.float32), DMA, DMA, REGULAR]
-    return _observe(_play_kernel(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, behind=behind))
+    return _observe(
+        _play_kernel(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, arrival_delays=behind)
+    )
 
 
 @exercise(

@@ -36,12 +36,12 @@ wire = Prediction(
 )
 rounds = Prediction(
     0.967,
-    "each of the four rounds gathers all weights twice, and scatters all of their gradients",
+    "each of the four microbatches gathers all weights twice, and scatters all of their gradients",
     {
-        0.242: "the weights are freed after each round, so the next one gathers them again",
-        0.0604: "a round has a quarter of the tokens, but all of the weights",
-        0.645: "each round scatters its gradients too",
-        0.484: "both the gathers and the scatters happen in each round",
+        0.242: "the weights are freed after each microbatch, so the next one gathers them again",
+        0.0604: "a microbatch has a quarter of the tokens, but all of the weights",
+        0.645: "each microbatch scatters its gradients too",
+        0.484: "both the gathers and the scatters happen in each microbatch",
     },
     "seconds",
     within=0.02,

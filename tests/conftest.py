@@ -34,7 +34,7 @@ os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.de
 os.environ["COURSE_PROGRESS"] = "off"  # keep the tests out of the user's progress
 # In kernels, show every deprecation that a cell or a helper causes, however often and through whichever module. JAX's
 # modules are included, because some of its warnings name a line of JAX's own, and its own tests run without warnings.
-COURSE_MODULES = rf"(__main__|{'|'.join(notebooks.PACKAGES)}|jax|jaxlib)(\.|$)"
+COURSE_MODULES = rf"(__main__|{'|'.join(notebooks.IMPORTED)}|jax|jaxlib)(\.|$)"
 startup = Path(tempfile.mkdtemp(prefix="ipython-"), "profile_default", "startup", "deprecations.py")
 startup.parent.mkdir(parents=True)
 startup.write_text(

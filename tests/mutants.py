@@ -1,4 +1,4 @@
-"""Make mutants: solutions with a single change, which a checker must reject, unless the change is equivalent."""
+"""Mutants of a solution, changed in one place. A check must refuse each one, unless it gives the same results."""
 
 from __future__ import annotations
 

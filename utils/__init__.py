@@ -1,1 +1,11 @@
-"""Helpers of the course: they count, draw, time and check. What the course teaches stands in the notebooks' cells."""
+"""The course's helpers, which draw and simulate. The notebooks' own cells hold everything that it teaches.
+
+Importing this package makes the packages in `packages/` importable, as if they were installed.
+"""
+
+import sys
+from pathlib import Path
+
+for source in map(str, sorted(Path(__file__).parents[1].glob("packages/*/src"))):
+    if source not in sys.path:
+        sys.path.insert(0, source)

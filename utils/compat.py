@@ -1,87 +1,88 @@
-"""Spellings that differ between the supported versions of JAX (0.7.2 to the newest), and nothing else."""
+"""Notation and internals that differ between the supported versions of JAX (0.7.2 to the newest), and nothing else."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+    from jax.experimental.pallas import tpu as pltpu
+    from jax.extend.core import JaxprEqn
 
 
-def spec_text(spec: Any) -> str:
-    """Spell a PartitionSpec as people type it: ``P(('x', 'y'))``.
+def spec_text(spec: jax.sharding.PartitionSpec) -> str:
+    """Return a PartitionSpec as people type it, such as ``P(('x', 'y'))``.
 
-    The repr of 0.7.2 begins with ``PartitionSpec``, and every version's ends a single tuple with ``,)``.
+    Its repr begins with ``PartitionSpec`` on 0.7.2, and ends a one-element tuple with ``,)`` on every version.
     """
     return f"P({', '.join(repr(entry) for entry in spec)})"
 
 
-def device_text(device: Any) -> str:
-    """Spell a device as ``cpu:3``. Before 0.10.0 its own name is ``TFRT_CPU_3``."""
+def device_text(device: jax.Device) -> str:
+    """Return a device as ``cpu:3``. Before 0.10.0, its own name is ``TFRT_CPU_3``."""
     return f"{device.platform}:{device.id}"
 
 
-def varying(x: Any, axes: Any) -> Any:
-    """Inside `shard_map`: the same value, typed as one that may differ along these mesh axes (a name, or a tuple).
+def pcast(x: jax.Array, axis_name: str | tuple[str, ...], *, to: str) -> jax.Array:
+    """Return ``jax.lax.pcast(x, axis_name, to="varying")``, which JAX before 0.8.2 calls ``jax.lax.pvary``.
 
-    It is `jax.lax.pcast(x, axes, to="varying")` since 0.8.2 and `jax.lax.pvary(x, axes)` before 0.10.0.
+    Raises ValueError for any other `to`.
     """
     import jax
 
-    if hasattr(jax.lax, "pcast"):
-        return jax.lax.pcast(x, axes, to="varying")
-    return jax.lax.pvary(x, axes)
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """`jax.lax.pcast` of JAX 0.8.2 and later, for `to="varying"`, on every JAX."""
     if to != "varying":
-        raise ValueError(f"before JAX 0.8.2 there was no way from varying to {to!r}")
-    return varying(x, axis_name)
+        raise ValueError(f"JAX before 0.8.2 can't cast from varying to {to!r}")
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, axis_name, to="varying")
+    return jax.lax.pvary(x, axis_name)
 
 
-def run_equation(equation: Any, *values: Any) -> list[Any]:
-    """Run one line of a jaxpr on these values; its results.
+def evaluate_equation(equation: JaxprEqn, *values: Any) -> list[Any]:
+    """Evaluate one equation of a jaxpr on these values, and return its results.
 
-    `get_bind_params` returns functions and parameters on 0.7.2, and the parameters alone on 0.10.2.
+    `get_bind_params` returns functions and parameters on 0.7.2, and only the parameters on 0.10.2.
     """
-    found = equation.primitive.get_bind_params(equation.params)
-    functions, params = found if isinstance(found, tuple) else ((), found)
+    bound = equation.primitive.get_bind_params(equation.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
     results = equation.primitive.bind(*functions, *values, **params)
     return list(results) if equation.primitive.multiple_results else [results]
 
 
-def copy_parts(equation: Any, values: Any) -> list[Any]:
-    """Of a jaxpr's `dma_start` or `dma_wait`, run on these values: source, target, the semaphore that is told of the
-    arrival, the one that is told of the sending (None for a local copy), each a pair of reference and indices; device.
+def dma_operands(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:
+    """Return the operands of a jaxpr's `dma_start` or `dma_wait`, evaluated on these values.
 
-    0.7.2 has references and indices side by side, 0.10.2 a reference that carries its indices.
+    These are the source, the target, the semaphore that counts arrivals, the one that counts departures (None for a
+    local copy), and the target's device. Each of the first four is a pair of a reference and its transforms.
+
+    References and transforms are separate operands on 0.7.2, while on 0.10.2 a reference carries its transforms.
     """
     import jax
 
-    parts = list(jax.tree.unflatten(equation.params["tree"], values))
-    if len(parts) == 9:
-        pairs = [*zip(parts[0:8:2], parts[1:8:2], strict=True)]
-        return [pair if pair[0] is not None else None for pair in pairs] + [parts[8]]
-    pairs = [
-        part and (part.ref, part.transforms) if hasattr(part, "transforms") else part and (part, ()) for part in parts
-    ]
-    return [*pairs[:4], parts[4]]
+    operands = list(jax.tree.unflatten(equation.params["tree"], values))
+    if len(operands) == 9:
+        pairs = zip(operands[0:8:2], operands[1:8:2], strict=True)
+        return [None if ref is None else (ref, transforms) for ref, transforms in pairs] + operands[8:]
+    pairs = ((operand.ref, operand.transforms) if hasattr(operand, "transforms") else operand for operand in operands)
+    return [pair if pair is None or isinstance(pair, tuple) else (pair, ()) for pair in list(pairs)[:4]] + [operands[4]]
 
 
-def scan_counts(equation: Any) -> tuple[int, int]:
-    """How many of a scan's arguments are constants, and how many are carried. 0.12 has them as parts of a tree."""
+def scan_counts(equation: JaxprEqn) -> tuple[int, int]:
+    """Return how many of a scan's operands are constants, and how many are carried."""
     if "num_carry" in equation.params:
         return equation.params["num_consts"], equation.params["num_carry"]
-    constants, carried, _ = equation.params["ft_in"].unpack()
+    constants, carried, _ = equation.params["ft_in"].unpack()  # 0.12
     return len(constants.vals), len(carried.vals)
 
 
-def find_races() -> Any:
-    """For `pallas_call(..., interpret=find_races())`: interpret the kernel, and report races.
+def race_detection() -> pltpu.InterpretParams:
+    """Return the value of `pallas_call(..., interpret=)` that interprets a kernel and reports its data races.
 
-    0.12 raises an error at the first race unless it is told to warn.
+    By default, 0.12 raises an error at the first race.
     """
-    import inspect
-
     from jax.experimental.pallas import tpu as pltpu
 
-    warns = {"on_race": "warn"} if "on_race" in inspect.signature(pltpu.InterpretParams).parameters else {}
-    return pltpu.InterpretParams(detect_races=True, **warns)
+    only_warn = {"on_race": "warn"} if "on_race" in inspect.signature(pltpu.InterpretParams).parameters else {}
+    return pltpu.InterpretParams(detect_races=True, **only_warn)

@@ -1,61 +1,64 @@
-"""Who holds what: the pieces of a sharded array, the devices that hold them, and the bytes that this takes."""
+"""Find out which device holds which piece of a sharded array, and how many bytes a change of sharding transfers."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jax
 
 Piece = tuple[tuple[int, int], ...]  # (start, stop) along each axis of the array
 
 
-def pieces(array: Any) -> dict[Piece, list[int]]:
-    """The ids of the devices that hold each piece of the array, pieces in the array's order.
+def pieces(array: jax.Array | jax.ShapeDtypeStruct) -> dict[Piece, list[int]]:
+    """Return, by piece of an array in the order of its elements, the ids of the devices that hold this piece.
 
-    Takes an array, or anything else with a shape and a sharding (a `jax.ShapeDtypeStruct`).
-    Raises TypeError for what has no sharding, ValueError for an array that was deleted or has shards elsewhere.
+    Raises TypeError if the array has no sharding, and ValueError if it was deleted, or if other processes hold some of
+    its shards.
     """
     if getattr(array, "sharding", None) is None:
         raise TypeError(
             f"{type(array).__name__} has no sharding; place it on devices first: jax.device_put(x, sharding)"
         )
     if getattr(array, "is_deleted", lambda: False)():
-        raise ValueError(
-            "this array was deleted (donated, perhaps), so no device holds a piece of it; look at the result instead"
-        )
+        raise ValueError("this array was deleted (perhaps donated), so no device holds it; use the result instead")
     if not getattr(array, "is_fully_addressable", True):
-        here, everywhere = len(array.addressable_shards), len(array.sharding.device_set)
+        local, total = len(array.addressable_shards), len(array.sharding.device_set)
         raise ValueError(
-            f"this process can read only {here} of the array's {everywhere} shards. Look at the plan instead: "
+            f"this process can read only {local} of the array's {total} shards. Use its shape and sharding instead: "
             "jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)"
         )
     if hasattr(array, "addressable_shards"):
-        held = [(shard.device, shard.index) for shard in array.addressable_shards]
+        shards = [(shard.device, shard.index) for shard in array.addressable_shards]
     else:
-        held = list(array.sharding.devices_indices_map(array.shape).items())
-    found: dict[Piece, list[int]] = defaultdict(list)
-    for device, index in held:
-        found[tuple(s.indices(n)[:2] for s, n in zip(index, array.shape, strict=True))].append(device.id)
-    return {piece: sorted(found[piece]) for piece in sorted(found)}
+        shards = list(array.sharding.devices_indices_map(array.shape).items())
+    devices: dict[Piece, list[int]] = defaultdict(list)
+    for device, index in shards:
+        devices[tuple(s.indices(n)[:2] for s, n in zip(index, array.shape, strict=True))].append(device.id)
+    return {piece: sorted(devices[piece]) for piece in sorted(devices)}
 
 
-def piece_shape(piece: Piece) -> tuple[int, ...]:
-    return tuple(stop - start for start, stop in piece)
+def pieces_by_device(array: jax.Array | jax.ShapeDtypeStruct) -> dict[int, Piece]:
+    """Return, by device id, the piece that this device holds. Raises the errors of `pieces`."""
+    return {device: piece for piece, devices in pieces(array).items() for device in devices}
 
 
-def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
-    """By device, the bytes of its piece of `after` that it does not hold in `before`: the fewest that can travel.
+def bytes_arriving(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | jax.ShapeDtypeStruct) -> dict[int, int]:
+    """Return, by device id, the fewest bytes that a device receives when an array changes its sharding.
 
-    bytes = (elements of the new piece - elements of its overlap with the old piece) x bytes of one element.
-    Raises ValueError where the two differ in shape or type, or live on different devices; else errors as `pieces`.
+    These are the elements of its new piece minus those that its old piece also contains, times the bytes of an element.
+
+    Raises ValueError if the two arrays differ in shape, dtype or devices, and the errors of `pieces`.
     """
     if before.shape != after.shape or before.dtype != after.dtype:
         raise ValueError(
-            f"one array in two layouts, please: {before.shape} {before.dtype}, {after.shape} {after.dtype}"
+            f"the arrays differ by more than their sharding: {before.shape} {before.dtype}, {after.shape} {after.dtype}"
         )
-    old, new = piece_of(before), piece_of(after)
+    old, new = pieces_by_device(before), pieces_by_device(after)
     if old.keys() != new.keys():
-        raise ValueError(f"the first lives on devices {sorted(old)}, the second on {sorted(new)}")
+        raise ValueError(f"the first array is on devices {sorted(old)}, the second on {sorted(new)}")
     return {
         device: (math.prod(piece_shape(new[device])) - math.prod(piece_shape(overlap(old[device], new[device]))))
         * after.dtype.itemsize
@@ -63,27 +66,27 @@ def bytes_arriving(before: Any, after: Any) -> dict[int, int]:
     }
 
 
-def piece_of(array: Any) -> dict[int, Piece]:
-    """By device, the piece that it holds. Errors as `pieces`."""
-    return {device: piece for piece, devices in pieces(array).items() for device in devices}
+def piece_shape(piece: Piece) -> tuple[int, ...]:
+    return tuple(stop - start for start, stop in piece)
 
 
 def overlap(one: Piece, other: Piece) -> Piece:
-    """The piece that two pieces share; empty along an axis on which they do not meet."""
+    """Return the piece that two pieces share. It's empty along each axis on which they don't overlap."""
     shared = ((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
     return tuple((start, max(start, stop)) for start, stop in shared)
 
 
-def where(piece: Piece) -> str:
-    """A piece as one writes it in brackets: '[0:2, 4:6]'."""
+def format_piece(piece: Piece) -> str:
+    """Return a piece as an index expression, such as '[0:2, 4:6]'."""
     return f"[{', '.join(f'{start}:{stop}' for start, stop in piece)}]"
 
 
-def describe(array: Any) -> str:
-    """The sentence that says what a drawing of the array shows."""
-    held = pieces(array)
+def describe(array: jax.Array | jax.ShapeDtypeStruct) -> str:
+    """Return a sentence that says which devices hold which piece. Raises the errors of `pieces`."""
+    devices_by_piece = pieces(array)
     parts = []
-    for piece, devices in held.items():
-        several = len(devices) > 1
-        parts.append(f"device{'s' * several} {', '.join(map(str, devices))} hold{'s' * (not several)} {where(piece)}")
-    return f"an array of shape {tuple(array.shape)} in {len(held)} piece{'s' * (len(held) > 1)}: {'; '.join(parts)}."
+    for piece, devices in devices_by_piece.items():
+        subject = f"device{'s' * (len(devices) > 1)} {', '.join(map(str, devices))}"
+        parts.append(f"{subject} hold{'s' * (len(devices) == 1)} {format_piece(piece)}")
+    count = f"{len(devices_by_piece)} piece{'s' * (len(devices_by_piece) > 1)}"
+    return f"an array of shape {tuple(array.shape)} in {count}: {'; '.join(parts)}."

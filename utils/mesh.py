@@ -1,4 +1,4 @@
-"""Meshes over the course's devices, spelled the same on every supported JAX."""
+"""Make meshes from the course's devices, in the same way on every supported JAX and every machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from utils.devices import started_devices
 
 
 def make_mesh(sizes: Sequence[int], names: Sequence[str], *, axis_types: Sequence[AxisType] | None = None) -> Mesh:
-    """Arrange the first `prod(sizes)` of the course's devices in a mesh: sizes and names as in `jax.make_mesh`.
+    """Arrange the first `prod(sizes)` of the course's devices in a mesh, in row-major order.
 
-    `axis_types` is automatic for every axis unless given. `jax.make_mesh` differs in three ways: its default became
-    explicit in 0.9.0, it takes the default platform's devices, and on a TPU it may reorder them to suit the wiring.
-    Here device i stands at position i, row by row, on every machine.
+    `jax.make_mesh` differs in three ways: its axes are explicit by default since 0.9.0, it uses the default platform's
+    devices, and on a TPU, it may reorder them to suit the physical topology.
 
-    Raises ValueError where sizes and names differ in number, a size is below one, a name stands twice, or the
-    product of the sizes exceeds the number of devices.
+    Args:
+        sizes, names: the mesh's axes, as in `jax.make_mesh`.
+        axis_types: the type of each axis. By default, all of them are automatic.
+
+    Raises ValueError if sizes, names and axis types differ in number, if a size is below one, if two axes have the same
+    name, or if there aren't enough devices.
     """
     sizes, names, devices = tuple(sizes), tuple(names), started_devices()
     if not sizes or len(sizes) != len(names):
@@ -27,9 +30,9 @@ def make_mesh(sizes: Sequence[int], names: Sequence[str], *, axis_types: Sequenc
             f"a mesh needs one name for each size; got {len(sizes)} sizes {sizes} and {len(names)} names {names}"
         )
     if min(sizes) < 1:
-        raise ValueError(f"every axis of a mesh has at least one device; got sizes {sizes}")
+        raise ValueError(f"every axis of a mesh needs at least one device; got sizes {sizes}")
     if len(set(names)) < len(names):
-        raise ValueError(f"every axis of a mesh has a name of its own; got {names}")
+        raise ValueError(f"every axis of a mesh needs a name of its own; got {names}")
     if math.prod(sizes) > len(devices):
         product = " x ".join(map(str, sizes))
         raise ValueError(f"a mesh of {product} needs {math.prod(sizes)} devices, and there are {len(devices)}")

@@ -69,7 +69,7 @@ IGNORED_ERROR = re.compile(r"^Exception ignored .*\n(?:Traceback .*\n(?:[ \t].*\
 
 @dataclass(frozen=True)
 class Run:
-    """The results of all processes, in order. As the last line of a cell, it shows itself as a table."""
+    """The results of all processes, in order. If it's the last expression in a cell, it's displayed as a table."""
 
     stdout: tuple[str, ...]
     stderr: tuple[str, ...]
@@ -215,12 +215,13 @@ class _PipeReader(threading.Thread):
 def _environment(i: int, n: int, port: int, heartbeat_timeout: int) -> dict[str, str]:
     """Return the environment of process i, including the variables that `PREAMBLE` reads."""
     root = str(Path(__file__).parents[1])  # so that the program can import utils
+    shardcost = os.path.join(root, "packages", "shardcost", "src")
     return os.environ | {
         "PROCESSES": str(n),
         "PROCESS": str(i),
         "COORDINATOR": f"localhost:{port}",
         "HEARTBEAT": str(heartbeat_timeout),
-        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [root, shardcost, os.environ.get("PYTHONPATH", "")])),
     }
 
 
@@ -233,7 +234,7 @@ def _free_port() -> int:
 def _wait_for_all(
     processes: list, readers: list[_PipeReader], label: str, timeout: float, silence_timeout: float | None
 ) -> tuple[set[int], str]:
-    """Wait until all processes have ended or a limit is reached, and show the time meanwhile.
+    """Wait until all processes have ended or a limit is reached, and show the elapsed time meanwhile.
 
     Return the indices of the processes that are still running, and the limit that was reached, in words.
     """

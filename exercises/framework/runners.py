@@ -1,4 +1,4 @@
-"""Run an answer where its result isn't all that counts, and measure its costs too.
+"""Run an answer to an exercise that checks costs as well as the result, and measure those costs.
 
 An exercise's `run` calls one of these: `run_compiled` puts a function in `jax.jit`, `run_per_device` puts it in
 `jax.shard_map` as well, and `run_traced` calls it as it is and observes it from outside.
@@ -14,11 +14,10 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
+from shardcost import cost, hlo
 
 from exercises.framework.compare import Bound, Observed
 from exercises.framework.tracer import Trace, trace
-from utils.count import hlo
-from utils.count.cost import cost
 from utils.devices import started_devices
 
 
@@ -77,7 +76,7 @@ def run_traced(
 
 def _largest_array_bytes(program: Compiled) -> float:
     """Return the size of the largest array in a compiled program's text, in bytes on one device."""
-    computations = hlo.program(program.as_text() or "").computations.values()
+    computations = hlo.parse_program(program.as_text() or "").computations.values()
     instructions = (computation[name] for computation in computations for name in computation.lines)
     return max(hlo.nbytes((array,)) for instruction in instructions for array in instruction.shapes)
 

@@ -113,7 +113,7 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:
     """Start a reader's copy of the script, in its own folder."""
-    copy = folder / scripts.name(SCRIPTS[script])
+    copy = folder / scripts.copy_name(SCRIPTS[script])
     copy.write_bytes(SCRIPTS[script].read_bytes())
     return subprocess.run(
         [sys.executable, copy.name, *arguments],

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from utils.count.chips import CHIPS
+from utils.chips import CHIPS
 
 pytestmark = pytest.mark.once
 

@@ -23,7 +23,7 @@ from old_jax.read import Unreadable
 from old_jax.record import Record
 from tools.lessons import notebooks
 from utils.compat import device_text
-from utils.show.mistake import tried
+from utils.show.errors import show_outcome
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """
@@ -159,8 +159,8 @@ def test_the_row_on_missing_gpus_holds_where_there_is_one(monkeypatch, capsys):
     test_the_table_says_what_this_jax_does(number, row, form)
     test_the_message_leads_to_the_row(number, row, form)
     [cell] = [cell for cell in PAGE.cells if cell.id == f"row-{number}"]
-    exec(cell.source, {"jax": jax, "tried": tried, "device_text": device_text})
-    assert capsys.readouterr().out == "old: it runs, and says nothing\nnew: cpu:0\n"
+    exec(cell.source, {"jax": jax, "show_outcome": show_outcome, "device_text": device_text})
+    assert capsys.readouterr().out == "old: it runs, with no warning\nnew: cpu:0\n"
 
 
 @CASES

@@ -7,10 +7,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 from utils.show import plot
-from utils.show.masks import masks
+from utils.show.alt_text import format_number
+from utils.show.masks import draw_masks
 from utils.show.picture import COLORS
-from utils.show.rings import rings
-from utils.show.words import number
+from utils.show.rings import draw_rings
 
 X = dict(xlabel="n")
 
@@ -42,7 +42,7 @@ def test_a_line_on_which_others_lie_is_wider():
     assert a > b + 2 > c + 4
     assert c == other
     assert shown.alt == (
-        "y against n from 0 to 49. a rises from 1 to 2; other falls from 2 to 1. b and c lie on a. "
+        "y against n from 0 to 49. a rises from 1 to 2; other falls from 2 to 1. b and c coincide with a. "
         "a and other cross at 24.5. b and other cross at 24.5. c and other cross at 24.5."
     )
 
@@ -56,7 +56,7 @@ def test_the_course_of_a_line_in_words():
         "a hill": ([0, 3, 9, 3, 1], "a goes from 0 to 1, highest 9 at 20"),
         "a wave": ([0, 5, 0, -5, 0], "a goes from 0 to 0, highest 5 at 10 and lowest -5 at 30"),
         "late": ([2, 2, 2, 2, 6], "a stays near 2 until 30, then rises to 6"),
-        "early": ([9, 5, 1, 1, 1], "a falls from 9, and from 20 on stays near 1"),
+        "early": ([9, 5, 1, 1, 1], "a falls from 9, then stays near 1 from 20 onwards"),
     }
     for case, (y, words) in said.items():
         shown = plot.lines({"a": y}, [0, 10, 20, 30, 40], xlabel="n", ylabel="y")
@@ -77,25 +77,23 @@ def test_logarithmic_axes_and_where_lines_cross_on_them():
     assert "a and b cross 7 times." in often.alt
 
 
-def test_marks_and_notes():
+def test_marks():
     shown = plot.lines(
         {"a": [1, 10, 100]},
         xlabel="x",
         ylabel="y",
         log="y",
         marks={"your guess": (1.5, None), "the limit": (None, 16), "best": ([0, 2], [1, 100])},
-        notes={"here": (1, 20)},
         ylim=(1, 50),
     )
     assert shown.alt == (
-        "y against x from 0 to 2, y logarithmic. a rises from 1 to 100. your guess: an upright line at 1.5. "
-        "the limit: a line across at 16. best: (0, 1) and (2, 100). Written in it: here."
+        "y against x from 0 to 2, y logarithmic. a rises from 1 to 100. your guess: a vertical line at 1.5. "
+        "the limit: a horizontal line at 16. best: (0, 1) and (2, 100)."
     )
     [axes] = shown.figure.axes
     _, upright, across, points = axes.lines
     assert list(upright.get_xdata()) == [1.5, 1.5] and list(across.get_ydata()) == [16, 16]
     assert points.get_xydata().tolist() == [[0, 1], [2, 100]] and points.get_linestyle() == "None"
-    assert [text.get_text() for text in axes.texts] == ["here"]
     low, high = axes.get_ylim()
     assert low < 1 and high > 100  # widened, so that the points are seen
 
@@ -120,7 +118,7 @@ def test_panels_share_an_axis_with_one_label_only():
     assert left.lines[0].get_color() == right.lines[0].get_color()
     assert shared.alt == (
         "left: ms against n from 0 to 1. a rises from 1 to 2. right: ms against n from 0 to 1. a rises from 10 to 30; "
-        "b rises from 5 to 6. limit: a line across at 20."
+        "b rises from 5 to 6. limit: a horizontal line at 20."
     )
     own = plot.lines(series, xlabel="n", ylabel=["ms", "GB"])
     assert own.figure.axes[0].get_ylim() != own.figure.axes[1].get_ylim()
@@ -141,7 +139,7 @@ def test_stacked_bars_follow_each_other_and_others_stand_apart():
     assert [text.get_text() for text in axes.get_yticklabels()] == ["FSDP", "data"]
     assert axes.get_ylim() == (1.5, -0.5)  # the first on top
     assert shown.alt == (
-        "GB. FSDP: 1.5 (given 1, rest 0.5); data: 20.5 (given 15.2, rest 5.27). a chip has 16: an upright line at 16."
+        "GB. FSDP: 1.5 (given 1, rest 0.5); data: 20.5 (given 15.2, rest 5.27). a chip has 16: a vertical line at 16."
     )
     beside = plot.bars(parts, ["FSDP", "data"], xlabel="GB", numbers=True)
     [axes] = beside.figure.axes
@@ -197,21 +195,21 @@ def test_no_words_lie_on_others(shown):
         ({"left": {}}, {}, "nothing to draw"),
         ({"a": []}, {}, r"'a' has shape \(0,\): give a list of one number or more"),
         ({"a": [[1, 2]]}, {}, r"'a' has shape \(1, 2\)"),
-        ({"a": [1, 2, 3]}, {"x": [1, 2]}, "'x of a' has 2 numbers where 3 are needed"),
+        ({"a": [1, 2, 3]}, {"x": [1, 2]}, "'x of a' has 2 numbers, but 3 are needed"),
         ({"a": (1, 2, 3)}, {}, r"'a' is a tuple of 3: give y, or the pair \(x, y\)"),
-        ({"a": [1, float("nan")]}, {}, "'a' holds nan at index 1"),
-        ({"a": [float("inf")]}, {}, "'a' holds inf at index 0"),
-        ({"a": [1, 0]}, {"log": "y"}, "'a' holds 0 at index 1, which a logarithmic axis cannot show"),
-        ({"a": [1, 2]}, {"log": "x"}, "'x of a' holds 0 at index 0"),
+        ({"a": [1, float("nan")]}, {}, "'a' has nan at index 1"),
+        ({"a": [float("inf")]}, {}, "'a' has inf at index 0"),
+        ({"a": [1, 0]}, {"log": "y"}, "'a' has 0 at index 1, which a logarithmic axis cannot show"),
+        ({"a": [1, 2]}, {"log": "x"}, "'x of a' has 0 at index 0"),
         ({"a": [1]}, {"log": "z"}, "log is 'x', 'y', 'xy' or nothing, not 'z'"),
         ({"a": [1]}, {"marks": {"guess": 3}}, r"the mark 'guess' is 3: give the pair \(x, y\)"),
         ({"a": [1]}, {"marks": {"guess": (None, None)}}, "for a line, one of the two is None"),
-        ({"a": [1]}, {"marks": {"guess": ([1, 2], [3])}}, "'guess' has 2 places of x and 1 of y"),
-        ({"a": [1]}, {"marks": {"guess": (None, 0)}, "log": "y"}, "'guess' holds 0 at index 0"),
+        ({"a": [1]}, {"marks": {"guess": ([1, 2], [3])}}, "'guess' has 2 values of x and 1 of y"),
+        ({"a": [1]}, {"marks": {"guess": (None, 0)}, "log": "y"}, "'guess' has 0 at index 0"),
         ({"a": [1]}, {"marks": {name: (1, 1) for name in "bcde"}}, "4 marks cannot be told apart; draw up to 3"),
         ({"left": {"a": [1]}}, {"marks": {"a": (1, 1)}}, r"marks for 'a', but the panels are \['left'\]"),
         ({"left": {"a": [1]}}, {"xlabel": ["x", "y"]}, r"2 labels for 1 panel\(s\): give one"),
-        ({name: {"a": [1]} for name in "abcd"}, {}, "4 panels do not fit beside each other; draw up to 3"),
+        ({name: {"a": [1]} for name in "abcd"}, {}, "4 panels do not fit side by side; draw up to 3"),
         ({str(i): [1] for i in range(9)}, {}, "9 lines cannot be told apart; draw up to 8"),
     ],
 )
@@ -224,11 +222,11 @@ def test_what_lines_refuse(series, more, message):
     ("series", "more", "message"),
     [
         ({}, {}, "nothing to draw"),
-        ({"a": [1]}, {}, "'a' has 1 numbers where 2 are needed"),
-        ({"a": [1, float("nan")]}, {}, "'a' holds nan at index 1"),
-        ({"a": [1, -2]}, {"stacked": True}, "'a' holds -2: a stacked bar has no negative length"),
-        ({"a": [1, 2]}, {"marks": {"guess": [1]}}, "'guess' has 1 numbers where 2 are needed"),
-        ({"a": [1, 2]}, {"marks": {"guess": float("nan")}}, "'guess' holds nan"),
+        ({"a": [1]}, {}, "'a' has 1 numbers, but 2 are needed"),
+        ({"a": [1, float("nan")]}, {}, "'a' has nan at index 1"),
+        ({"a": [1, -2]}, {"stacked": True}, "'a' has -2: a stacked bar cannot have a negative length"),
+        ({"a": [1, 2]}, {"marks": {"guess": [1]}}, "'guess' has 1 numbers, but 2 are needed"),
+        ({"a": [1, 2]}, {"marks": {"guess": float("nan")}}, "'guess' has nan"),
         ({str(i): [1, 2] for i in range(9)}, {}, "9 parts cannot be told apart"),
     ],
 )
@@ -240,13 +238,13 @@ def test_what_bars_refuse(series, more, message):
 def test_numbers_as_people_write_them():
     values = [0, -0.0, 16, 13790, 2048, 409101, 1e8, 20.516, 0.000972, 1.5e-17, 3.2e12, 1234.5, -0.25]
     said = "0 0 16 13,790 2,048 409,101 100,000,000 20.5 0.000972 1.5e-17 3.2e12 1,230 -0.25"
-    assert [number(value) for value in values] == said.split()
+    assert [format_number(value) for value in values] == said.split()
 
 
 def test_rings_close_where_the_ends_are_neighbours():
     ring = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])[:, None]  # one line of four chips
     rows = np.stack(np.meshgrid(range(3), range(2), indexing="ij"), axis=-1)  # two lines of three
-    shown = rings({"a ring": ring, "rows": rows})
+    shown = draw_rings({"a ring": ring, "rows": rows})
     assert shown.alt == (
         "Lines through a grid of chips, by their corners. a ring: (0, 0), (1, 0), (1, 1), (0, 1), and back to the "
         "first; rows: (0, 0), (2, 0); then: (0, 1), (2, 1)."
@@ -256,23 +254,23 @@ def test_rings_close_where_the_ends_are_neighbours():
     assert [len(line.get_xydata()) for line in right.lines] == [3, 3]
     assert [text.get_text() for text in right.texts] == ["0", "1", "2"] * 2
     with pytest.raises(ValueError, match="nothing to draw"):
-        rings({})
-    with pytest.raises(ValueError, match=r"the places of 'a' have shape \(4, 2\), not \(along the axis, lines, 2\)"):
-        rings({"a": ring[:, 0]})
+        draw_rings({})
+    with pytest.raises(ValueError, match=r"the coordinates of 'a' have shape \(4, 2\), not \(chips, lines, 2\)"):
+        draw_rings({"a": ring[:, 0]})
 
 
 def test_bars_that_begin_elsewhere():
-    shown = plot.bars({"a": [1, 2], "b": [3, 0]}, ["x", "y"], xlabel="", stacked=True, begin=[4, 5], told="words")
+    shown = plot.bars({"a": [1, 2], "b": [3, 0]}, ["x", "y"], xlabel="", stacked=True, begin=[4, 5], alt="words")
     bars = [[(bar.get_x(), bar.get_width()) for bar in part] for part in shown.figure.axes[0].containers]
     assert bars == [[(4, 1), (5, 2)], [(5, 3), (7, 0)]]
-    for wrong in ({"stacked": True}, {"told": "words"}):
-        with pytest.raises(ValueError, match="told in your own words"):
+    for wrong in ({"stacked": True}, {"alt": "words"}):
+        with pytest.raises(ValueError, match="need stacked=True"):
             plot.bars({"a": [1]}, ["x"], xlabel="", begin=[1], **wrong)
 
 
 def test_a_mask_counts_the_pairs_that_each_device_sees():
     """Two devices of two tokens. In order: tokens 0 and 1 see 1 + 2 keys, 2 and 3 see 3 + 4; token 0 with 3: 1 + 4."""
-    drawn = masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
+    drawn = draw_masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
     assert "in order: devices 0 to 1 see 3, 7 pairs; zig-zag: devices 0 to 1 see 5, 5 pairs." in drawn.alt
     rounds = [text.get_text() for text in drawn.figure.axes[0].texts]
     assert rounds == ["0", "1", "1", "0"]  # device 1 meets the keys of device 0 in round 1, and the other way round
@@ -283,4 +281,4 @@ def test_a_mask_counts_the_pairs_that_each_device_sees():
 @pytest.mark.parametrize("wrong", [{}, {"a": [0, 1]}, {"a": [[0, 0], [1, 2]]}])
 def test_a_mask_needs_every_token_once(wrong):
     with pytest.raises(ValueError, match=r"nothing to draw|each once"):
-        masks(wrong)
+        draw_masks(wrong)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from utils.show.experts import draw_fates, draw_shares
+from utils.show.experts import draw_dropped, draw_shares
 
 pytestmark = pytest.mark.once
 
 
 def test_fates_say_how_many_are_dropped_on_each_device():
-    drawn = draw_fates({"a": [[1, 1, 0], [0, 0, 1]], "b": np.ones((2, 3))})
+    drawn = draw_dropped({"a": [[1, 1, 0], [0, 0, 1]], "b": np.ones((2, 3))})
     assert "a: dropped on devices 0 to 1: 1, 2; b: dropped on devices 0 to 1: 0, 0." in drawn.alt
 
 
@@ -23,7 +23,7 @@ def test_shares_say_where_they_end():
 @pytest.mark.parametrize("given", [{}, {"a": [1, 0]}])
 def test_fates_of_another_kind_are_refused(given):
     with pytest.raises(ValueError, match="shape"):
-        draw_fates(given)
+        draw_dropped(given)
 
 
 @pytest.mark.parametrize("given", [{}, {"a": [0.5, 0.5]}, {"a": [[0.5, 0.6]]}])

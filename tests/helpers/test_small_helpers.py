@@ -4,7 +4,7 @@ import pytest
 from nbformat.v4 import new_output
 
 from tools.lessons import notebooks
-from utils.show.mistake import mistake
+from utils.show.errors import show_error
 from utils.show.table import show_table
 
 pytestmark = pytest.mark.once
@@ -23,7 +23,7 @@ def test_table_without_rows_and_with_a_crooked_one(capsys):
 
 
 def test_mistake_prints_type_and_message(capsys):
-    with mistake(ValueError):
+    with show_error(ValueError):
         raise ValueError("of this kind " * 20)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ValueError: of this kind")
@@ -31,9 +31,9 @@ def test_mistake_prints_type_and_message(capsys):
 
 
 def test_mistake_needs_one():
-    with pytest.raises(AssertionError, match="raised nothing"), mistake():
+    with pytest.raises(AssertionError, match="raised nothing"), show_error():
         pass
-    with pytest.raises(KeyError), mistake(ValueError):
+    with pytest.raises(KeyError), show_error(ValueError):
         raise KeyError("another")
 
 

@@ -81,14 +81,14 @@ def test_gpus_of_two_processes_whose_clocks_differ(tmp_path):
         ["1/GPU:1", "2"],
     ]
     assert "DevicePutWithSharding 4 x" in table[5]
-    assert table[-1] == "verdict: 1/GPU:0 runs 2.5 times the operations: its data"
+    assert table[-1] == "verdict: 1/GPU:0 runs 2.5 times as many operations: look at its data"
 
 
 @pytest.mark.parametrize(
     ("computes", "verdict"),
     [
-        ([130, 130], "0/TPU:1 is busy 2.5 times as long: its chip"),
-        ([52, 52], "0/TPU:1 does no more than others, but begins late or is held up: its host"),
+        ([130, 130], "0/TPU:1 is busy 2.5 times as long: look at its chip"),
+        ([52, 52], "0/TPU:1 does no more than others but starts late or is held up: look at its host"),
     ],
 )
 def test_tpus_by_the_line_of_their_operations(tmp_path, computes, verdict):
@@ -106,7 +106,7 @@ def test_by_turns_nobody_is_late(tmp_path):
     first = [("%add.1 = f32[]", 0, 50, None), ("%all-reduce.1", 50, 2, None), ("%all-reduce.1", 52, 90, None)]
     second = [("%add.1 = f32[]", 0, 50, None), ("%all-reduce.1", 50, 80, None), ("%all-reduce.1", 130, 3, None)]
     table = said(tmp_path, plane("/device:TPU:0", XLA_Ops=first), plane("/device:TPU:0", XLA_Ops=second))
-    assert table[-1] == "verdict: 1/TPU:0 waits least, but the others do not wait for it again and again"
+    assert table[-1] == "verdict: 1/TPU:0 waits least, but isn't the last to arrive every time"
 
 
 def test_without_collectives_no_device_is_late(tmp_path):

@@ -37,7 +37,7 @@ def test_in_the_clone(python, cache):
 
 def test_alone_it_fetches_once_and_says_where(python, served, cache):
     first = python(CELL + OURS, **served)
-    assert first.stdout.startswith(f"Using the course in {cache} (delete it to fetch it anew)\n"), first.stderr
+    assert first.stdout.startswith(f"Using the course in {cache} (delete it to fetch it again)\n"), first.stderr
     assert LINE.search(first.stdout) and first.stderr == ""
     second = python(CELL + OURS)  # without the served copy, so it can't fetch anything
     assert second.stdout == first.stdout, second.stderr

@@ -38,7 +38,8 @@ def run(folder: Path, *sources: str, name: str = "small.ipynb") -> Any:
 def folder(tmp_path: Path) -> Path:
     """Return the notebooks folder of a clone with an additional helper, and a module that isn't part of the course."""
     for package in notebooks.PACKAGES:
-        shutil.copytree(notebooks.ROOT / package, tmp_path / package)
+        copy = shutil.copytree if (notebooks.ROOT / package).is_dir() else shutil.copy
+        copy(notebooks.ROOT / package, tmp_path / package)
     (tmp_path / "utils" / "helper.py").write_text(HELPER)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "stranger.py").write_text(STRANGER)

@@ -13,7 +13,8 @@ from tools.lessons import notebooks
 
 # From the bottom up: a module may import from its own layer and the layers before it. The longest matching name counts.
 LAYERS = (
-    *("old_jax", "examples", "start", "utils", "utils.models", "utils.show", "utils.count", "exercises"),
+    *("old_jax", "examples", "start", "utils", "utils.models", "utils.simulate"),
+    *("utils.show", "utils.tpu_compiler", "exercises"),
     *(
         "tools",
         "tools.lessons",

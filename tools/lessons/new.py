@@ -20,7 +20,7 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme, refresh, stamp
 
 TEMPLATE = Path(__file__).with_name("template")
-USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Cut the weights"'
+USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"'
 
 
 def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 REPOSITORY = "one-program-many-devices/one-program-many-devices"
 REVISION = "main"
 cache = Path.home() / ".cache" / f"{REPOSITORY.replace('/', '-')}-{REVISION}"
-above = [p for p in (Path.cwd() / "here").parents if (p / "old_jax").is_dir()]
+above = [p for p in (Path.cwd() / "here").parents if (p / ".one-program").is_file()]
 if not above and not cache.exists():
     part = Path(f"{cache}.{id(cache)}")  # an interrupted fetch is left behind
     git = f"git clone -q --depth=1 --branch={REVISION} https://github.com/{REPOSITORY}"

@@ -1,4 +1,4 @@
-"""Measure each lesson's cost, the overhead of the timing helper and the speed of the cost counter: `make bench`."""
+"""Measure each lesson's cost and the speed of the cost counter: `make bench`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import nbformat
 from tools.lessons import notebooks
 from utils.devices import start_devices
 from utils.show.table import show_table
-from utils.timing import measure
 
 EXECUTE = """
 import sys, nbformat
@@ -80,28 +80,7 @@ def main() -> None:
         goals = [GOALS[name] for name in ("cpu_seconds", "seconds", "megabytes")]
         show_table(["notebook", *(f"{head} (goal: {goal})" for head, goal in zip(heads, goals, strict=True)), ""], rows)
     print()
-    measure_timing_overhead()
-    print()
     measure_cost_reader()
-
-
-def measure_timing_overhead() -> None:
-    """Compare a function of 1 ms, timed by the helper, with the same function in a plain loop."""
-
-    def one_millisecond() -> None:
-        end = time.perf_counter() + 1e-3
-        while time.perf_counter() < end:
-            pass
-
-    helper, bare = [], []
-    for _ in range(5):
-        helper.append(measure(one_millisecond, repeats=200).median)
-        start = time.perf_counter()
-        for _ in range(200):
-            one_millisecond()
-        bare.append((time.perf_counter() - start) / 200)
-    added = min(helper) / min(bare) - 1
-    print(f"The timing helper adds {added:+.2%} to a function of 1 ms (goal: under 1 %).")
 
 
 def training_step_text(mesh, layers: int) -> str:
@@ -153,8 +132,7 @@ def measure_cost_reader() -> None:
     """Time how the counter reads long programs, compiled for a TPU v5e-8 if libtpu is installed, else for the CPU."""
     import numpy as np
     from jax.sharding import AxisType, Mesh
-
-    from utils.count.cost import read
+    from shardcost import from_hlo
 
     compile_devices, platform = start_devices(8), "cpu"
     if importlib.util.find_spec("libtpu"):
@@ -169,8 +147,8 @@ def measure_cost_reader() -> None:
     for megabytes in (1, 10, 50):
         text = unroll(step, max(1, round(megabytes * 1e6 / len(step))))
         megabytes = len(text) / 1e6
-        seconds = measure(read, text, repeats=3, warmup=0).median
-        rows.append((round(megabytes, 1), len(read(text)), round(seconds, 2), round(1e3 * seconds / megabytes)))
+        seconds = min(timeit.repeat(lambda text=text: from_hlo(text), number=1, repeat=3))
+        rows.append((round(megabytes, 1), len(from_hlo(text)), round(seconds, 2), round(1e3 * seconds / megabytes)))
     print(f"Reading the text of training steps compiled for {platform}, unrolled (goal: under 2 s for 6 MB, linear):")
     show_table(["MB", "collectives", "seconds", "ms per MB"], rows)
 

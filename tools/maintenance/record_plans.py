@@ -1,4 +1,4 @@
-"""Record everything that a lesson's cells compile for TPUs in utils/count/plans/NN.json: `make record`.
+"""Record everything that a lesson's cells compile for TPUs in utils/tpu_plans/NN.json: `make record`.
 
 It needs libtpu, and lesson 08 takes about four minutes on two cores. The tests compile the same programs and compare.
 """
@@ -16,12 +16,12 @@ from typing import Any
 from unittest import mock
 
 from tools.lessons import notebooks
-from utils.count import pods
+from utils import tpu_compiler
 
 
 def lessons_with_plans() -> list[str]:
     """Return the numbers of the lessons that compile for TPUs."""
-    return [notebooks.number(path) for path in notebooks.lessons() if "pods.start()" in path.read_text("utf-8")]
+    return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler.start()" in path.read_text("utf-8")]
 
 
 def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -33,18 +33,18 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
     from utils.devices import start_devices
 
     space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # what the setup cell defines
-    ask = pods.plan
+    ask = tpu_compiler.plan
 
-    def plan(label: str, *arguments: Any, here: bool = True) -> pods.Plan:
-        return ask(label, *arguments, here=labels is None or label in labels)
+    def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
+        return ask(label, *arguments, recompile=labels is None or label in labels)
 
     output = io.StringIO()
-    with contextlib.redirect_stdout(output), mock.patch.object(pods, "plan", plan):
+    with contextlib.redirect_stdout(output), mock.patch.object(tpu_compiler, "plan", plan):
         space["devices"] = start_devices(8)
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
                 exec(cell.source, space)
-    results = pods.compiled_here()
+    results = tpu_compiler.as_record()
     if not results["plans"]:
         raise RuntimeError(f"nothing was compiled: {output.getvalue()[:500]}")
     return results
@@ -58,7 +58,7 @@ def main() -> None:
         for part, entries in results.items():
             lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
             parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
-        (pods.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+        (tpu_compiler.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
         print(f"Recorded {len(results['plans'])} plans of lesson {lesson}.")
 
 

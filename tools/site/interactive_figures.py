@@ -18,7 +18,7 @@ import nbformat
 
 from tools.lessons import notebooks
 from tools.lessons.notebooks import QUESTION
-from utils.count.chips import CHIPS
+from utils.chips import CHIPS
 
 Cell = nbformat.NotebookNode
 Cells = dict[str, Cell]  # a lesson's cells by id
@@ -73,9 +73,9 @@ def _memory_and_traffic(cells: Cells) -> dict[str, dict[str, float]]:
     """Return the units sent and stored of each program in lesson 11's figure, and the FLOPs printed before it."""
     rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed_text(cells["again-run"]), re.M)
     data = {"flops": {name: float(size) for name, size in rows}}
-    for part in ("sent", "held in between"):
-        bars = re.search(rf"{part}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt_text(cells["again-draw"]))[1]
-        data[part.split()[0]] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
+    for key, panel in {"sent": "sent", "held": "temporaries"}.items():
+        bars = re.search(rf"{panel}: [^.]+\. (.*?)\.(?: [a-z]|$)", alt_text(cells["again-draw"]))[1]
+        data[key] = {name: float(size) for name, size in re.findall(r"(.+?): ([\d.]+)(?:; |$)", bars)}
     return data
 
 
@@ -110,7 +110,7 @@ def _parts_before(cells: Cells) -> dict[str, list[list[int]]]:
 
 def _roofline_corner(cells: Cells) -> dict[str, Any]:
     """Return the chip that lesson 15's figure marks, and its FLOPs per byte."""
-    chip, corner = re.search(r"([\w ]+): a line across at (\d+)", alt_text(cells["serve-rows"])).groups()
+    chip, corner = re.search(r"([\w ]+): a horizontal line at (\d+)", alt_text(cells["serve-rows"])).groups()
     return {"chip": chip.strip(), "corner": int(corner)}
 
 

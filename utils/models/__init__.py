@@ -1,1 +1,1 @@
-"""What the lessons train."""
+"""Models that several lessons train."""

@@ -1,6 +1,6 @@
-"""The digits, the network and its loss of lesson 00, for the lessons that train the same model on eight devices.
+"""Lesson 00's handwritten digits, network and loss, for the lessons that train the same model on eight devices.
 
-A test asserts that `init`, `predict` and `loss` are, line by line, those of lesson 00's cells.
+A test asserts that `init`, `predict` and `loss` are identical to those in lesson 00's cells.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def load_digits():
-    from sklearn import datasets  # here, since it takes 2 s, and a process that is handed its data need not wait
-
-    return datasets.load_digits()
-
-
 def load():
-    """Handwritten digits: 1400 (images, labels) to train on and 397 to test on."""
-    digits = load_digits()
+    """Return the handwritten digits as (images, labels): 1,400 of them to train on, and 397 to test on."""
+    from sklearn import datasets  # which takes 2 s, so don't import it at the top
+
+    digits = datasets.load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
     images = (digits.data[order] / 16).astype(np.float32)  # (1797, 64), from 0 to 1
     labels = digits.target[order].astype(np.int32)  # (1797,), from 0 to 9
@@ -49,7 +45,7 @@ def loss(params, x, y):
 
 
 def batches(labels, seed, epochs, size=128):
-    """The rows of each batch: a new order every epoch, an incomplete batch left out."""
+    """Yield the row indices of each batch, (size,), in a different order each epoch, without incomplete batches."""
     rng = np.random.default_rng(seed)
     for _ in range(epochs):
         order = rng.permutation(len(labels))

@@ -1,1 +1,1 @@
-"""What a cell shows: drawings, plots, pictures, tables, mistakes."""
+"""Figures with descriptions, tables, and the messages of errors, for a notebook's cells."""

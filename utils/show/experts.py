@@ -1,8 +1,8 @@
-"""Who works in a mixture of experts: which tokens find a seat, and how the experts share the tokens in training."""
+"""Draw which tokens a mixture of experts drops, and how the experts share the tokens during training."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -11,49 +11,58 @@ from matplotlib.figure import Figure
 from utils.show.picture import COLORS, Picture
 
 
-def draw_fates(seated: dict[str, Any]) -> Picture:
-    """Draw a map for each `{title: seated}`, of shape (devices, tokens): which tokens have a seat, which are dropped.
+def draw_dropped(seated: Mapping[str, np.ndarray]) -> Picture:
+    """Draw a map of the tokens for each title, with dropped tokens in orange.
 
-    Raises ValueError for nothing to draw and for another shape.
+    Args:
+        seated: ``{title: seated}``, where the booleans (devices, tokens) say which tokens have a seat.
+
+    Raises ValueError if there's nothing to draw, or for any other shape.
     """
     if not seated:
-        raise ValueError("nothing to draw: give a title and who is seated, of shape (devices, tokens)")
+        raise ValueError("nothing to draw: give a title and booleans of shape (devices, tokens)")
     figure = Figure(figsize=(4.5 * len(seated), 2.3), layout="constrained")
-    colors, said = ListedColormap([COLORS[5], "#D9E6F2"]), []
-    for axes, (title, one) in zip(figure.subplots(1, len(seated), squeeze=False)[0], seated.items(), strict=True):
-        one = np.asarray(one, bool)
-        if one.ndim != 2:
-            raise ValueError(f"{title!r} has shape {one.shape}, not (devices, tokens)")
-        axes.imshow(one, cmap=colors, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-        axes.set(title=title, xlabel="tokens, in their order", xticks=[], yticks=range(len(one)))
-        axes.set_ylabel("device" if not said else "")
+    colors, descriptions = ListedColormap([COLORS[5], "#D9E6F2"]), []
+    for axes, (title, rows) in zip(figure.subplots(1, len(seated), squeeze=False)[0], seated.items(), strict=True):
+        rows = np.asarray(rows, bool)
+        if rows.ndim != 2:
+            raise ValueError(f"{title!r} has shape {rows.shape}, not (devices, tokens)")
+        axes.imshow(rows, cmap=colors, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        axes.set(title=title, xlabel="tokens, in their order", xticks=[], yticks=range(len(rows)))
+        axes.set_ylabel("" if descriptions else "device")
         axes.grid(visible=False)
-        lost = ", ".join(str(count) for count in (~one).sum(1))
-        said.append(f"{title}: dropped on devices 0 to {len(one) - 1}: {lost}")
-    return Picture(figure, f"Maps of the tokens, a row for each device, dropped ones in orange. {'; '.join(said)}.")
+        dropped = ", ".join(str(count) for count in (~rows).sum(1))
+        descriptions.append(f"{title}: dropped on devices 0 to {len(rows) - 1}: {dropped}")
+    return Picture(
+        figure,
+        f"Maps of the tokens, with a row for each device and dropped tokens in orange. {'; '.join(descriptions)}.",
+    )
 
 
-def draw_shares(runs: dict[str, Any]) -> Picture:
-    """Draw for each `{title: shares}`, of shape (steps, experts), the experts' shares of the tokens, stacked.
+def draw_shares(runs: Mapping[str, np.ndarray]) -> Picture:
+    """Draw, for each training run, the experts' shares of the tokens, stacked.
 
-    Raises ValueError for nothing to draw, another shape, and shares that do not sum to 1.
+    Args:
+        runs: ``{title: shares}``, with shares of shape (steps, experts) that sum to 1 in each step.
+
+    Raises ValueError if there's nothing to draw, or for anything other than such shares.
     """
     if not runs:
-        raise ValueError("nothing to draw: give a title and shares, of shape (steps, experts)")
+        raise ValueError("nothing to draw: give a title and shares of shape (steps, experts)")
     figure = Figure(figsize=(3.2 * len(runs), 3.2), layout="constrained")
-    plots, said = figure.subplots(1, len(runs), squeeze=False, sharey=True)[0], []
-    for axes, (title, shares) in zip(plots, runs.items(), strict=True):
+    all_axes, descriptions = figure.subplots(1, len(runs), squeeze=False, sharey=True)[0], []
+    for axes, (title, shares) in zip(all_axes, runs.items(), strict=True):
         shares = np.asarray(shares)
         if shares.ndim != 2 or not np.allclose(shares.sum(1), 1):
-            raise ValueError(f"{title!r} holds no shares of shape (steps, experts) that sum to 1 in each step")
+            raise ValueError(f"{title!r} needs shares of shape (steps, experts) that sum to 1 in each step")
         last = shares[-1]
         axes.stackplot(range(len(shares)), shares.T, colors=COLORS, edgecolor="white", linewidth=0.5)
-        for e in np.flatnonzero(last > 0.03):
-            middle = last[: e + 1].sum() - last[e] / 2
-            ink = "white" if e == 0 else "black"
-            axes.text(len(shares) - 4, middle, f"{e}", ha="right", va="center", fontsize=9, color=ink)
+        for expert in np.flatnonzero(last > 0.03):
+            middle = last[: expert + 1].sum() - last[expert] / 2
+            color = "white" if expert == 0 else "black"
+            axes.text(len(shares) - 4, middle, f"{expert}", ha="right", va="center", fontsize=9, color=color)
         axes.set(title=title, xlabel="step", xlim=(0, len(shares) - 1), ylim=(0, 1))
         ends = ", ".join(f"{share:.0%}" for share in last)
-        said.append(f"{title}: experts 0 to {len(last) - 1} end with {ends}")
-    plots[0].set_ylabel("share of the tokens, by expert")
-    return Picture(figure, f"The experts' shares of the tokens, stacked, step by step. {'; '.join(said)}.")
+        descriptions.append(f"{title}: experts 0 to {len(last) - 1} end with {ends}")
+    all_axes[0].set_ylabel("share of the tokens, by expert")
+    return Picture(figure, f"The experts' shares of the tokens, stacked, step by step. {'; '.join(descriptions)}.")

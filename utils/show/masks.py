@@ -1,8 +1,8 @@
-"""A causal mask of tokens that are cut over a ring of devices: who meets whom in which round, and sees what."""
+"""Draw a causal attention mask for tokens that are sharded over a ring of devices."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -11,38 +11,45 @@ from matplotlib.figure import Figure
 from utils.show.picture import COLORS, Picture
 
 
-def masks(orders: dict[str, Any]) -> Picture:
-    """Draw a mask for each `{title: places}`: places, of shape (n, m), says where the m tokens of n devices stand.
+def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
+    """Draw a mask for each order of the tokens: queries run down and keys across, device after device.
 
-    Rows are queries, columns keys, both device after device; number and colour are the round in which device d meets
-    the keys of device d - round, and pale is hidden. Raises ValueError for nothing to draw, for another shape, and for
-    places that are not 0 to n m - 1, each once.
+    A block's number and colour show the step of the ring in which device d meets the keys of device d - step. Masked
+    pairs are pale.
+
+    Args:
+        orders: ``{title: positions}``, with the positions in the text of the m tokens of each of n devices, (n, m).
+
+    Raises ValueError if there's nothing to draw, or if the positions aren't 0 to n m - 1, each once.
     """
     if not orders:
-        raise ValueError("nothing to draw: give a title and places, as in {'in order': np.arange(64).reshape(8, 8)}")
+        raise ValueError("nothing to draw: give a title and positions, as in {'in order': np.arange(64).reshape(8, 8)}")
     figure = Figure(figsize=(4.4 if len(orders) == 1 else 3.3 * len(orders), 4.2), layout="constrained")
-    said = []
-    for axes, (title, places) in zip(figure.subplots(1, len(orders), squeeze=False)[0], orders.items(), strict=True):
-        at = np.asarray(places)
-        if at.ndim != 2 or sorted(at.ravel()) != [*range(at.size)]:
-            raise ValueError(f"the places of {title!r} are not 0 to {at.size - 1}, each once, as (devices, tokens)")
-        n, own = at.shape
-        seen = at.ravel()[:, None] >= at.ravel()
-        device = np.repeat(np.arange(n), own)
-        rounds = (device[:, None] - device) % n
+    descriptions = []
+    for axes, (title, positions) in zip(figure.subplots(1, len(orders), squeeze=False)[0], orders.items(), strict=True):
+        positions = np.asarray(positions)
+        if positions.ndim != 2 or sorted(positions.ravel()) != [*range(positions.size)]:
+            expected = f"0 to {positions.size - 1}, each once, as (devices, tokens)"
+            raise ValueError(f"the positions of {title!r} are not {expected}")
+        n, m = positions.shape
+        visible = positions.ravel()[:, None] >= positions.ravel()
+        device = np.repeat(np.arange(n), m)
+        steps = (device[:, None] - device) % n
         colors = ListedColormap([COLORS[i % len(COLORS)] for i in range(n)])
-        axes.imshow(rounds, cmap=colors, vmin=0, vmax=n - 1, alpha=np.where(seen, 0.75, 0.1), interpolation="nearest")
-        middle, edge = (np.arange(n) + 0.5) * own - 0.5, np.arange(1, n) * own - 0.5
-        for (d, e), number in np.ndenumerate(rounds[::own, ::own]):
-            axes.text(middle[e], middle[d], number, ha="center", va="center", fontsize=9 if own > 2 else 7)
+        alpha = np.where(visible, 0.75, 0.1)
+        axes.imshow(steps, cmap=colors, vmin=0, vmax=n - 1, alpha=alpha, interpolation="nearest")
+        centres, edges = (np.arange(n) + 0.5) * m - 0.5, np.arange(1, n) * m - 0.5
+        for (row, column), step in np.ndenumerate(steps[::m, ::m]):
+            axes.text(centres[column], centres[row], step, ha="center", va="center", fontsize=9 if m > 2 else 7)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_ticks(middle, range(n))
-            axis.set_ticks(edge, minor=True)
+            axis.set_ticks(centres, range(n))
+            axis.set_ticks(edges, minor=True)
         axes.tick_params(which="both", length=0)
         axes.grid(visible=False)
         axes.grid(which="minor", color="#bbbbbb", linewidth=0.8)
-        axes.set(title=title, xlabel="keys, by device", ylabel="queries, by device" if not said else "")
-        pairs = ", ".join(f"{count:,}" for count in seen.reshape(n, -1).sum(1))
-        said.append(f"{title}: devices 0 to {n - 1} see {pairs} pairs")
-    what = f"{n} devices with {own} tokens each; number and colour are the round, and hidden pairs are pale."
-    return Picture(figure, f"Queries down, keys across, {what} {'; '.join(said)}.")
+        axes.set(title=title, xlabel="keys, by device", ylabel="" if descriptions else "queries, by device")
+        pairs = ", ".join(f"{count:,}" for count in visible.reshape(n, -1).sum(1))
+        descriptions.append(f"{title}: devices 0 to {n - 1} see {pairs} pairs")
+    explanation = "numbers and colours show the step of the ring, and masked pairs are pale"
+    sizes = f"on {n} devices with {m} tokens each"
+    return Picture(figure, f"Queries run down and keys across, {sizes}; {explanation}. {'; '.join(descriptions)}.")

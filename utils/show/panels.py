@@ -1,132 +1,154 @@
-"""What lines and bars share: numbers that are checked, panels side by side, marks and a legend."""
+"""What the plots of lines and of bars have in common: checked numbers, panels side by side, marks and a legend."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from utils.show import words
+from utils.show import alt_text
 from utils.show.picture import COLORS
 
-# By mark: its colour, its sign where it is one point and where it is several, and its dashes where it is a line.
-MARKS = (("#222222", "X", "o", "--"), (COLORS[5], "*", "s", "-."), (COLORS[3], "D", "^", ":"))
-
-WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # inches, by the number of panels
+Numbers = Sequence[float] | np.ndarray
+PANEL_WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # number of panels: inches for all of them together
 
 
-def by_title(series: dict[str, Any], example: str) -> dict[str, dict[str, Any]]:
-    """The panels, by title: of a plain `{name: numbers}` one without a title. Raises ValueError for none or over 3."""
-    several = bool(series) and all(isinstance(value, dict) for value in series.values())
-    panels = series if several else {"": series}
+class MarkStyle(NamedTuple):
+    color: str
+    single: str  # the marker of a single point
+    several: str  # the marker of each of several points
+    dashes: str  # of a line
+
+
+MARK_STYLES = (
+    MarkStyle("#222222", "X", "o", "--"),
+    MarkStyle(COLORS[5], "*", "s", "-."),
+    MarkStyle(COLORS[3], "D", "^", ":"),
+)
+
+
+def split_panels(series: dict[str, Any], example: str) -> dict[str, dict[str, Any]]:
+    """Return the series of each panel, by title. A single panel without a title has the title "".
+
+    Raises ValueError, with the example, if there's nothing to draw, and for more than three panels.
+    """
+    has_titles = bool(series) and all(isinstance(value, dict) for value in series.values())
+    panels = series if has_titles else {"": series}
     if not all(panels.values()):
         raise ValueError(f"nothing to draw: give a name and its numbers, as in {example}")
     if len(panels) > 3:
-        raise ValueError(f"{len(panels)} panels do not fit beside each other; draw up to 3")
+        raise ValueError(f"{len(panels)} panels do not fit side by side; draw up to 3")
     return panels
 
 
-def beside(given: dict[str, Any] | None, panels: dict[str, Any], what: str) -> dict[str, dict[str, Any]]:
-    """Marks or notes, for each panel. Raises ValueError where they name a panel that is not there."""
-    found = {"": given or {}} if list(panels) == [""] else given or {}
-    for title in found:
+def split_marks(marks: dict[str, Any] | None, panels: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the marks of each panel, by title. Raises ValueError if a title isn't that of a panel."""
+    by_panel = {"": marks or {}} if list(panels) == [""] else marks or {}
+    for title in by_panel:
         if title not in panels:
-            raise ValueError(f"{what} for {title!r}, but the panels are {list(panels)}: give them by panel, too")
-    return {title: found.get(title, {}) for title in panels}
+            raise ValueError(f"marks for {title!r}, but the panels are {list(panels)}: give the marks by panel, too")
+    return {title: by_panel.get(title, {}) for title in panels}
 
 
-def labels(given: str | Sequence[str], panels: dict[str, Any]) -> dict[str, str]:
-    """The label of each panel's axis. Raises ValueError where there are neither one nor as many as panels."""
-    each = [given] * len(panels) if isinstance(given, str) else list(given)
+def split_labels(labels: str | Sequence[str], panels: dict[str, Any]) -> dict[str, str]:
+    """Return the axis label of each panel, by title. Raises ValueError unless there's one, or one for each panel."""
+    each = [labels] * len(panels) if isinstance(labels, str) else list(labels)
     if len(each) != len(panels):
         raise ValueError(f"{len(each)} labels for {len(panels)} panel(s): give one, or a list with one for each panel")
     return dict(zip(panels, each, strict=True))
 
 
-def names(panels: dict[str, Any], most: int, what: str) -> list[str]:
-    """The names in all panels, each once. Raises ValueError for more than can be told apart."""
-    found = list(dict.fromkeys(name for own in panels.values() for name in own))
-    if len(found) > most:
-        raise ValueError(f"{len(found)} {what} cannot be told apart; draw up to {most}")
-    return found
+def unique_names(panels: dict[str, Iterable[str]], limit: int, kind: str) -> list[str]:
+    """Return the names in all panels, without repeats. Raises ValueError for more than `limit` of them."""
+    names = list(dict.fromkeys(name for names in panels.values() for name in names))
+    if len(names) > limit:
+        raise ValueError(f"{len(names)} {kind} cannot be told apart; draw up to {limit}")
+    return names
 
 
-def looks(marks: dict[str, Any]) -> dict[str, tuple[str, str, str, str]]:
-    """The look of each mark, the same in all panels. Raises ValueError for more than can be told apart."""
-    return dict(zip(names(marks, len(MARKS), "marks"), MARKS, strict=False))
+def mark_styles(marks: dict[str, dict[str, Any]]) -> dict[str, MarkStyle]:
+    """Return the style of each mark, the same in all panels. Raises ValueError for too many marks."""
+    return dict(zip(unique_names(marks, len(MARK_STYLES), "marks"), MARK_STYLES, strict=False))
 
 
-def numbers(name: str, values: Any, length: int | None = None, log: bool = False) -> np.ndarray:
-    """The values as an array (length,) of floats. Raises ValueError, with the name, for what cannot be drawn."""
-    found = np.asarray(values, float)
-    if found.ndim != 1 or not found.size:
-        raise ValueError(f"{name!r} has shape {found.shape}: give a list of one number or more")
-    if length is not None and len(found) != length:
-        raise ValueError(f"{name!r} has {len(found)} numbers where {length} are needed, one for each place")
-    for bad, why in ((~np.isfinite(found), "which is no place"), (found <= 0, "which a logarithmic axis cannot show")):
-        if bad.any() and (log or "no place" in why):
-            raise ValueError(f"{name!r} holds {found[bad][0]:g} at index {bad.argmax()}, {why}: leave it out")
-    return found
+def as_numbers(name: str, values: Numbers, length: int | None = None, log: bool = False) -> np.ndarray:
+    """Return the values as floats, (length,). Raises ValueError, with the name, for values that can't be drawn."""
+    numbers = np.asarray(values, float)
+    if numbers.ndim != 1 or not numbers.size:
+        raise ValueError(f"{name!r} has shape {numbers.shape}: give a list of one number or more")
+    if length is not None and len(numbers) != length:
+        raise ValueError(f"{name!r} has {len(numbers)} numbers, but {length} are needed")
+    for invalid, reason in (
+        (~np.isfinite(numbers), "which cannot be drawn"),
+        ((numbers <= 0) & log, "which a logarithmic axis cannot show"),
+    ):
+        if invalid.any():
+            index = invalid.argmax()
+            raise ValueError(f"{name!r} has {numbers[index]:g} at index {index}, {reason}: leave it out")
+    return numbers
 
 
-def figure(
-    count: int, height: float, entries: list[str], title: str, sharex: bool, sharey: bool
+def make_figure(
+    count: int, height: float, legend_entries: list[str], title: str, sharex: bool, sharey: bool
 ) -> tuple[Figure, list[Axes]]:
-    """An empty figure of some panels in a row, each `height` inches high, and room below for a legend of `entries`."""
-    room = 0.22 * math.ceil(len(entries) / _columns(entries, count))
-    drawn = Figure(figsize=(WIDTHS[count], height + room), layout="constrained")
-    drawn.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    """Return a figure with empty panels in a row, `height` inches high, and room for a legend below them."""
+    legend_height = 0.22 * math.ceil(len(legend_entries) / _legend_columns(legend_entries, count))
+    figure = Figure(figsize=(PANEL_WIDTHS[count], height + legend_height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     if title:
-        drawn.suptitle(title, fontsize=11)
-    plots = list(drawn.subplots(1, count, squeeze=False, sharex=sharex, sharey=sharey)[0])
-    for axes in plots:
+        figure.suptitle(title, fontsize=11)
+    all_axes = list(figure.subplots(1, count, squeeze=False, sharex=sharex, sharey=sharey)[0])
+    for axes in all_axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.set_axisbelow(True)
-    return drawn, plots
+    return figure, all_axes
 
 
-def legend(drawn: Figure, plots: list[Axes], entries: list[str]) -> None:
-    """One legend for all panels, in the order of `entries`; below them, where it covers nothing."""
-    handles: dict[str, Any] = {}
-    for axes in plots:
+def add_legend(figure: Figure, all_axes: list[Axes], entries: list[str]) -> None:
+    """Add one legend for all panels below them, with its entries in this order."""
+    handles: dict[str, Artist] = {}
+    for axes in all_axes:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)
-    drawn.legend(
+    figure.legend(
         [handles[name] for name in entries],
         entries,
         loc="outside lower center",
-        ncols=_columns(entries, len(plots)),
+        ncols=_legend_columns(entries, len(all_axes)),
         frameon=False,
         fontsize=9.5,
         handlelength=2.8,
     )
 
 
-def _columns(entries: list[str], count: int) -> int:
-    """Columns of a legend below `count` panels, in as few rows as fit; a sample and its gaps take ten letters."""
-    lengths = [len(entry) + 10 for entry in entries]
+def _legend_columns(entries: list[str], panel_count: int) -> int:
+    """Return the number of columns with which a legend has as few rows as possible."""
+    lengths = [len(entry) + 10 for entry in entries]  # a line sample and the gaps are as wide as ten letters
     for rows in range(1, len(entries)):
         columns = math.ceil(len(entries) / rows)
-        if sum(max(column) for column in np.array_split(lengths, columns)) < 13.5 * WIDTHS[count]:
+        if sum(max(column) for column in np.array_split(lengths, columns)) < 13.5 * PANEL_WIDTHS[panel_count]:
             return columns
     return 1
 
 
-def draw_mark(axes: Axes, found: words.Mark, look: tuple[str, str, str, str], each: bool = False) -> None:
-    """Draw one mark: upright lines, lines across, or points; `each`: every point in the sign of a single one."""
-    name, x, y = found
-    color, single, several, dash = look
+def draw_mark(axes: Axes, mark: alt_text.Mark, style: MarkStyle, emphasize: bool = False) -> None:
+    """Draw a mark as vertical lines, horizontal lines, or points.
+
+    With `emphasize`, draw each of several points as large as a single one.
+    """
+    name, x, y = mark
     if x is None or y is None:
-        for i, place in enumerate(y if x is None else x):
-            line = axes.axhline if x is None else axes.axvline
-            line(place, color=color, linestyle=dash, linewidth=1.6, label=name if i == 0 else None)
-    elif each or len(x) == 1:
-        size = 15 if single == "*" else 11
-        axes.plot(x, y, single, color=color, markersize=size, markeredgecolor="white", label=name, zorder=5)
+        draw_line = axes.axhline if x is None else axes.axvline
+        for i, position in enumerate(y if x is None else x):
+            draw_line(position, color=style.color, linestyle=style.dashes, linewidth=1.6, label=None if i else name)
+    elif emphasize or len(x) == 1:
+        size = 15 if style.single == "*" else 11
+        axes.plot(x, y, style.single, color=style.color, markersize=size, markeredgecolor="white", label=name, zorder=5)
     else:
-        axes.plot(x, y, several, color=color, markersize=6.5, markerfacecolor="white", label=name, zorder=5)
+        axes.plot(x, y, style.several, color=style.color, markersize=6.5, markerfacecolor="white", label=name, zorder=5)

@@ -1,8 +1,8 @@
-"""Chips at their places in a pod's grid, and the lines in which an axis of a mesh leads through them."""
+"""Draw the chips of a pod, and the lines along which a mesh axis connects them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,39 +10,41 @@ from matplotlib.figure import Figure
 from utils.show.picture import COLORS, Picture
 
 
-def rings(lines: dict[str, Any]) -> Picture:
-    """Draw the lines of a mesh's axis, a panel for each title; a line whose two ends are neighbours is closed.
+def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
+    """Draw the lines of a mesh axis, a panel for each title. A line whose ends are neighbours is closed to a ring.
 
-    `lines` is `{title: places}`. The places, of shape (n, m, 2), are the whole numbers x and y of the n chips along
-    the axis in each of its m lines, as `pods.coordinates` gives them for a flat pod.
+    Args:
+        lines: ``{title: coordinates}``, with integers of shape (n, m, 2): x and y of the n chips on each of m lines, as
+            `tpu_compiler.coordinates` returns them for a flat pod.
 
-    Raises ValueError for nothing to draw, and for places of another shape.
+    Raises ValueError if there's nothing to draw, or for any other shape.
     """
     if not lines:
-        raise ValueError("nothing to draw: give a title and places, as in {'data': places}")
+        raise ValueError("nothing to draw: give a title and coordinates, as in {'data': coordinates}")
     figure = Figure(figsize=(4.0 * len(lines), 3.8), layout="constrained")
-    said = []
-    for axes, (title, places) in zip(figure.subplots(1, len(lines), squeeze=False)[0], lines.items(), strict=True):
-        places = np.asarray(places)
-        if places.ndim != 3 or places.shape[2] != 2 or not places.size:
-            raise ValueError(f"the places of {title!r} have shape {places.shape}, not (along the axis, lines, 2)")
-        for i, line in enumerate(places.swapaxes(0, 1)):
-            closed = len(line) > 2 and abs(line[-1] - line[0]).sum() == 1
-            color, path = COLORS[i % len(COLORS)], np.vstack([line, line[:1]]) if closed else line
+    descriptions = []
+    for axes, (title, coordinates) in zip(figure.subplots(1, len(lines), squeeze=False)[0], lines.items(), strict=True):
+        coordinates = np.asarray(coordinates)
+        if coordinates.ndim != 3 or coordinates.shape[2] != 2 or not coordinates.size:
+            raise ValueError(f"the coordinates of {title!r} have shape {coordinates.shape}, not (chips, lines, 2)")
+        for i, line in enumerate(coordinates.swapaxes(0, 1)):
+            is_closed = len(line) > 2 and abs(line[-1] - line[0]).sum() == 1
+            color, path = COLORS[i % len(COLORS)], np.vstack([line, line[:1]]) if is_closed else line
             axes.plot(*path.T, color=color, linewidth=4, zorder=1)
             axes.scatter(*line.T, s=260, color="white", edgecolors=color, linewidth=2.5, clip_on=False)
             for number, (x, y) in enumerate(line):
                 axes.text(x, y, str(number), ha="center", va="center_baseline", fontsize=10)
-            turns = ", ".join(f"({x}, {y})" for x, y in _corners(line))
-            said.append(f"{title if i == 0 else 'then'}: {turns}{', and back to the first' if closed else ''}")
+            corners = ", ".join(f"({x}, {y})" for x, y in _corners(line))
+            end = ", and back to the first" if is_closed else ""
+            descriptions.append(f"{title if i == 0 else 'then'}: {corners}{end}")
         axes.set_title(title, fontsize=10)
         axes.margins(0.12)
         axes.set_aspect("equal")
         axes.set_axis_off()
-    return Picture(figure, f"Lines through a grid of chips, by their corners. {'; '.join(said)}.")
+    return Picture(figure, f"Lines through a grid of chips, by their corners. {'; '.join(descriptions)}.")
 
 
 def _corners(line: np.ndarray) -> list[tuple[int, int]]:
-    """The places (n, 2) at which a line begins, turns and ends."""
+    """Return the coordinates at which a line (n, 2) begins, turns and ends."""
     turns = [i for i in range(1, len(line) - 1) if (line[i] - line[i - 1] != line[i + 1] - line[i]).any()]
     return [tuple(line[i].tolist()) for i in sorted({0, *turns, len(line) - 1})]

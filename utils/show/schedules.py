@@ -1,84 +1,92 @@
-"""Schedules of a pipeline, drawn: which stage works on which microbatch when, and where it idles."""
+"""Draw pipeline schedules: which stage works on which microbatch when, and where it idles."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from utils.show.picture import COLORS, Picture
+from utils.simulate.pipeline_schedule import Schedule
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-_LOOKS = {  # kind: its word, its colour in even and odd rounds, the colour of its number
-    "F": ("forward", (COLORS[0], COLORS[4]), ("white", "black")),
-    "B": ("backward", (COLORS[1], COLORS[6]), ("black", "black")),
-    "W": ("gradient by the weights", (COLORS[2], COLORS[2]), ("white", "white")),
+class _Style(NamedTuple):
+    label: str
+    fills: tuple[str, str]  # of a stage's parts, which take turns
+    inks: tuple[str, str]  # of the number on top
+
+
+_STYLES = {
+    "F": _Style("forward", (COLORS[0], COLORS[4]), ("white", "black")),
+    "B": _Style("backward", (COLORS[1], COLORS[6]), ("black", "black")),
+    "W": _Style("weight gradient", (COLORS[2], COLORS[2]), ("white", "white")),
 }
 _IDLE = "#dddddd"
 
 
-def schedules(played: dict[str, Any], xlabel: str = "ticks") -> Picture:
-    """Draw schedules (`count.schedule.Schedule`), a panel for each title: a row is a stage, a box a job, grey is idle.
+def draw_schedules(schedules: Mapping[str, Schedule], xlabel: str = "ticks") -> Picture:
+    """Draw a panel for each titled schedule, with a row for each stage and a box for each job. Idle time is grey.
 
-    Raises ValueError for nothing to draw.
+    Raises ValueError if there's nothing to draw.
     """
-    if not played:
+    if not schedules:
         raise ValueError("nothing to draw: give a title and a schedule, as in {'GPipe': simulate(gpipe, 4, 8)}")
-    stages = sum(each.stages for each in played.values())
-    figure = Figure(figsize=(9.0, 0.34 * stages + 0.62 * len(played) + 0.5), layout="constrained")
-    heights = [each.stages for each in played.values()]
-    panels = figure.subplots(len(played), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
-    end = max(each.end for each in played.values())
-    for axes, (title, each) in zip(panels, played.items(), strict=True):
-        _draw(axes, title, each, end)
+    heights = [schedule.stages for schedule in schedules.values()]
+    figure = Figure(figsize=(9.0, 0.34 * sum(heights) + 0.62 * len(schedules) + 0.5), layout="constrained")
+    panels = figure.subplots(len(schedules), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    end = max(schedule.end for schedule in schedules.values())
+    for axes, (title, schedule) in zip(panels, schedules.items(), strict=True):
+        _draw(axes, title, schedule, end)
     panels[-1].set_xlabel(xlabel)
     panels[-1].set_xlim(0, end)
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    kinds = [kind for kind in _LOOKS if any(job.kind == kind for each in played.values() for job in each.jobs)]
-    handles = [Patch(facecolor=_LOOKS[kind][1][0], label=_LOOKS[kind][0]) for kind in kinds]
+    drawn = {job.kind for schedule in schedules.values() for job in schedule.jobs}
+    handles = [Patch(facecolor=style.fills[0], label=style.label) for kind, style in _STYLES.items() if kind in drawn]
     handles.append(Patch(facecolor=_IDLE, label="idle"))
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), frameon=False, fontsize=9)
-    said = "; ".join(f"{title}: {_told(each)}" for title, each in played.items())
-    return Picture(figure, f"Which stage works on which microbatch, in {xlabel}. {said}.")
+    descriptions = "; ".join(f"{title}: {_describe(schedule)}" for title, schedule in schedules.items())
+    return Picture(figure, f"Which stage works on which microbatch, in {xlabel}. {descriptions}.")
 
 
-def _draw(axes: Axes, title: str, played: Any, end: float) -> None:
-    axes.barh(range(played.stages), played.end, 0.92, color=_IDLE)
-    for job in played.jobs:
-        _, fills, inks = _LOOKS[job.kind]
-        odd, length = job.part // played.stages % 2, job.end - job.start
+def _draw(axes: Axes, title: str, schedule: Schedule, end: float) -> None:
+    axes.barh(range(schedule.stages), schedule.end, 0.92, color=_IDLE)
+    for job in schedule.jobs:
+        _, fills, inks = _STYLES[job.kind]
+        odd, length = job.part // schedule.stages % 2, job.end - job.start
         axes.barh(job.stage, length, 0.92, job.start, color=fills[odd], edgecolor="white", linewidth=0.8)
-        if length > 0.008 * end * len(str(job.microbatch)):
+        if length > 0.008 * end * len(str(job.microbatch)):  # the number fits into the box
             middle = job.start + length / 2
             axes.text(middle, job.stage, job.microbatch, ha="center", va="center_baseline", fontsize=8, color=inks[odd])
-    axes.set(ylim=(played.stages - 0.5, -0.5), ylabel="stage", yticks=range(played.stages))
+    axes.set(ylim=(schedule.stages - 0.5, -0.5), ylabel="stage", yticks=range(schedule.stages))
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
 
 
-def _told(played: Any) -> str:
-    """For the description: what each stage does one after the other, runs of one kind together, and its idle time."""
-    rows = []
-    for stage in range(played.stages):
-        jobs = sorted((job for job in played.jobs if job.stage == stage), key=lambda job: job.start)
-        parts: list[str] = []
-        at, runs = 0.0, []
-        for job in jobs:
-            if job.start > at:
-                runs.append(["idle", [job.start - at]])
-            if not runs or runs[-1][0] != job.kind or abs(job.microbatch - runs[-1][1][-1]) != 1:
-                runs.append([job.kind, []])
-            runs[-1][1].append(job.microbatch)
-            at = job.end
-        if played.end > at:
-            runs.append(["idle", [played.end - at]])
-        for kind, found in runs:
-            of = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
-            parts.append(f"idle {found[0]:g}" if kind == "idle" else f"{kind} {of}")
-        rows.append(f"stage {stage} {', '.join(parts)}")
-    return f"all done at {played.end:g}, {100 * played.idle:.0f} % idle; " + "; ".join(rows)
+def _describe(schedule: Schedule) -> str:
+    """Describe what each stage does, as in 'stage 0 F 0 to 3, idle 2, B 0'."""
+    stages = [f"stage {stage} {', '.join(_describe_stage(schedule, stage))}" for stage in range(schedule.stages)]
+    return f"done at {schedule.end:g}, {100 * schedule.idle:.0f}% idle; " + "; ".join(stages)
+
+
+def _describe_stage(schedule: Schedule, stage: int) -> Iterator[str]:
+    """Yield a stage's idle times, and its sequences of jobs of one kind on consecutive microbatches."""
+    kind, first, last, time = "", 0, 0, 0.0
+
+    def sequence() -> list[str]:
+        return [f"{kind} {first}" if first == last else f"{kind} {first} to {last}"] * bool(kind)
+
+    for job in sorted((job for job in schedule.jobs if job.stage == stage), key=lambda job: job.start):
+        if job.start > time or job.kind != kind or abs(job.microbatch - last) != 1:
+            yield from sequence()
+            kind, first = job.kind, job.microbatch
+            if job.start > time:
+                yield f"idle {job.start - time:g}"
+        last, time = job.microbatch, job.end
+    yield from sequence()
+    if schedule.end > time:
+        yield f"idle {schedule.end - time:g}"

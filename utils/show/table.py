@@ -1,20 +1,19 @@
-"""Plain tables with aligned columns, for the terminal, the notebook and a screen reader alike."""
+"""Format plain-text tables, which read well in a terminal, in a notebook and with a screen reader."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 
-def show_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows under headers. Errors as `format_table`."""
+def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table. Raises the errors of `format_table`."""
     print(format_table(headers, rows))
 
 
-def format_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay out rows under headers; a column that holds only numbers is aligned to the right, with thousands separated.
+def format_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table with aligned columns. A column of numbers is right-aligned, with thousands separators.
 
-    Raises ValueError where a row has another number of columns than there are headers.
+    Raises ValueError if a row doesn't have one cell for each header.
     """
     rows = [list(row) for row in rows]
     for row in rows:
@@ -23,8 +22,8 @@ def format_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     columns = []
     for i, header in enumerate(headers):
         cells = [row[i] for row in rows]
-        number = bool(cells) and all(isinstance(c, (int, float)) and not isinstance(c, bool) for c in cells)
-        texts = [str(header), *(f"{c:,}" if number else str(c) for c in cells)]
+        numeric = bool(cells) and all(isinstance(c, (int, float)) and not isinstance(c, bool) for c in cells)
+        texts = [str(header), *(f"{c:,}" if numeric else str(c) for c in cells)]
         width = max(map(len, texts))
-        columns.append([t.rjust(width) if number else t.ljust(width) for t in texts])
+        columns.append([text.rjust(width) if numeric else text.ljust(width) for text in texts])
     return "\n".join("   ".join(line).rstrip() for line in zip(*columns, strict=True))

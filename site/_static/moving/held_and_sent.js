@@ -128,7 +128,7 @@
       }
       const mark = 1 + held[name] * scale;
       canvas.line([[mark, foot + 63], [mark, foot + 91]], "ink", { strokeWidth: 2, strokeDasharray: "4 3" });
-      const said = line(foot + 100, `held in between, measured: ${held[name]} A`);
+      const said = line(foot + 100, `temporaries, measured: ${held[name]} A`);
       said.setAttribute("x", Math.max(0, Math.min(mark - 1, canvas.width - 1 - said.getComputedTextLength())));
 
       const { c, place } = all[step - 1] ?? {};
@@ -136,7 +136,7 @@
       const latest = step ? `${["forward", "again", "backward"][c]}, ${place} ${price}` : "before the layer";
       return (
         `${name}: ${latest}; ${now} of ${total} units so far. Kept for the way back: about ${shown} A a layer; ` +
-        `held in between, with the room to compute in: ${held[name]} A a layer. ` +
+        `temporaries, including the room to compute in: ${held[name]} A a layer. ` +
         `FLOPs: ${flops[name].toFixed(2)} times tensor's.`
       );
     },

@@ -108,15 +108,16 @@
 
 
       const tokens = `${n * own} tokens ${name}, ${n} devices`;
-      if (!done) return `${tokens}, before round 0: each begins with its own keys. The numbers are rounds to come.`;
+      if (!done) return `${tokens}, before round 0: each device begins with its own keys. The numbers are the rounds to come.`;
       const times = (a, b) => (a / b).toFixed(3);
       const last = pairs[latest];
       const each = rounds.map((d) => sum(pairs.slice(0, done).map((round) => round[d])));
       const [least, most] = [Math.min(...each), Math.max(...each)];
       const has = least === most ? "each device has" : `a device has ${commas(least)} to`;
+      const span = done === n ? `In all ${n} rounds` : `In the first ${done === 1 ? "round" : `${done} rounds`}`;
       return (
-        `${tokens}. Round ${latest}, outlined: ${last.join(", ")} pairs on devices 0 to ${n - 1}. ` +
-        `${done === n ? `All ${n} rounds` : `Rounds so far (${done})`}: ${has} ${commas(most)} pairs; ` +
+        `${tokens}. Outlined is round ${latest} (counted from 0): ${last.join(", ")} pairs on devices 0 to ${n - 1}. ` +
+        `${span}, ${has} ${commas(most)} pairs; ` +
         `most / mean ${times(most, all.mean)}, slowest / mean ${times(all.slowest, all.mean)}.` +
         (all.slowest > all.mean ? " Grey is waiting." : "")
       );

@@ -5,7 +5,7 @@
   const TASK = { chips: 64, layers: 40, width: 4096, hidden: 16384, heads: 32, words: 32768, batch: 256, length: 2048 };
   const LAYER = 4 * TASK.width ** 2 + 2 * TASK.width * TASK.hidden; // parameters of a layer
   const ALL = TASK.layers * LAYER + TASK.words * TASK.width;
-  const PARTS = ["state", "gradients", "kept", "at work"];
+  const PARTS = ["state", "gradients", "kept", "current layer"];
   const CLOCKS = ["computing", "sending"];
   const part = (n) => (n - 1) / n;
   const three = (x) => (x >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
@@ -21,7 +21,7 @@
       state: 12 * own,
       gradients: 4 * own * (micro > 1 ? 2 : 1),
       kept: (layers * (remat ? x : (4 + 8 / model) * x + scores)) / micro,
-      "at work": (scores + logits) / micro + (4 * LAYER) / model,
+      "current layer": (scores + logits) / micro + (4 * LAYER) / model,
     };
     const sent =
       (3 * micro * part(fsdp) * 2 * ALL) / model + // FSDP
@@ -36,7 +36,7 @@
     if (data < 1) return `fsdp ${fsdp} and model ${model} ask for ${three(fsdp * model)} chips, and there are 64.`;
     const rows = TASK.batch / (data * fsdp);
     if (micro <= rows) return "";
-    return `With data ${data} and fsdp ${fsdp} a chip has ${rows} of the 256 sequences, too few for ${micro} rounds.`;
+    return `With data ${data} and fsdp ${fsdp} a chip has ${rows} of the 256 sequences, too few for ${micro} microbatches.`;
   };
 
   // A bar's end may lie beyond the frame: then it is an arrow.
@@ -51,7 +51,7 @@
       const shown = (k) => String(2 ** k);
       const size = (label, most, value) => range(label, 0, most, value, { shown });
       const how = choice("layers", ["remat", "kept"]);
-      return { f: size("fsdp", 6, 0), m: size("model", 5, 0), r: size("rounds", 4, 0), how };
+      return { f: size("fsdp", 6, 0), m: size("model", 5, 0), r: size("microbatches", 4, 0), how };
     },
     asks: {
       state: ({ f, m }) => f + m === 6,

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from exercises import ex11
-from utils.compat import varying
+from utils.compat import pcast
 
 
 def in_one_product(x, w):
-    both = varying(x, "model") @ jnp.concatenate([w["gate"], w["up"]], axis=1)
+    both = pcast(x, "model", to="varying") @ jnp.concatenate([w["gate"], w["up"]], axis=1)
     gate, up = jnp.split(both, 2, axis=1)
     return w["bias"] + jax.lax.psum(jnp.einsum("th,hd->td", gate * jax.nn.sigmoid(gate) * up, w["down"]), "model")
 

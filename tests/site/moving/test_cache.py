@@ -16,7 +16,7 @@ def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(hand):
     at = hand("cache")
     at.set(rows=3, characters=LENGTHS.index(64))
     printed = interactive_figures.printed_text(cell_of("15", "serve-count"))
-    each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) a byte", printed, re.M)[1]
+    each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) per byte", printed, re.M)[1]
     read = re.search(r"([\d,]+) bytes to read", printed)[1]
     assert f"one device alone reads {read} bytes" in at.said() and f"does {each} FLOPs for each" in at.said()
     # the lesson's cache has 2,097,152 bytes at 8 a number: a quarter at 2; an eighth of that on a device
@@ -28,7 +28,8 @@ def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(hand):
 @pytest.mark.parametrize("length", [16, 64, 1024])
 def test_with_many_rows_it_comes_to_the_lessons_levels(hand, length):
     told = interactive_figures.alt_text(cell_of("15", "serve-rows"))
-    level = float(re.search(rf"\b{length} characters rises from 1, and from \d+ on stays near ([\d.]+)[;.]", told)[1])
+    course = rf"\b{length} characters rises from 1, then stays near ([\d.]+) from \d+ onwards[;.]"
+    level = float(re.search(course, told)[1])
     at = hand("cache")
     said = at.set(rows=13, characters=LENGTHS.index(length))
     assert float(re.search(r"does ([\d.]+) FLOPs", said)[1]) == pytest.approx(level, abs=0.06 + 0.01 * level)

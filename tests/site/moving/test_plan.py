@@ -16,7 +16,7 @@ ASKED = {"data 64": (64, 1, 1), "fsdp 8 model 8": (1, 8, 8), "fsdp 64": (1, 64, 
 
 def settings(data, fsdp, model, micro=1, remat=True):
     """Set the controls to a plan. `data` is the number of remaining devices."""
-    sizes = {"fsdp": fsdp, "model": model, "rounds": micro}
+    sizes = {"fsdp": fsdp, "model": model, "microbatches": micro}
     return {label: int(math.log2(n)) for label, n in sizes.items()} | {"layers": "remat" if remat else "kept"}
 
 
@@ -58,7 +58,7 @@ def test_it_is_what_the_lessons_price_says(hand, plan):
 
 
 def test_by_hand(hand):
-    # fsdp 64 in four rounds: 12 bytes of 8.187e9 parameters on 64 chips; 4 * 3 * 63/64 * 2 bytes of all, at 200 GB/s
+    # fsdp 64, 4 microbatches: 12 bytes of 8.187e9 parameters on 64 chips; 4 * 3 * 63/64 * 2 bytes of all, at 200 GB/s
     said = hand("plan").by_label(settings(1, 64, 1, 4))
     assert "state 1.54, gradients 1.02" in said and "longer clock is sending, 0.967 s (computing 0.584)" in said
 
@@ -66,5 +66,5 @@ def test_by_hand(hand):
 def test_sizes_that_are_no_plan_are_refused(hand):
     at = hand("plan")
     assert "ask for 128 chips, and there are 64" in at.by_label({"fsdp": 6, "model": 1})
-    assert "has 4 of the 256 sequences, too few for 16 rounds" in at.by_label({"model": 0, "rounds": 4})
-    assert "micro 4 remat: 4.84 GB" in at.by_label({"rounds": 2})
+    assert "has 4 of the 256 sequences, too few for 16 microbatches" in at.by_label({"model": 0, "microbatches": 4})
+    assert "micro 4 remat: 4.84 GB" in at.by_label({"microbatches": 2})

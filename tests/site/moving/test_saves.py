@@ -19,7 +19,7 @@ def rows() -> list[tuple[str, str, str]]:
 
 def test_the_slow_storage_is_that_of_the_page(hand):
     at = hand("saves")
-    at.by_label({"a save takes": 0})
+    at.by_label({"a save after": 0, "a save takes": 0})
     save, minutes, lost = rows()[1]
     assert f"A save after {minutes} minutes" in at.said()
     assert f"together {lost}. Young's interval, {minutes} minutes, loses {lost}." in at.said()
@@ -29,7 +29,7 @@ def test_the_slow_storage_is_that_of_the_page(hand):
 def test_the_fast_storage_is_that_of_the_page(hand):
     at = hand("saves")
     save, minutes, lost = rows()[0]
-    said = at.said()  # it opens with it
+    said = at.by_label({"a save after": 0})  # the slow one's interval; the figure opens with the fast storage
     shown = at.place.locator(".value").nth(1).inner_text()
     assert shown == "2.43 s" and save == "2.4"
     # a tenth of 38.8 minutes; at 38.8 of them 2.43 s / 2326.3 s, 0.1045 %, and half of 38.77 / 185.58 minutes, 10.446 %
@@ -46,3 +46,16 @@ def test_twice_the_best_interval_loses_a_quarter_more(hand):
     # a failure every 3.09 * 4 hours: Young's interval is twice as long, and loses half
     assert "Young's interval, 77.5 minutes, loses 10.4%" in at.by_label({"a failure every": 4})
     assert "12.4 h" in at.place.locator(".value").all_inner_texts()
+
+
+def test_the_minimum_is_seen_on_an_axis_from_zero(hand):
+    """The axis ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval."""
+    at = hand("saves")
+    words = at.place.locator("svg text")
+    opening = words.all_text_contents()  # 2.2 * 2.09 % = 4.6 %; 9.69 minutes lose 3.0 %
+    assert {"0%", "2%", "4%", "6%", "8%"} <= set(opening) and "↑" not in opening
+    at.by_label({"a save after": 0})  # loses 10.6 %, above the axis
+    assert "↑" in words.all_text_contents() and "8%" in words.all_text_contents()
+    at.by_label({"a save takes": 0})  # 2.2 * 20.89 % = 46 %
+    slow = words.all_text_contents()
+    assert "80%" in slow and "↑" not in slow

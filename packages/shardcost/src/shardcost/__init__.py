@@ -1,0 +1,24 @@
+"""Count what a JAX program sends, computes and stores on each device, without running it.
+
+>>> from shardcost import cost
+>>> report = cost(step, params, batch)
+>>> report.bytes_sent, report.flops, report.memory.peak
+"""
+
+from shardcost.collectives import Collective, Source
+from shardcost.counter import cost, from_hlo
+from shardcost.hlo import UnknownConstruct
+from shardcost.report import Comparison, Cost, Memory
+from shardcost.testing import assert_cost
+
+__all__ = [
+    "Collective",
+    "Comparison",
+    "Cost",
+    "Memory",
+    "Source",
+    "UnknownConstruct",
+    "assert_cost",
+    "cost",
+    "from_hlo",
+]

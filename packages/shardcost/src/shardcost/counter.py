@@ -1,0 +1,262 @@
+"""Count what a program communicates, computes and stores, from the text of its compiled form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from shardcost import hlo
+from shardcost.collectives import BYTES_SENT, Collective, collective_of
+from shardcost.custom_calls import cost_of_custom_call, is_debug_transfer
+from shardcost.groups import Axes
+from shardcost.hlo import Computation, Program, UnknownConstruct
+from shardcost.products import flops_of
+from shardcost.report import Cost, Memory
+from shardcost.runs import Runs, count_runs
+
+# Opcodes that can contribute to the count: collectives (of an asynchronous pair, only the first half), matrix products,
+# and instructions that move data or multiply at an unknown cost, which raise an error that names them.
+COUNTED = re.compile(
+    r"(all-|collective-|ragged-|reduce-scatter)[a-z-]*(?<!-done)(?<!-update)|send|recv|infeed|outfeed"
+    r"|dot|scaled-dot|convolution|reduce|custom-call"
+)
+Branches = Literal["max"] | None
+TripCounts = int | Mapping[str, int] | None
+
+
+def from_hlo(
+    text: str,
+    *,
+    memory: Memory | None = None,
+    axes: Axes | Mapping[str, int] = (),
+    trip_counts: TripCounts = None,
+    branches: Branches = None,
+    strict: bool = True,
+) -> Cost:
+    """Count the cost of a compiled program from its text, without JAX, in time proportional to the text's length.
+
+    Args:
+        text: the result of `.compile().as_text()`, or a dump whose name ends in after_optimizations.txt, which XLA
+            writes with XLA_FLAGS=--xla_dump_to=FOLDER.
+        memory: passed on to the result, because the text doesn't contain the memory plan.
+        axes: the names and sizes of the mesh axes in order, as {"data": 2, "model": 4}, to name those of collectives.
+        trip_counts: the number of iterations of loops for which the text doesn't give it: one number for all of them,
+            or one for each by its source line, as {"train.py:42": 100}. The error for such a loop names the line.
+        branches: "max" counts the most expensive branch of every conditional: the one that sends the most bytes and,
+            for the FLOPs, the one that multiplies the most. No device does more than that.
+        strict: raise an error for anything that can't be counted. Otherwise, count the rest and list what's missing in
+            the result's `unknown`.
+
+    Raises UnknownConstruct (a ValueError), which names what can't be counted, and ValueError for arguments that don't
+    make sense, such as a trip count for a line without such a loop.
+    """
+    if branches not in (None, "max"):
+        raise ValueError(f'branches={branches!r}: pass "max" or None')
+    assume = _Assumptions(trip_counts)
+    program = hlo.parse_program(text)
+    unknown: list[str] = []
+
+    def refuse(message: str) -> None:
+        if strict:
+            raise UnknownConstruct(message)
+        unknown.append(message)
+
+    collectives, flops = {}, {}  # by computation, for one run without the computations that it calls
+    for name, computation in program.computations.items():
+        communication, products = _count_computation(program, computation, refuse)
+        collectives |= {name: communication} if communication else {}
+        flops |= {name: products} if products else {}
+    sent = {name: sum(c.bytes_sent for c in found) for name, found in collectives.items()}
+    kinds = {name: found[0].kind for name, found in collectives.items()}
+    sending = _count_runs(program, sent, kinds, assume, branches, refuse)
+    computing = _count_runs(program, flops, dict.fromkeys(flops, "a matrix product"), assume, branches, refuse)
+    assume.check()
+    return Cost(
+        tuple(
+            replace(c, times=sending.times[name])
+            for name, found in collectives.items()
+            for c in found
+            if sending.times.get(name)
+        ),
+        sum(computing.times.get(name, 0) * products for name, products in flops.items()),
+        memory,
+        program.devices,
+        tuple(axes.items()) if isinstance(axes, Mapping) else tuple(axes),
+        tuple(dict.fromkeys(sending.assumptions + computing.assumptions)),
+        tuple(dict.fromkeys(unknown)),
+    )
+
+
+class _CostFunction:
+    """The type of `shardcost.cost`, which is a function with another one, `from_hlo`, as its attribute."""
+
+    from_hlo = staticmethod(from_hlo)
+
+    def __call__(
+        self,
+        step: Any,
+        *args: Any,
+        target: str | None = None,
+        trip_counts: TripCounts = None,
+        branches: Branches = None,
+        strict: bool = True,
+        **kwargs: Any,
+    ) -> Cost:
+        """Count what a program communicates, computes and stores on each device, without running it.
+
+        Args:
+            step: a function, jitted or not, or the result of its `.lower(...)` or `.compile()`.
+            args, kwargs: the arguments of the function, as arrays or `jax.ShapeDtypeStruct`s with shardings. Leave them
+                out for the result of `.lower(...)` or `.compile()`.
+            target: compile for these devices, which needn't exist here: "cpu:8", "h100:8" (GPUs), "h100:8x8" (machines
+                x GPUs), "v5e:4x4" (a TPU topology). `shardcost.targets` lists them. The arguments' mesh keeps its axes.
+            trip_counts: the number of iterations of loops for which the program doesn't give it: one number for all of
+                them, or one for each by its source line, as {"train.py:42": 100}.
+            branches: "max" counts the most expensive branch of every conditional: the one that sends the most bytes
+                and, for the FLOPs, the one that multiplies the most. No device does more than that.
+            strict: raise an error for anything that can't be counted. Otherwise, count the rest and list what's missing
+                in the result's `unknown`.
+
+        Data sent to the host for `jax.debug` isn't counted, and neither are the FLOPs of linear algebra routines.
+
+        Raises UnknownConstruct (a ValueError), which names what can't be counted:
+
+        - a collective whose cost is unknown, or replica groups in an unknown notation;
+        - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, foreign functions;
+        - communication or products inside a loop whose trip count is unknown, if `trip_counts` doesn't give it;
+        - communication or products inside a branch that may or may not be taken, if `branches` isn't given.
+        """
+        import jax
+
+        if callable(step) and not hasattr(step, "as_text"):
+            if target:
+                from shardcost.targets import lower_for
+
+                step, args, kwargs = lower_for(target, step, args, kwargs)
+            else:
+                step = (step if hasattr(step, "lower") else jax.jit(step)).lower(*args, **kwargs)
+        elif target or args or kwargs:
+            raise TypeError("pass a function and its arguments, or a lowered or compiled program without any")
+        compiled = step.compile() if hasattr(step, "compile") else step
+        stats = compiled.memory_analysis()
+        memory = stats and Memory(
+            stats.argument_size_in_bytes,
+            stats.output_size_in_bytes,
+            stats.temp_size_in_bytes,
+            stats.alias_size_in_bytes,
+            stats.peak_memory_in_bytes,
+        )
+        return from_hlo(
+            compiled.as_text(),
+            memory=memory,
+            axes=_mesh_axes((args, kwargs), compiled),
+            trip_counts=trip_counts,
+            branches=branches,
+            strict=strict,
+        )
+
+
+cost = _CostFunction()
+
+
+def _mesh_axes(arguments: Any, compiled: Any) -> Axes:
+    """Return the names and sizes of the axes of the first mesh among the shardings of arguments and results."""
+    import jax
+
+    shardings = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(arguments)]
+    shardings += jax.tree.leaves([getattr(compiled, f"{side}_shardings", None) for side in ("input", "output")])
+    meshes = (getattr(sharding, "mesh", None) for sharding in shardings)
+    return next((tuple(mesh.shape.items()) for mesh in meshes if mesh is not None), ())
+
+
+class _Assumptions:
+    """The trip counts that the user gives, and whether there's a loop for each."""
+
+    def __init__(self, trip_counts: TripCounts) -> None:
+        self.given = trip_counts
+        self.used: set[str] = set()
+        self.loops: set[str] = set()
+        counts = trip_counts.values() if isinstance(trip_counts, Mapping) else [trip_counts or 0]
+        if any(not isinstance(count, int) or count < 0 for count in counts):
+            raise ValueError(f"trip_counts={trip_counts!r}: a trip count is an integer of at least 0")
+
+    def __call__(self, label: str, name: str) -> int | None:
+        self.loops.add(label)
+        if not isinstance(self.given, Mapping):
+            return self.given
+        for key, count in self.given.items():
+            if key in (label, name) or label.endswith(f"/{key}"):
+                self.used.add(key)
+                return count
+        return None
+
+    def check(self) -> None:
+        """Raise ValueError if a line was given that has no loop with an unknown trip count."""
+        unused = [key for key in self.given if key not in self.used] if isinstance(self.given, Mapping) else []
+        if unused:
+            loops = ", ".join(sorted(self.loops)) or "none"
+            raise ValueError(f"trip_counts has {unused[0]!r}; the loops whose trip counts are unknown are at: {loops}")
+
+
+def _count_computation(
+    program: Program, computation: Computation, refuse: Callable[[str], None]
+) -> tuple[list[Collective], int]:
+    """Return the collectives and the FLOPs of one run of a computation, without the computations that it calls."""
+    counted = {name for opcode, names in computation.by_opcode.items() if COUNTED.fullmatch(opcode) for name in names}
+    collectives, flops = [], 0
+    for name in computation.lines if counted else ():
+        if name not in counted:
+            continue
+        try:
+            collective, products = _count_instruction(program, computation, name)
+        except UnknownConstruct as error:
+            refuse(str(error))
+            continue
+        collectives += [collective] if collective else []
+        flops += products
+    return collectives, flops
+
+
+def _count_instruction(program: Program, computation: Computation, name: str) -> tuple[Collective | None, int]:
+    """Return what one run of an instruction sends, if anything, and its FLOPs."""
+    instruction = computation[name]
+    if instruction.kind in BYTES_SENT:
+        collective = collective_of(program, computation, instruction)
+        if collective:
+            hlo.nbytes(collective.operands + collective.results)  # raises for an unknown dtype
+        return collective, 0
+    if instruction.opcode == "custom-call":
+        return cost_of_custom_call(program, computation, instruction)
+    if instruction.opcode in ("dot", "convolution", "reduce"):
+        return None, flops_of(program, computation, instruction)
+    if instruction.kind == "ragged-all-to-all":
+        raise UnknownConstruct("ragged-all-to-all, whose sizes are known only at run time")
+    if not is_debug_transfer(program, computation, instruction):
+        raise UnknownConstruct(f"the operation {instruction.kind}, whose cost is unknown")
+    return None, 0
+
+
+def _count_runs(
+    program: Program,
+    costs: Mapping[str, int],
+    contents: Mapping[str, str],
+    assume: _Assumptions,
+    branches: Branches,
+    refuse: Callable[[str], None],
+) -> Runs:
+    """Return how often each computation in `costs` runs, and refuse those for which that's unknown.
+
+    Args:
+        costs: the bytes or FLOPs of one run, by computation.
+        contents: what each computation contains, in words, for the error message.
+    """
+    runs = count_runs(program, costs, assume, branches == "max")
+    for name in costs:
+        if name not in runs.times:
+            refuse(f"{contents[name]} in the computation {name}, which no instruction is seen to call")
+        elif name in runs.uncertain:
+            refuse(f"{contents[name]} in {runs.uncertain[name]}")
+            runs.times[name] = 0
+    return runs

@@ -1,0 +1,304 @@
+"""Parse the text of a compiled program (HLO) into computations, instructions and array types."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import dataclass, field
+
+Shape = tuple[str, tuple[int, ...]]  # dtype, dimensions
+
+# ``  ROOT %name = type opcode(``, where the type is one word, or a tuple with spaces and parentheses inside.
+INSTRUCTION = re.compile(r"  (ROOT )?%?([\w.\-]+) = (?:\(.*?\)|[^ (]\S*) ([a-z][\w\-]*)\(")
+# Opcodes that can run other computations. (Reductions and sorts also name one, but a scalar one without any cost.)
+CALLERS = ("while", "conditional", "fusion", "call", "async-start", "custom-call")
+CALLED = re.compile(
+    r"\b(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations)="
+    r"(?:%([\w.\-]+)|\{([^{}]*)\})"
+)
+OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)*)")
+ARRAY = re.compile(r"\b([a-z]\w*)\[([^\]]*)\](\{[^{}]*\})?")
+
+
+class UnknownConstruct(ValueError):
+    """The program contains something whose cost can't be counted. The message names it."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction: ``%name = type opcode(%operand, ...), attribute=value, ...``."""
+
+    name: str
+    type: str
+    opcode: str
+    operands: tuple[str, ...]
+    attributes: str
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The arrays of the result: one, or all those of a tuple."""
+        return parse_shapes(self.type)
+
+    @property
+    def kind(self) -> str:
+        """The opcode, where the first half of an asynchronous pair has the opcode of the whole operation."""
+        return self.opcode.removesuffix("-start")
+
+    def called(self, key: str) -> str:
+        """Return the name of the computation in the attribute `key`, or ""."""
+        return self._search(rf"\b{key}=%([\w.\-]+)") or ""
+
+    def number(self, key: str) -> int | None:
+        """Return the integer in the attribute `key`, or None."""
+        digits = self._search(rf"\b{key}=(\d+)")
+        return int(digits) if digits else None
+
+    def numbers(self, key: str) -> list[int]:
+        """Return the integers of the attribute ``key={1,2}``, or an empty list."""
+        digits = self._search(rf"\b{key}=\{{([\d,]*)\}}")
+        return [int(n) for n in digits.split(",")] if digits else []
+
+    def quoted(self, key: str) -> str:
+        """Return the value of the attribute ``key="value"``, or ""."""
+        return self._search(rf'\b{key}="([^"]*)"') or ""
+
+    def _search(self, pattern: str) -> str | None:
+        match = re.search(pattern, self.attributes)
+        return match and match[1]
+
+
+@dataclass
+class Computation:
+    """A named list of instructions.
+
+    Instructions are parsed on access, because most lines of a large program never matter.
+    """
+
+    name: str
+    lines: dict[str, str] = field(default_factory=dict)  # instruction name -> the text after its equals sign
+    by_opcode: dict[str, list[str]] = field(default_factory=dict)  # opcode -> instruction names
+    root: str = ""
+
+    def __getitem__(self, name: str) -> Instruction:
+        """Return an instruction by name. ``while.8#1`` is element 1 of the tuple that ``while.8`` returns."""
+        if name in self.lines:
+            return parse_instruction(name, self.lines[name])
+        base, _, index = name.rpartition("#")
+        if not base:
+            raise KeyError(name)
+        element = split_tuple(self[base].type)[int(index)]
+        return Instruction(name, element, "get-tuple-element", (base,), f", index={index}")
+
+    def with_opcode(self, *opcodes: str) -> list[Instruction]:
+        """Return the instructions with any of these opcodes."""
+        return [self[name] for opcode in opcodes for name in self.by_opcode.get(opcode, ())]
+
+    def operand(self, instruction: Instruction, i: int) -> Instruction:
+        """Return the instruction that computes operand `i`."""
+        return self[instruction.operands[i]]
+
+    @functools.cached_property
+    def calls(self) -> list[tuple[str, list[str]]]:
+        """The names of the instructions that run other computations, each with the names of those computations."""
+        calls = []
+        for name in (name for opcode in CALLERS for name in self.by_opcode.get(opcode, ())):
+            attributes = [one or several for one, several in CALLED.findall(self.lines[name])]
+            called = [word.strip().removeprefix("%") for text in attributes for word in text.split(",") if word.strip()]
+            if called:
+                calls.append((name, called))
+        return calls
+
+    @functools.cached_property
+    def custom_calls(self) -> dict[str, Instruction]:
+        """The custom calls by target. Of several calls with the same target, the last one."""
+        return {call.quoted("custom_call_target"): call for call in self.with_opcode("custom-call")}
+
+    @functools.cached_property
+    def users(self) -> dict[str, list[str]]:
+        """For each instruction, and each element ``while.8#1``, the names of those that take it as an operand."""
+        users: dict[str, list[str]] = {}
+        for user, line in self.lines.items():
+            for name in parse_instruction(user, line).operands:
+                users.setdefault(name, []).append(user)
+                if "#" in name:
+                    users.setdefault(name.partition("#")[0], []).append(user)
+        return users
+
+    @functools.cached_property
+    def async_results(self) -> dict[str, tuple[Shape, ...]]:
+        """The results of asynchronous operations, by the name of the instruction that starts them."""
+        ends = self.with_opcode(*(opcode for opcode in self.by_opcode if opcode.endswith("-done")))
+        return {end.operands[0]: end.shapes for end in ends if end.operands}
+
+
+@dataclass
+class Program:
+    """A compiled program: its computations by name, each after the computations that it calls."""
+
+    computations: dict[str, Computation]
+    entry: str
+    devices: int
+    preamble: str  # the text before the first computation
+
+    def __getitem__(self, name: str) -> Computation:
+        return self.computations[name]
+
+    @functools.cached_property
+    def callers(self) -> dict[str, tuple[Computation, Instruction]]:
+        """For each computation that is called, the first instruction that calls it, and that one's computation."""
+        callers: dict[str, tuple[Computation, Instruction]] = {}
+        for computation in self.computations.values():
+            for name, called in computation.calls:
+                for below in called:
+                    if below not in callers:
+                        callers[below] = computation, computation[name]
+        return callers
+
+    @functools.cached_property
+    def async_chains(self) -> set[str]:
+        """The chain numbers of the asynchronous collectives that a TPU program starts."""
+        starts = [c for c in self.computations.values() if "AsyncCollectiveStart" in c.custom_calls]
+        lines = (line for computation in starts for line in computation.lines.values())
+        return {number for line in lines for number in re.findall(r'\bchain_id="(\w+)"', line)}
+
+    @functools.cached_property
+    def stack_frames(self) -> dict[int, tuple[str, int]]:
+        """File and line by ``stack_frame_id``. Older versions of JAX write both into each instruction instead."""
+        files = dict(re.findall(r'^(\d+) "(.*)"$', self._section("FileNames"), re.M))
+        locations = {
+            number: (files.get(file, ""), int(line))
+            for number, file, line in re.findall(
+                r"^(\d+) \{file_name_id=(\d+)\b.*?\bline=(\d+)", self._section("FileLocations"), re.M
+            )
+        }
+        frames = re.findall(r"^(\d+) \{file_location_id=(\d+)", self._section("StackFrames"), re.M)
+        return {int(number): locations[location] for number, location in frames if location in locations}
+
+    def _section(self, title: str) -> str:
+        return self.preamble.partition(f"\n{title}\n")[2].partition("\n\n")[0]
+
+
+def parse_program(text: str) -> Program:
+    """Parse a compiled program's text, in time proportional to its length.
+
+    Raises UnknownConstruct if the text isn't HLO, or is HLO that hasn't been compiled and partitioned yet.
+    """
+    computations: dict[str, Computation] = {}
+    entry, current, last, preamble = "", None, "", []
+    for line in text.split("\n"):
+        if current is None:
+            if line.endswith("{") and line.startswith(("%", "ENTRY ")):
+                name = line.removeprefix("ENTRY ").split(" ", 1)[0].removeprefix("%")
+                current = computations[name] = Computation(name)
+                entry = name if line.startswith("ENTRY ") else entry
+            elif not computations:
+                preamble.append(line)
+        elif line == "}" or line.startswith("}, execution_thread="):
+            current = None
+        elif match := INSTRUCTION.match(line):
+            root, last, opcode = match.groups()
+            current.lines[last] = line[line.index(" = ") + 3 :]
+            current.by_opcode.setdefault(opcode, []).append(last)
+            if root:
+                current.root = last
+        elif line.startswith(("  %", "  ROOT ")) or not last:
+            raise UnknownConstruct(f"a line that isn't an instruction: {line[:80]!r}")
+        else:  # the metadata of a Pallas kernel can continue on further lines
+            current.lines[last] += "\n" + line
+    if not entry:
+        raise UnknownConstruct(f"a text without an entry computation; {_describe(text)}")
+    header = "\n".join(preamble).partition("\n")[0]
+    devices = math.prod(int(n) for n in re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", header))
+    if devices > 1 and "is_scheduled=true" not in header:
+        raise UnknownConstruct(
+            "a program that isn't fully compiled, so its collectives aren't final (no is_scheduled=true in the first "
+            "line): take the dump whose name ends in after_optimizations.txt"
+        )
+    return Program(computations, entry, devices, "\n".join(preamble))
+
+
+def _describe(text: str) -> str:
+    """Say which kind of text this seems to be instead of compiled HLO."""
+    if re.match(r"\s*(#\w+ = .*\n\s*)*module @", text):
+        return "this is StableHLO, the compiler's input: call .compile() before .as_text()"
+    if text.startswith(("BufferAssignment", "HloLiveRange", "\nTotal bytes", "Memory Space")):
+        return "this is the compiler's memory plan: take the dump whose name ends in after_optimizations.txt"
+    return "compiled HLO begins with 'HloModule' and has a line that begins with 'ENTRY %'"
+
+
+def parse_instruction(name: str, text: str) -> Instruction:
+    """Parse the text after an instruction's equals sign: ``type opcode(operands), attributes``."""
+    end = _closing(text, 0) + 1 if text.startswith("(") else text.index(" ")
+    start = text.index("(", end)
+    close = _closing(text, start)
+    arguments, opcode = text[start + 1 : close], text[end:start].strip()
+    operands = tuple(OPERAND.findall(arguments))
+    if not operands and arguments.strip() and opcode not in ("parameter", "constant", "iota"):
+        raise UnknownConstruct(f"operands without a percent sign before their names: {text[:80]!r}")
+    return Instruction(name, text[:end], opcode, operands, text[close + 1 :])
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the position of the parenthesis that closes the one at `start`."""
+    depth = 0
+    for match in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if match[0] == "(" else -1
+        if not depth:
+            return match.start()
+    raise UnknownConstruct(f"a line without its closing parenthesis: {text[:80]!r}")
+
+
+def split_tuple(type_: str) -> list[str]:
+    """Return the types of a tuple's elements: ``(f32[2,4]{1,0}, (s32[], s32[]))`` has two."""
+    elements, depth, start = [], 0, 1
+    for match in re.finditer(r"[(\[{}\]),]", type_):
+        if match[0] in "([{":
+            depth += 1
+        elif match[0] in "}])":
+            depth -= 1
+        if (match[0] == "," and depth == 1) or (match[0] == ")" and depth == 0):
+            elements.append(type_[start : match.start()].strip())
+            start = match.end()
+    return [re.sub(r"^/\*index=\d+\*/", "", element) for element in elements]
+
+
+def parse_shapes(text: str) -> tuple[Shape, ...]:
+    """Return the arrays in a type such as ``(f32[2,4]{1,0}, s32[])``, without their layouts.
+
+    An element of fewer than 8 bits takes up a byte, unless the layout packs it, as in ``s4[8]{0:E(4)}``. The dtype of
+    an unpacked array is written ``s4:8``.
+
+    Raises UnknownConstruct for an array whose size isn't known before the program runs: ``f32[<=8]``.
+    """
+    arrays = ARRAY.findall(text)
+    if any("<=" in dims for _, dims, _ in arrays):
+        raise UnknownConstruct(f"an array whose size is known only at run time: {text[:80]}")
+    return tuple(
+        (_stored(dtype, layout), tuple(int(n) for n in dims.split(",") if n)) for dtype, dims, layout in arrays
+    )
+
+
+def _stored(dtype: str, layout: str) -> str:
+    narrow = re.match(r"[suf]([1-7])(?!\d)", dtype)
+    return f"{dtype}:8" if narrow and f"E({narrow[1]})" not in layout else dtype
+
+
+def itemsize(dtype: str) -> float:
+    """Return the bytes that an element of this dtype takes up. Raises UnknownConstruct for an unknown dtype."""
+    if dtype in ("token", "opaque"):
+        return 0
+    bits = re.match(r"(?:bf|[sufc])(\d+)", dtype)
+    if dtype != "pred" and not bits:
+        raise UnknownConstruct(f"the dtype {dtype}")
+    return 1 if not bits or dtype.endswith(":8") else int(bits[1]) / 8
+
+
+def nbytes(arrays: tuple[Shape, ...]) -> float:
+    """Return the bytes that these arrays take up together."""
+    return sum(itemsize(dtype) * math.prod(dims) for dtype, dims in arrays)
+
+
+def format_shapes(arrays: tuple[Shape, ...]) -> str:
+    """Format arrays for a table: ``f32[2,4] + s32[]``."""
+    return " + ".join(f"{dtype}[{','.join(map(str, dims))}]" for dtype, dims in arrays)

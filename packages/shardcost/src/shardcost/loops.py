@@ -1,0 +1,165 @@
+"""Find the trip count of a loop from the text of a compiled program.
+
+The CPU and GPU compilers note the trip counts that they know. Otherwise the trip count is derived from the loop's own
+code, for loops like ``for (i = start; i < stop; i += step)`` over integers: the condition compares linear functions of
+i, and the body adds a constant to i. The trip count of any other loop (i doubles, or grows by an amount that depends on
+the data) isn't known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from shardcost.hlo import Computation, Instruction, Program, itemsize
+
+Linear = tuple[int, int]  # (a, b): the value a * i + b, where i is the loop's counter
+Inputs = Callable[[Computation, Instruction], Linear]  # gives the value of a computation's input
+
+
+class _NotLinear(Exception):
+    """A value that isn't a known linear function of the loop's counter."""
+
+
+def trip_count(program: Program, around: Computation, loop: Instruction) -> int | None:
+    """Return the trip count of a while loop in the computation `around`, or None if the text doesn't give it."""
+    noted = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop.attributes)
+    if noted:
+        return int(noted[1])
+    try:
+        return _derive(program, around, loop)
+    except (_NotLinear, KeyError, IndexError):
+        return None
+
+
+def _derive(program: Program, around: Computation, loop: Instruction) -> int:
+    body, condition = program[loop.called("body")], program[loop.called("condition")]
+    before, after = around.operand(loop, 0), body[body.root]  # the values that enter the loop and leave each iteration
+    if (before.opcode, after.opcode) != ("tuple", "tuple"):
+        raise _NotLinear
+    counters: set[int] = set()
+
+    def start(i: int) -> int:
+        return _linear(program, around, before.operands[i], _no_inputs)[1]
+
+    def carried(inside: Computation, instruction: Instruction) -> Linear:
+        """Return the value of an element of the loop's tuple: the counter, or one that the loop doesn't change."""
+        i = _element(inside, instruction)
+        if i is None:
+            raise _NotLinear
+        if _element(body, _original(body, body[after.operands[i]])) == i:
+            return 0, start(i)
+        counters.add(i)
+        return 1, 0
+
+    direction, (slope, offset) = _comparison(program, condition, condition.root, carried)
+    if len(counters) != 1:
+        raise _NotLinear
+    [counter] = counters
+    factor, step = _linear(program, body, after.operands[counter], carried)
+    if factor != 1 or len(counters) != 1:
+        raise _NotLinear
+    slope, offset = slope * step, slope * start(counter) + offset  # now a function of the number of iterations
+    count = _first_failure(direction, slope, offset)
+    last = start(counter) + count * step
+    if not _fits(last, body[after.operands[counter]].shapes[0][0]) or abs(slope * count + offset) >= 2**31:
+        raise _NotLinear  # an integer overflows and wraps around
+    return count
+
+
+def _first_failure(direction: str, slope: int, offset: int) -> int:
+    """Return the first k = 0, 1, 2 ... for which ``slope * k + offset`` is no longer LT, LE, GT, GE, NE 0."""
+    if direction in ("GT", "GE"):
+        direction, slope, offset = {"GT": "LT", "GE": "LE"}[direction], -slope, -offset
+    if direction == "LE":
+        direction, offset = "LT", offset - 1
+    if direction == "LT" and offset >= 0:
+        return 0
+    if direction == "LT" and slope > 0:
+        return -(offset // slope)  # rounded up
+    if direction == "NE" and (offset == 0 or (slope and offset % slope == 0 and offset // slope < 0)):
+        return -(offset // slope) if offset else 0
+    raise _NotLinear
+
+
+def _fits(value: int, dtype: str) -> bool:
+    """Return whether a dtype can represent this integer, and all between 0 and it, exactly."""
+    integer = re.fullmatch(r"([su])(\d+)", dtype)
+    if not integer:  # floats of every width represent integers up to this one
+        return abs(value) < 2**8
+    values = 2 ** int(integer[2])
+    return 0 <= value < values if integer[1] == "u" else -values <= 2 * value < values
+
+
+def _linear(program: Program, inside: Computation, name: str, inputs: Inputs) -> Linear:
+    """Return the value of an instruction as a linear function of the counter. Raises _NotLinear if it isn't one."""
+    instruction = _original(inside, inside[name])
+    if instruction.opcode == "constant":
+        match = re.search(r"constant\((-?\d+)\)", inside.lines[instruction.name])
+        if not match:
+            raise _NotLinear
+        return 0, int(match[1])
+    unsigned = instruction.shapes[0][0].startswith("u")
+    if instruction.opcode in ("add", "multiply") or (instruction.opcode == "subtract" and not unsigned):
+        (a, b), (c, d) = (_linear(program, inside, operand, inputs) for operand in instruction.operands)
+        if instruction.opcode == "multiply":
+            if a and c:
+                raise _NotLinear
+            return a * d + c * b, b * d
+        sign = 1 if instruction.opcode == "add" else -1
+        return a + sign * c, b + sign * d
+    if instruction.opcode == "fusion":
+        fused, inputs = _enter(program, inside, instruction, inputs)
+        return _linear(program, fused, fused.root, inputs)
+    index = instruction.number("index")
+    if instruction.opcode == "get-tuple-element" and inside.operand(instruction, 0).opcode == "fusion":
+        fused, inputs = _enter(program, inside, inside.operand(instruction, 0), inputs)
+        return _linear(program, fused, fused[fused.root].operands[index or 0], inputs)
+    return inputs(inside, instruction)
+
+
+def _comparison(program: Program, inside: Computation, name: str, inputs: Inputs) -> tuple[str, Linear]:
+    """Return the loop's test as a direction and a linear function that is compared with 0."""
+    instruction = _original(inside, inside[name])
+    if instruction.opcode == "fusion":
+        fused, inputs = _enter(program, inside, instruction, inputs)
+        return _comparison(program, fused, fused.root, inputs)
+    direction = re.search(r"direction=(\w+)", instruction.attributes)
+    if instruction.opcode != "compare" or not direction:
+        raise _NotLinear
+    (a, b), (c, d) = (_linear(program, inside, operand, inputs) for operand in instruction.operands)
+    return direction[1], (a - c, b - d)
+
+
+def _enter(program: Program, outside: Computation, fusion: Instruction, inputs: Inputs) -> tuple[Computation, Inputs]:
+    """Return the computation of a fusion, and its inputs: the fusion's operands."""
+
+    def operand(inside: Computation, instruction: Instruction) -> Linear:
+        number = re.search(r"parameter\((\d+)\)", inside.lines.get(instruction.name, ""))
+        if instruction.opcode != "parameter" or not number:
+            raise _NotLinear
+        return _linear(program, outside, fusion.operands[int(number[1])], inputs)
+
+    return program[fusion.called("calls")], operand
+
+
+def _no_inputs(inside: Computation, instruction: Instruction) -> Linear:
+    raise _NotLinear
+
+
+def _original(inside: Computation, instruction: Instruction) -> Instruction:
+    """Return the instruction whose value is copied. (The TPU compiler moves a counter to other memory and back.)"""
+    while instruction.opcode in ("copy", "bitcast", "convert"):
+        source = inside.operand(instruction, 0)
+        old, new = source.shapes[0][0], instruction.shapes[0][0]
+        if old != new and (instruction.opcode != "convert" or itemsize(old) > itemsize(new) or new.startswith("u")):
+            raise _NotLinear  # the new type may not be able to represent the value
+        instruction = source
+    return instruction
+
+
+def _element(inside: Computation, instruction: Instruction) -> int | None:
+    """Return the index of this element in the tuple that the loop carries, or None if it isn't one."""
+    if instruction.opcode == "get-tuple-element" and inside.operand(instruction, 0).opcode == "parameter":
+        return instruction.number("index")
+    return None

@@ -1,0 +1,339 @@
+"""The cost of a compiled program, as numbers and as tables."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from shardcost import hlo
+from shardcost.collectives import KERNEL, Collective
+from shardcost.groups import Axes, axes_between, axes_of
+from shardcost.machines import bytes_leaving
+
+Measure = Literal["bytes_sent", "input_bytes", "output_bytes"]
+HEADERS = ("collective", "along", "operand", "result", "times", "bytes sent")
+SOURCE_HEADERS = ("collective", "along", "bytes sent", "operation", "source line")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on each device, as the compiler plans them."""
+
+    arguments: int
+    outputs: int
+    temporaries: int
+    donated: int  # bytes of outputs that reuse the buffer of an argument
+    peak: int = 0  # the largest total at any moment, as the compiler reports it (for CPUs, without temporaries)
+
+    @property
+    def total(self) -> int:
+        """Bytes of arguments, outputs and temporaries together, where donated buffers count once."""
+        return self.arguments + self.outputs + self.temporaries - self.donated
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a program.
+
+    Iterate over it to get the collectives, print it to get a one-line summary, or let a cell show it as a table.
+    """
+
+    collectives: tuple[Collective, ...]
+    flops: int  # per device: 2 for each multiply-add in matrix products (not vector products), in every loop iteration
+    memory: Memory | None  # None for a program text, which doesn't contain the memory plan
+    devices: int
+    axes: Axes = ()  # the names and sizes of the arguments' mesh axes, if they have a mesh
+    assumptions: tuple[str, ...] = ()  # what the program text leaves open and the caller specified
+    unknown: tuple[str, ...] = ()  # what couldn't be counted, with strict=False
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.collectives)
+
+    def __len__(self) -> int:
+        return len(self.collectives)
+
+    @property
+    def bytes_sent(self) -> int:
+        """The bytes that the busiest device sends to other devices."""
+        return _busiest(self.collectives, "bytes_sent")
+
+    @property
+    def input_bytes(self) -> int:
+        """The bytes that one device contributes to collectives: the size of their operands."""
+        return _busiest(self.collectives, "input_bytes")
+
+    @property
+    def output_bytes(self) -> int:
+        """The bytes that one device ends up with after collectives: the size of their results."""
+        return _busiest(self.collectives, "output_bytes")
+
+    def counts(self) -> dict[str, int]:
+        """Return how many collectives of each kind run, in every loop iteration, as ``{"all-gather": 24}``."""
+        counts: Counter[str] = Counter()
+        for c in self:
+            counts[c.kind] += c.times
+        return dict(sorted(counts.items()))
+
+    def by_kind(self, measure: Measure = "bytes_sent") -> dict[str, int]:
+        """Return the bytes of the busiest device for each kind of collective, as ``{"all-gather": 1024}``.
+
+        Args:
+            measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
+        """
+        return self._by(lambda c: c.kind, measure)
+
+    def by_axis(self, measure: Measure = "bytes_sent") -> dict[str, int]:
+        """Return the bytes of the busiest device for each mesh axis or combination, as ``{"x": 1024, "x, y": 8}``.
+
+        A permute belongs to the axes along which at least one source and its target differ.
+
+        Args:
+            measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
+        """
+
+        def axis(c: Collective) -> str:
+            return (c.kind == "collective-permute" and axes_between(c.groups, self.axes)) or self.axes_label(c)
+
+        return self._by(axis, measure)
+
+    def by_source(self, kind: str = "", measure: Measure = "bytes_sent") -> dict[str, int]:
+        """Return the bytes of the busiest device for each line of Python, as ``{"train.py:12": 1024}``.
+
+        A line in a notebook cell is given by its code. `print_sources` prints the code for files as well.
+
+        Args:
+            kind: count only this kind of collective, for example "all-gather".
+            measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
+        """
+        return self._by(_label, measure, kind, _by_line)
+
+    def by_device(self) -> list[int]:
+        """Return the bytes that each device sends, indexed by its position in the mesh."""
+        sent = _by_device(self, "bytes_sent")
+        return [sent[device] for device in range(self.devices)]
+
+    def by_machine(self, machine_of: Sequence[int]) -> dict[int, int]:
+        """Return the bytes that leave each machine, if `machine_of[i]` is the machine of the mesh's device i.
+
+        `shardcost.machines` lists the assumptions. Raises ValueError if a device has no machine, and UnknownConstruct
+        for a collective whose route isn't known.
+        """
+        if len(machine_of) < self.devices:
+            raise ValueError(f"the program runs on {self.devices} devices, and machine_of has {len(machine_of)}")
+        return bytes_leaving(self, machine_of)
+
+    def steps(self) -> int:
+        """Return the number of steps on one-way rings.
+
+        In a group of n devices a collective takes n - 1 steps, an all-reduce twice as many, and a permute 1.
+        """
+        return sum(c.times * (1 + (c.kind == "all-reduce")) * (c.group_size - 1) for c in self)
+
+    def axes_label(self, collective: Collective) -> str:
+        """Return the mesh axes along which a collective communicates: ``x``, or ``x, y``.
+
+        If its groups don't follow the axes of the arguments' mesh, return their number and size instead. A permute is
+        described by its number of pairs, and a hand-written kernel by "as declared".
+        """
+        if collective.kind == KERNEL:
+            return "as declared"
+        if collective.kind == "collective-permute":
+            return f"{len(collective.groups)} pairs"
+        axes = axes_of(collective.groups, self.axes)
+        return axes or f"{len(collective.groups)} x {collective.group_size} devices"
+
+    def rows(self) -> list[tuple[str, str, str, str, int, int]]:
+        """Return the rows of the table: collective, axes, operand, result, times, and bytes sent by a sender."""
+        return [
+            (
+                c.kind,
+                self.axes_label(c),
+                hlo.format_shapes(c.operands),
+                hlo.format_shapes(c.results),
+                c.times,
+                c.bytes_sent,
+            )
+            for c in self
+        ]
+
+    def sources(self) -> list[tuple[str, str, int, str, str]]:
+        """Return where each collective comes from: kind, axes, bytes sent, JAX operation, and line of code.
+
+        A collective that the compiler has combined from several lines has an entry for each.
+        """
+        return [
+            (
+                c.kind,
+                self.axes_label(c),
+                c.bytes_sent,
+                c.source.operation + ", backward" * c.source.backward if c.source else "not recorded",
+                str(c.source or ""),
+            )
+            for whole in self
+            for c in _by_line(whole)
+        ]
+
+    def print_sources(self) -> None:
+        """Print `sources` as a table."""
+        print(format_table(SOURCE_HEADERS, self.sources()))
+
+    def compare(self, other: Cost) -> Comparison:
+        """Return what changes from this cost to another one: between two compilers, versions, or commits."""
+        return Comparison(self, other)
+
+    def _by(
+        self,
+        key: Callable[[Collective], str],
+        measure: Measure,
+        kind: str = "",
+        split: Callable[[Collective], Iterable[Collective]] = lambda c: [c],
+    ) -> dict[str, int]:
+        groups: dict[str, list[Collective]] = {}
+        for c in (part for whole in self for part in split(whole)):
+            if kind in ("", c.kind):
+                groups.setdefault(key(c), []).append(c)
+        return {name: _busiest(collectives, measure) for name, collectives in sorted(groups.items())}
+
+    def _summary_lines(self) -> list[str]:
+        lines = [
+            f"the busiest device sends {self.bytes_sent:,} bytes; "
+            f"each device computes {self.flops:,} FLOPs in matrix products"
+        ]
+        if self.memory:
+            m = self.memory
+            lines.append(
+                f"memory per device: {m.arguments:,} bytes of arguments, {m.outputs:,} of results, "
+                f"{m.temporaries:,} of temporaries"
+            )
+        if self.assumptions:
+            lines.append(f"counted with {', '.join(self.assumptions)}, as you specified")
+        return lines + [f"not counted: {what}" for what in self.unknown]
+
+    def __str__(self) -> str:
+        """Return a one-line summary: the collectives, the bytes sent, and the FLOPs in matrix products."""
+        kinds = Counter((c.kind, "" if "pairs" in self.axes_label(c) else f" over {self.axes_label(c)}") for c in self)
+        collectives = [f"{n} x {kind}{over}" if n > 1 else kind + over for (kind, over), n in kinds.items()]
+        parts = [" + ".join(collectives) or "no collective", f"sends {self.bytes_sent:,} bytes"]
+        parts += [f"computes {self.flops:,} FLOPs"] * bool(self.flops)
+        parts += [f"{len(self.unknown)} not counted"] * bool(self.unknown)
+        return " · ".join(parts)
+
+    def __repr__(self) -> str:
+        table = format_table(HEADERS, self.rows()) if self.collectives else "no communication"
+        return "\n".join([table, "", *self._summary_lines()])
+
+    def _repr_html_(self) -> str:
+        table = _html_table(HEADERS, self.rows()) if self.collectives else "<p>no communication</p>"
+        return table + "".join(f"<p>{html.escape(line)}</p>" for line in self._summary_lines())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changes from one program to another."""
+
+    before: Cost
+    after: Cost
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return a row for each kind and axes that differ: collective, axes, times, bytes sent, and change in bytes."""
+        before, after = (_by_kind_and_axes(report) for report in (self.before, self.after))
+        rows = []
+        for kind, along in sorted(before | after):
+            (times, sent), (new_times, new_sent) = (side.get((kind, along), (0, 0)) for side in (before, after))
+            if (times, sent) != (new_times, new_sent):
+                rows.append((kind, along, _arrow(times, new_times), _arrow(sent, new_sent), f"{new_sent - sent:+,}"))
+        return rows
+
+    def __bool__(self) -> bool:
+        """Return whether anything differs."""
+        return bool(self.rows()) or any(before != after for _, before, after in self._totals())
+
+    def _totals(self) -> list[tuple[str, int, int]]:
+        before, after = self.before, self.after
+        totals = [
+            ("bytes sent by the busiest device", before.bytes_sent, after.bytes_sent),
+            ("FLOPs in matrix products per device", before.flops, after.flops),
+            ("devices", before.devices, after.devices),
+            ("constructs that aren't counted", len(before.unknown), len(after.unknown)),
+        ]
+        if before.memory and after.memory:
+            totals.append(("peak memory per device", before.memory.peak, after.memory.peak))
+        return totals
+
+    def __repr__(self) -> str:
+        headers = ("collective", "along", "times", "bytes sent", "change")
+        rows = self.rows()
+        lines = [format_table(headers, rows) if rows else "the same collectives", ""]
+        lines += [f"{name}: {_arrow(b, a)}" for name, b, a in self._totals() if b != a or name.startswith("bytes")]
+        new = {(kind, along) for kind, along, *_ in rows} - _by_kind_and_axes(self.before).keys()
+        sources = [row for row in self.after.sources() if row[:2] in new and row[4]]
+        if sources:
+            lines += ["", "new in the second program:", format_table(SOURCE_HEADERS, sources)]
+        return "\n".join(lines)
+
+
+def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how often the collectives of each kind and axes run, and the bytes that the busiest device sends."""
+    groups: dict[tuple[str, str], list[Collective]] = {}
+    for c in report:
+        groups.setdefault((c.kind, report.axes_label(c)), []).append(c)
+    return {key: (sum(c.times for c in found), _busiest(found, "bytes_sent")) for key, found in groups.items()}
+
+
+def _arrow(before: int, after: int) -> str:
+    return f"{before:,}" if before == after else f"{before:,} -> {after:,}"
+
+
+def _by_line(collective: Collective) -> list[Collective]:
+    """Split a collective that the compiler has combined into one for each line of Python."""
+    lines = list(dict.fromkeys(collective.sources))
+    if len(lines) < 2 or not len(collective.sources) == len(collective.operands) == len(collective.results):
+        return [collective]
+    parts = []
+    for line in lines:
+        mine = [i for i, source in enumerate(collective.sources) if source == line]
+        operands, results = (tuple(arrays[i] for i in mine) for arrays in (collective.operands, collective.results))
+        parts.append(replace(collective, operands=operands, results=results, sources=(line,) * len(mine)))
+    return parts
+
+
+def _label(collective: Collective) -> str:
+    return (collective.source.label if collective.source else "") or "not recorded"
+
+
+def _by_device(collectives: Iterable[Collective], measure: Measure) -> Counter[int]:
+    total: Counter[int] = Counter()
+    for c in collectives:
+        for device in c.senders if measure == "bytes_sent" else c.participants:
+            total[device] += getattr(c, measure)
+    return total
+
+
+def _busiest(collectives: Iterable[Collective], measure: Measure) -> int:
+    return max(_by_device(collectives, measure).values(), default=0)
+
+
+def format_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Format rows with aligned columns. Columns of numbers are aligned right, with thousands separators."""
+    rows = [list(row) for row in rows]
+    columns = []
+    for i, header in enumerate(headers):
+        cells = [row[i] for row in rows]
+        numeric = bool(cells) and all(isinstance(cell, int) for cell in cells)
+        texts = [header, *(f"{cell:,}" if numeric else str(cell) for cell in cells)]
+        width = max(map(len, texts))
+        columns.append([text.rjust(width) if numeric else text.ljust(width) for text in texts])
+    return "\n".join("   ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def _html_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    def row(cells: Iterable[Any], tag: str) -> str:
+        texts = (f"{cell:,}" if isinstance(cell, int) else cell for cell in cells)
+        return (
+            "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
+        )
+
+    return f"<table>{row(headers, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"

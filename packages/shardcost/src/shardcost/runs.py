@@ -1,0 +1,79 @@
+"""Find out how often each computation of a compiled program runs, through calls, branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from shardcost.collectives import source_of
+from shardcost.hlo import Computation, Instruction, Program
+from shardcost.loops import trip_count
+
+# Returns the trip count that the user gives for the loop with this label and instruction name, or None.
+Assume = Callable[[str, str], int | None]
+
+
+@dataclass
+class Runs:
+    """How often computations run, by their names."""
+
+    times: dict[str, int] = field(default_factory=dict)  # computations that nothing calls aren't in it
+    uncertain: dict[str, str] = field(default_factory=dict)  # why the program text doesn't give the number of runs
+    assumptions: list[str] = field(default_factory=list)  # what the user specified and the numbers depend on
+
+
+def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max_branch: bool = False) -> Runs:
+    """Count the runs of the computations that have a cost, themselves or in the computations that they call.
+
+    Args:
+        costs: the cost of one run of a computation without those it calls, in any unit.
+        assume: gives the trip count of a loop whose trip count the program text doesn't give.
+        max_branch: count only the most expensive branch of every conditional. Otherwise every branch is uncertain.
+    """
+    runs = Runs()
+    total: dict[str, float] = {}  # the cost of one run with all computations that it calls, if there is any
+
+    def runs_of_call(around: Computation, caller: Instruction, called: list[str]) -> tuple[list[tuple[str, int]], str]:
+        """Return how often an instruction runs each computation, and the reason if that's uncertain."""
+        if caller.opcode not in ("conditional", "while"):
+            return [(name, 1) for name in called], ""
+        source = source_of(program, around, caller)
+        label = source.label if source else ""
+        label = label or caller.name
+        if caller.opcode == "conditional":
+            if max_branch:
+                runs.assumptions.append(f"the most expensive branch of the conditional at {label}")
+                most = max(called, key=total.__getitem__)
+                return [(name, int(name == most)) for name in dict.fromkeys(called)], ""
+            reason = f"a branch of the conditional at {label}, which may or may not run: pass branches='max'"
+            return [(name, 1) for name in called], f"{reason} to count the most expensive branch"
+        times, reason = trip_count(program, around, caller), ""
+        if times is None:
+            times = assume(label, caller.name)
+            if times is None:
+                times = 1
+                reason = (
+                    f"the loop at {label}, whose trip count the program text doesn't give: "
+                    f"pass trip_counts={{{label!r}: n}} if you know it"
+                )
+            else:
+                runs.assumptions.append(f"{times} iterations of the loop at {label}")
+        return [(name, times + (name == caller.called("condition"))) for name in called], reason
+
+    calls: dict[str, list[tuple[list[tuple[str, int]], str]]] = {}
+    for name, computation in program.computations.items():  # each comes after the computations that it calls
+        calls[name] = []
+        for caller, called in computation.calls:
+            if called := [below for below in called if below in total]:
+                calls[name].append(runs_of_call(computation, computation[caller], called))
+        if calls[name] or name in costs:
+            below = sum(total[below] * times for pairs, _ in calls[name] for below, times in pairs)
+            total[name] = costs.get(name, 0) + below
+    runs.times[program.entry] = 1
+    for name in reversed(program.computations):
+        for pairs, uncertain in calls[name] if name in runs.times else ():
+            for below, times in pairs:
+                runs.times[below] = runs.times.get(below, 0) + runs.times[name] * times
+                if runs.times[name] and (reason := uncertain or runs.uncertain.get(name)):
+                    runs.uncertain[below] = reason
+    return runs

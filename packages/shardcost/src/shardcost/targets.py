@@ -1,0 +1,259 @@
+"""Compile a program for devices that aren't there: NVIDIA GPUs, TPUs, or more CPU devices.
+
+A target is the name of a chip and a size:
+
+- ``h100:8`` is one machine with eight GPUs, ``h100:4x8`` four machines with eight GPUs each. This package brings
+  descriptions of the GPUs in `GPUS`. It needs JAX 0.10 or newer with its CUDA plugin (475 MB), but no GPU and no CUDA.
+- ``v5e:4x4`` is a TPU topology by its TPU generation and grid. It needs JAX 0.10 or newer and libtpu (Linux on x86-64).
+- ``cpu:8`` is eight devices of the CPU, which JAX must have been started with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.resources
+import importlib.util
+import math
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+GPUS = ("a100", "h100", "h200", "b200")
+OLDEST_JAX = (0, 10)
+# libtpu needs these to stay quiet and to start on a machine without a TPU. They don't limit what can be described.
+TPU_ENVIRONMENT = {
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+
+
+class TargetError(RuntimeError):
+    """A target can't be compiled for on this machine. The message says what to install or change."""
+
+
+def devices(target: str) -> list[Any]:
+    """Return the devices of a target such as "h100:8", in the order of a one-dimensional mesh.
+
+    Build a mesh of them to compile a program that creates its own shardings: arrays can't be put on these devices, but
+    `jax.ShapeDtypeStruct`s with shardings on the mesh can be passed to `cost`.
+
+    Raises ValueError for an unknown target, and TargetError if something is missing on this machine.
+    """
+    chip, sizes = _parse(target)
+    if chip == "cpu":
+        return _cpus(math.prod(sizes))
+    if chip in GPUS:
+        return _gpus(chip, sizes)
+    return _tpus(chip, sizes)
+
+
+def _parse(target: str) -> tuple[str, tuple[int, ...]]:
+    match = re.fullmatch(r"([a-z]\w*):(\d+(?:x\d+)*)", target)
+    sizes = tuple(int(size) for size in match[2].split("x")) if match else ()
+    is_tpu = bool(match and re.fullmatch(r"v\d\w*", match[1]))
+    if not match or not all(sizes) or not (is_tpu or (match[1] in ("cpu", *GPUS) and len(sizes) < 3)):
+        raise ValueError(
+            f"the target {target!r}: pass cpu:N, {', '.join(GPUS)} with :GPUS or :MACHINESxGPUS, or a TPU topology "
+            "such as v5e:4x4"
+        )
+    return match[1], sizes
+
+
+def _cpus(count: int) -> list[Any]:
+    import jax
+
+    cpus = jax.devices("cpu")
+    if len(cpus) < count:
+        raise TargetError(
+            f"cpu:{count} needs {count} CPU devices, and JAX has {len(cpus)}: "
+            f'call jax.config.update("jax_num_cpu_devices", {count}) before its first use'
+        )
+    return cpus[:count]
+
+
+def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
+    from jax.experimental import topologies
+
+    version = _jax_version()
+    plugins = [n for n in (12, 13) if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
+    if not plugins:
+        raise TargetError(
+            f'{chip} needs JAX\'s CUDA plugin, but no GPU: pip install "jax-cuda12-plugin=={version}" '
+            f'"jax-cuda12-pjrt=={version}"'
+        )
+    machines, gpus = sizes if len(sizes) == 2 else (1, *sizes)
+    description = importlib.resources.files("shardcost.gpus").joinpath(f"{chip}.txtpb").read_text(encoding="utf-8")
+    try:
+        # slices x machines x GPUs
+        topology = topologies.get_topology_desc(
+            platform="cuda", target_config=description, topology=f"1x{machines}x{gpus}"
+        )
+    except NotImplementedError as error:
+        raise TargetError(
+            "JAX didn't load its CUDA plugin, because this machine has no CUDA libraries: set the environment variable "
+            "JAX_PLATFORMS=cpu before JAX starts, which skips the search for them"
+        ) from error
+    return list(topology.devices)
+
+
+def _tpus(generation: str, sizes: Sequence[int]) -> list[Any]:
+    from jax.experimental import topologies
+
+    version = _jax_version()
+    if not importlib.util.find_spec("libtpu"):
+        raise TargetError(
+            f'{generation} needs libtpu, which exists for Linux on x86-64: pip install "jax[tpu]=={version}"'
+        )
+    for name, value in TPU_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    return list(topologies.get_topology_desc(platform="tpu", topology_name=_topology(generation, sizes)).devices)
+
+
+def _topology(generation: str, sizes: Sequence[int]) -> str:
+    return f"{generation}:{'x'.join(map(str, sizes))}"
+
+
+def _jax_version() -> str:
+    import jax
+
+    release = tuple(int(n) for n in re.findall(r"\d+", jax.__version__)[:2])
+    if release < OLDEST_JAX:
+        raise TargetError(f'JAX {jax.__version__} can\'t compile for absent devices: pip install --upgrade "jax>=0.10"')
+    return jax.__version__
+
+
+def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+    """Lower a function for the devices of a target.
+
+    The mesh of the arguments' shardings is rebuilt from the target's devices, with the same axis names, sizes and
+    types. If the function refers to its mesh itself, for example in a `shard_map` or in `in_shardings`, it's exported
+    from the old mesh and called on the new one.
+
+    Returns the lowered program, and the arguments with their new shardings.
+
+    Raises ValueError if the mesh and the target differ in their number of devices, or if there are several meshes.
+    """
+    import jax
+
+    target_devices = devices(target)
+    step = step if hasattr(step, "lower") else jax.jit(step)
+    mesh = _mesh_of((args, kwargs))
+    if mesh is None:
+        sharding = jax.sharding.SingleDeviceSharding(target_devices[0])
+        if len(target_devices) > 1:
+            return _export(step, args, kwargs, _line(target_devices), target)
+        args, kwargs = jax.tree.map(lambda leaf: _with_sharding(leaf, sharding), (args, kwargs))
+        return step.lower(*args, **kwargs), args, kwargs
+    new_mesh = _rebuild(mesh, target_devices, target)
+    new_args, new_kwargs = jax.tree.map(lambda leaf: _move(leaf, new_mesh), (args, kwargs))
+    in_context = bool(jax.sharding.get_abstract_mesh().axis_names)
+    try:
+        with jax.set_mesh(new_mesh) if in_context else contextlib.nullcontext():
+            return step.lower(*new_args, **new_kwargs), new_args, new_kwargs
+    except ValueError:  # as a rule, because the function refers to the old mesh; otherwise it's raised again
+        return _export(step, args, kwargs, new_mesh, target)
+
+
+def _export(
+    step: Any, args: tuple, kwargs: dict[str, Any], new_mesh: Any, target: str
+) -> tuple[Any, tuple, dict[str, Any]]:
+    """Lower a function for new devices by exporting it from its own mesh. Arguments that are donated stay so."""
+    import jax
+    from jax import export
+    from jax.sharding import Mesh
+
+    platform = {"cpu": "cpu", "tpu": "tpu"}.get(new_mesh.devices.flat[0].platform, "cuda")
+    exported = export.export(step, platforms=[platform])(*args, **kwargs)
+    if exported.nr_devices != new_mesh.size:
+        raise ValueError(
+            f"the program runs on {exported.nr_devices} devices, and {target} has {new_mesh.size}: the number follows "
+            "from the shardings of the arguments"
+        )
+    info, _ = step.trace(*args, **kwargs).args_info
+    donated = [i for i, arg in enumerate(info) if all(leaf.donated for leaf in jax.tree.leaves(arg) or [None])]
+    leaves, structure = jax.tree.flatten((args, kwargs))
+    names = {
+        (sharding.mesh.axis_names, sharding.mesh.axis_sizes, sharding.mesh.axis_types)
+        for sharding in getattr(exported, "_in_named_shardings", ())
+        if sharding is not None
+    }
+    if _mesh_of((args, kwargs)) is None and len(names) == 1:
+        [(axis_names, axis_sizes, axis_types)] = names
+        new_mesh = Mesh(new_mesh.devices.reshape(axis_sizes), axis_names, axis_types=axis_types)
+    shardings = exported.in_shardings_jax(new_mesh)
+    moved = [_move(leaf, new_mesh) for leaf in leaves]
+    if len(shardings) == len(moved):  # otherwise there are static arguments among the leaves
+        moved = [
+            leaf if hasattr(getattr(leaf, "sharding", None), "mesh") else _with_sharding(leaf, sharding)
+            for leaf, sharding in zip(moved, shardings, strict=True)
+        ]
+    new_args, new_kwargs = jax.tree.unflatten(structure, moved)
+    return jax.jit(exported.call, donate_argnums=donated).lower(*new_args, **new_kwargs), new_args, new_kwargs
+
+
+def _mesh_of(arguments: Any) -> Any:
+    """Return the mesh of the arguments' shardings, or None if they have none."""
+    import jax
+
+    meshes = []
+    for leaf in jax.tree.leaves(arguments):
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if mesh is not None and mesh.axis_names and mesh not in meshes:
+            meshes.append(mesh)
+    if len({(mesh.axis_names, tuple(mesh.shape.values())) for mesh in meshes}) > 1:
+        raise ValueError(f"the arguments have shardings on different meshes: {', '.join(map(str, meshes))}")
+    return meshes[0] if meshes else None
+
+
+def _rebuild(mesh: Any, target_devices: list[Any], target: str) -> Any:
+    """Return a mesh like this one, but of the target's devices."""
+    import numpy as np
+    from jax.experimental import mesh_utils
+    from jax.sharding import Mesh
+
+    sizes = tuple(mesh.shape.values())
+    if math.prod(sizes) != len(target_devices):
+        raise ValueError(
+            f"the arguments' mesh has {math.prod(sizes)} devices, and {target} has {len(target_devices)}; for more "
+            "devices than there are here, use shardings on a jax.sharding.AbstractMesh"
+        )
+    if target_devices[0].platform != "tpu":
+        grid = np.array(target_devices).reshape(sizes)
+    else:
+        try:
+            grid = mesh_utils.create_device_mesh(sizes, target_devices)
+        except (NotImplementedError, ValueError):  # an axis takes part of a row of the grid
+            grid = mesh_utils.create_device_mesh(sizes, target_devices, allow_split_physical_axes=True)
+    return Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
+
+
+def _line(target_devices: list[Any]) -> Any:
+    import numpy as np
+    from jax.sharding import Mesh
+
+    return Mesh(np.array(target_devices), ("devices",))
+
+
+def _move(leaf: Any, mesh: Any) -> Any:
+    """Return the same argument on the new mesh. An argument without a sharding on a mesh stays without one."""
+    import jax
+    from jax.sharding import NamedSharding
+
+    sharding = getattr(leaf, "sharding", None)
+    if not isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
+        return leaf
+    if not isinstance(sharding, NamedSharding):
+        return _with_sharding(leaf, None)
+    return _with_sharding(leaf, NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind))
+
+
+def _with_sharding(leaf: Any, sharding: Any) -> Any:
+    """Describe an array with this sharding. Anything else is returned as it is."""
+    import jax
+
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        return leaf
+    weak = bool(getattr(leaf, "weak_type", False))
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)

@@ -1,0 +1,195 @@
+"""The cost of programs for the TPU compiler (a v5e with eight chips), against answers worked out by hand."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import AxisType, Mesh
+from jax.sharding import PartitionSpec as P
+from programs import PROGRAMS, TWO, collective, counted, plan, product
+from shardcost import UnknownConstruct, cost
+
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu isn't installed")
+
+
+@functools.cache
+def tpu_devices():
+    # Both are needed for libtpu to stay quiet without a TPU; any topology can be described all the same.
+    os.environ.update(
+        TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-8", ALLOW_MULTIPLE_LIBTPU_LOAD="1"
+    )
+    from jax.experimental import topologies
+
+    return np.array(topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices)
+
+
+def tpu_mesh(sizes, names):
+    return Mesh(tpu_devices().reshape(sizes), names, axis_types=(AxisType.Auto,) * len(sizes))
+
+
+# For these programs, the TPU compiler and the CPU compiler communicate the same number of bytes.
+SAME = [
+    "column sums",
+    "product, rows by columns",
+    "product, inner by inner",
+    "products in a batch",
+    "two-layer MLP",
+    "scan",
+    "scan in scan",
+    "counted while",
+    "gradients, a tuple",
+    "psum over both",
+    "all_to_all over y",
+    "ppermute, some left out",
+    "2x2x2, psum over x and z",
+    "no communication",
+]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_by_hand_for_a_tpu(name):
+    mesh, build, collectives, flops = PROGRAMS[name]
+    program, *arguments = build(tpu_mesh(*mesh))
+    report = cost(program, *arguments)
+    assert sorted(counted(report)) == sorted(collectives)
+    assert report.flops == flops
+
+
+def test_tpu_gathers_weights_in_bfloat16():
+    # By default, a TPU multiplies float32 in bfloat16, and gathers the operands in it: half of the CPU's bytes.
+    program, *arguments = product(("x", "y"), ("x", "y"))(tpu_mesh(*TWO))
+    assert sorted(counted(cost(program, *arguments))) == [("all-gather", "x", 1, 1_024), ("all-gather", "y", 1, 3_072)]
+
+
+def test_tpu_sums_bfloat16_in_bfloat16():
+    report = cost(lambda t: t.sum(0), plan(tpu_mesh(*TWO), (512, 512), "x", "y", dtype=jnp.bfloat16))
+    assert counted(report) == [("all-reduce", "x", 1, 256)]
+
+
+def test_tpu_fuses_a_sum_and_a_slice_to_a_reduce_scatter():
+    # (2048, 4096) on each device, which the compiler pads to 2,080 rows; it corrects 24 rows afterwards.
+    program = collective(lambda t: lax.psum_scatter(t, "y", tiled=True), "y", shape=(8192, 4096))
+    f, argument = program(tpu_mesh(*TWO))
+    report = cost(f, argument)
+    assert ("reduce-scatter", "y", 1, 3 * 2_080 * 4_096 * 4 // 4) in counted(report)
+    assert 1 <= report.bytes_sent / (3 * 2_048 * 4_096 * 4 / 4) < 1.05
+
+
+def test_tpu_scatters_the_gradients_of_sharded_weights():
+    """Weights of (256, 1024) and (1024, 256) are sharded over x and y, and used twice. Each device's gradients are two of
+    (256, 256), which are summed over x. It keeps half of each: half of 2 x 262,144 bytes. Eleven products of
+    32 x 256 x 256."""
+    mesh = tpu_mesh(*TWO)
+    weights = plan(mesh, (256, 1024), "x", "y"), plan(mesh, (1024, 256), "y", "x")
+
+    def layer(x, w1, w2):
+        return x + jnp.tanh(x @ w1) @ w2
+
+    gradient = jax.grad(lambda w, x: (layer(layer(x, *w), *w) ** 2).mean())
+    report = cost(
+        jax.jit(gradient, out_shardings=tuple(w.sharding for w in weights)), weights, plan(mesh, (64, 256), "x")
+    )
+    assert [row for row in counted(report) if row[0] == "reduce-scatter"] == [("reduce-scatter", "x", 1, 262_144)]
+    assert not [c for c in report if c.kind == "all-reduce" and report.axes_label(c) == "x"]
+    assert report.flops == 11 * 2 * 32 * 256 * 256
+
+
+def test_tpu_multiplies_a_matrix_and_a_vector_with_a_sum():
+    # 32 rows of 128 on each device: 2 x 32 x 128. Products of vectors don't count, as on the CPU.
+    mesh = tpu_mesh(*TWO)
+    assert cost(lambda a, v: a @ v, plan(mesh, (64, 128), "x"), plan(mesh, (128,))).flops == 8_192
+    assert cost(jax.vmap(jnp.dot), *[plan(mesh, (64, 128), "x")] * 2).flops == 0
+
+
+def pallas(kernel, mesh, shape, **options):
+    """Build a kernel that runs on each device's rows of the first array and on all of the second one."""
+    from jax.experimental import pallas as pl
+
+    def f(a, b):
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(shape, jnp.float32), **options)(a, b)
+
+    g = jax.shard_map(f, mesh=mesh, in_specs=(P("d"), P()), out_specs=P("d"), check_vma=False)
+    return g, plan(mesh, (1024, 128), "d"), plan(mesh, (128, 128))
+
+
+def multiply(a, b, out):
+    out[...] = jnp.dot(a[...], b[...], preferred_element_type=jnp.float32)
+
+
+def send_to_the_right(a, b, out):
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def move(send, receive):
+        copy = pltpu.make_async_remote_copy(a, out, send, receive, device_id=(lax.rem(lax.axis_index("d") + 1, 8),))
+        copy.start()
+        copy.wait()
+
+    pl.run_scoped(move, pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.DMA)
+
+
+def test_tpu_kernel_that_multiplies():
+    from jax.experimental import pallas as pl
+
+    mesh = tpu_mesh((8,), ("d",))
+    with pytest.raises(UnknownConstruct, match=r"a kernel \(.*\) without a cost estimate: .*\(flops=\)"):
+        cost(*pallas(multiply, mesh, (128, 128)))
+    estimate = pl.CostEstimate(flops=2 * 128**3, transcendentals=0, bytes_accessed=3 * 65_536)
+    assert cost(*pallas(multiply, mesh, (128, 128), cost_estimate=estimate)).flops == 2 * 128**3
+
+
+def test_tpu_kernel_that_sends():
+    from jax.experimental import pallas as pl
+
+    mesh = tpu_mesh((8,), ("d",))
+    f, *arguments = pallas(send_to_the_right, mesh, (128, 128))
+    with pytest.raises(UnknownConstruct, match=r"\(flops=, remote_bytes_transferred=\)"):
+        cost(f, *arguments)
+    if "remote_bytes_transferred" not in inspect.signature(pl.CostEstimate).parameters:
+        pytest.skip("this JAX has no remote_bytes_transferred")
+    estimate = pl.CostEstimate(flops=0, transcendentals=0, bytes_accessed=131_072, remote_bytes_transferred=65_536)
+    report = cost(*pallas(send_to_the_right, mesh, (128, 128), cost_estimate=estimate))
+    assert counted(report) == [("kernel", "as declared", 1, 65_536)]
+    assert report.by_axis() == {"as declared": 65_536}
+
+
+def test_links_of_a_ring():
+    """A large sum over a ring of eight goes in both directions: two links. The text of a gather doesn't give its links."""
+    mesh = tpu_mesh((8,), ("d",))
+    [large] = cost(*collective(lambda t: lax.psum(t, "d"), "d", out=P(), shape=(4096, 1024))(mesh))
+    assert large.links == 2
+    [gather] = cost(*collective(lambda t: lax.all_gather(t, "d", tiled=True).sum(0), "d")(mesh))
+    assert gather.links is None
+
+
+def test_links_of_a_torus():
+    """On a v5p of 4 x 4 x 4, a large sum over all chips uses six links, over a plane of 16 four, over a line of 4 two.
+    The text of a small one doesn't give its links."""
+    from jax.experimental import topologies
+
+    tpu_devices()
+    chips = topologies.get_topology_desc(platform="tpu", topology_name="v5p:4x4x4")
+    mesh = topologies.make_mesh(chips, (4, 16), ("x", "y"))
+    for axes, rows, links in ((("x", "y"), 64, 6), ("y", 16, 4), ("x", 4, 2)):
+        [large] = cost(lambda t: t.sum(0), plan(mesh, (rows, 4096, 1024), axes))
+        assert (large.kind, large.links) == ("all-reduce", links)
+        [small] = cost(lambda t: t.sum(0), plan(mesh, (rows, 128), axes))
+        assert (small.kind, small.links) == ("all-reduce", None)
+
+
+def test_slices_of_a_large_system_are_refused():
+    from jax.experimental import topologies
+
+    tpu_devices()
+    slices = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2", num_slices=2).devices
+    mesh = Mesh(np.array(slices).reshape(2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    with pytest.raises(UnknownConstruct, match="send"):
+        cost(*collective(lambda t: lax.psum(t, "x"), "x", out=P())(mesh))

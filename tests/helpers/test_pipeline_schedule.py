@@ -1,0 +1,110 @@
+"""utils/simulate/pipeline_schedule.py and its picture: against a schedule by hand, and the papers' formulas."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from utils.show.schedules import draw_schedules
+from utils.simulate.pipeline_schedule import simulate
+
+pytestmark = pytest.mark.once
+
+
+def gpipe(s, p, m):
+    return [("F", i) for i in range(m)] + [("B", i) for i in reversed(range(m))]
+
+
+def one_f_one_b(s, p, m):
+    ahead, jobs = min(p - 1 - s, m), []
+    for i in range(m + ahead):
+        jobs += [("F", i)] * (i < m) + [("B", i - ahead)] * (i >= ahead)
+    return jobs
+
+
+def interleaved(v):
+    def order(s, p, m):
+        forward = [("F", j // (p * v) * p + j % p, j // p % v * p + s) for j in range(v * m)]
+        backward = [("B", i, (v - 1 - part // p) * p + s) for _, i, part in forward]
+        ahead = min(2 * (p - 1 - s) + (v - 1) * p, v * m)
+        jobs = forward[:ahead]
+        for k in range(v * m):
+            jobs += [*forward[ahead + k : ahead + k + 1], backward[k]]
+        return jobs
+
+    return order
+
+
+def test_two_stages_two_microbatches_by_hand():
+    played = simulate(one_f_one_b, 2, 2)
+    found = {(job.stage, job.kind, job.microbatch): (job.start, job.end) for job in played.jobs}
+    assert found == {
+        (0, "F", 0): (0, 1), (0, "F", 1): (1, 2), (0, "B", 0): (4, 6), (0, "B", 1): (7, 9),
+        (1, "F", 0): (1, 2), (1, "B", 0): (2, 4), (1, "F", 1): (4, 5), (1, "B", 1): (5, 7),
+    }  # fmt: skip
+    assert played.end == 9 and played.idle == pytest.approx(1 - 12 / 18) and played.live == [2, 1]
+
+
+@pytest.mark.parametrize(("p", "m"), [(2, 3), (4, 1), (4, 8), (4, 32), (8, 8), (8, 32)])
+def test_bubble_and_memory_are_the_papers(p, m):
+    for order in (gpipe, one_f_one_b):
+        assert simulate(order, p, m).idle == pytest.approx((p - 1) / (m + p - 1))
+    assert simulate(gpipe, p, m).live == [m] * p
+    assert simulate(one_f_one_b, p, m).live == [min(p - s, m) for s in range(p)]
+
+
+@pytest.mark.parametrize(("p", "m", "v"), [(4, 4, 2), (4, 8, 2), (4, 32, 4), (8, 8, 2), (8, 32, 4)])
+def test_interleaving_divides_the_bubble_and_holds_more(p, m, v):
+    played = simulate(interleaved(v), p, m, parts_per_stage=v)
+    assert played.idle == pytest.approx((p - 1) / (v * m + p - 1))
+    assert played.live[0] == min(m, p * (1 + (p - 1) / (p * v)))  # Korthikanti and others, section 4.2.3
+
+
+def test_sends_make_1f1b_wait_more_than_gpipe():
+    # GPipe: 33 seconds, and 3 sends each way
+    assert simulate(gpipe, 4, 8, send_time=0.5).end == 36
+    assert simulate(one_f_one_b, 4, 8, send_time=0.5).idle == pytest.approx(0.4146, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        (lambda s, p, m: gpipe(s, p, m)[1:], "stage 0 of 2, 3 microbatches: ('F', 0) is missing"),
+        (lambda s, p, m: [*gpipe(s, p, m), ("B", 1)], "stage 0 of 2, 3 microbatches: ('B', 1) is listed too often"),
+        (lambda s, p, m: gpipe(s, p, m)[::-1], "all stages wait for one another: stage 0 for the input of ('B', 0)"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused(order, says):
+    with pytest.raises(ValueError) as error:
+        simulate(order, 2, 3)
+    assert str(error.value) == says
+
+
+def test_forward_alone_takes_m_and_p_less_one_ticks():
+    assert simulate(lambda s, p, m: [("F", i) for i in range(m)], 4, 8).end == 11
+
+
+def test_a_picture_says_what_it_shows():
+    drawn = draw_schedules({"1F1B": simulate(one_f_one_b, 2, 2)}, "seconds")
+    assert drawn.alt == (
+        "Which stage works on which microbatch, in seconds. 1F1B: done at 9, 33% idle; "
+        "stage 0 F 0 to 1, idle 2, B 0, idle 1, B 1; stage 1 idle 1, F 0, B 0, F 1, B 1, idle 2."
+    )
+    boxes = [patch for patch in drawn.figure.axes[0].patches if patch.get_width()]
+    assert len(boxes) == 2 + 8  # of each stage its idle ground, and 4 jobs
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw_schedules({})
+
+
+def test_a_weight_s_gradient_can_fill_the_bubble():
+    # F, B and W take a second each; B waits for the stage behind, W for its own B alone
+    def order(s, p, m):
+        begin, jobs = p - 1 - s, [("F", i) for i in range(p - 1 - s)]
+        for i in range(m):
+            jobs += [("F", begin + i)] * (begin + i < m) + [("B", i)] + [("W", i - s)] * (i >= s)
+        return jobs + [("W", i) for i in range(m - s, m)]
+
+    for p, m in itertools.product((2, 4, 5), (5, 8)):
+        played = simulate(order, p, m)
+        assert played.end == 3 * m + p - 1 and played.live == [p] * p

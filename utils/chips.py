@@ -1,0 +1,142 @@
+"""Published peak rates of five accelerators, with their sources. Every time estimate in the course divides by them.
+
+These numbers come from data sheets. No program reaches them, and we haven't measured any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BOOK_TPUS = "https://jax-ml.github.io/scaling-book/tpus/"
+BOOK_GPUS = "https://jax-ml.github.io/scaling-book/gpus/"
+
+
+@dataclass(frozen=True)
+class PrintedRate:
+    """An interconnect rate as a data sheet prints it. It always counts all the links of one chip.
+
+    Sheets differ in two ways: the unit, and whether the rate adds up both directions of each link.
+    """
+
+    number: int
+    unit: str  # "GB/s" or "Gbit/s"
+    directions: int  # 2 if the sheet adds up sending and receiving, 1 if it gives one of them
+
+    def __str__(self) -> str:
+        return f"{self.number:,} {self.unit}"
+
+    @property
+    def bits(self) -> int:
+        """Return what to divide by to get from the printed unit to GB/s."""
+        return {"GB/s": 1, "Gbit/s": 8}[self.unit]
+
+    @property
+    def one_direction(self) -> float:
+        """Return the bytes/s that the chip can send over all its links together."""
+        return self.number * 1e9 / self.bits / self.directions
+
+
+@dataclass(frozen=True)
+class Chip:
+    """The published rates of one chip. GB is 1e9 bytes.
+
+    Every rate of the interconnect except `printed` counts one direction: the bytes that leave the chip each second.
+    """
+
+    name: str
+    flops: float  # dense bfloat16 FLOP/s (without sparsity); a multiply-and-add counts as 2
+    hbm: float  # bytes of memory
+    hbm_rate: float  # bytes/s between memory and chip
+    links: int  # interconnect links of the chip
+    printed: tuple[PrintedRate, ...]  # the interconnect on the manufacturer's pages, today's page first
+    switched: bool  # do the links lead to a switch and so to every other chip (GPU), or to fixed neighbours (TPU)?
+    sources: tuple[str, ...]  # pages that print these numbers
+    note: str  # where sources disagree, and which one was used
+
+    @property
+    def network(self) -> float:
+        """Return the bytes/s that the chip sends over all its links together."""
+        return self.printed[0].one_direction
+
+    @property
+    def link_rate(self) -> float:
+        """Return the bytes/s that the chip sends over one link."""
+        return self.network / self.links
+
+    @property
+    def ring_links(self) -> int:
+        """Return the links that a ring can use: two on a torus, to the two neighbours, and all through a switch."""
+        return self.links if self.switched else 2
+
+    @property
+    def ring_rate(self) -> float:
+        """Return the bytes/s that the chip sends in a ring that uses both ways round."""
+        return self.ring_links * self.link_rate
+
+    @property
+    def flops_per_hbm_byte(self) -> float:
+        """Return the FLOPs per byte of memory read or written at which computing and memory take equally long."""
+        return self.flops / self.hbm_rate
+
+    @property
+    def flops_per_ring_byte(self) -> float:
+        """Return the FLOPs per byte sent in a ring at which computing and sending take equally long."""
+        return self.flops / self.ring_rate
+
+
+def _nvidia(name: str, hbm: float, hbm_rate: float, page: str) -> Chip:
+    note = (
+        "Interconnect: NVIDIA's page doesn't say that its 900 GB/s (NVLink) add up both directions; the book gives 25 "
+        "GB/s each way for each of 18 links. Compute: NVIDIA prints 1,979 TFLOP/s with sparsity; without, it is half "
+        "of that."
+    )
+    printed = (PrintedRate(900, "GB/s", directions=2),)  # NVLink
+    return Chip(name, 989.5e12, hbm, hbm_rate, 18, printed, True, (page, BOOK_GPUS), note)
+
+
+CHIPS = {
+    chip.name: chip
+    for chip in (
+        Chip(
+            "TPU v5e",
+            flops=197e12,
+            hbm=16e9,
+            hbm_rate=819e9,
+            links=4,
+            printed=(PrintedRate(400, "GB/s", directions=2), PrintedRate(1600, "Gbit/s", directions=1)),
+            switched=False,
+            sources=("https://docs.cloud.google.com/tpu/docs/v5e", BOOK_TPUS),
+            note="Interconnect: Google's page says 'bidirectional'; its older versions don't say that they count one "
+            "direction, but only then do the two agree. The book uses 45 GB/s per link and direction. Memory: 819 GB/s "
+            "on Google's older pages and, rounded, in the book; 800 GiB/s on the newer page.",
+        ),
+        Chip(
+            "TPU v5p",
+            flops=459e12,
+            hbm=95e9,
+            hbm_rate=2765e9,
+            links=6,
+            printed=(PrintedRate(1200, "GB/s", directions=2), PrintedRate(4800, "Gbit/s", directions=1)),
+            switched=False,
+            sources=("https://docs.cloud.google.com/tpu/docs/v5p", BOOK_TPUS),
+            note="Interconnect: as for the TPU v5e; the book uses 90 GB/s per link and direction. Memory: 95 GB on "
+            "Google's older page, 95 GiB on the newer one, 96 GB in the book; 2,575 GiB/s on the newer page is the "
+            "same rate.",
+        ),
+        Chip(
+            "TPU v6e",
+            flops=918e12,
+            hbm=32e9,
+            hbm_rate=1640e9,
+            links=4,
+            printed=(PrintedRate(800, "GB/s", directions=2), PrintedRate(3200, "Gbit/s", directions=1)),
+            switched=False,
+            sources=("https://docs.cloud.google.com/tpu/docs/v6e", BOOK_TPUS),
+            note="Interconnect: as for the TPU v5e, and a still older version of Google's page printed 3,584 Gbit/s; "
+            "the book uses 90 GB/s per link and direction. Memory: 1,640 GB/s on the older page, 1,600 GB/s on the "
+            "newer one. Compute: the book rounds to 920 TFLOP/s.",
+        ),
+        _nvidia("H100 SXM", 80e9, 3.35e12, "https://www.nvidia.com/en-us/data-center/h100/"),
+        _nvidia("H200 SXM", 141e9, 4.8e12, "https://www.nvidia.com/en-us/data-center/h200/"),
+    )
+}

@@ -1,1 +1,0 @@
-"""What a program costs: bytes, FLOPs, memory, and the chips that would pay."""

@@ -1,0 +1,300 @@
+"""Evaluate a Pallas kernel on one device, operation by operation, and report whatever involves other devices.
+
+The evaluator is a generator. It yields a Copy, a Signal, a Wait or a Product whenever time passes or another device is
+involved, and continues when the caller asks for the next one. `dma_copies` decides when that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from utils.compat import dma_operands, evaluate_equation, scan_counts
+
+if TYPE_CHECKING:
+    from jax.extend.core import Jaxpr, JaxprEqn
+
+MAX_ITERATIONS = 10_000  # of a while loop
+
+
+class Ref:
+    """An array or semaphore in one device's memory. In the same kernel, it has the same number on every device."""
+
+    def __init__(self, number: Any, aval: Any) -> None:
+        self.number, self.aval, self.shape = number, aval, tuple(aval.shape)
+        self.is_semaphore = "semaphore" in str(getattr(aval, "memory_space", "")) or "sem" in str(aval.dtype)
+        if not self.is_semaphore:  # fill uninitialized memory with NaN, or with the smallest integer
+            dtype = np.dtype(aval.dtype)
+            fill = np.iinfo(dtype).min if dtype.kind in "iu" else False if dtype.kind == "b" else np.nan
+            self.array = np.full(self.shape, fill, dtype)
+
+
+@dataclass
+class DeviceState:
+    """One device: its number, its coordinates in the mesh, and the memory of all devices."""
+
+    device: int
+    coordinates: dict[str, int]  # by axis name
+    memory: dict[tuple[int, Any], Ref]  # by device and the reference's number
+    kernels: int = 0  # the number of kernels and scopes that the device has entered
+
+    def ref(self, number: Any, aval: Any, device: int | None = None) -> Ref:
+        """Return the reference with this number on a device (by default, this one). Create it if necessary."""
+        key = (self.device if device is None else device, number)
+        return self.memory.setdefault(key, Ref(number, aval))
+
+    def new_refs(self, variables: Sequence[Any]) -> list[Ref]:
+        """Return references for the variables of a kernel, or of a scope in it, that the device enters."""
+        self.kernels += 1
+        return [self.ref((self.kernels, i), variable.aval) for i, variable in enumerate(variables)]
+
+
+class RefView(NamedTuple):
+    """The part of a reference that an index selects."""
+
+    ref: Ref
+    index: tuple[Any, ...]
+
+    def read(self) -> np.ndarray:
+        return np.array(self.ref.array[self.index])
+
+    def write(self, value: Any) -> None:
+        self.ref.array[self.index] = value
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes."""
+        return int(self.ref.array[self.index].nbytes)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Return a key that identifies this semaphore, the same on every device."""
+        return (self.ref.number, *(int(i) for i in self.index if not isinstance(i, slice)))
+
+
+@dataclass
+class Copy:
+    """The start of a copy."""
+
+    source: RefView
+    target: RefView
+    arrived: RefView  # the semaphore that counts arrivals, on the target's device
+    sent: RefView | None  # the semaphore that counts departures, or None for a local copy
+    device: Any  # the target's device, or None for this one
+
+
+@dataclass
+class Signal:
+    """An increment of a semaphore."""
+
+    semaphore: RefView
+    amount: int
+    device: Any  # the semaphore's device, or None for this one
+
+
+@dataclass
+class Wait:
+    """A wait until a semaphore has reached an amount, which is then subtracted from it."""
+
+    semaphore: RefView
+    amount: int
+    reason: str  # what the device waits for, in words
+
+
+class Product(NamedTuple):
+    """A matrix product."""
+
+
+Evaluation = Generator[Copy | Signal | Wait | Product, None, list[Any]]
+Rule = Callable[["JaxprEqn", list[Any], DeviceState], Evaluation]
+
+
+def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], state: DeviceState) -> Evaluation:
+    """Evaluate a jaxpr on one device, and return its results.
+
+    Raises NotImplementedError for a kernel with a grid, and for an unknown operation on a reference, and IndexError for
+    an index outside a reference.
+    """
+    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments], strict=True))
+
+    def value_of(atom: Any) -> Any:
+        return np.asarray(atom.val, atom.aval.dtype) if hasattr(atom, "val") else values[atom]
+
+    for eqn in jaxpr.eqns:
+        inputs = [value_of(atom) for atom in eqn.invars]
+        name = eqn.primitive.name
+        has_refs = any(isinstance(value, Ref) for value in inputs)
+        if name in _RULES:
+            results = yield from _RULES[name](eqn, inputs, state)
+        elif name in _CALLS or (has_refs and "jaxpr" in eqn.params):
+            inner = eqn.params["jaxpr"] if "jaxpr" in eqn.params else eqn.params["call_jaxpr"]
+            results = yield from evaluate(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), inputs, state)
+        elif has_refs:
+            raise NotImplementedError(f"the evaluator doesn't know the operation {name!r} on a reference")
+        else:
+            results = [_as_numpy(result) for result in evaluate_equation(eqn, *inputs)]
+            if name == "dot_general":
+                yield Product()
+        values.update(zip(eqn.outvars, results, strict=True))
+    return [value_of(atom) for atom in jaxpr.outvars]
+
+
+def _as_numpy(result: Any) -> Any:
+    """Convert an array to NumPy, because JAX may cache one whose type names the mesh of an earlier program."""
+    return np.asarray(result) if isinstance(getattr(result, "dtype", None), np.dtype) else result
+
+
+def view(ref: Ref, transforms: Sequence[Any] = ()) -> RefView:
+    """Return the part of a reference that `ref.at[...]` selects, from the transforms in the jaxpr.
+
+    Raises NotImplementedError for more than one pair of brackets, and IndexError for an index outside the reference.
+    """
+    if len(transforms) > 1:
+        raise NotImplementedError("the evaluator doesn't know ref.at[...].at[...]: combine the two indices")
+    index: list[Any] = []
+    for entry in transforms[0].indices if transforms else ():
+        if hasattr(entry, "size") and hasattr(entry, "stride"):
+            start = int(entry.start)
+            index.append(slice(start, start + entry.size * entry.stride, entry.stride))
+        else:
+            index.append(int(entry) if np.ndim(entry) == 0 else np.asarray(entry))
+    for entry, length in zip(index, ref.shape, strict=False):
+        low, high = (entry.start, entry.stop) if isinstance(entry, slice) else (np.min(entry), np.max(entry) + 1)
+        if low < 0 or high > length:
+            raise IndexError(f"index {low if low < 0 else high - 1} is outside an axis of length {length}")
+    return RefView(ref, tuple(index))
+
+
+def _refuse_main_memory(ref: Ref) -> None:
+    """Raise NotImplementedError for a reference in main memory, which a core can't read or write directly."""
+    if str(getattr(ref.aval, "memory_space", "")) in ("any", "hbm"):
+        raise NotImplementedError("a ref in pl.ANY can only be copied, for example with pltpu.make_async_copy")
+
+
+def _immediate(rule: Callable[[JaxprEqn, list[Any], DeviceState], list[Any]]) -> Rule:
+    """Turn a function into the rule of an operation that takes no time and involves no other device."""
+
+    def evaluation(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+        yield from ()
+        return rule(eqn, inputs, state)
+
+    return evaluation
+
+
+def _get(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
+    ref, *rest = inputs
+    _refuse_main_memory(ref)
+    return [view(ref, jax.tree.unflatten(eqn.params["tree"], rest)).read()]
+
+
+def _swap(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
+    ref, new, *rest = inputs
+    _refuse_main_memory(ref)
+    target = view(ref, jax.tree.unflatten(eqn.params["tree"], rest))
+    old = target.read()
+    if eqn.primitive.name == "addupdate":
+        target.write(np.asarray(new) + old)
+        return []
+    target.write(np.asarray(new))
+    return [old]
+
+
+def _start_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    source, target, arrived, sent, device = dma_operands(eqn, inputs)
+    yield Copy(view(*source), view(*target), view(*arrived), view(*sent) if sent else None, device)
+    return []
+
+
+def _wait_for_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    """Wait for the bytes of a copy. In the equation of `wait_send`, the source and the target are exchanged."""
+    _, target, semaphore, *_ = dma_operands(eqn, inputs)
+    yield Wait(view(*semaphore), view(*target).size, "a copy to arrive")
+    return []
+
+
+def _signal(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    ref, transforms, amount, device, *_ = jax.tree.unflatten(eqn.params["args_tree"], inputs)
+    yield Signal(view(ref, transforms), int(amount), device)
+    return []
+
+
+def _wait(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    ref, transforms, amount, *_ = jax.tree.unflatten(eqn.params["args_tree"], inputs)
+    yield Wait(view(ref, transforms), int(amount), "a signal")
+    return []
+
+
+def _cond(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    index, *operands = inputs
+    branches = eqn.params["branches"]
+    branch = branches[int(np.clip(int(index), 0, len(branches) - 1))]
+    return (yield from evaluate(branch.jaxpr, branch.consts, operands, state))
+
+
+def _scan(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    body, length = eqn.params["jaxpr"], eqn.params["length"]
+    const_count, carry_count = scan_counts(eqn)
+    consts, carry = inputs[:const_count], inputs[const_count : const_count + carry_count]
+    columns = inputs[const_count + carry_count :]
+    outputs: list[list[Any]] = [[]] * length
+    for i in reversed(range(length)) if eqn.params["reverse"] else range(length):
+        results = yield from evaluate(body.jaxpr, body.consts, [*consts, *carry, *(xs[i] for xs in columns)], state)
+        carry, outputs[i] = results[:carry_count], results[carry_count:]
+    return [*carry, *(np.stack([np.asarray(y) for y in ys]) for ys in zip(*outputs, strict=True))]
+
+
+def _while(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    condition, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    cond_consts, body_consts, carry = inputs[:first], inputs[first : first + second], inputs[first + second :]
+    for _ in range(MAX_ITERATIONS):
+        [proceed] = yield from evaluate(condition.jaxpr, condition.consts, [*cond_consts, *carry], state)
+        if not bool(proceed):
+            return list(carry)
+        carry = yield from evaluate(body.jaxpr, body.consts, [*body_consts, *carry], state)
+    raise NotImplementedError(f"a loop of more than {MAX_ITERATIONS:,} iterations")
+
+
+def _run_scoped(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    inner = eqn.params["jaxpr"]
+    return (yield from evaluate(inner, inputs, state.new_refs(inner.invars), state))
+
+
+def _pallas_call(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    if tuple(eqn.params["grid_mapping"].grid):
+        raise NotImplementedError("a kernel with a grid")
+    inner = eqn.params["jaxpr"]
+    refs = state.new_refs(inner.invars)
+    for ref, array in zip(refs, inputs, strict=False):
+        ref.array[...] = np.asarray(array)
+    yield from evaluate(inner, (), refs, state)
+    outputs = refs[len(inputs) : len(inputs) + len(eqn.outvars)]
+    return [ref.array.copy() for ref in outputs]  # without any copies that arrive later
+
+
+# Calls of other functions, which are evaluated so that the products in them are counted.
+_CALLS = ("jit", "pjit", "remat2", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
+_NO_EFFECT = _immediate(lambda eqn, inputs, state: [])
+_RULES: dict[str, Rule] = {
+    "get": _immediate(_get),
+    "swap": _immediate(_swap),
+    "addupdate": _immediate(_swap),
+    "dma_start": _start_copy,
+    "dma_wait": _wait_for_copy,
+    "semaphore_signal": _signal,
+    "semaphore_wait": _wait,
+    "get_barrier_semaphore": _immediate(lambda eqn, inputs, state: [Ref("barrier", eqn.outvars[0].aval)]),
+    "axis_index": _immediate(lambda eqn, inputs, state: [np.int32(state.coordinates[eqn.params["axis_name"]])]),
+    "cond": _cond,
+    "scan": _scan,
+    "while": _while,
+    "run_scoped": _run_scoped,
+    "pallas_call": _pallas_call,
+    "debug_print": _NO_EFFECT,
+    "debug_callback": _NO_EFFECT,
+    "delay": _NO_EFFECT,
+}
