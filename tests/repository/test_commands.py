@@ -25,12 +25,12 @@ def selection(target: str) -> Namespace:
     """Return the paths, the expression of marks and the pass with which a make target runs pytest."""
     command = ["make", "--dry-run", "--no-print-directory", target]
     lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    [line] = [line for line in lines if " -m pytest -n " in line]
+    [line] = [line for line in lines if " -m pytest " in line and "--passes " in line]  # not the package's tests
     parser = ArgumentParser()
     parser.add_argument("paths", nargs="*")
     parser.add_argument("-m", dest="marks", default="")
     parser.add_argument("--passes")
-    arguments = shlex.split(line.rpartition(" --maxschedchunk 1 ")[2].split(";")[0])
+    arguments = shlex.split(re.split("[;&]", line.rpartition(" --maxschedchunk 1 ")[2])[0])
     found, _ = parser.parse_known_intermixed_args(arguments)
     found.marks = Expression.compile(found.marks)
     return found
