@@ -79,7 +79,7 @@ key, first, checked = jax.random.key(1), 0, "no row read twice in a batch"
 if os.path.exists(SAVED):
     first, *leaves = np.load(SAVED).values()
     if first >= EPOCHS:
-        cli.error(f"{SAVED} has already been trained for {first} epochs: delete it")
+        cli.error(f"{SAVED} has {first} epochs already: ask for more, or delete it")
     state = jax.tree.unflatten(jax.tree.structure(jax.eval_shape(init, key)), leaves)
 else:
     state, rows = jax.device_get(jax.jit(init)(key)), batches(0)[0]

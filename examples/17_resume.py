@@ -91,7 +91,7 @@ options = ocp.CheckpointManagerOptions(max_to_keep=KEEP)
 with ocp.CheckpointManager(FOLDER, options=options) as manager:
     done, again = manager.latest_step() or 0, []  # the newest complete checkpoint
     if done >= LAST:
-        cli.error(f"{FOLDER.name} has {done} steps already: name a later last step")
+        cli.error(f"{FOLDER.name} has {done} steps already: ask for more, or delete it")
     if done:
         state = manager.restore(done, args=ocp.args.StandardRestore(template))
     else:
