@@ -193,7 +193,7 @@ def run_processes(
 class _PipeReader(threading.Thread):
     """Collect a pipe's output in a background thread.
 
-    A file wouldn't do instead, because the process itself would write it, and may be limited in what it can write.
+    A file won't do, because the process itself would write to it, and its file sizes may be limited.
     """
 
     def __init__(self, pipe: Any) -> None:
@@ -284,7 +284,7 @@ def _without_gloo_messages(text: str) -> str:
 
 
 def _last_error(stderr: str, errors_only: bool = False) -> str:
-    """Return the last error in a process's stderr, in one line, or "" if there's none.
+    """Return the last error in a process's stderr, as a single line, or "" if there's none.
 
     Use the first of these that exists: the last error that Python reports for the main thread, the first one that it
     reports for another thread, the runtime's last fatal message, and (unless `errors_only`) the last line. For a
@@ -295,7 +295,7 @@ def _last_error(stderr: str, errors_only: bool = False) -> str:
     """
     rest = IGNORED_ERROR.sub("", stderr)
     stderr = rest if rest.strip() else stderr
-    causes: dict[bool, list[str]] = {True: [], False: []}  # by whether it's in a thread, where errors end no process
+    causes: dict[bool, list[str]] = {True: [], False: []}  # in a thread: an error there doesn't end the process
     starts = [match.start() for match in REPORT_START.finditer(stderr)]
     for start, end in pairwise([0, *starts, len(stderr)]):
         report = stderr[start:end]

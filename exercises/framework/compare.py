@@ -30,7 +30,7 @@ class Bound:
 
     value: float
     slack: float = 1.02  # the factor allowed
-    margin: float = 64  # the absolute excess allowed on top, in the unit of `value`; ignored if `is_minimum`
+    margin: float = 64  # an additional absolute allowance, in the same unit as `value`; ignored if `is_minimum`
     is_minimum: bool = False
 
     def allows(self, other: Bound) -> bool:
@@ -49,7 +49,7 @@ class Difference(NamedTuple):
     actual: str
     expected: str
     reason: str = ""  # a sentence of explanation
-    bound: Bound | None = None  # the cost that the answer misses, if that is the difference
+    bound: Bound | None = None  # the bound that the answer's cost violates, if that's the difference
     label: str = ""  # the key in `Observed`
 
 

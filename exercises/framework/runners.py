@@ -22,7 +22,7 @@ from utils.devices import started_devices
 
 
 def build_mesh(axes: dict[str, int], explicit: bool = False) -> Mesh:
-    """Build a mesh from the course's first devices, such as {"x": 2, "y": 4}; its axes are Auto unless `explicit`."""
+    """Build a mesh with these axes, such as {"x": 2, "y": 4}, from the first devices: Auto, unless `explicit`."""
     devices = np.array(started_devices()[: prod(axes.values())]).reshape(*axes.values())
     return Mesh(devices, tuple(axes), axis_types=(AxisType.Explicit if explicit else AxisType.Auto,) * len(axes))
 
@@ -87,7 +87,7 @@ PROGRAM_COSTS: dict[str, tuple[str, float, Callable[[Compiled], float]]] = {
     "flops": ("FLOPs of a device's products", 1.01, lambda program: cost(program).flops),
     "largest_array": ("bytes of the largest array on a device", 1.5, _largest_array_bytes),
 }
-# Costs of a traced run: the label, and the cost with the excess that is allowed.
+# Costs of a traced run: the label, and a function that returns the cost and its allowed excess.
 TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
     "peak_bytes": ("bytes that one device holds at a time", lambda run: Bound(run.peak_bytes, 2.5)),
     "elements_fetched": (

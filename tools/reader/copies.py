@@ -1,4 +1,4 @@
-"""Make the reader's copies of the lessons, in work/: `make lab`, and `make fresh LESSON=02` to start a lesson again.
+"""Make the reader's copies of the lessons in work/. `make lab` runs this; `make fresh LESSON=02` starts one over.
 
 A copy has no outputs, and text that discusses an output is in a collapsible section, so that readers don't see an
 answer beside its question. A copy that contains somebody's work is never overwritten.
@@ -23,7 +23,7 @@ from utils.files import write_atomically
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
 
 COLLAPSED_ANSWER = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
-# For the collapsed sections after the first one, because no question precedes them.
+# For later collapsed sections, which don't directly follow a question.
 COLLAPSED_TEXT = COLLAPSED_ANSWER.replace("After your guess: what it shows", "What this shows")
 LESSON_CHANGED = (
     "Lesson {0} has changed since you began it. Your copy is kept; make fresh LESSON={0} gives you the new one."
@@ -187,7 +187,7 @@ def _set_aside(path: Path, root: Path) -> Path:
 
 
 def restart_lesson(number: str, root: Path = notebooks.ROOT) -> str:
-    """Replace the reader's copy of a lesson by a new one, and keep the old one.
+    """Replace the reader's copy of a lesson with a new one, and keep the old one.
 
     Raises ValueError for an unknown lesson.
     """

@@ -1,8 +1,8 @@
 """Insert the site's interactive figures into the lessons, with the numbers that they show.
 
 site/_static/moving/KIND.js draws each kind, with the controls of site/_static/moving.js. Measured numbers are read from
-the committed notebook, and all others are computed in JavaScript from the lesson's formulas. A figure that would reveal
-the answer to a question, which its `asks` names, waits for the reader's guess.
+the committed notebook, and all others are computed in JavaScript from the lesson's formulas. If a figure
+would reveal the answer to a question (named in its `asks`), it stays hidden until the reader has guessed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Cells = dict[str, Cell]  # a lesson's cells by id
 
 
 def _parameter_bytes(cells: Cells) -> dict[str, Any]:
-    """Return the bytes of each part of a parameter, from the first bar of lesson 10's figure, and the GB of chips.
+    """Return the bytes per parameter of each part, read off lesson 10's figure, and the chips' memory in GB.
 
     The figure is for 7e9 parameters.
     """
@@ -70,7 +70,7 @@ def _chip_rates(cells: Cells) -> dict[str, float]:
 
 
 def _memory_and_traffic(cells: Cells) -> dict[str, dict[str, float]]:
-    """Return the units sent and stored of each program in lesson 11's figure, and the FLOPs printed before it."""
+    """Return the units that each program in lesson 11's figure sends and stores, and the FLOPs printed before it."""
     rows = re.findall(r"^(\w.*?) {2,}[\d.]+ units +([\d.]+) FLOPs", printed_text(cells["again-run"]), re.M)
     data = {"flops": {name: float(size) for name, size in rows}}
     for key, panel in {"sent": "sent", "held": "temporaries"}.items():
@@ -87,7 +87,7 @@ def _expert_load(cells: Cells) -> dict[str, Any]:
 
 
 def _planned_chip(_: Cells) -> dict[str, float]:
-    """Return the rates and the GB of lesson 19's chip."""
+    """Return the rates and the memory (in GB) of lesson 19's chip."""
     chip = CHIPS["TPU v6e"]
     return {"flops": chip.flops, "ring": chip.ring_rate, "gb": chip.hbm / 1e9}
 
@@ -120,8 +120,8 @@ def _mlp_shardings(cells: Cells) -> dict[str, dict[str, Any]]:
     return {f"{w1}, {w2}": {"said": said, "sent": int(sent.replace(",", ""))} for w1, w2, said, sent in lines}
 
 
-# By lesson: the cell after which a figure is inserted (in a text: before its first question), the figure's kind, and
-# the function that reads its numbers from the lesson's cells, if any.
+# By lesson: the cell after which a figure is inserted (in a text cell, before its first question), its kind, and the
+# function that reads its numbers from the lesson's cells, if any.
 FIGURES: dict[str, list[tuple[str, str, Callable[[Cells], Any] | None]]] = {
     "00": [("grad-third", "tangent", None)],
     "01": [("wait", "queue", None)],

@@ -1,4 +1,4 @@
-"""Simulate a Pallas kernel on all devices, with made-up durations: what each one sends, and whom it waits for.
+"""Simulate a Pallas kernel on all devices with made-up durations: what each one sends, and which one it waits for.
 
 A kernel's copies aren't collectives, so `cost` doesn't count them. This event simulation runs the kernel's jaxpr on one
 device after another, with `kernel_evaluator`. It can't hang, and the same program always gives the same events.
@@ -82,12 +82,12 @@ def play(
         arguments: its arguments.
         late: by device, the time at which it starts, instead of 0.
         slow: by device, the duration of each of its products and local copies.
-        arrival_delays: by (source, target, n), the time by which copy n between these two devices (counted from 0)
-            arrives after it was sent, so that later copies can overtake it.
-        ticks: other durations than those in TICKS, for all devices, such as `signal=0`.
+        arrival_delays: by (source, target, n), how long after it was sent copy n between these two devices (counted
+            from 0) arrives, so that later copies can overtake it.
+        ticks: durations that override those in TICKS on all devices, such as `signal=0`.
 
-    A copy reads its source when it has been sent and writes its target when it arrives, which is as late as the
-    hardware may do so.
+    A copy reads its source when it has been sent and writes to its target when it arrives: in both cases, the
+    latest time that the hardware allows.
 
     Raises NotImplementedError for a kernel with a grid, and for an unknown operation on a reference, and IndexError for
     a device that doesn't exist.
