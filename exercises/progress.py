@@ -3,8 +3,8 @@
 `check` and `compare` write a small file next to the course, and nothing is sent anywhere. `progress.show()` prints the
 table in a notebook (after `from exercises import progress`), and `make progress` prints it in a clone.
 
-The file is readable JSON; delete it to start over. The environment variable COURSE_PROGRESS gives a different path,
-or "off".
+The file is readable JSON; delete it to start over. Set the environment variable COURSE_PROGRESS to use a
+different path, or to "off" to save nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSON = re.compile(r"exercises\.ex(\w+)")
-# By the outcome of a guess: the new state of the prediction for each state before. Any other state stays as it was.
+# For each outcome of a guess, this maps a prediction's old state to its new one. Any other state stays as it was.
 NEXT_STATE = {
     "seen": {"": "seen"},
     "wrong": {"": "wrong", "seen": "wrong"},
@@ -43,7 +43,7 @@ def progress_file() -> Path | None:
 
 
 def load_progress() -> Progress:
-    """Load the saved progress. Print a message if the file is damaged, and rename it, or if it can't be read."""
+    """Load the saved progress. If the file can't be read, print a message; if it's damaged, also rename it."""
     path = progress_file()
     try:
         return _load_file(path) if path else {}
@@ -151,7 +151,10 @@ def record_exercise(function: Callable[..., Any], right: bool) -> str:
 
 
 def record_prediction(prediction: object, right: bool | None) -> None:
-    """Save the outcome of a guess, of which the first counts. None: the answer was shown before there was a guess."""
+    """Save the outcome of a guess. Only the first guess counts.
+
+    `right` is None if the answer was shown before there was a guess.
+    """
     for name, module in list(sys.modules.items()):
         if lesson := LESSON.fullmatch(name):
             for attribute in [attribute for attribute, value in vars(module).items() if value is prediction]:
@@ -215,7 +218,7 @@ def show_group(folder: Path) -> bool:
     """
     rows, solved = [], {}
     for path in sorted(folder.rglob("*.ipynb")):
-        # Somebody who sent a whole clone worked in its copies, work/, and not in notebooks/.
+        # If somebody sent a whole clone, their work is in the copies in work/, and not in notebooks/.
         is_original = path.parent.name == "notebooks" and (path.parent.parent / "work").exists()
         if is_original or {".ipynb_checkpoints", "kept"} & {*path.relative_to(folder).parts}:
             continue

@@ -33,8 +33,8 @@ MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     # a script, written for the first time or again
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
-# A cell with the metadata `varies`, which gives the reason, may also have `varying`: what differs. By default it's
-# "words", and then only the kinds of the outputs are compared.
+# A cell with the metadata `varies`, which gives the reason, may also have `varying`, which says what differs. By
+# default it's "words", and then only the kinds of the outputs are compared.
 VARYING = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
     # with its padding
@@ -44,7 +44,7 @@ VARYING = {
 
 
 def fail_with(faults: list[str]) -> None:
-    """Fail with these faults, one a line, in the form that the weekly report expects. Do nothing if there are none."""
+    """Fail with these faults, one per line, in the form the weekly report expects. Do nothing if there are none."""
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
 
@@ -111,7 +111,7 @@ def stderr_faults(notebook: Any) -> list[str]:
 def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
     """Return the notebook with each code cell twice in a row, the second time with the source it has in `again`.
 
-    A cell that waits for a guess in a reader's `copy` comes a third time, with its source there.
+    A cell that waits for a guess in a reader's `copy` appears a third time, with its source from `copy`.
     """
     twice = nbformat.from_dict(notebook)
     twice.cells = []
@@ -182,7 +182,7 @@ def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
     if [heading for heading in _headings(cells) if heading.startswith("# ")] != cells[0].source.splitlines()[:1]:
         yield "not exactly one H1, at the top"
     number, order = notebooks.number(path), notebooks.lessons(path.parent.parent)
-    # The parts of a lesson share their numbers: with four exercises in 05, 05b begins with 5.5.
+    # Exercises are numbered across the parts of a lesson: if 05 has four exercises, 05b begins with 5.5.
     parts = [other for other in order if number[:2] <= notebooks.number(other) < number]
     before = sum(len(_exercises(notebooks.read(part).cells)) for part in parts)
     for i, heading in enumerate(_exercises(cells), before + 1):

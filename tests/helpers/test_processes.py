@@ -1,4 +1,4 @@
-"""Several processes: what each printed and ended with, and that nothing stays behind, however it ends."""
+"""Test running several processes: what each prints, how it ends, and that nothing is left behind in any case."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Linux or 
 WITHOUT_JAX = {"preamble": "import os\ni = int(os.environ['PROCESS'])"}
 FACTOR = [2, 3]
 TABLE = {"a": {4, 5}}
-LOCK = open(__file__)  # noqa: SIM115  what no other process can have
+LOCK = open(__file__)  # noqa: SIM115  an open file can't be sent to another process
 
 
 def gone(pid: int, seconds: float = 10) -> bool:
-    """Has this process ended within the time? One that nobody has waited for counts as ended."""
+    """Return whether this process ends within so many seconds. A zombie counts as ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
@@ -51,7 +51,7 @@ def decorated(x):
 
 
 def of_the_lesson(text, number):
-    LOCK = [decorated(number) for _ in range(1)]  # its own, whatever the lesson has under this name
+    LOCK = [decorated(number) for _ in range(1)]  # a local variable, whatever the lesson calls by this name
     print(text, *LOCK)
 
 
@@ -108,7 +108,7 @@ for _ in range(500):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_what_a_process_prints_is_no_file_of_its_own(monkeypatch, unbuffered):
-    # Of lesson 17, whose program may write no long file: on a stranger's machine it ended with status 120.
+    # Lesson 17's program limits the size of the files it writes: on somebody else's machine, it ended with status 120.
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     run = run_processes(NO_LONG_FILES, 1, preamble="")
     assert run.returncodes == (0,)
@@ -127,8 +127,8 @@ def test_devices_of_all_processes_add_up(n, capsys):
     assert run.stdout == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))  # 0 + 1 + ... + 7; no gloo
     assert run.returncodes == (0,) * n
     with socket.socket() as free:
-        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its last connections may be remembered
-        free.bind(("localhost", int(run.stderr[0].split()[-1])))  # Gloo may greet before
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the system may remember its last connections
+        free.bind(("localhost", int(run.stderr[0].split()[-1])))  # Gloo may print its greeting first
     shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
     assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
 
@@ -196,7 +196,7 @@ def test_ends_are_told_as_they_were(capsys):
 
 def test_one_end_of_all_is_said_once(capsys):
     assert run_processes("raise KeyError", 2, **WITHOUT_JAX).returncodes == (1, 1)
-    last = capsys.readouterr().out.rsplit("\r", 1)[1]  # over a longer line, which blanks erase
+    last = capsys.readouterr().out.rsplit("\r", 1)[1]  # blanks erase the rest of the longer line that it overwrites
     assert last.rstrip() == "2 processes of 4 devices each: each ended with status 1"
 
 
@@ -207,7 +207,7 @@ def test_the_last_error_is_python_s_then_the_runtime_s():
     assert processes._last_error("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
     assert processes._last_error("one\ntwo\n\n") == "two"
     ignored = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nOSError: [Errno 28] No space left on device\n"
-    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # with status 120 nothing else is told
+    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # status 120 explains nothing else
     assert processes._last_error("") == ""
     assert processes._last_error("one\n", errors_only=True) == ""
     assert processes._last_error(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
@@ -273,7 +273,7 @@ def test_who_hangs_after_python_has_ended_is_not_waited_for():
     program = """
         import atexit, ctypes, sys
         libc = ctypes.CDLL(None)
-        libc.__cxa_atexit(libc.pause, None, None)  # C++ waits, for ever, where it tidies up
+        libc.__cxa_atexit(libc.pause, None, None)  # C++ waits forever in its cleanup
         atexit.register(print, "tidied up")
         print("written", end="", file=sys.stderr)
     """
@@ -284,7 +284,7 @@ def test_who_hangs_after_python_has_ended_is_not_waited_for():
 def test_silence_counts_from_the_last_line_of_all():
     program = """
         import time
-        if i == 1: time.sleep(1)  # silence before the first line is no hang
+        if i == 1: time.sleep(1)  # silence before the first line isn't a hang
         print("begun")
         if i == 0: time.sleep(60)
     """

@@ -1,4 +1,4 @@
-"""The table of a trace: of pretended planes, whose every number is known, and of eight devices."""
+"""Test the table of a trace, with fake planes whose numbers are all known, and with a real trace of eight devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plane(name, **lines):
 
 
 def emulated():
-    """Two devices on two threads; device 1 starts later and works longer. Nanoseconds."""
+    """Two devices on two threads; device 1 starts later and works longer. Times are in nanoseconds."""
     host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]
@@ -80,7 +80,7 @@ def test_calls_are_numbered_and_zoomed():
 
 
 def test_planes_of_accelerators():
-    """Pretended, as the profiler names them: a plane a device; a TPU has one line of operations, a GPU has streams."""
+    """Fake planes with the profiler's names: a plane per device, with a TPU's line of operations or a GPU's streams."""
     text = "%all-reduce.3 = f32[8]{0} all-reduce(%x)"
     tpu = {
         "Steps": [event("0", 0, 99)],
@@ -146,7 +146,7 @@ warnings.simplefilter("error")
 with profile_trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[1]):
     for _ in range(2):
         program(x, turns).block_until_ready()
-profile_trace.read(sys.argv[1])  # quietly, too
+profile_trace.read(sys.argv[1])  # this must not warn either
 
 warnings.simplefilter("default")
 late = jax.jit(lambda x: jnp.tanh(x).sum())  # compiled in the trace
@@ -156,7 +156,8 @@ with profile_trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[2])
 
 
 def test_a_real_trace_of_eight_devices(tmp_path):
-    # In a process of its own: where libtpu is loaded, as by the counter's tests, 0.10.2 dies as the profiler starts.
+    # This runs in its own process: if libtpu is loaded, as it is by the counter's tests, JAX 0.10.2 dies when the
+    # profiler starts.
     command = [sys.executable, "-c", RECORD, str(tmp_path / "warm"), str(tmp_path / "cold")]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
@@ -178,7 +179,7 @@ def test_a_real_trace_of_eight_devices(tmp_path):
 
 
 def with_host():
-    """As `emulated`, and a host that compiles before, from -30 to -10 µs, and fetches a number after, from 12 to 15."""
+    """Like `emulated`, with a host that first compiles (-30 to -10 µs) and finally fetches a number (12 to 15 µs)."""
     host = [event("np.asarray(jax.Array)", 13_000, 3000), event("backend_compile_and_load", -29_000, 20_000)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 5000, 3000, 1, run=7), operation("all-reduce.2", 8000, 2000, 1)]
@@ -199,7 +200,7 @@ def test_what_the_host_does_has_times_too():
 
 
 def test_a_timeline_in_words():
-    """By hand: the drawing begins at -30; until 0 no device has a bar, and after 9 none until 15."""
+    """Computed by hand: the drawing begins at -30, and no device has a bar before 0, or between 9 and 15."""
     said = timeline(with_host().split_waiting(), "a step").alt
     assert said == (
         "a step: a timeline with a row for each of 2 devices. The kinds of bars are compute, communication, waiting. "

@@ -1,4 +1,4 @@
-"""Compiling for a pod that is not there: with libtpu and without, and the record that stands in for it."""
+"""Test compiling for a pod that isn't there, with libtpu, and without it from the record that replaces it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from utils.devices import release_numbers
 from utils.mesh import make_mesh
 
 NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
-# A pair that reads all of the lesson's programs: 0.10.2 and 0.0.42.1 do, 0.12.0.1 and 0.0.52; 0.10.2 and 0.0.52 do not.
+# Whether this JAX and this libtpu can together read all of the lesson's programs: 0.10.2 with 0.0.42.1 can, and so can
+# 0.12.0.1 with 0.0.52, but 0.10.2 with 0.0.52 can't.
 LIBTPU = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
 PAIR = LIBTPU and (NUMBER >= (0, 12) or (NUMBER >= (0, 10) and release_numbers(LIBTPU) < (0, 0, 43)))
 COMPILES = pytest.mark.skipif(not PAIR, reason="needs a libtpu, and a JAX that reads what it writes")
@@ -112,7 +113,7 @@ def test_what_comes_first_is_said():
 def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
     monkeypatch.setattr(tpu_compiler, "_can_compile", [False])
     never = lambda: pytest.fail("compiled")  # noqa: E731
-    # (1024, 1024) of float32 by an all-reduce on eight chips: 2 (7/8) of 4 MiB.
+    # An all-reduce of a (1024, 1024) float32 array on eight chips sends 2 (7/8) of its 4 MiB.
     assert tpu_compiler.plan("sums, float32", never).sent == {"all-reduce": (1, 2 * 7 * 2**22 // 8)}
     with pytest.raises(LookupError, match="no 'mine'; to compile programs of your own you need libtpu"):
         tpu_compiler.plan("mine", never)
@@ -121,7 +122,7 @@ def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
 
 
 def test_a_changed_program_is_compiled_anew(monkeypatch):
-    """Under the same label: first one gather of 64 bytes in all, cut eight ways, then none."""
+    """Both programs have the same label: the first gathers 64 bytes, split eight ways, the second nothing."""
     monkeypatch.setattr(tpu_compiler, "_can_compile", [True])
     mesh = make_mesh((8,), ("i",))
     cut, whole = (NamedSharding(mesh, spec) for spec in (P("i"), P()))
@@ -136,7 +137,10 @@ def test_a_changed_program_is_compiled_anew(monkeypatch):
 
 
 def test_a_summary_adds_up_by_kind():
-    """By hand: on a ring of 4 two gathers of 8 bytes each send 24, three times; a sum of 8 bytes sends 12."""
+    """Computed by hand: on a ring of 4, each of two gathers of 8-byte pieces sends 24 bytes, three times over.
+
+    Each sum of 8 bytes sends 12.
+    """
     ring = ((0, 1, 2, 3),)
     piece = (("f32", (2,)),)
     found = Cost(
@@ -180,7 +184,10 @@ sys.stdin.read()
 @COMPILES
 @pytest.mark.elsewhere
 def test_two_notebooks_at_once():
-    """Both hold the compiler at the same time. (128 numbers of float32 added up on eight chips: 2 (7/8) 512 bytes.)"""
+    """Both hold the compiler at the same time.
+
+    Summing 128 float32 numbers over eight chips takes 2 (7/8) 512 bytes.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in tpu_compiler.ENVIRONMENT}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     run = [sys.executable, "-c", LOCKED]
@@ -196,9 +203,9 @@ def test_two_notebooks_at_once():
         assert errors == ""  # and quietly
 
 
-# `make test-newest`, which is part of .ci/run, compiles the small plans anew ("small"), the weekly run all ("1"); the
-# others a sum, a gather and a program that is refused. (JAX 0.10 cannot read all of what the newest libtpu writes for a
-# v5p.)
+# `make test-newest`, which is part of .ci/run, recompiles the small plans ("small"), and the weekly run recompiles all
+# of them ("1"). All other runs recompile only a sum, a gather and a program that the compiler rejects.
+# (JAX 0.10 cannot read all of what the newest libtpu writes for a v5p.)
 WHICH = os.environ.get("COURSE_PLANS", "")
 LIGHT = [label for label in RECORDED if not label.endswith((", v5e", ", v5p")) and not label.startswith("64 v6e")]
 ALWAYS = ["sums, float32", "weights, float32", "data, 64, v5e"]
@@ -214,7 +221,7 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
 
 
 def wanted(lesson: str) -> list[str]:
-    """The labels of its plans that are compiled anew here; lesson 19 has none but large ones."""
+    """Return the labels of the lesson's plans that are recompiled here. All of lesson 19's plans are large."""
     asked = {"": set(ALWAYS), "small": set(RECORDED) - LARGE, "1": set(RECORDED)}[WHICH]
     return [label for label in tpu_compiler.recorded_plans(lesson) if label in asked]
 
@@ -237,18 +244,18 @@ print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
 
 
 def _why(error):
-    """The refusal without its number, which older releases do not have, and how much is missing."""
+    """Return the error without its code, which older releases don't print, and without the amount of memory missing."""
     return re.sub(r"(?<=: )E\d+: \w+: |\([\d.]+G\)", "", error)
 
 
 def plan_faults(found: dict[str, dict]) -> list[str]:
-    """What differs from the record. The large programs may, by a few per cent, from one libtpu to the next."""
+    """What differs from the record. Large programs may differ by a few per cent between releases of libtpu."""
     faults = []
     for label, fields in found.items():
         recorded, plan = RECORDED[label], tpu_compiler.plan_from_json(fields)
         if label in LIGHT:
             near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # a few pages more or less
-            links = recorded.links and plan.links  # a record may be older than the links
+            links = recorded.links and plan.links  # an old record may not contain links
             if replace(plan, peak=0, links={}) != replace(recorded, peak=0, links={}) or not near:
                 faults.append(f"{label}: recorded {recorded}, compiled {plan}")
             elif links and links != recorded.links:
@@ -271,7 +278,7 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
 
 
 def test_coordinates_by_hand(monkeypatch):
-    """A ring of all sixteen chips of a 4 x 4 grid, from neighbour to neighbour; rows of four end three hops away."""
+    """In a ring through all sixteen chips of a 4 x 4 grid, each step is one hop. A row's ends are three hops apart."""
     monkeypatch.setattr(tpu_compiler, "_can_compile", [False])
     ring, rows = tpu_compiler.coordinates("v5e:4x4", (16, 1)), tpu_compiler.coordinates("v5e:4x4", (4, 4))
     assert (ring.shape, rows.shape) == ((16, 1, 3), (4, 4, 3))
@@ -281,7 +288,7 @@ def test_coordinates_by_hand(monkeypatch):
     assert (hops(ring, 0) == 1).all()
     for axis in (0, 1):
         assert (np.moveaxis(hops(rows, axis), axis, -1) == [1, 1, 1, 3]).all()
-    # Eight: on 2 x 4 every second step has two hops; on 4 x 2 they go around the edge.
+    # A ring of eight takes two hops in every second step on 2 x 4, and goes around the edge on 4 x 2.
     for name, steps in (("v5e:2x4", [1, 2] * 4), ("v5e:4x2", [1] * 8)):
         assert hops(tpu_compiler.coordinates(name, (8,)), 0).tolist() == steps
     with pytest.raises(LookupError, match="no mesh 'v5e:2x2, 4'; to use a mesh of your own you need libtpu"):
@@ -289,7 +296,7 @@ def test_coordinates_by_hand(monkeypatch):
 
 
 def test_the_record_by_hand():
-    """What a chip is given, and the FLOPs of its products."""
+    """Compute by hand the size of a chip's arguments, and the FLOPs of its matrix products."""
     layers, table = 24 * (4 * 2048**2 + 2 * 2048 * 8192), 32768 * 2048
     # Each token: 2 FLOPs a weight forward, 4 backward, and 2 for the layers' second forward pass, which leaves out the
     # last product; and attention's two products over 1024 tokens, 4 x 1024 x 2048, four times.
@@ -309,7 +316,7 @@ def tpu(monkeypatch):
 
 @COMPILES
 def test_an_axis_may_take_a_part_of_a_row(tpu):
-    """Two of the four chips of a row; as a rule JAX refuses."""
+    """An axis can run over two of the four chips in a row, which JAX doesn't allow by default."""
     with pytest.raises(NotImplementedError, match="allow_split_physical_axes"):
         tpu_compiler.mesh("v5e:4x4", (8, 2), ("i", "j"))
     mesh = tpu_compiler.mesh("v5e:4x4", (8, 2), ("i", "j"), allow_split_physical_axes=True)
@@ -320,7 +327,10 @@ def test_an_axis_may_take_a_part_of_a_row(tpu):
 @COMPILES
 @pytest.mark.parametrize("sizes", [(8, 8), (16, 4)])
 def test_the_chips_along_model_lie_in_a_row(tpu, sizes):
-    """Neighbours, and an open row: the last is not beside the first. From this lesson 08 takes half the rate."""
+    """Each chip is next to the following one, but the last isn't next to the first, so the row is open.
+
+    That's why lesson 08 uses half the rate.
+    """
     mesh = tpu_compiler.mesh("v5e:8x8", sizes, ("data", "model"), allow_split_physical_axes=True)
     at = np.array([chip.coords for chip in mesh.devices.flat]).reshape(*sizes, 3)
     assert (abs(np.diff(at, axis=1)).sum(-1) == 1).all()
@@ -331,7 +341,7 @@ def test_the_chips_along_model_lie_in_a_row(tpu, sizes):
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("bar, grid", list(enumerate([(4, 4), (8, 8), (16, 16)])))
 def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
-    """Its three numbers are typed: here are the compiler's refusals."""
+    """Check the picture's three hard-coded numbers against the compiler's error messages."""
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("08")).cells}
     [needed] = re.findall(r"^needed = \[(.*)\]", cells["opening"], re.M)
     space = {"__name__": "lesson", "devices": jax.devices()}
@@ -348,7 +358,7 @@ def test_the_picture_at_the_top_of_lesson_08(tpu, bar, grid):
 @COMPILES
 @pytest.mark.elsewhere
 def test_a_loop_goes_both_ways(tpu):
-    """One send first, then n/2 turns with one each way, as the lesson says; and each device multiplies an eighth."""
+    """Each device sends once, then once each way in n/2 iterations, as the lesson says. It does 1/8 of the work."""
     cut = NamedSharding(tpu_compiler.mesh("v5e:2x4", (8,), ("i",)), P("i"))
     a = jax.ShapeDtypeStruct((8192, 8192), "bfloat16", sharding=cut)
     found = cost(jax.jit(lambda a, b: a @ b, out_shardings=cut), a, a)
@@ -360,7 +370,7 @@ def test_a_loop_goes_both_ways(tpu):
 @COMPILES
 @pytest.mark.elsewhere
 def test_a_gather_that_adds_up(tpu):
-    """On a v5p of 64 chips: the pieces in zeros are summed over all six links of a chip."""
+    """On 64 v5p chips, a gather becomes a sum of zero-padded pieces, over all six links of each chip."""
     mesh = tpu_compiler.mesh("v5p:4x4x4", (64,), ("i",))
     cut = NamedSharding(mesh, P("i"))
     w = jax.ShapeDtypeStruct((2048, 8192), "bfloat16", sharding=cut)

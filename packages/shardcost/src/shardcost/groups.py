@@ -22,7 +22,8 @@ def parse_groups(attributes: str, devices: int) -> Groups:
     These are the notations of HLO:
 
     - ``{{0,1},{2,3}}`` lists the groups, and ``{}`` means all devices;
-    - ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)``: 0, 1, 2 ... in the last shape, transposed, reshaped to the first;
+    - ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)``: 0, 1, 2 ... arranged in the last
+      shape, transposed if T is given, then reshaped to the first;
     - ``mesh['x'=2,'y'=4] {'y'}``: along named axes or parts of them, ``'y':(2)2``, with the devices optionally
       permuted by ``device_ids=``.
 
@@ -116,7 +117,7 @@ def axes_of(groups: Groups, axes: Axes) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def axes_between(pairs: Groups, axes: Axes) -> str:
-    """Return the mesh axes along which at least one source and its target differ, or "" if there's no such mesh."""
+    """Return the mesh axes along which at least one source and its target differ, or "" if they don't fit the mesh."""
     if not axes or not pairs or max(map(max, pairs)) >= math.prod(size for _, size in axes):
         return ""
     differing = []
