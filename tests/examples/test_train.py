@@ -29,9 +29,9 @@ def readme_commands(way: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in re.findall(r"^python train\.py.*", section, re.M)]
 
 
-def test_alone_as_the_page_says():
+def test_one_process_as_the_page_says():
     """The README's run is in float32, whose rounding may differ between processors."""
-    [said] = run_together(readme_commands("Alone"), x64=False)
+    [said] = run_together(readme_commands("One process"), x64=False)
     shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
     assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
     assert re.sub(r"[\d.]+$", "", shown, flags=re.M).split() == re.sub(r"[\d.]+$", "", said, flags=re.M).split()
@@ -59,7 +59,7 @@ def test_more_processes_by_hand_compute_the_same(processes):
 def test_the_waits_that_the_page_names_are_jax_s():
     """JAX's default timeouts, in seconds, are those that the README mentions."""
     [section] = re.findall(r"(?s)^## By hand\n(.+?)(?=^## )", README, re.M)
-    named = dict(re.findall(r"`(\w+)=\d+` \(in place of (\d+)\)", section))
+    named = dict(re.findall(r"`(\w+)=\d+` \(instead of (\d+)\)", section))
     known = inspect.signature(jax.distributed.initialize).parameters
     assert len(named) == 2 and {name: str(known[name].default) for name in named} == named
 
