@@ -30,7 +30,7 @@ COST = {  # bytes that one of n chips sends, as a multiple of its input
 }
 
 
-def walk(jaxpr, times=1):  # every traced operation, and how often it runs
+def walk(jaxpr, times=1):  # yield each traced operation and its run count
     for eqn in jaxpr.eqns:
         yield eqn, times
         params, length = list(eqn.params.values()), eqn.params.get("length", 1)
@@ -44,7 +44,7 @@ def judge(label, program, w, w_specs, out_specs):
     traced = jax.make_jaxpr(jax.shard_map(program, **specs))(abstract(TOKENS, D), w)
     flops = sent = 0
     for eqn, times in walk(traced):
-        name = eqn.primitive.name.removesuffix("_invariant")
+        name = eqn.primitive.name.removesuffix("_invariant")  # of psum_invariant
         if name == "dot_general":
             (contracted, _), _ = eqn.params["dimension_numbers"]
             length = prod(eqn.invars[0].aval.shape[i] for i in contracted)
@@ -64,7 +64,7 @@ def abstract(*shape):  # an array without data
     return jax.ShapeDtypeStruct(shape, jnp.bfloat16)
 
 
-def product(x, w):  # both split by rows, as in the forward pass of FSDP
+def product(x, w):  # both split along axis 0, as in the forward pass of FSDP
     return x @ jax.lax.all_gather(w, "data", tiled=True)
 
 
