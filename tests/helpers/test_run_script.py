@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -61,10 +61,9 @@ start_devices()
 def test_a_script_runs_while_the_kernel_has_the_chip(python, tmp_path):
     from tools.lessons.notebooks import ROOT
 
-    chip = {"PYTHONPATH": f"{CHIP}:{ROOT}", "CHIP_LOCK": str(tmp_path / "chip.lock")}
+    chip = {"PYTHONPATH": os.pathsep.join([str(CHIP), str(ROOT)]), "CHIP_LOCK": str(tmp_path / "chip.lock")}
     run = python(LESSON + "from utils.scripts import run_script; run_script('script.py')", **chip)
     assert run.stdout.endswith("$ python script.py\ncpu 8\n\n"), run.stderr
-    run = python(
-        LESSON + "import os, sys; os.environ['JAX_PLATFORMS'] = ''; os.system(f'{sys.executable} script.py')", **chip
-    )
-    assert re.search("TPU is already in use", run.stderr)  # so the stand-in does refuse a second process
+    second = "os.environ['JAX_PLATFORMS'] = ''; subprocess.run([sys.executable, 'script.py'])"
+    run = python(f"{LESSON}import os, subprocess, sys; {second}", **chip)
+    assert "TPU is already in use" in run.stderr  # so the stand-in does refuse a second process
