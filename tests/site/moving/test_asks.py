@@ -35,7 +35,7 @@ ASKED = [
     ("saves", "slower", [{"a save takes": 0}], [{"a save takes": -1}]),
     ("waits", "slow_end", [{"µs of": 60}], [{"µs of": 61}]),
     ("plan", "state", [{"fsdp": 3, "model": 3}], [{"fsdp": 3, "model": 2}]),
-    ("plan", "rounds", [{"fsdp": 6, "model": 0, "rounds": 2}], [{"fsdp": 6, "model": 0, "rounds": 1}]),
+    ("plan", "rounds", [{"fsdp": 6, "model": 0, "microbatches": 2}], [{"fsdp": 6, "model": 0, "microbatches": 1}]),
 ]
 
 
