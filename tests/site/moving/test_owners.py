@@ -14,7 +14,7 @@ def test_two_processes_hold_and_fetch_what_the_lesson_prints(hand):
     assert len(parts) == 2
     for process, text in enumerate(parts):
         said = at.by_label({"seen": process})
-        shards = re.search(r"its shards: (.*?)\n +whole", text, re.DOTALL)[1]
+        shards = re.search(r"its shards: (.*?)\n +full:", text, re.DOTALL)[1]
         pairs = re.findall(r"\[ *(\d+)\. +(\d+)\.\]", shards)
         assert len(pairs) == 4
         assert f"4 addressable shards of x, {', '.join(f'[{a}:{int(b) + 1}]' for a, b in pairs)}. " in said
