@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import re
 import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -246,6 +248,22 @@ def test_a_loop_that_cannot_be_stopped_prints_a_message(monkeypatch, capsys):
 LENGTH = 80 * 2**20  # elements of float32 in 320 MiB
 
 
+def memory_in_use():
+    """Return this process's data segment in kB, the quantity that Linux limits."""
+    return int(re.search(r"^VmData:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)[1])
+
+
+def wait_until_memory_settles():
+    """Wait for JAX's threads to free what earlier tests allocated, since memory freed later would hide a request."""
+    gc.collect()
+    before = memory_in_use()
+    for _ in range(50):
+        time.sleep(0.1)
+        before, last = memory_in_use(), before
+        if before == last:
+            return
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a limit on memory")
 @pytest.mark.parametrize(
     "allocate",
@@ -265,6 +283,7 @@ def test_memory_is_limited(allocate, monkeypatch):
         return n * k / 2
 
     monkeypatch.setattr(limits, "MEMORY_LIMIT_GIB", 0.25)
+    wait_until_memory_settles()
     message = message_of(answer)
     assert "asks for more memory than the check allows (0.25 GiB). Is a size wrong?" in message
     monkeypatch.setattr(limits, "MEMORY_LIMIT_GIB", 1.0)
