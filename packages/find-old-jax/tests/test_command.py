@@ -35,15 +35,15 @@ def test_a_message_leads_to_its_row(message, name, row):
     assert (found.name, found.row) == (name, row)
 
 
-def test_other_messages_lead_nowhere():
+def test_other_messages_have_no_row():
     for message in OTHER_MESSAGES:
         assert find_answer(message) is None
 
 
 def test_it_runs_from_a_clone_with_nothing_but_python(written, command):
     """With -I and -S, Python ignores PYTHONPATH, the current folder and installed packages."""
-    told = command(written("old.py", "import jax\njax.tree_map\n"), module=("-I", "-S", str(SOURCE)))
-    assert "jax.tree_map -> jax.tree.map (row 7)" in told.stdout and told.stderr == "" and told.returncode == 1
+    result = command(written("old.py", "import jax\njax.tree_map\n"), module=("-I", "-S", str(SOURCE)))
+    assert "jax.tree_map -> jax.tree.map (row 7)" in result.stdout and result.stderr == "" and result.returncode == 1
 
 
 def test_run_puts_the_row_under_the_traceback(written, command):
@@ -51,9 +51,9 @@ def test_run_puts_the_row_under_the_traceback(written, command):
         "s.py",
         "import sys\ndef f():\n    raise AttributeError(\"module 'jax' has no attribute 'tree_map'\")\nprint(sys.argv[1:])\nf()\n",
     )
-    told = command("--run", script, "--steps", "3")
-    assert told.stdout == "['--steps', '3']\n" and told.returncode == 1
-    lines = told.stderr.splitlines()
+    result = command("--run", script, "--steps", "3")
+    assert result.stdout == "['--steps', '3']\n" and result.returncode == 1
+    lines = result.stderr.splitlines()
     assert lines[0] == "Traceback (most recent call last):" and str(script) in lines[1]
     assert lines[-1] == "Old code: jax.tree_map -> jax.tree.map (row 7 of appendix 90)"
 
@@ -65,6 +65,6 @@ def test_the_extension_explains_a_failed_cell(command):
         "s.run_line_magic('load_ext', 'find_old_jax')\ns.run_cell('1 / 1')\n"
         "s.run_cell('raise ImportError(\"No module named \\'jax.experimental.maps\\'\")')"
     )
-    told = command(module=("-c", cells))
+    result = command(module=("-c", cells))
     explanation = "Old code: jax.experimental.maps -> jax.shard_map; Mesh is in jax.sharding (row 2 of appendix 90)"
-    assert told.stderr.count(explanation) == 1, told.stderr
+    assert result.stderr.count(explanation) == 1, result.stderr

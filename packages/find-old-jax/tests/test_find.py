@@ -58,7 +58,7 @@ def names(code: str, target: str | None = None, severity: str = "gone") -> list[
         ("from flax.optim import Adam", "flax.optim.Adam"),
     ],
 )  # fmt: skip
-def test_it_finds_by_any_way(code, name):
+def test_names_are_found_in_every_notation(code, name):
     assert name in names(code)
 
 
@@ -120,11 +120,11 @@ def test_it_respects_guards_and_scopes(code):
         "jax.tree_map(id, 1)  # noqa: E501",
     ],
 )
-def test_what_is_no_guard_is_found(code):
+def test_code_without_a_guard_is_found(code):
     assert names(f"import jax\n{code}") == ["jax.tree_map"]
 
 
-def test_what_else_gives_way():
+def test_deprecated_calls_and_removed_arguments():
     assert names("import jax\njax.host_id() == jax.host_count()", severity="warns") == ["jax.host_count", "jax.host_id"]
     assert names("import jax\njax.remat(abs, concrete=True)", "0.7.2") == ["jax.remat(concrete=)"]  # and not "warns"
     assert names("import jax\njax.core.gensym([])", "0.10") == ["jax.core.gensym()"]
@@ -132,7 +132,7 @@ def test_what_else_gives_way():
     assert find(config) == []
 
 
-def test_an_import_that_is_forgotten():
+def test_a_missing_import():
     code = "import jax{}\njax.flatten_util.ravel_pytree(1)\njax.flatten_util.ravel_pytree(2)\n"
     assert [(one.line, one.severity) for one in find(code.format(""))] == [(2, "gone")]
     assert [one.severity for one in find(code.format(", flax"))] == ["could be better"]  # flax may bring it
@@ -149,11 +149,11 @@ def test_private_names_are_reported(written, command):
     assert [(one.line, one.name) for one in find(code + "jax.__version__") if one.severity == "private"] == [
         (2, "jax._src.core"), (3, "jax.core._x"), (5, "jax._src.util.safe_zip"), (6, "jax.numpy._z"),
     ]  # fmt: skip
-    told = command(written("a.py", code))
-    assert told.returncode == 0 and told.stdout.endswith(": 4 private\n") and "no promise" in told.stdout
+    result = command(written("a.py", code))
+    assert result.returncode == 0 and result.stdout.endswith(": 4 private\n") and "no promise" in result.stdout
 
 
-def test_lines_that_are_silenced_are_counted(written):
+def test_guarded_lines_are_counted(written):
     code = "import jax\ntry:\n    from jax.experimental import stax\nexcept ImportError:\n    pass\n"
     code += (
         "def f():\n    if jax.__version_info__ < (0, 4):\n        x = 1\n        return jax.tree_map(\n            x)\n"
@@ -205,11 +205,11 @@ def test_a_constraint_on_an_explicit_mesh():
         "import jax\nmesh = jax.make_mesh((8,), ('i',))\nx = jax.reshard(1, 2)",
     ],
 )
-def test_rows_16_to_19_do_not_say_too_much(code):
+def test_rows_16_to_19_have_no_false_positives(code):
     assert find(f"import jax\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n{code}") == []
 
 
-def test_every_way_to_hold_a_mesh():
+def test_every_way_to_enter_a_mesh():
     head = "import jax\nimport contextlib\nfrom jax.sharding import Mesh\nm = Mesh(jax.devices(), 'i')\n"
     for body in ("with m:\n    pass", "with Mesh(jax.devices(), 'i'):\n    pass", "with Mesh(jax.devices(), 'i') as n:\n    pass",
                  "s = contextlib.ExitStack()\ns.enter_context(m)"):  # fmt: skip
@@ -242,27 +242,27 @@ def cells(*sources: str) -> str:
         ("a.rst", "A\n\n.. code-block:: python\n\n    import jax\n    jax.tree_map\n\nB\n", ["line 6"]),
     ],
 )  # fmt: skip
-def test_it_reads_what_people_write_in(written, name, text, places):
+def test_python_is_read_from_every_kind_of_file(written, name, text, places):
     assert [place for place, *_ in report(written(name, text))] == places
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"cells": 3}', "", '{"nbformat": 4}'])
-def test_a_broken_notebook_is_a_note(written, command, text):
+def test_a_broken_notebook_becomes_a_note(written, command, text):
     path = written("bad.ipynb", text)
     good = written("good.py", "import jax\njax.tree_map\n")
-    told = command(path, good)
-    assert told.returncode == 1 and "good.py" in told.stdout
-    assert told.stderr.startswith(f"note: {path}: not a notebook") and "Traceback" not in told.stderr
+    result = command(path, good)
+    assert result.returncode == 1 and "good.py" in result.stdout
+    assert result.stderr.startswith(f"note: {path}: not a notebook") and "Traceback" not in result.stderr
 
 
-def test_a_folder_is_searched_without_what_is_installed(written, tmp_path):
+def test_installed_packages_in_a_folder_are_skipped(written, tmp_path):
     for name in ("a.py", ".hidden/b.py", "venv/c.py", "mine/pyvenv.cfg", "mine/d.py", "deep/er/e.md", "f.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("import jax\n")
     assert [path.name for path in files(tmp_path)] == ["a.py", "e.md"]
 
 
-def test_time_grows_little_faster_than_a_file():
+def test_time_grows_almost_linearly():
     one = (
         "@jax.jit\ndef f{0}(x):\n    y = jax.lax.psum(x, 'i')\n    return jax.device_put(y, d)\ng{0} = jax.jit(f{0})\n"
     )
@@ -279,7 +279,7 @@ def test_time_grows_little_faster_than_a_file():
     assert seconds(800) < 10 * seconds(200)  # six times; a quadratic one would take 16
 
 
-def test_when_a_form_came_and_went_is_what_the_record_has():
+def test_the_releases_in_the_rows_agree_with_the_record():
     for row in ROWS.values():
         for form in row.forms:
             if form.name:
@@ -297,7 +297,7 @@ def notebook(tmp_path, *sources):
     return path
 
 
-def test_what_does_not_parse_is_a_note(tmp_path):
+def test_code_that_does_not_parse_becomes_a_note(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("import jax\nx = (1,\n")
     with pytest.raises(Unreadable, match=r"mine\.py, line 2: not Python: "):

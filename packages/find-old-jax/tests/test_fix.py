@@ -61,7 +61,7 @@ many = jax.device_put_sharded([], [])
 '''
 
 
-def test_fix_changes_the_old_words_and_nothing_else():
+def test_fix_changes_only_the_old_words():
     assert fix(OLD) == NEW
     assert fix(NEW) == NEW
 
@@ -125,13 +125,13 @@ def test_fix_writes_the_new_form(old, new):
         "jax.sharding.use_mesh(mesh)",
     ],
 )
-def test_fix_leaves_what_is_not_proved(code):
+def test_fix_leaves_uncertain_replacements(code):
     code = f"import jax\n{code}\n"
     assert fix(code) == code
 
 
 def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
-    """By the record: the JAX on which old and new were compared has both, and none before it that can be run."""
+    """By the record, the JAX on which both names were compared is the oldest that can be run and has both."""
     for old, rename in SAFE_RENAMES.items():
         assert REPLACEMENTS[old][0] == rename.new, old
         assert not rename.new.startswith("jax.") or NEWEST.fate(rename.new).state == "works"
@@ -147,9 +147,9 @@ def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
 
 def test_the_command_shows_a_diff_and_writes_on_request(written, command):
     path = written("old.py", OLD)
-    told = command("--fix", path)
-    assert path.read_text() == OLD and "-from jax.config import config  # old\n" in told.stdout
-    assert "left: " in told.stderr and "jax.device_put_sharded -> " in told.stderr
+    result = command("--fix", path)
+    assert path.read_text() == OLD and "-from jax.config import config  # old\n" in result.stdout
+    assert "left: " in result.stderr and "jax.device_put_sharded -> " in result.stderr
     command("--fix", "--write", path)
     assert path.read_text() == NEW
     assert unified_diff(path, NEW) == ""
@@ -157,13 +157,13 @@ def test_the_command_shows_a_diff_and_writes_on_request(written, command):
 
 @pytest.mark.parametrize("old", [old for old, (new, _) in REPLACEMENTS.items() if PLAIN.match(new)])
 def test_every_rewrite_ends(old):
-    """`jax.partial(max, 1)` of objax never did: what takes its place is no module of JAX's."""
+    """A second fix changes nothing. `jax.partial` used to be replaced again and again, because its replacement isn't in JAX."""
     module, _, leaf = old.rpartition(".")
     for code in (f"import jax\n{old}(max, 1)\n", f"from {module} import {leaf}\n{leaf}(max, 1)\n"):
         assert fix(fix(code)) == fix(code)
 
 
-def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
+def test_all_files_of_a_folder_are_written_or_none(tmp_path, monkeypatch, capsys):
     old = {name: f"import jax\n{name} = jax.tree_leaves(1)\n" for name in "abc"}
     for name, text in old.items():
         (tmp_path / f"{name}.py").write_text(text)
@@ -190,7 +190,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "a.py").stat().st_mode & 0o777 == 0o750
 
 
-def test_fix_changes_the_cells_of_a_notebook_and_nothing_else(written):
+def test_fix_changes_only_the_cells_of_a_notebook(written):
     whole = {"cells": [{"cell_type": "code", "metadata": {}, "source": ["import jax\n", "jax.tree_map(\u00e9, 1)"]},
                        {"cell_type": "markdown", "source": ["jax.tree_map"]},
                        {"cell_type": "code", "source": ["%time jax.tree_map"]},
@@ -206,7 +206,7 @@ def test_fix_changes_the_cells_of_a_notebook_and_nothing_else(written):
 @pytest.mark.parametrize(
     ("old", "new"), [(old, new) for old, (new, _) in REPLACEMENTS.items() if PLAIN.match(new) and new.startswith("jax")]
 )
-def test_a_name_that_is_put_in_the_place_of_another_is_there(old, new):
-    """On every JAX that one may ask for, from the one on that has it; and it is no old form itself."""
+def test_each_replacement_exists(old, new):
+    """The replacement works in the newest JAX, and the old name doesn't, unless it's a module."""
     assert NEWEST.fate(new).state == "works"
     assert NEWEST.had_module(old) or old == "jax.config.config" or NEWEST.fate(old).state != "works"
