@@ -15,6 +15,7 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from lesson_helpers.errors import show_outcome
 from old_jax.find import NotPython, examine, find, report
 from old_jax.forms import ROWS, Form
 from old_jax.message import find_answer
@@ -23,7 +24,6 @@ from old_jax.read import Unreadable
 from old_jax.record import Record
 from tools.lessons import notebooks
 from utils.compat import device_text
-from utils.show.errors import show_outcome
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """

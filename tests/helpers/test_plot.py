@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from lesson_helpers.masks import draw_masks
 from utils.show import plot
 from utils.show.alt_text import format_number
-from utils.show.masks import draw_masks
 from utils.show.picture import COLORS
 from utils.show.rings import draw_rings
 

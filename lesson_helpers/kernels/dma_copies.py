@@ -1,7 +1,7 @@
 """Simulate a Pallas kernel on all devices with made-up durations: what each one sends, and which one it waits for.
 
 A kernel's copies aren't collectives, so `cost` doesn't count them. This event simulation runs the kernel's jaxpr on one
-device after another, with `kernel_evaluator`. It can't hang, and the same program always gives the same events.
+device after another, with `evaluator`. It can't hang, and the same program always gives the same events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from utils.simulate.kernel_evaluator import (
+from lesson_helpers.kernels.evaluator import (
     Copy,
     DeviceState,
     Evaluation,
