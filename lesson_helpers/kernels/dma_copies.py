@@ -17,15 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from lesson_helpers.kernels.evaluator import (
-    Copy,
-    DeviceState,
-    Evaluation,
-    RefView,
-    Signal,
-    Wait,
-    evaluate,
-)
+from lesson_helpers.kernels.evaluator import Copy, DeviceState, Evaluation, RefView, Signal, Wait, evaluate
 
 if TYPE_CHECKING:
     from jax.extend.core import Jaxpr, JaxprEqn
@@ -107,6 +99,8 @@ def _equations(jaxpr: Jaxpr) -> list[JaxprEqn]:
 
 
 class _Simulator:
+    """Evaluate a program on each device, and resume a device when the simulated time or a semaphore allows it."""
+
     def __init__(
         self,
         shard_map: JaxprEqn,
