@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 COURSE = Path(__file__).parents[1]
-PACKAGES = ("exercises", "lesson_helpers", "old_jax", "shardcost", "utils")
+PACKAGES = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")
 FOLDERS = [str(COURSE), *map(str, COURSE.glob("packages/*/src"))]
 sys.path[:] = FOLDERS + [path for path in sys.path if path not in FOLDERS]
 # Forget any other package of the same name that is already imported.
