@@ -211,7 +211,7 @@ def _run_on_rows(f, rows, sharding):
         ),
         WhenMessage(
             "bytes that one device holds",
-            "a jax.numpy function without a sharding makes all of its array on every device: pad with NumPy. "
+            "a jax.numpy function that gets no sharding replicates its array on every device: pad with NumPy. "
             "And leave out the padding with a mask, not with a slice",
         ),
         WhenMessage(
