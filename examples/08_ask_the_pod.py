@@ -71,7 +71,7 @@ sizes = len(chips) // MODEL, MODEL
 grid = mesh_utils.create_device_mesh(sizes, chips, allow_split_physical_axes=True)
 mesh = Mesh(grid, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
-LAYERS = 24
+LAYERS, D, M = 24, "data", "model"
 SHAPES = {  # YOURS: the weights and, below, a spec for each
     "embed": (32768, 2048),
     "qkv": (LAYERS, 2048, 3, 16, 128),
@@ -81,26 +81,14 @@ SHAPES = {  # YOURS: the weights and, below, a spec for each
 }
 SPECS = {
     "data": (P(), P(), P(), P(), P()),
-    "FSDP": (
-        P("data"),
-        P(None, "data"),
-        P(None, None, None, "data"),
-        P(None, "data"),
-        P(None, None, "data"),
-    ),
-    "tensor": (
-        P("model"),
-        P(None, None, None, "model"),
-        P(None, "model"),
-        P(None, None, "model"),
-        P(None, "model"),
-    ),
+    "FSDP": (P(D), P(None, D), P(None, None, None, D), P(None, D), P(None, None, D)),
+    "tensor": (P(M), P(None, None, None, M), P(None, M), P(None, None, M), P(None, M)),
     "both": (
-        P("model", "data"),
-        P(None, "data", None, "model"),
-        P(None, "model", None, "data"),
-        P(None, "data", "model"),
-        P(None, "model", "data"),
+        P(M, D),
+        P(None, D, None, M),
+        P(None, M, None, D),
+        P(None, D, M),
+        P(None, M, D),
     ),
 }[LAYOUT]
 
@@ -127,7 +115,7 @@ def layer(x, weights):  # YOURS: (batch, length, width) -> the same shape
 
 
 def split_batch(x):
-    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("data")))
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(D)))
 
 
 def loss(params, tokens):
@@ -151,7 +139,7 @@ def step(params, means, squares, tokens):  # Adam, without bias correction
 
 specs = zip(SHAPES, SPECS, strict=True)
 params = {name: shaped(SHAPES[name], spec) for name, spec in specs}
-tokens = shaped((SEQUENCES, 1025), P("data"), jnp.int32)
+tokens = shaped((SEQUENCES, 1025), P(D), jnp.int32)
 inputs = params, params, params, tokens
 try:
     shards = [a.sharding.shard_shape(a.shape) for a in jax.tree.leaves(inputs)]

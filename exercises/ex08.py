@@ -22,9 +22,6 @@ sent = Prediction(
     "MB",
     within=0.01,
 )
-waits = Prediction(
-    "sending", "there are 1,024 tokens per chip, but a v5e needs about 2,000 to hide the weights", {"computing": ""}
-)
 reduced = Prediction(
     469.8,
     "an all-reduce sends as much as a reduce-scatter and an all-gather together, and the two send equally much",

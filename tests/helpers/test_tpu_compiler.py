@@ -181,13 +181,12 @@ def test_two_notebooks_at_once():
 
 
 # `make test-newest`, which is part of .ci/run, recompiles the small plans ("small"), and the weekly run recompiles all
-# of them ("1"). All other runs recompile only a product, a training step and a program that the compiler rejects. Plans
-# for GPUs are recompiled wherever JAX's CUDA plugin is installed, as it is in the weekly run.
+# of them ("1"). All other runs recompile only a product, a training step and a program that the compiler rejects.
+# `make check-costs`, which is part of the weekly run and installs JAX's CUDA plugin, recompiles those for GPUs ("gpus").
 WHICH = os.environ.get("COURSE_PLANS", "")
 WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |layers cut by .*, v5e|64 v6e")  # large: counts may differ slightly
 LIGHT = [label for label in RECORDED if not WHOLE_STEP.match(label)]
 ALWAYS = ["weights, bfloat16, 4096", "one step, v5e:2x4", "data, 8, v5e:2x4"]
-GPUS = importlib.util.find_spec("jax_cuda12_plugin") and NUMBER >= (0, 10)
 SLOW = {  # half a minute each, or more
     label for lesson in ("08", "19") for label in tpu_compiler.recorded_plans(lesson) if label not in {*LIGHT, *ALWAYS}
 }
@@ -201,9 +200,14 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
 
 def wanted(lesson: str) -> list[str]:
     """Return the labels of the lesson's plans that are recompiled here. All of lesson 19's plans are large."""
-    asked = {"": set(ALWAYS), "small": set(RECORDED) - SLOW, "1": set(RECORDED)}[WHICH]
-    labels = [label for label in tpu_compiler.recorded_plans(lesson) if label in asked]
-    return [label for label in labels if GPUS or tpu_compiler.platform_of(label) == "tpu"]
+    gpus = {label for label in RECORDED if tpu_compiler.platform_of(label) == "cuda"}
+    asked = {
+        "": set(ALWAYS),
+        "small": set(RECORDED) - SLOW - gpus,
+        "1": set(RECORDED) - gpus,
+        "gpus": gpus,
+    }[WHICH]
+    return [label for label in tpu_compiler.recorded_plans(lesson) if label in asked]
 
 
 @COMPILES
