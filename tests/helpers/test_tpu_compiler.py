@@ -182,7 +182,7 @@ def test_two_notebooks_at_once():
 
 # `make test-newest`, which is part of .ci/run, recompiles the small plans ("small"), and the weekly run recompiles all
 # of them ("1"). All other runs recompile only a product, a training step and a program that the compiler rejects.
-# `make check-costs`, which is part of the weekly run and installs JAX's CUDA plugin, recompiles those for GPUs ("gpus").
+# `make check-costs`, part of the weekly run, installs JAX's CUDA plugin and recompiles those for GPUs ("gpus").
 WHICH = os.environ.get("COURSE_PLANS", "")
 WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |layers cut by .*, v5e|64 v6e")  # large: counts may differ slightly
 LIGHT = [label for label in RECORDED if not WHOLE_STEP.match(label)]
@@ -287,6 +287,9 @@ def test_the_record_by_hand():
             state = 12 * (layers + table) // share  # and the tokens, rounded up
             assert state <= RECORDED[label].arguments <= state + 2 * batch * rows * 1025 * 4 + 4096, label
             assert RECORDED[label].flops == 1024 * batch * flops, label
+    # Eight sequences for each of eight GPUs, which share the state.
+    gpu = RECORDED["FSDP, 64, h100:8"]
+    assert gpu.flops == 1024 * 8 * flops and 0 <= gpu.arguments - 12 * (layers + table) // 8 < 8 * 1025 * 4 + 4096
 
 
 @COMPILES
