@@ -42,7 +42,7 @@ state = Prediction(
         10.2: "Adam keeps two moments of each parameter, not one",
         20.4: "the question is about the step's inputs, but gradients are computed later",
         17.85: "the question is about the step's inputs, but gradients are computed later",
-        0.239: "that would be FSDP; here every chip holds everything",
+        0.239: "that would be FSDP; here every chip stores everything",
     },
     "GB",
     within=0.02,
