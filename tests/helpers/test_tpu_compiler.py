@@ -186,8 +186,6 @@ def test_two_notebooks_at_once():
 WHICH = os.environ.get("COURSE_PLANS", "")
 # A release of a compiler may change the counts and the memory of a whole step by a few per cent.
 WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |one step|layers cut by .*, v5e|64 v6e")
-    r"(data|FSDP|tensor|both), |one step|layers cut by .*, v5e|64 v6e"
-)  # large: counts may differ slightly
 LIGHT = [label for label in RECORDED if not WHOLE_STEP.match(label)]
 ALWAYS = ["weights, bfloat16, 4096", "one step, v5e:2x4", "data, 8, v5e:2x4"]
 SLOW = {  # half a minute each, or more
