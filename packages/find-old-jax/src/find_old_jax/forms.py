@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from old_jax.moved import MOVED
-from old_jax.record import numbers
+from find_old_jax.record import numbers
+from find_old_jax.replacements import REPLACEMENTS
 
-__all__ = ["EARLIER", "MOVED", "PHRASES", "ROWS", "WORDS", "Form", "Row"]
+__all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]
 
 EARLIER = "earlier"  # removed before 0.7, the oldest supported release, at an unknown version
 
@@ -117,7 +117,7 @@ ROWS = {
         silent=True,
     ),
     24: Row(
-        "the names of old_jax/moved.py",
+        "the list in row 24",
         (
             Form("jax.ops.index_update", gone=EARLIER, name="jax.ops.index_update"),
             Form("from jax.config import config", gone=EARLIER, name="jax.config.config"),
