@@ -24,7 +24,7 @@ sent = Prediction(
 )
 reduced = Prediction(
     469.8,
-    "an all-reduce sends as much as a reduce-scatter and an all-gather together, and the two send equally much",
+    "an all-reduce sends as much as a reduce-scatter and an all-gather together, and those two send the same amount",
     {
         939.5: "that's for all-reduces, which also gather the sums again",
         67.1: "that's what each device keeps, but it sends seven pieces of that size",

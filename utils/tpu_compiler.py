@@ -1,10 +1,11 @@
 """Compile programs for TPUs and GPUs that this machine doesn't have, or look up recorded results if it can't.
 
 The compiler for TPUs is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), and the
-one for NVIDIA GPUs in JAX's CUDA plugin (475 MB). The course never installs either on its own. Without them, or with
-versions that this JAX can't use, a lesson gets the same numbers from its record in `tpu_plans/`, which
-`tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare: `make test` those that
-take little time, `make test-newest` more of them, and the weekly check all of them, including those for GPUs.
+one for NVIDIA GPUs in JAX's CUDA plugin, which also needs ptxas (570 MB together). The course never installs either on
+its own. Without them, or with versions that this JAX can't use, a lesson gets the same numbers from its record in
+`tpu_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare:
+`make test` those that take little time, `make test-newest` more of them, and the weekly check all of them, including
+those for GPUs.
 """
 
 from __future__ import annotations
