@@ -10,8 +10,6 @@ from pathlib import Path
 import find_old_jax
 import pytest
 
-SOURCE = Path(find_old_jax.__file__).parent
-
 
 @pytest.fixture
 def written(tmp_path):
@@ -30,7 +28,8 @@ def command(tmp_path):
     """Return a function that runs Python on `module`, here the command, with arguments."""
 
     def run(*arguments, module: tuple[str, ...] = ("-m", "find_old_jax")) -> subprocess.CompletedProcess:
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+        source = Path(find_old_jax.__file__).parents[1]
+        environment = {**os.environ, "PYTHONPATH": str(source)}
         asked = [sys.executable, *module, *map(str, arguments)]
         return subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import find_old_jax
 import pytest
-from conftest import SOURCE
 from find_old_jax.message import find_answer
 from find_old_jax.record import Record
 from messages import MESSAGES, OTHER_MESSAGES
@@ -42,7 +44,9 @@ def test_other_messages_have_no_row():
 
 def test_it_runs_from_a_clone_with_nothing_but_python(written, command):
     """With -I and -S, Python ignores PYTHONPATH, the current folder and installed packages."""
-    result = command(written("old.py", "import jax\njax.tree_map\n"), module=("-I", "-S", str(SOURCE)))
+    result = command(
+        written("old.py", "import jax\njax.tree_map\n"), module=("-I", "-S", str(Path(find_old_jax.__file__).parent))
+    )
     assert "jax.tree_map -> jax.tree.map (row 7)" in result.stdout and result.stderr == "" and result.returncode == 1
 
 
