@@ -37,7 +37,7 @@ REVISION ?=
 PAGES = README.md ARCHITECTURE.md packages/shardcost/README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md $(addsuffix /README.md,examples notebooks tests utils)
 NARROW = --line-length 88 --no-force-exclude notebooks tools/lessons/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
-.PHONY: help setup lab fresh progress doctor room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record stamp bench \
+.PHONY: help setup lab fresh progress doctor room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record record-costs check-costs stamp bench \
 	test-environment site-environment
 
 help:  ## list the commands
@@ -130,6 +130,10 @@ stamp: test-environment  ## update everything generated from the notebooks; REPO
 record:  ## compile the lessons' programs for TPUs, and record the compiler's plans (needs libtpu; 4 minutes); LESSONS="08"
 	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
 	@.venv-newest/bin/python -m tools.maintenance.record_plans $(LESSONS)
+
+record-costs check-costs:  ## compile the lessons' programs for CPUs, H100s and TPUs, and record (or check) what they send; LESSONS="03"
+	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
+	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(if $(filter check-%,$@),--check) $(LESSONS)
 
 bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench

@@ -23,6 +23,7 @@ TITLES = {
     "nightly": "Weekly run: the course fails on JAX's nightly build",
     "oldest": "Weekly run: the course fails on the oldest supported JAX",
     "links": "Weekly run: links lead nowhere",
+    "compilers": "Weekly run: a compiler sends something other than what the lessons say",
 }
 ISSUE_LIMIT = 65_536  # characters that GitHub accepts in the body of an issue
 TRUNCATED = "\n\n(Cut here, at GitHub's limit: the run's log has the rest.)\n"

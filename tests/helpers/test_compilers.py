@@ -1,0 +1,85 @@
+"""Tests of the comparison of compilers: its numbers are a hand calculation's, and an old record is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from tools.maintenance import record_costs
+from utils import compilers
+
+
+def multiply(x, w):
+    return x @ w
+
+
+@pytest.fixture
+def programs():
+    """Two products of float32 [64, 256] and [256, 512]: split along the contracting dimension, and along columns."""
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+    def array(*shape_and_spec):
+        *shape, spec = shape_and_spec
+        return jax.ShapeDtypeStruct(tuple(shape), jnp.float32, sharding=NamedSharding(mesh, spec))
+
+    return {
+        "sum": (multiply, (array(64, 256, P(None, "x")), array(256, 512, P("x")))),
+        "columns": (multiply, (array(64, 256, P()), array(256, 512, P(None, "x")))),
+    }
+
+
+# An all-reduce of the result's 64 · 512 · 4 bytes sends 7/8 of them twice.
+SUM = {"all-reduce": 2 * 7 * 64 * 512 * 4 // 8}
+
+
+def write_record(folder, **columns_of_sum):
+    columns = {"CPU": SUM, "8 H100s": {"all-reduce": 3}, "TPU v5e 2x4": {"all-gather": 4, "all-to-all": 5}}
+    record = {
+        "versions": {"jax": "1.2"},
+        "programs": {"sum": columns | columns_of_sum, "columns": {key: {} for key in columns}},
+    }
+    (folder / "99.json").write_text(json.dumps(record))
+
+
+def test_the_cpu_is_compiled_and_the_others_are_read(programs, monkeypatch, tmp_path):
+    monkeypatch.setattr(compilers, "RECORDS", tmp_path)
+    write_record(tmp_path)
+    comparison = compilers.compare_compilers("99", programs)
+    assert comparison.bytes_sent["sum"]["CPU"] == SUM
+    assert comparison.total("sum", "TPU v5e 2x4") == 9
+    assert comparison.total("columns", "CPU") == 0
+    assert str(comparison).splitlines() == [
+        "bytes each device sends   CPU                  8 H100s        TPU v5e 2x4",
+        "sum                       all-reduce 229,376   all-reduce 3   all-gather 4 + all-to-all 5",
+        "columns                   nothing              nothing        nothing",
+        "",
+        "CPU: compiled here. H100 and TPU: compiled by jax 1.2.",
+    ]
+
+
+def test_an_old_record_is_refused(programs, monkeypatch, tmp_path):
+    monkeypatch.setattr(compilers, "RECORDS", tmp_path)
+    write_record(tmp_path, CPU={"all-reduce": 7})
+    with pytest.raises(ValueError, match="'sum', and the CPU's compiler sends all-reduce 229,376: the program has"):
+        compilers.compare_compilers("99", programs)
+    with pytest.raises(ValueError, match="has nothing for 'new'"):
+        compilers.compare_compilers("99", {"new": programs["sum"]})
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu is not installed here")
+def test_the_tpu_compiler_sums_what_the_cpu_compiler_sums(programs):
+    assert compilers.compile_for(["TPU v5e 2x4"], *programs["sum"]) == {"TPU v5e 2x4": SUM}
+
+
+@pytest.mark.parametrize("lesson", record_costs.lessons_with_costs())
+def test_a_record_has_versions_and_every_column(lesson):
+    """The lessons themselves compare the CPU's column. The weekly run compiles the others again."""
+    record = json.loads((compilers.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
+    assert set(record["versions"]) == {"jax", "jax-cuda12-plugin", "libtpu"}
+    assert all(set(columns) == set(compilers.TARGETS) for columns in record["programs"].values())

@@ -1,0 +1,67 @@
+"""Record what the compilers for CPUs, GPUs and TPUs make the lessons' programs send: `make record-costs`.
+
+It executes each lesson that calls `compare_compilers`, compiles its programs with every compiler, and writes
+`utils/compiled_costs/NN.json`. `make check-costs` writes nothing, and fails if a record is out of date.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Collection, Mapping
+from typing import Any
+from unittest import mock
+
+from tools.lessons import notebooks
+from utils import compilers
+
+
+def lessons_with_costs() -> list[str]:
+    """Return the numbers of the lessons that compare compilers."""
+    return [notebooks.number(path) for path in notebooks.lessons() if "compare_compilers" in path.read_text("utf-8")]
+
+
+def compile_costs(lesson: str, columns: Collection[str] = tuple(compilers.TARGETS)) -> dict[str, dict[str, Any]]:
+    """Execute a lesson, and return the bytes that each of its compared programs sends, by label and column."""
+    from utils.devices import start_devices
+
+    results: dict[str, dict[str, Any]] = {}
+
+    def compile_and_keep(
+        record: str, programs: Mapping[str, compilers.Program], recompile: bool = False
+    ) -> compilers.CompilerComparison:
+        compiled = {label: compilers.compile_for(columns, *program) for label, program in programs.items()}
+        results.update(compiled)
+        every = {label: {key: {} for key in compilers.TARGETS} | kinds for label, kinds in compiled.items()}
+        return compilers.CompilerComparison(every, "")
+
+    with contextlib.redirect_stdout(io.StringIO()), mock.patch.object(compilers, "compare_compilers", compile_and_keep):
+        space: dict[str, Any] = {"__name__": "lesson", "devices": start_devices(8)}
+        for cell in notebooks.read(notebooks.lesson(lesson)).cells:
+            if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
+                exec(cell.source, space)
+    return results
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    check = "--check" in arguments
+    for lesson in [argument for argument in arguments if argument != "--check"] or lessons_with_costs():
+        path = compilers.RECORDS / f"{lesson}.json"
+        programs = compile_costs(lesson)
+        if check:
+            recorded = json.loads(path.read_text(encoding="utf-8"))["programs"]
+            changed = [label for label in recorded | programs if recorded.get(label) != programs.get(label)]
+            if changed:
+                sys.exit(f"Lesson {lesson}: the compilers of {compilers.versions()} send something else for {changed}.")
+            print(f"Lesson {lesson}: all {len(programs)} programs send what the record says.")
+        else:
+            record = {"versions": compilers.versions(), "programs": programs}
+            path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            print(f"Recorded {len(programs)} programs of lesson {lesson}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Compare what the compilers for CPUs, GPUs and TPUs make a program send, on a machine without GPUs and TPUs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from shardcost import cost
+from shardcost.report import format_table
+
+RECORDS = Path(__file__).with_name("compiled_costs")
+# Each column's header, its target, and the packages that compile for it.
+TARGETS = {
+    "CPU": ("cpu:8", ()),
+    "8 H100s": ("h100:8", ("jax-cuda12-plugin",)),
+    "TPU v5e 2x4": ("v5e:2x4", ("libtpu",)),
+}
+
+Program = tuple[Callable[..., Any], tuple[Any, ...]]
+BytesByKind = dict[str, int]
+
+
+class CompilerComparison:
+    """What each device sends for each program: `bytes_sent[program][column]` has bytes by kind of collective."""
+
+    def __init__(self, bytes_sent: Mapping[str, Mapping[str, BytesByKind]], note: str) -> None:
+        self.bytes_sent = bytes_sent
+        self.note = note
+
+    def total(self, program: str, column: str) -> int:
+        """Return the bytes that each device sends for a program, of all kinds."""
+        return sum(self.bytes_sent[program][column].values())
+
+    def __str__(self) -> str:
+        rows = [[name, *(_cell(columns[column]) for column in TARGETS)] for name, columns in self.bytes_sent.items()]
+        return format_table(["bytes each device sends", *TARGETS], rows) + f"\n\n{self.note}"
+
+    __repr__ = __str__
+
+
+def compare_compilers(record: str, programs: Mapping[str, Program], recompile: bool = False) -> CompilerComparison:
+    """Return the bytes that each device sends for each program, compiled for eight CPUs, H100s and TPU chips.
+
+    The CPU's column is compiled here. The others are recorded, because compiling them takes packages that most
+    machines don't have.
+
+    Args:
+        record: the lesson's number, which names the record: "03" is `compiled_costs/03.json`.
+        programs: `{label: (function, arguments)}`, where the arguments are on a mesh of eight devices.
+        recompile: compile all columns here. It needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin and
+            jax-cuda12-pjrt (Linux on x86-64), and takes some seconds for each program.
+
+    Raises ValueError if the CPU's compiler sends something else than the record says: the program has changed, and
+    `make record-costs` is due. Raises `shardcost.TargetError` if `recompile` and something is missing.
+    """
+    compiled = {label: compile_for(["CPU"], *program) for label, program in programs.items()}
+    if recompile:
+        others = [column for column in TARGETS if column != "CPU"]
+        compiled = {label: compiled[label] | compile_for(others, *program) for label, program in programs.items()}
+        return CompilerComparison(compiled, f"Compiled here: {_join(versions())}.")
+    saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
+    for label, columns in compiled.items():
+        recorded = saved["programs"].get(label)
+        if not recorded or recorded["CPU"] != columns["CPU"]:
+            raise ValueError(
+                f"the record of lesson {record} has {_cell(recorded['CPU']) if recorded else 'nothing'} for {label!r}, "
+                f"and the CPU's compiler sends {_cell(columns['CPU'])}: the program has changed; run make record-costs"
+            )
+    note = f"CPU: compiled here. H100 and TPU: compiled by {_join(saved['versions'])}."
+    return CompilerComparison({label: saved["programs"][label] for label in programs}, note)
+
+
+def compile_for(columns: Iterable[str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the bytes sent by kind of collective, for each of these columns of `TARGETS`."""
+    return {
+        column: (
+            cost(function, *arguments) if column == "CPU" else cost(function, *arguments, target=TARGETS[column][0])
+        ).by_kind()
+        for column in columns
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of JAX and of the compilers that are installed here, by package."""
+    packages = ["jax", *(package for _, packages in TARGETS.values() for package in packages)]
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+def _cell(by_kind: BytesByKind) -> str:
+    return " + ".join(f"{kind} {sent:,}" for kind, sent in by_kind.items()) or "nothing"
+
+
+def _join(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{package} {version}" for package, version in versions.items())
