@@ -1,7 +1,7 @@
 """python what_does_it_send.py: list a function's collectives and the bytes they send.
 
 Compile the function for all devices that JAX finds and read the compiled text, without
-running it. --target h100:8 or v5e:2x4 compiles it for devices that you don't have.
+running it. --target h100:8 compiles it for eight H100 GPUs that you don't have.
 A collective in a loop is counted once. To multiply by the trip counts, use shardcost:
 pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
 #subdirectory=packages/shardcost"
@@ -31,25 +31,21 @@ l2_cache_size: 52428800 clock_rate_ghz: 1.98 device_memory_size: 84942979072
 registers_per_core_limit: 65536 registers_per_block_limit: 65536
 cuda_compute_capability { major: 9 } }"""  # from XLA's h100_sxm.txtpb
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-cli.add_argument("--target", default="here", help="h100:8, v5e:2x4 ... (default: here)")
+cli.add_argument("--target", metavar="h100:8", help="GPUs to compile for, not here")
 TARGET = cli.parse_args().target
-chip, _, shape = TARGET.partition(":")
-if TARGET == "here":
-    devices = jax.devices()
-else:  # the settings keep libtpu quiet where there is no TPU
+if TARGET:
     jax.config.update("jax_platforms", "cpu")
-    quiet = "TPU_WORKER_HOSTNAMES=localhost TPU_ACCELERATOR_TYPE=v5litepod-8"
-    os.environ.update(pair.split("=") for pair in quiet.split())
-    os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
-    options = {"target_config": H100, "topology": f"1x1x{shape}"}
-    where = ("", "cuda", options) if chip == "h100" else (TARGET, "tpu", {})
+    options = {"target_config": H100, "topology": f"1x1x{TARGET.partition(':')[2]}"}
+    if not TARGET.startswith("h100:"):
+        cli.error(f"the target {TARGET!r} is not h100:N; shardcost has more")
     try:
-        devices = topologies.get_topology_desc(*where[:2], **where[2]).devices
-    except Exception as error:  # no plugin, or no such chip
-        wheels = "jax-cuda12-plugin jax-cuda12-pjrt" if chip == "h100" else "libtpu"
-        reason = str(error).partition("\n")[0]
-        need = f"needs JAX 0.10 or newer, and pip install {wheels} (as new as jax)"
-        cli.error(f"--target {TARGET} {need}: {reason}")
+        devices = topologies.get_topology_desc(platform="cuda", **options).devices
+    except Exception as error:  # no plugin, or a JAX that is too old for it
+        plugin = f"pip install jax-cuda12-plugin=={jax.__version__}"
+        need = f"{plugin} jax-cuda12-pjrt=={jax.__version__} (JAX 0.10 or newer)"
+        cli.error(f"--target {TARGET} needs {need}: {str(error).splitlines()[0]}")
+else:
+    devices = jax.devices()
 COST = {  # bytes that one of n devices sends, as a multiple of the result's bytes
     "all-gather": lambda n: (n - 1) / n,
     "all-reduce": lambda n: 2 * (n - 1) / n,
