@@ -45,7 +45,7 @@ WRONG = {
     "00_train_digits.py": {"0": "epochs must be at least 1"},
     "01_time_it.py": {"0": "multiple of the number of devices, 8", "1201": "multiple of the number of devices, 8"},
     "02_shard_params.py": {"50304 0": "must be at least 1"},
-    "03_what_does_it_send.py": {"8": "unrecognized arguments: 8"},
+    "03_what_does_it_send.py": {"8": "unrecognized arguments: 8", "--target h900:8": "is not h100:N"},
     "04_annotated_mlp.py": {"-1": "steps must be at least 1"},
     "05_overlapped_matmul.py": {
         "60 32 128256": "multiples of 8",
