@@ -163,7 +163,7 @@ def structure_faults(path: Path) -> list[str]:
     faults += [
         f"an editor made up the id {name!r}: run make stamp" for name in ids if cell_names.GENERATED_ID.fullmatch(name)
     ]
-    faults += [*_numbering_faults(path, cells), *_text_faults(cells, path.parent)]
+    faults += [*_numbering_faults(path, cells), *_text_faults(cells, path.parent), *_answer_faults(cells)]
     try:
         draft = readme.row(path).draft
     except ValueError as error:
@@ -217,6 +217,41 @@ def _text_faults(cells: list, folder: Path) -> Iterator[str]:
                 yield f"{cell.id}: the link to {target} leads nowhere"
         for word in re.findall(r"\b(?:simply|just(?!-in-time)|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
             yield f"{cell.id}: says {word!r}"
+
+
+def texts_after_answers(cells: list) -> list:
+    """Return the text cells between the first output after a question and the next question or heading.
+
+    If subheadings come between a question and its first output, the question covers all their sections.
+    site/_static/questions.js hides the same texts.
+    """
+    asked = answered = has_sections = False
+    texts = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            answered |= asked and bool(cell.outputs)
+            continue
+        for part, block in enumerate(notebooks.split_blocks(cell.source)):
+            if heading := re.match(r"#+(?= )", block):
+                if len(heading[0]) < 3 or cell.id.startswith("ex-") or (answered and not has_sections):
+                    asked = answered = False
+                has_sections |= asked and not answered
+            elif block.startswith(notebooks.QUESTION):
+                asked, answered, has_sections = True, False, False
+            elif answered and part == 0:
+                texts.append(cell)
+    return texts
+
+
+def _answer_faults(cells: list) -> Iterator[str]:
+    """Report text after an answer with neither the tag `answer` nor `leads`, and the tag `answer` elsewhere."""
+    after = texts_after_answers(cells)
+    for cell in cells:
+        tags = {notebooks.ANSWER_TAG, notebooks.LEADS_ON_TAG}.intersection(cell.metadata.get("tags", ()))
+        if cell in after and len(tags) != 1:
+            yield f"{cell.id}: follows an answer, so it needs one of the tags `answer` and `leads`"
+        if cell not in after and notebooks.ANSWER_TAG in tags:
+            yield f"{cell.id}: has the tag `answer`, but doesn't begin with text that follows an answer"
 
 
 def _code_cell_faults(cell: Any) -> Iterator[str]:
