@@ -22,6 +22,7 @@ from tests import page_lint
 from tools import NUMBER
 from tools.lessons import cell_names, notebooks, readme
 from utils import guess_gate
+from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 WAITING_SUFFIX = "-waiting"  # ends the ids of cells that are executed without a guess, as in a reader's copy
@@ -57,7 +58,7 @@ def mask_text(text: str) -> str:
 
 
 def output_texts(cell: Any) -> list[tuple[str, str]]:
-    """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text."""
+    """Return each output of a cell as (kind, text), with streams merged. A figure has its alt text and its data."""
     texts = []
     for output in notebooks.merge_streams(cell.outputs):
         if output.output_type == "stream":
@@ -66,6 +67,8 @@ def output_texts(cell: Any) -> list[tuple[str, str]]:
             texts.append(("error", mask_text(f"{output.ename}: {output.evalue}")))
         else:
             texts.append((output.output_type, mask_text(output.data.get("text/plain", ""))))
+            if FIGURE_DATA in output.data:
+                texts.append(("figure data", json.dumps(output.data[FIGURE_DATA], indent=1, sort_keys=True)))
             if "text/html" in output.data:
                 texts.append(("text/html", mask_text(output.data["text/html"]).replace(">", ">\n")))
     return texts
