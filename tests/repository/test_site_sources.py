@@ -11,6 +11,7 @@ import importlib
 import re
 import sys
 
+import nbformat
 import pytest
 
 from old_jax.forms import PHRASES, ROWS
@@ -20,6 +21,7 @@ from tools.site import browser, glossary, old_code
 from tools.site import build as site
 from tools.site import interactive_figures as figures
 from tools.site.interactive_figures import FIGURES
+from utils.show import FIGURE_DATA
 
 ENTRIES = glossary.read()
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
@@ -187,11 +189,14 @@ def test_a_page_keeps_what_the_notebook_says(path):
     assert len(answers) == len(site.answers_of(notebooks.number(path)))
     pictures = [cell.id.removesuffix("-moving") for cell in page.cells if '<div class="moving"' in cell.source]
     assert sorted(pictures) == sorted(name for name, *_ in FIGURES.get(notebooks.number(path), ()))
+    for output in [output for cell in notebook.cells for output in cell.get("outputs", ())]:
+        output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx would warn about this type
     for before, after in zip(notebook.cells, left, strict=True):
         if before.cell_type == "code":
             outputs = [] if site.CHECK_CALL.search(before.source) else before.outputs
             assert (after.source, after.outputs) == (before.source, outputs)
     printed = site.page_notebook(path, printed=True)
+    assert FIGURE_DATA not in nbformat.writes(printed)
     assert [cell.id for cell in printed.cells] == [cell.id for cell in notebook.cells]
     assert not any("badge" in cell.source for cell in [*page.cells, *printed.cells] if cell.cell_type == "markdown")
 
