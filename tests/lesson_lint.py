@@ -26,7 +26,6 @@ from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 WAITING_SUFFIX = "-waiting"  # ends the ids of cells that are executed without a guess, as in a reader's copy
-VERDICT_START = "Your guess"  # begins the line that evaluates a guess
 MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
@@ -367,11 +366,12 @@ def without_verdicts(executed: Any) -> Any:
     """Return the notebook without the lines that evaluate guesses, so that it can be compared with the page."""
     plain = nbformat.from_dict(executed)
     for cell in plain.cells:
-        if cell.cell_type == "code":
-            cell.outputs = notebooks.merge_streams(cell.outputs)
-        for output in cell.get("outputs", []):
+        if cell.cell_type != "code":
+            continue
+        cell.outputs = notebooks.merge_streams(cell.outputs)
+        for output in cell.outputs if cell.source.startswith("guess = ") else []:
             if output.output_type == "stream":
-                output.text = "".join(line for line in output.text.splitlines(True) if VERDICT_START not in line)
+                output.text = "".join(line for line in output.text.splitlines(True) if not printed_outcomes(line))
     return plain
 
 
