@@ -7,7 +7,7 @@ COURSE = Path(__file__).parents[1]
 FOLDERS = [str(COURSE), *map(str, COURSE.glob("packages/*/src"))]
 sys.path[:] = FOLDERS + [path for path in sys.path if path not in FOLDERS]
 # Forget any other package of the same name that is already imported.
-for name in [name for name in sys.modules if name.split(".")[0] in ("exercises", "old_jax", "shardcost", "utils")]:
+for name in [name for name in sys.modules if name.split(".")[0] in ("exercises", "find_old_jax", "shardcost", "utils")]:
     if str(COURSE) not in str(getattr(sys.modules[name], "__file__", "")):
         del sys.modules[name]
 if ".cache" in COURSE.parts:

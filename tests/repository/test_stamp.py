@@ -107,7 +107,7 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     for part in ("notebooks", "tools", ".github"):
         shutil.copytree(notebooks.ROOT / part, tmp_path / part)
     for page in stamp.PAGES:
-        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(notebooks.ROOT / page, tmp_path / page)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     name, revision = notebooks.repository()

@@ -1,4 +1,4 @@
-"""Implement the command line of the migration checker, `python -m old_jax` or `find-old-jax`."""
+"""Implement the command line of the migration checker, `find-old-jax` or `python -m find_old_jax`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from old_jax.find import SEVERITIES, Finding, examine
-from old_jax.mend import fixed_file, unified_diff, write_files
-from old_jax.message import find_answer
-from old_jax.read import Unreadable, files
-from old_jax.record import Record
-from old_jax.run import run
+from find_old_jax.find import SEVERITIES, Finding, examine
+from find_old_jax.fix_files import fixed_file, unified_diff, write_files
+from find_old_jax.message import find_answer
+from find_old_jax.read import Unreadable, files
+from find_old_jax.record import Record
+from find_old_jax.run import run
 
 ABOUT = """Find lines that use JAX APIs which were removed, warn or changed their meaning, and print the replacements.
 

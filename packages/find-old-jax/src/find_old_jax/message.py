@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from old_jax.find import advice
-from old_jax.forms import PHRASES, ROWS, WORDS
-from old_jax.moved import KEYWORDS, MOVED
-from old_jax.record import Record
+from find_old_jax.find import advice
+from find_old_jax.forms import PHRASES, ROWS, WORDS
+from find_old_jax.record import Record
+from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 # Patterns that extract the dotted name from a message.
 NAMED = (
@@ -55,7 +55,7 @@ def find_answer(message: str, target: str | None = None) -> Answer | None:
             parts = [match["module"], match["name"]] if "name" in pattern.groupindex else match.groups()
             name = ".".join(parts).replace("jnp.", "jax.numpy.")
             fate = record.fate(name, as_module="No module" in match[0])
-            if fate.state in ("gone", "warns") or name in MOVED:
+            if fate.state in ("gone", "warns") or name in REPLACEMENTS:
                 return Answer(*advice(record, fate, name))
     return None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from old_jax.forms import ROWS
-from old_jax.program import FUNCTIONS, Program
+from find_old_jax.forms import ROWS
+from find_old_jax.program import FUNCTIONS, Program
 
 SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
 JITS = {"jax.jit", "jax.experimental.pjit.pjit"}
@@ -20,7 +20,7 @@ COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "
 Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
 
 
-class Meanings:
+class SemanticChecks:
     """Check the rows of appendix 90 that depend on what a program means, for the version of its record."""
 
     def __init__(self, program: Program) -> None:
@@ -29,7 +29,7 @@ class Meanings:
         bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
         self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
         calls = [node for node in program.nodes if isinstance(node, ast.Call)]
-        self.handed: set[ast.AST] = set()  # functions passed to something other than jit, which may map them
+        self.passed_on: set[ast.AST] = set()  # functions passed to something other than jit, which may map them
         self.applied: dict[ast.AST, set[str]] = {}  # the JAX transformations applied to each function
         for call in calls:
             self._apply(call)
@@ -37,8 +37,8 @@ class Meanings:
         self.knows_explicit = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
             keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
         )
-        self.cuts_by_hand = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
-        self.cuts_by_itself = "jax.lax.with_sharding_constraint" in used or any(
+        self.uses_shard_map = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
+        self.constrains_shardings = "jax.lax.with_sharding_constraint" in used or any(
             keyword.arg in ("in_shardings", "out_shardings") for call in calls for keyword in call.keywords
         )
         names = [node for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))]
@@ -52,7 +52,7 @@ class Meanings:
         )  # functions that may themselves be mapped
         if name not in JITS or inside:
             values = [*args, *(keyword.value for keyword in call.keywords)]
-            self.handed.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
+            self.passed_on.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
         if name.startswith("jax.") and args:
             first = self.value(args[0])
             if isinstance(first, FUNCTIONS):
@@ -97,17 +97,17 @@ class Meanings:
             yield 24, "AbstractMesh of pairs", "gone", "AbstractMesh((8,), ('i',)): sizes, then names"
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
-        unsaid = not keywords.keys() & {"axis_types", None} and len(args) < 3
-        meant = self.knows_explicit or (self.cuts_by_hand and not self.cuts_by_itself)
-        if name == "jax.make_mesh" and unsaid and not meant and ast.Starred not in map(type, args):
+        without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
+        wants_explicit = self.knows_explicit or (self.uses_shard_map and not self.constrains_shardings)
+        if name == "jax.make_mesh" and without_types and not wants_explicit and ast.Starred not in map(type, args):
             yield 16, "make_mesh without axis_types", ""
         shard_map = self._made_by_shard_map(node.func)
         if shard_map and args:
-            yield from self._cuts_anew(shard_map, args)
+            yield from self._reshards(shard_map, args)
         inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
         if name == "jax.pmap" and (inner or self._under(node, {"jax.pmap"})):
             yield 18, "pmap in pmap", ""
-        if name == "jax.devices" and self._asks_twice(node, args[:1] or [keywords.get("backend")]):
+        if name == "jax.devices" and self._tests_devices(node, args[:1] or [keywords.get("backend")]):
             yield 19, "jax.devices('gpu') without one", "could be better"
         to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
         if to_device and self._under(node, JITS):
@@ -144,7 +144,7 @@ class Meanings:
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
 
-    def _cuts_anew(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
+    def _reshards(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
         """Report a shard_map on an explicit mesh that is called on an array with a visibly different sharding."""
         keywords = {keyword.arg: keyword.value for keyword in shard_map.keywords}
         if "in_specs" not in keywords or "mesh" not in keywords or not self._is_explicit(keywords["mesh"]):
@@ -163,7 +163,7 @@ class Meanings:
                     if all(self._is_call(one, SPECS) for one in (has, wants)) and ast.dump(has) != ast.dump(wants):
                         yield 17, "in_specs that reshard", ""
 
-    def _asks_twice(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
+    def _tests_devices(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
         """Report `jax.devices("gpu") if jax.devices("gpu") else ...`, whose test raises instead of being False."""
         if not platform or self._text(platform[0]) in (None, "cpu"):
             return False
@@ -247,7 +247,7 @@ class Meanings:
         around = [one for one in self.program.around(node) if isinstance(one, FUNCTIONS)]
         marked = {self._last(mark) for one in around for mark in getattr(one, "decorator_list", [])}
         known = marked <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
-        return not known or any(one in self.asks_axes or one in self.handed for one in around)
+        return not known or any(one in self.asks_axes or one in self.passed_on for one in around)
 
     def _last(self, mark: ast.expr) -> str:
         """Return the last part of a decorator's name: 'jit' for `@jax.jit` and for `@partial(jax.jit, ...)`."""

@@ -1,6 +1,6 @@
 """Replace old JAX APIs automatically, if the replacement certainly means the same.
 
-The tables in old_jax/same.py list those names and the contexts in which they're safe. Only the old words are replaced,
+The tables in safe_renames.py list those names and the contexts in which they're safe. Only the old words are replaced,
 at the offsets that Python's parser gives, so comments and formatting stay as they are. All other findings are only
 reported.
 """
@@ -11,12 +11,12 @@ import ast
 import re
 from dataclasses import dataclass
 
-from old_jax.find import Finding, findings
-from old_jax.moved import MOVED
-from old_jax.program import Program
-from old_jax.read import parse, parses
-from old_jax.record import Record
-from old_jax.same import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED, SAME
+from find_old_jax.find import Finding, findings
+from find_old_jax.program import Program
+from find_old_jax.read import parse, parses
+from find_old_jax.record import Record
+from find_old_jax.replacements import REPLACEMENTS
+from find_old_jax.safe_renames import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED_KEYWORDS, SAFE_RENAMES
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
 PJIT = "jax.experimental.pjit.pjit"
@@ -122,15 +122,15 @@ class _Fixer:
 
     def _new_name(self, old: str, full: str) -> str:
         """Return the replacement of `old`, a prefix of the name `full`, or "" if it isn't known to be equivalent."""
-        same = SAME.get(old)
-        if same is None or (old != full and same.where not in (MODULE, ANYWHERE)):
+        rename = SAFE_RENAMES.get(old)
+        if rename is None or (old != full and rename.where not in (MODULE, ANYWHERE)):
             return ""
-        whole = same.new + full[len(old) :]
-        return same.new if not whole.startswith("jax.") or self.record.fate(whole).state == "works" else ""
+        renamed = rename.new + full[len(old) :]
+        return rename.new if not renamed.startswith("jax.") or self.record.fate(renamed).state == "works" else ""
 
     def _is_safe_here(self, node: ast.AST, old: str) -> bool:
         """Tell whether the replacement means the same in this context."""
-        where, above = SAME[old].where, self.program.parents.get(node)
+        where, above = SAFE_RENAMES[old].where, self.program.parents.get(node)
         if where in (ANYWHERE, MODULE):
             return True
         if where == ANNOTATED:
@@ -172,7 +172,7 @@ class _Fixer:
             and isinstance(node.ctx, ast.Load)
             and self.program.dotted(node) == full
         ]
-        handed_on = SAME[full].where in (ANYWHERE, MODULE)  # another file may import the name from this one
+        handed_on = SAFE_RENAMES[full].where in (ANYWHERE, MODULE)  # another file may import the name from this one
         below = [
             self.program.dotted(node)
             for node in self.program.nodes
@@ -195,7 +195,7 @@ class _Fixer:
             self.imports.append(f"import {top}")
             return new
         best = ("", "")
-        for name, values in self.program.whole.bound.items():
+        for name, values in self.program.top.bound.items():
             one = values[0][1]
             if len(values) == 1 and isinstance(one, str) and (new == one or new.startswith(f"{one}.")):
                 seen = self.program.scopes[node].look(name, node.lineno)
@@ -223,7 +223,7 @@ class _Fixer:
         """
         if len(call.args) != 3 or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
             return []
-        method = MOVED[self.program.dotted(node)][0].split("].")[1].split("(")[0]
+        method = REPLACEMENTS[self.program.dotted(node)][0].split("].")[1].split("(")[0]
         x, index, y = call.args
         value = self.program.value(x)
         known = isinstance(value, ast.Call) and ARRAYS.match(self.program.dotted(value.func))
@@ -247,7 +247,7 @@ class _Fixer:
         module = self.record.fate(full.rpartition(".")[0], as_module=True)
         if "gone" not in (fate.state, module.state) and fate.state != "warns":
             return full
-        old = full if full in SAME else full.rpartition(".")[0]
+        old = full if full in SAFE_RENAMES else full.rpartition(".")[0]
         new = self._new_name(old, full)
         return new + full[len(old) :] if new and (old != full or self._is_safe_everywhere(full)) else ""
 
@@ -293,7 +293,7 @@ class _Fixer:
         edits = []
         name = one.name.partition("(")[0]
         for keyword in call.keywords:
-            new = RENAMED.get((name, keyword.arg or ""))
+            new = RENAMED_KEYWORDS.get((name, keyword.arg or ""))
             if name == PJIT and self._bare_none(keyword.value):
                 continue  # in pjit, None meant replicated; in jit, it means unspecified
             if new and f"{name}({keyword.arg}=)" == one.name and new[0] not in {k.arg for k in call.keywords}:

@@ -10,9 +10,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from old_jax.find import find
-from old_jax.fix import fix
-from old_jax.read import Text, Unreadable, notebook, parses, read, to_plain_python
+from find_old_jax.find import find
+from find_old_jax.fix import fix
+from find_old_jax.read import Text, Unreadable, notebook, parses, read, to_plain_python
 
 CELL_END = "# --- the end of a cell: {} ---\n"
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from old_jax.meanings import Meanings
-from old_jax.moved import GENERAL_ROW, KEYWORDS, MOVED, NEEDS_IMPORT, REFUSED, find_moved
-from old_jax.program import Program
-from old_jax.read import Unreadable, parse, read
-from old_jax.record import Fate, Record
+from find_old_jax.program import Program
+from find_old_jax.read import Unreadable, parse, read
+from find_old_jax.record import Fate, Record
+from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
+from find_old_jax.semantic_checks import SemanticChecks
 
 SEVERITIES = ("gone", "warns", "means something else", "could be better", "private")
 PRIVATE = re.compile(r"jax\.(?:\w+\.)*?_(?!_)\w*")  # matches jax._src and jax.core._x, but not jax.__version__
@@ -80,7 +80,7 @@ def findings(program: Program, source: str) -> list[Finding]:
     """Return the findings of a program that has already been parsed. Their nodes belong to that program."""
     lines = source.split("\n")
     unique: dict[tuple, Finding] = {}
-    for one in [*_Names(program).findings(), *(Finding(*told) for told in Meanings(program).findings())]:
+    for one in [*_Names(program).findings(), *(Finding(*found) for found in SemanticChecks(program).findings())]:
         last = one.node.end_lineno if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else one.line
         if not any(SILENCED.search(line) for line in lines[one.line - 1 : last]):
             unique.setdefault((one.line, one.row, one.name), one)
@@ -111,11 +111,13 @@ class _Names:
             for alias in node.names:
                 yield from self._check_name(alias, alias.name, as_module=True)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            whole = self.record.fate(node.module, as_module=True)
+            module = self.record.fate(node.module, as_module=True)
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                if whole.state == "gone":
-                    yield self._finding(node, Fate("gone", whole.name, whole.said, whole.last, whole.first), full)
+                if module.state == "gone":
+                    yield self._finding(
+                        node, Fate("gone", module.name, module.message, module.last, module.first), full
+                    )
                 elif alias.name != "*":
                     yield from self._check_name(node, full)
         elif isinstance(node, ast.Attribute):
@@ -125,7 +127,7 @@ class _Names:
             name = self.program.dotted(node)
             if name.startswith("jax.config.config."):  # after `from jax.config import config`
                 yield from self._check_name(node, name.replace(".config", "", 1))
-            elif isinstance(node.ctx, ast.Load) and (name in MOVED or not self._root_is_known(node)):
+            elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
                 yield from self._check_name(node, name)
                 yield from self._missing_import(node, name)
         elif isinstance(node, ast.Call):
@@ -168,7 +170,7 @@ class _Names:
             if fate.state in ("gone", "warns"):
                 yield self._finding(node, fate, name)
         elif name == "flax.optim" or name.startswith(("flax.optim.", "jaxlib.xla_extension.DeviceArray")):
-            new, row = find_moved(name) or ("", None)
+            new, row = find_replacement(name) or ("", None)
             yield Finding(node.lineno, row, "gone", name, new, node)
 
     def _finding(self, node: ast.AST, fate: Fate, name: str) -> Finding:
@@ -240,25 +242,25 @@ class _Names:
 def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]:
     """Return the part of a name that is old, its replacement, and the row of appendix 90.
 
-    The replacement comes from the table in moved.py, else from JAX's own message, else from a module that has a name
-    like this today.
+    The replacement comes from the table in replacements.py, else from JAX's own message, else from a module that has
+    a name like this today.
     """
     for old in (name, fate.name):
-        if old in MOVED:
-            return old, *MOVED[old]
-    family = find_moved(name)
+        if old in REPLACEMENTS:
+            return old, *REPLACEMENTS[old]
+    family = find_replacement(name)
     row = family[1] if family else GENERAL_ROW if fate.last else None
-    use = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.said)
+    use = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.message)
     new = use[1].replace("jnp.", "jax.numpy.") if use else ""
     if record.fate(new).state != "works" or new == fate.name:
         new = ""
-    if not new and fate.last and not fate.said and (current_name := record.find_elsewhere(name)):
+    if not new and fate.last and not fate.message and (current_name := record.find_elsewhere(name)):
         return name, f"perhaps {current_name}", row
     if new or family:
         return fate.name, new or family[0], row
     if fate.first:
         return fate.name, f"it comes only in {fate.first}", None
-    return fate.name, fate.said[:120] or (f"gone after {fate.last}" if fate.last else "no recorded JAX has it"), row
+    return fate.name, fate.message[:120] or (f"gone after {fate.last}" if fate.last else "no recorded JAX has it"), row
 
 
 def _keyword_advice(name: str, keyword: str, call) -> str:

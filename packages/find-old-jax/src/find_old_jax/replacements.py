@@ -1,7 +1,7 @@
 """List the replacements of removed and deprecated names: the new form, and the row of appendix 90.
 
-All of them are advice. The replacements that `--fix` makes are in same.py. For a name that isn't in these tables, the
-checker uses JAX's own message, and then searches today's names.
+All of them are advice. The replacements that `--fix` makes are in safe_renames.py. For a name that isn't in these
+tables, the checker uses JAX's own message, and then searches today's names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONTEXT = "jax.set_mesh(mesh), and jax.sharding.get_abstract_mesh()"
 CALLBACK = "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback"
 UPDATE = "x.at[index].{}(y)"
 
-MOVED: dict[str, tuple[str, int]] = {
+REPLACEMENTS: dict[str, tuple[str, int]] = {
     "jax.numpy.random": ("jax.random.uniform(key, (3,))", 1),
     "jax.experimental.maps": ("jax.shard_map; Mesh is in jax.sharding", 2),
     "jax.experimental.maps.thread_resources": (CONTEXT, 12),
@@ -182,14 +182,14 @@ NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any version that
 }  # fmt: skip
 
 
-def find_moved(name: str) -> tuple[str, int] | None:
+def find_replacement(name: str) -> tuple[str, int] | None:
     """Return the replacement and the row of an old dotted name, or of the removed module that contained it, or None."""
     parts = name.split(".")
     for end in range(len(parts), 1, -1):
-        entry = MOVED.get(".".join(parts[:end]))
+        entry = REPLACEMENTS.get(".".join(parts[:end]))
         if entry:
             new, row = entry
             rest = parts[end:]
-            whole = rest and PLAIN.match(new) and new.startswith("jax.") and new.split(".")[-1] == parts[end - 1]
-            return (".".join([new, *rest]) if whole else new), row
+            keeps_name = rest and PLAIN.match(new) and new.startswith("jax.") and new.split(".")[-1] == parts[end - 1]
+            return (".".join([new, *rest]) if keeps_name else new), row
     return None

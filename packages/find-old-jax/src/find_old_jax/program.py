@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from old_jax.guards import TRIED, TYPE_CHECKING, UNREACHED, Guard, Guards, covers
-from old_jax.record import Record
-from old_jax.scopes import COMPREHENSIONS, Names, Scope
+from find_old_jax.guards import TRIED, TYPE_CHECKING, UNREACHED, Guard, Guards, covers
+from find_old_jax.record import Record
+from find_old_jax.scopes import COMPREHENSIONS, Names, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
@@ -27,13 +27,13 @@ class Program(Names):
         self.unseen: set[int] = set()  # lines silenced by a guard
         self.annotations: set[ast.AST] = set()  # annotations, which are never evaluated
         self.stars: list[str] = []  # modules of `from module import *`
-        self.whole = Scope(tree, None)
+        self.top = Scope(tree, None)
         self._lazy = any(
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
             for node in tree.body
         )
         self.guards = Guards(self)
-        self._walk(tree, self.whole)
+        self._walk(tree, self.top)
         self._known = {}
 
     def _walk(self, node: ast.AST, scope: Scope) -> None:
@@ -110,12 +110,14 @@ class Program(Names):
             scope.bind(target.id, end + (1 if self._names_itself(target.id, value) else 0), value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else None
-            whole = value.value if isinstance(value, ast.Subscript) else value
+            sequence = value.value if isinstance(value, ast.Subscript) else value
             for i, one in enumerate(target.elts):
-                same = parts[i] if parts and len(parts) == len(target.elts) else None
-                made = same or ast.copy_location(ast.Subscript(whole, ast.copy_location(ast.Constant(i), value)), value)
-                self._assign(one, made, scope, line)
-                self.scopes.setdefault(made, scope)
+                element = parts[i] if parts and len(parts) == len(target.elts) else None
+                element = element or ast.copy_location(
+                    ast.Subscript(sequence, ast.copy_location(ast.Constant(i), value)), value
+                )
+                self._assign(one, element, scope, line)
+                self.scopes.setdefault(element, scope)
 
     @staticmethod
     def _names_itself(name: str, value: ast.expr) -> bool:

@@ -36,7 +36,7 @@ class Fate:
 
     state: str  # 'works', 'warns', 'gone', or 'unknown': not part of JAX, private, or not recorded
     name: str = ""  # the part of the dotted name that has this state
-    said: str = ""  # JAX's own message
+    message: str = ""  # JAX's own message
     last: str = ""  # the last recorded version that had the name before it was removed, or ""
     first: str = ""  # if the name was introduced only later, the first recorded version that has it
 
@@ -57,11 +57,11 @@ class Record:
     """
 
     def __init__(self, target: str | None = None) -> None:
-        whole = _load()
-        self.versions: list[str] = whole["versions"]
+        recorded = _load()
+        self.versions: list[str] = recorded["versions"]
         self.at = len(self.versions) - 1 if target is None else self._position(target)
         self.version = self.versions[self.at]
-        self._modules, self._options = whole["modules"], whole["options"]
+        self._modules, self._options = recorded["modules"], recorded["options"]
         self._names: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {}
 
     def _position(self, target: str) -> int:

@@ -7,7 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from old_jax.message import find_answer
+from find_old_jax.message import find_answer
 
 
 def run(command: list[str], target: str | None = None) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from old_jax.moved import MOVED
-from old_jax.record import numbers
+from find_old_jax.record import numbers
+from find_old_jax.replacements import REPLACEMENTS
 
-__all__ = ["EARLIER", "MOVED", "PHRASES", "ROWS", "WORDS", "Form", "Row"]
+__all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]
 
 EARLIER = "earlier"  # removed before 0.7, the oldest supported release, at an unknown version
 
@@ -117,7 +117,7 @@ ROWS = {
         silent=True,
     ),
     24: Row(
-        "the names of old_jax/moved.py",
+        "the list in row 24",
         (
             Form("jax.ops.index_update", gone=EARLIER, name="jax.ops.index_update"),
             Form("from jax.config import config", gone=EARLIER, name="jax.config.config"),
@@ -137,7 +137,11 @@ PHRASES: dict[int, tuple[str, ...]] = {
     6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
     8: ("setup_tpu() was required for older JAX",),
     12: ("`with mesh:` ... has been deprecated", "requires a non-empty mesh in context"),
-    14: ("object has no attribute 'vma'", "varying manual axes do not match"),
+    14: (
+        "object has no attribute 'vma'",
+        "varying manual axes do not match",
+        "manual axis types do not match",
+    ),
     15: ("backend and device argument on jit is deprecated",),
     23: ("can only refer to Auto axes of the mesh", "acts as an assert when all axes of mesh are of type"),
     16: (
@@ -150,7 +154,6 @@ PHRASES: dict[int, tuple[str, ...]] = {
         "must be unsharded over the sorting dimension",
         "unsharded over the axis being reduced",
         "must be unsharded on non-batch dimensions",
-        "of all xs should be replicated",
         "operand sharding must be equal to update sharding",
         "on sharded dims where out dim",
         "cannot be sharded on dimension",
@@ -169,6 +172,8 @@ PHRASES: dict[int, tuple[str, ...]] = {
 
 # Phrases, as in PHRASES, about APIs without a row of their own: the old API, the replacement, and the closest row.
 WORDS: dict[str, tuple[str, str, int]] = {
+    # automatic axes would hide it: the scan would run, with everything gathered on every device
+    "of all xs should be replicated": ("a scan over a split axis", "jax.shard_map, with the scan inside", 16),
     "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),
     "'Compiled' object has no attribute 'compiler_ir'": (
         "compiled.compiler_ir()",

@@ -6,8 +6,8 @@ import ast
 import operator
 import re
 
-from old_jax.record import numbers
-from old_jax.scopes import Names
+from find_old_jax.record import numbers
+from find_old_jax.scopes import Names
 
 UNREACHED = "never"  # never run on this JAX, or only in cases that can't be decided
 TYPE_CHECKING = "types"  # run only by type checkers, so nothing can fail there

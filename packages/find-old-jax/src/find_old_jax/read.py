@@ -38,7 +38,6 @@ class Text:
 
     lines: list[str] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
-    whole: bool = False  # whether the program is the complete file, line by line
 
     @property
     def source(self) -> str:
@@ -76,7 +75,7 @@ def read(path: Path) -> tuple[list[Text], list[str]]:
         return notebook(text, str(path))
     if path.suffix in (".md", ".markdown", ".rst"):
         return markdown(text, str(path))
-    program = Text(whole=True)
+    program = Text()
     program.add(text.split("\n"), "")
     try:
         parse(text)
@@ -100,14 +99,14 @@ def decode(path: Path) -> str:
 
 
 def _not_python(path: str, cell: str, error: Exception) -> str:
-    line, said = getattr(error, "lineno", None) or 1, getattr(error, "msg", None) or str(error)
-    return f"{path}, {cell}line {line}: not Python: {said}"
+    line, message = getattr(error, "lineno", None) or 1, getattr(error, "msg", None) or str(error)
+    return f"{path}, {cell}line {line}: not Python: {message}"
 
 
 def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
     try:
-        whole = json.loads(text)
-        sheets = whole.get("worksheets") or [whole]  # before nbformat 4, cells were in worksheets
+        content = json.loads(text)
+        sheets = content.get("worksheets") or [content]  # before nbformat 4, cells were in worksheets
         cells = [cell for sheet in sheets for cell in sheet["cells"] if cell.get("cell_type") == "code"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(f"{path}: not a notebook: {error}") from error
@@ -196,8 +195,8 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
     def add(block: list[str], first: int) -> None:
         if any(re.match(r"\s*>>> ?", line) for line in block):
             for at, line in enumerate(block):
-                if said := re.match(r"\s*(?:>>>|\.\.\.) ?(.*)", line):
-                    session.append((first + at, said[1]))
+                if prompt := re.match(r"\s*(?:>>>|\.\.\.) ?(.*)", line):
+                    session.append((first + at, prompt[1]))
             return
         block = textwrap.dedent("\n".join(block)).split("\n")
         block = to_plain_python("\n".join(_blank_options(block)))[0]
