@@ -128,13 +128,14 @@ lesson: test-environment  ## create a draft lesson: NUMBER=10 NAME=fully_sharded
 stamp: test-environment  ## update everything generated from the notebooks; REPOSITORY=owner/name REVISION=v1 also renames the repository
 	@.venv/bin/python -m tools.lessons.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
 
-record:  ## compile the lessons' programs for TPUs, and record the compiler's plans (needs libtpu; 4 minutes); LESSONS="08"
-	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
-	@.venv-newest/bin/python -m tools.maintenance.record_plans $(LESSONS)
+record:  ## compile the lessons' plans for TPUs and GPUs, and record what the compilers say (6 minutes); LESSONS="08"
+	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
+	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
 record-costs check-costs:  ## compile the lessons' programs for CPUs, H100s and TPUs, and record (or check) what they send; LESSONS="03"
 	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(if $(filter check-%,$@),--check) $(LESSONS)
+	@$(if $(filter check-%,$@),COURSE_PLANS=gpus .venv-compilers/bin/python $(PYTEST) tests/helpers/test_tpu_compiler.py -k record_is_what $(ARGS))
 
 bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench

@@ -1,7 +1,10 @@
 """python what_does_it_send.py: list a function's collectives and the bytes they send.
 
 Compile the function for all devices that JAX finds and read the compiled text, without
-running it. A collective in a loop is counted once: the text may omit the trip count.
+running it. --target h100:8 compiles it for eight H100 GPUs that you don't have.
+A collective in a loop is counted once. To multiply by the trip counts, use shardcost:
+pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
+#subdirectory=packages/shardcost"
 """
 
 import os
@@ -13,11 +16,36 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or 
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AxisType, NamedSharding
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+H100 = """platform_name: "CUDA" device_description_str: "NVIDIA H100 80GB HBM3"
+dnn_version_info { major: 9 minor: 10 } gpu_device_info { core_count: 132
+threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+shared_memory_per_block: 49152 shared_memory_per_core: 233472 fpus_per_core: 128
+shared_memory_per_block_optin: 232448 block_dim_limit_x: 2147483647
+block_dim_limit_y: 65535 block_dim_limit_z: 65535 memory_bandwidth: 3352320000000
+l2_cache_size: 52428800 clock_rate_ghz: 1.98 device_memory_size: 84942979072
+registers_per_core_limit: 65536 registers_per_block_limit: 65536
+cuda_compute_capability { major: 9 } }"""  # from XLA's h100_sxm.txtpb
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-cli.parse_args()
+cli.add_argument("--target", metavar="h100:8", help="GPUs to compile for, not here")
+TARGET = cli.parse_args().target
+if TARGET:
+    jax.config.update("jax_platforms", "cpu")
+    options = {"target_config": H100, "topology": f"1x1x{TARGET.partition(':')[2]}"}
+    if not TARGET.startswith("h100:"):
+        cli.error(f"the target {TARGET!r} is not h100:N; shardcost has more")
+    try:
+        devices = topologies.get_topology_desc(platform="cuda", **options).devices
+    except Exception as error:  # no plugin, or a JAX that is too old for it
+        plugin = f"pip install jax-cuda12-plugin=={jax.__version__}"
+        need = f"{plugin} jax-cuda12-pjrt=={jax.__version__} (JAX 0.10 or newer)"
+        cli.error(f"--target {TARGET} needs {need}: {str(error).splitlines()[0]}")
+else:
+    devices = jax.devices()
 COST = {  # bytes that one of n devices sends, as a multiple of the result's bytes
     "all-gather": lambda n: (n - 1) / n,
     "all-reduce": lambda n: 2 * (n - 1) / n,
@@ -37,7 +65,7 @@ def group_size(line):  # devices in a group; XLA writes groups in three notation
         sizes = dict(re.findall(r"'(\w+)'=(\d+)", match[1]))
         axes = re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", match[2])
         return prod(int(part or sizes[axis]) for axis, part in axes)
-    return jax.device_count()
+    return len(devices)
 
 
 def size(text):  # bytes of a type such as f32[64,512], or of a tuple of types
@@ -87,17 +115,17 @@ def abstract(spec, *shape):  # an array without data
     return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
 
 
-n, D, F = jax.device_count(), 4096, 16384
-mesh = jax.make_mesh((n,), ("X",), axis_types=(AxisType.Auto,))
+n, D, F = len(devices), 4096, 16384
+mesh = Mesh(np.array(devices), ("X",), axis_types=(AxisType.Auto,))
 x = abstract(P("X"), 4096 * n, D)  # YOURS: the arguments of your step
 
-print(f"{n} device{'s' * (n > 1)}. Weights whole, batch split (DDP):")
+print(f"{n} device{'s' * (n > 1)}. Weights replicated, batch sharded (DDP):")
 ddp = {"up": abstract(P(), D, F), "down": abstract(P(), F, D)}
 sent = what_it_sends(step, ddp, x)
 by_hand = 2 * (n - 1) / n * 4 * 2 * D * F  # this step all-reduces both gradients
 assert abs(sent - by_hand) <= 0.01 * by_hand, f"{show(by_hand)} by hand"
-print("  right: the all-reduce of both gradients, by hand")
+print("  correct: the all-reduce of both gradients, by hand")
 
-print("Weights and batch split by rows (FSDP, without its reduce-scatter):")
+print("Weights and batch sharded along axis 0 (FSDP):")
 fsdp = {"up": abstract(P("X"), D, F), "down": abstract(P("X"), F, D)}
 what_it_sends(step, fsdp, x)

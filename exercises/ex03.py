@@ -66,7 +66,7 @@ refused = Prediction(
         4: "if D is split in only one of the arrays, the type of y is clear",
         0: "what would the type of y be if X split both B and F?",
     },
-    "pairs",
+    "products",
 )
 gradient = Prediction(
     1.75,
@@ -102,6 +102,11 @@ def _key_cases():
     }
 
 
+def _run_on_its_mesh(make, key, sharding):
+    with jax.set_mesh(sharding.mesh):  # the lesson has set a different one
+        return run_traced(make, key, sharding)[0]
+
+
 def _make_on_one_device(key, sharding):
     return jax.device_put(jax.random.normal(key, (256, 512)), sharding)
 
@@ -121,7 +126,7 @@ def _make_on_one_device(key, sharding):
         ),
         WhenMessage("copied back", "the array went through the host, but it can be made directly on its devices"),
     ],
-    run=lambda *args: run_traced(*args)[0],
+    run=_run_on_its_mesh,
 )
 def make_weights(key, sharding):
     """Return jax.random.normal(key, (256, 512)), made in its sharding."""
@@ -161,8 +166,9 @@ def _run_attention(answer):
     """Compute the scores with the answer's spec; measure the bytes and FLOPs of a device."""
     spec = answer()
     mesh, one = build_mesh({"data": 2, "model": 4}), np.arange(4 * 6 * 20 * 32, dtype=np.float32).reshape(4, 6, 20, 32)
-    queries = jax.device_put(np.sin(one), NamedSharding(mesh, spec))
-    observed = run_compiled(jax.vmap(jax.vmap(lambda q, k: q @ k.T)), queries, queries, measure=("bytes_sent", "flops"))
+    queries, scores = jax.device_put(np.sin(one), NamedSharding(mesh, spec)), lambda q, k: q @ k.T
+    with jax.set_mesh(mesh):  # the lesson has set a different one
+        observed = run_compiled(jax.vmap(jax.vmap(scores)), queries, queries, measure=("bytes_sent", "flops"))
     return Observed(observed | {"": np.asarray(observed[""])})
 
 

@@ -13,8 +13,8 @@ from tools.lessons import notebooks
 
 # From the bottom up: a module may import from its own layer and the layers before it. The longest matching name counts.
 LAYERS = (
-    *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.models", "utils.simulate"),
-    *("utils.show", "utils.tpu_compiler", "exercises"),
+    *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.models"),
+    *("utils.show", "utils.tpu_compiler", "lesson_helpers", "exercises"),
     *(
         "tools",
         "tools.lessons",
@@ -81,6 +81,7 @@ def test_imports_run_down():
     [
         ({"utils/a.py": "def f():\n    from tools.site import b"}, "utils.a imports tools.site.b, which lies above it"),
         ({"utils/a.py": "import utils.show.b"}, "utils.a imports utils.show.b, which lies above it"),
+        ({"utils/a.py": "import lesson_helpers.c"}, "utils.a imports lesson_helpers.c, which lies above it"),
         (
             {"packages/find-old-jax/src/find_old_jax/a.py": "from utils.show.b import c"},
             "find_old_jax.a imports utils.show.b, which lies above it",
@@ -93,7 +94,7 @@ def test_imports_run_down():
     ],
 )
 def test_a_wrong_import_is_named(tmp_path, files, fault):
-    for name in ("tools/site/b.py", "utils/show/b.py", *files):
+    for name in ("tools/site/b.py", "utils/show/b.py", "lesson_helpers/c.py", *files):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(files.get(name, ""))
     [found] = faults(tmp_path)

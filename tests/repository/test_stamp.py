@@ -68,7 +68,7 @@ def test_what_contributors_read_names_what_is_there(page):
     makefile = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"\bmake ([a-z-]+)", code)):
         assert re.search(rf"^{target}:", makefile, re.M), f"there is no make {target}"
-    paths = set(re.findall(r"\b(?:notebooks|utils|tests|tools|site|teach)/[\w/.*-]*", code))
+    paths = set(re.findall(r"\b(?:notebooks|utils|lesson_helpers|tests|tools|site|teach)/[\w/.*-]*", code))
     made = re.compile("NN|20_")  # files that the described steps create
     assert not [path for path in paths if not made.search(path) and not list(notebooks.ROOT.glob(path))]
 

@@ -47,7 +47,7 @@ ROUTES = (
             ),
             "03": (
                 "Place the data, and jit splits the work",
-                "Split the dimension that is summed over",
+                "Split the contracting dimension",
                 "Train: the gradient sends, too",
             ),
             "05": ("Write the per-device program", "Let the devices add up"),

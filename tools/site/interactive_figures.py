@@ -93,10 +93,15 @@ def _planned_chip(_: Cells) -> dict[str, float]:
 
 
 def _product_rows(cells: Cells) -> list[dict[str, str]]:
-    """Return the nine rows of lesson 03's table of products, as printed."""
-    form = r"(x\[.*?\]) +· (w\[.*?\]) +(.*?) · sends ([\d,]+) bytes · computes ([\d,]+) FLOPs"
+    """Return lesson 03's nine products in the order of its table, with what its cells print about them.
+
+    Explicit axes refuse two of them, whose costs are those on automatic axes.
+    """
+    form = r"(x\[.*?\]) +· (w\[.*?\]) +(?:(.*?) · sends ([\d,]+) bytes · computes ([\d,]+) FLOPs|\w+Error)"
     heads = ("a", "b", "collectives", "sent", "flops")
-    return [dict(zip(heads, row, strict=True)) for row in re.findall(form, printed_text(cells["nine"]))]
+    chosen = {row[:2]: row for row in re.findall(form, printed_text(cells["chooses"]))}
+    rows = [row if row[2] else chosen[row[:2]] for row in re.findall(form, printed_text(cells["nine"]))]
+    return [dict(zip(heads, row, strict=True)) for row in rows]
 
 
 def _parts_before(cells: Cells) -> dict[str, list[list[int]]]:

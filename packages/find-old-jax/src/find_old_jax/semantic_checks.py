@@ -98,9 +98,11 @@ class SemanticChecks:
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
         without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
-        wants_explicit = self.knows_explicit or (self.uses_shard_map and not self.constrains_shardings)
-        if name == "jax.make_mesh" and without_types and not wants_explicit and ast.Starred not in map(type, args):
-            yield 16, "make_mesh without axis_types", ""
+        if name == "jax.make_mesh" and without_types and not self.knows_explicit and ast.Starred not in map(type, args):
+            # Inside shard_map the axes' types don't matter. Outside it they do, but such code may have been written for
+            # today's default.
+            maybe_meant = self.uses_shard_map and not self.constrains_shardings
+            yield 16, "make_mesh without axis_types", "could be better" if maybe_meant else ""
         shard_map = self._made_by_shard_map(node.func)
         if shard_map and args:
             yield from self._reshards(shard_map, args)

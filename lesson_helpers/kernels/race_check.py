@@ -23,9 +23,8 @@ class RaceReport:
     """The result of an interpreted program, and what the interpreter reported about it."""
 
     result: jax.Array
-    races: tuple[
-        tuple[str, str], ...
-    ]  # the two accesses of each race, such as "write in copy.start()", without repeats
+    # The two accesses of each race, such as "write in copy.start()", without repeats.
+    races: tuple[tuple[str, str], ...]
     nonzero_semaphores: int  # the number of semaphores, over all devices, that ended above 0
 
     def __str__(self) -> str:

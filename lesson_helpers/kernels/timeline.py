@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from lesson_helpers.kernels.dma_copies import Event, Play
 from utils.show.picture import COLORS, Picture
-from utils.simulate.dma_copies import Event, Play
 
 
 class _Style(NamedTuple):

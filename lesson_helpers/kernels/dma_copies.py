@@ -1,7 +1,7 @@
 """Simulate a Pallas kernel on all devices with made-up durations: what each one sends, and which one it waits for.
 
 A kernel's copies aren't collectives, so `cost` doesn't count them. This event simulation runs the kernel's jaxpr on one
-device after another, with `kernel_evaluator`. It can't hang, and the same program always gives the same events.
+device after another, with `evaluator`. It can't hang, and the same program always gives the same events.
 """
 
 from __future__ import annotations
@@ -17,15 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from utils.simulate.kernel_evaluator import (
-    Copy,
-    DeviceState,
-    Evaluation,
-    RefView,
-    Signal,
-    Wait,
-    evaluate,
-)
+from lesson_helpers.kernels.evaluator import Copy, DeviceState, Evaluation, RefView, Signal, Wait, evaluate
 
 if TYPE_CHECKING:
     from jax.extend.core import Jaxpr, JaxprEqn
@@ -107,6 +99,8 @@ def _equations(jaxpr: Jaxpr) -> list[JaxprEqn]:
 
 
 class _Simulator:
+    """Evaluate a program on each device, and resume a device when the simulated time or a semaphore allows it."""
+
     def __init__(
         self,
         shard_map: JaxprEqn,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from utils.profile_trace import Trace
+from lesson_helpers.profiles.trace import Trace
 from utils.show.picture import COLORS, Picture
 
 # kind: (colour, hatch)

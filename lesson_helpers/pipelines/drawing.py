@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from lesson_helpers.pipelines.schedule import Schedule
 from utils.show.picture import COLORS, Picture
-from utils.simulate.pipeline_schedule import Schedule
 
 
 class _Style(NamedTuple):
