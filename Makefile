@@ -23,8 +23,8 @@ DEFAULT_TESTS = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhe
 OLDEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(TOOL_TESTS) --passes plain -m "elsewhere or not once")
 NEWEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
 CHOSEN_TESTS = --chip tests/lessons tests/helpers --passes plain -m "not once"
-# The package that people install without the course. It has tests of its own.
-PACKAGE_TESTS = $(PYTEST) $(WORKERS) packages/shardcost
+# The packages that people install without the course. They have tests of their own.
+PACKAGE_TESTS = $(PYTEST) $(WORKERS) packages
 ARGS ?=
 FOLDER ?=
 FOR ?=
@@ -34,7 +34,7 @@ LESSON ?=
 LESSONS ?=
 REPOSITORY ?=
 REVISION ?=
-PAGES = README.md ARCHITECTURE.md packages/shardcost/README.md CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md $(addsuffix /README.md,examples notebooks tests utils)
+PAGES = README.md ARCHITECTURE.md $(addsuffix /README.md,packages/shardcost packages/find-old-jax) CHANGELOG.md teach/workshop.md .github/CONTRIBUTING.md $(addsuffix /README.md,examples notebooks tests utils)
 NARROW = --line-length 88 --no-force-exclude notebooks tools/lessons/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
 .PHONY: help setup lab fresh progress doctor room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record record-costs check-costs stamp bench \
@@ -109,6 +109,7 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/codespell
 	@.venv/bin/basedpyright -p packages/shardcost --pythonpath .venv/bin/python
 	@printf '%s\n' $(SCHEMAS) | xargs -P 2 -L 1 .venv/bin/check-jsonschema --builtin-schema
+	@.venv/bin/pre-commit validate-manifest .pre-commit-hooks.yaml
 	@.venv/bin/zizmor --quiet --offline --no-progress .github/workflows
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links --check-links-ignore 'https?://.*' $(PAGES) notebooks
 
@@ -127,13 +128,14 @@ lesson: test-environment  ## create a draft lesson: NUMBER=10 NAME=fully_sharded
 stamp: test-environment  ## update everything generated from the notebooks; REPOSITORY=owner/name REVISION=v1 also renames the repository
 	@.venv/bin/python -m tools.lessons.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
 
-record:  ## compile the lessons' programs for TPUs, and record the compiler's plans (needs libtpu; 4 minutes); LESSONS="08"
-	@$(ENVIRONMENT) --newest-python .venv-newest tests/requirements-newest.txt tests/requirements.txt
-	@.venv-newest/bin/python -m tools.maintenance.record_plans $(LESSONS)
+record:  ## compile the lessons' plans for TPUs and GPUs, and record what the compilers say (6 minutes); LESSONS="08"
+	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
+	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
 record-costs check-costs:  ## compile the lessons' programs for CPUs, H100s and TPUs, and record (or check) what they send; LESSONS="03"
 	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(if $(filter check-%,$@),--check) $(LESSONS)
+	@$(if $(filter check-%,$@),COURSE_PLANS=gpus .venv-compilers/bin/python $(PYTEST) tests/helpers/test_tpu_compiler.py -k record_is_what $(ARGS))
 
 bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench

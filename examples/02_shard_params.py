@@ -1,8 +1,8 @@
 """python shard_params.py 50257 50304: how much of a model does each device hold?
 
-Rules on parameter names choose the mesh axes that split each array. For each vocabulary
-size, plan 6.9 billion parameters without creating them. Then create a small model from
-the last plan, and check the bytes on each device.
+Rules on parameter names choose the mesh axes that split each array. An axis that does
+not divide a dimension leaves it unsplit. For each vocabulary size, plan 6.9 billion
+parameters without creating them. Then create a small model and check its bytes.
 """
 
 import os
@@ -16,8 +16,8 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax import P
+from jax.sharding import AxisType, NamedSharding, auto_axes
 
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 cli.add_argument("vocabulary", type=int, nargs="*", default=[50257, 50304])
@@ -45,46 +45,64 @@ def init(key, V, D, F, L):  # YOURS; V: size of the vocabulary
     return {"embed": normal(V, D), "layers": layers, "head": normal(D, V)}
 
 
-def sharding_of(path, x):
+def rule_for(path, x):
     name = jax.tree_util.keystr(path, simple=True, separator="/")
     spec = next((spec for pattern, spec in RULES if re.search(pattern, name)), None)
     assert spec is not None and len(spec) <= x.ndim, f"no rule for {name} {x.shape}"
-    sharding, note = NamedSharding(mesh, spec), ""
-    try:
-        piece = sharding.shard_shape(x.shape)
-    except ValueError:  # the mesh axes do not divide a dimension
-        sharding, piece = NamedSharding(mesh, P()), x.shape  # replicated
-        note = "WHOLE: does not divide"
+    return name, spec
+
+
+def divides(entry, size):
+    names = entry if isinstance(entry, tuple) else (entry,) if entry else ()
+    return size % prod(mesh.shape[name] for name in names) == 0
+
+
+def spec_of(path, x):  # the rule's spec, without the entries that don't divide
+    _, spec = rule_for(path, x)
+    entries = zip(spec, x.shape, strict=False)
+    return P(*(entry if divides(entry, size) else None for entry, size in entries))
+
+
+def shard_bytes(x, spec):
+    return prod(NamedSharding(mesh, spec).shard_shape(x.shape)) * x.dtype.itemsize
+
+
+def show(path, x, spec):
+    name, rule = rule_for(path, x)
+    piece = NamedSharding(mesh, spec).shard_shape(x.shape)
+    entries = [(e, n) for e, n in zip(rule, x.shape, strict=False) if not divides(e, n)]
+    note = ", ".join(f"{entry} does not divide {size}" for entry, size in entries)
     print(f"{name:13} {x.shape!s:20} {piece!s:20} {note}".rstrip())
-    return sharding
-
-
-def shard_bytes(x, sharding):
-    return prod(sharding.shard_shape(x.shape)) * x.dtype.itemsize
 
 
 n = jax.device_count()
 sizes = (n // 2, 2) if n % 2 == 0 else (n, 1)
-auto = (AxisType.Auto, AxisType.Auto)
-mesh = jax.make_mesh(sizes, ("data", "model"), axis_types=auto)
+explicit = (AxisType.Explicit, AxisType.Explicit)
+mesh = jax.make_mesh(sizes, ("data", "model"), axis_types=explicit)
+jax.set_mesh(mesh)
 
 key = jax.random.key(0)
 for V in SIZES:
-    large = partial(init, V=V, D=4096, F=11_008, L=32)
-    shapes = jax.eval_shape(large, key)  # creates nothing
-    shardings = jax.tree.map_with_path(sharding_of, shapes)
-    gigabytes = sum(jax.tree.leaves(jax.tree.map(shard_bytes, shapes, shardings))) / 1e9
-    whole = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
+    shapes = jax.eval_shape(partial(init, V=V, D=4096, F=11_008, L=32), key)
+    specs = jax.tree.map_with_path(spec_of, shapes)  # nothing is created
+    jax.tree.map_with_path(show, shapes, specs)
+    gigabytes = sum(jax.tree.leaves(jax.tree.map(shard_bytes, shapes, specs))) / 1e9
+    total = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes)) / 1e9
     where = f"each of {n} devices" if n > 1 else "the only device"
-    print(f"{whole:.2f} GB in all, {gigabytes:.2f} GB on {where}\n")
+    print(f"{total:.2f} GB in all, {gigabytes:.2f} GB on {where}\n")
 
-small = partial(init, V=V, D=64, F=172, L=2)
-weights = jax.jit(small, out_shardings=shardings)(key)  # each device creates its shards
-planned = sum(jax.tree.leaves(jax.tree.map(shard_bytes, weights, shardings)))
+
+def small(key):
+    return init(key, V=SIZES[-1], D=64, F=172, L=2)
+
+
+specs = jax.tree.map_with_path(spec_of, jax.eval_shape(small, key))
+weights = jax.jit(auto_axes(small, out_sharding=specs))(key)  # creates only the shards
+planned = sum(jax.tree.leaves(jax.tree.map(shard_bytes, weights, specs)))
 shards = [shard for x in jax.tree.leaves(weights) for shard in x.addressable_shards]
 for device in jax.local_devices():
     held = sum(shard.data.nbytes for shard in shards if shard.device == device)
     assert held == planned, f"{device} holds {held:,} bytes instead of {planned:,}"
 close = partial(np.testing.assert_allclose, rtol=0.02)
-jax.tree.map(close, weights, jax.jit(small)(key))  # created on one device
-print(f"a small model: {planned:,} bytes on each, as planned; values as on one device")
+jax.tree.map(close, weights, jax.jit(small)(key))  # replicated
+print(f"a small model: {planned:,} bytes on each, as planned; values as replicated")

@@ -1,7 +1,8 @@
-"""python ask_the_pod.py v5e:8x8 FSDP 64 quick: does this training step fit on 64 chips?
+"""python ask_the_pod.py FSDP 64 --target v5e:8x8: does this training step fit?
 
-Ask the TPU's compiler, which needs libtpu but no TPU. With `here` instead of v5e:8x8,
-ask the compiler for this machine's devices. With `quick`, the compiler optimizes less.
+Ask the compiler of chips that this machine doesn't have: h100:8, h100:4x8 (machines x
+GPUs) or a TPU slice such as v5e:2x4. It needs JAX's CUDA plugin or libtpu, but no chip.
+`--target here` asks the compiler of this machine's devices. --quick optimizes less.
 """
 
 import os
@@ -16,35 +17,59 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import mesh_utils, topologies
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+ALONG_MODEL = {"data": 1, "FSDP": 1, "tensor": 8, "both": 4}  # layouts, and chips
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-cli.add_argument("slice", nargs="?", default="v5e:8x8")
-layouts = {"data": 1, "FSDP": 1, "tensor": 8, "both": 4}  # and chips along model
-cli.add_argument("layout", choices=layouts, nargs="?", default="FSDP")
+cli.add_argument("layout", choices=ALONG_MODEL, nargs="?", default="FSDP")
 cli.add_argument("sequences", type=int, nargs="?", default=64)
-default = None if sys.argv[1:] else "quick"
-cli.add_argument("quick", choices=["quick"], nargs="?", default=default)
-SLICE, LAYOUT, SEQUENCES, quick = vars(cli.parse_args()).values()
+cli.add_argument("--target", default="v5e:8x8")
+cli.add_argument("--quick", action="store_true", default=not sys.argv[1:])
+LAYOUT, SEQUENCES, TARGET, quick = vars(cli.parse_args()).values()
 jax.config.update("jax_optimization_level", "O0" if quick else "UNKNOWN")
-if SLICE == "here":
-    chips = jax.devices()
-else:  # the settings keep libtpu quiet where there is no TPU
+
+H100 = """
+gpu_device_info {  # from XLA's repository, which describes other GPUs as well
+  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+  shared_memory_per_block: 49152 shared_memory_per_block_optin: 232448
+  shared_memory_per_core: 233472 registers_per_core_limit: 65536
+  registers_per_block_limit: 65536 core_count: 132 fpus_per_core: 128
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: 3352320000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98
+  device_memory_size: 84942979072 cuda_compute_capability { major: 9 }
+}
+platform_name: "CUDA" dnn_version_info { major: 9 minor: 10 }
+device_description_str: "NVIDIA H100 80GB HBM3"
+"""
+
+
+def describe(target):  # a list of devices, which needn't be here
+    if target == "here":
+        return jax.devices()
     jax.config.update("jax_platforms", "cpu")
+    if match := re.fullmatch(r"h100:(?:(\d+)x)?(\d+)", target):
+        gpus = f"1x{match[1] or 1}x{match[2]}"  # slices x machines x GPUs
+        return topologies.get_topology_desc(
+            platform="cuda", target_config=H100, topology=gpus
+        ).devices
+    # These settings keep libtpu quiet on a machine without a TPU.
     quiet = "TPU_WORKER_HOSTNAMES=localhost TPU_ACCELERATOR_TYPE=v5litepod-8"
     os.environ.update(pair.split("=") for pair in quiet.split())
     os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
-    try:
-        chips = topologies.get_topology_desc(SLICE, platform="tpu").devices
-    except RuntimeError as error:  # no libtpu, or no such slice
-        cli.error(str(error).splitlines()[0])
-MODEL = layouts[LAYOUT]
+    return topologies.get_topology_desc(target, platform="tpu").devices
+
+
+try:
+    chips = describe(TARGET)
+except (RuntimeError, NotImplementedError) as error:  # no compiler, or no such slice
+    cli.error(f"{TARGET}: {str(error).splitlines()[0]}")
+MODEL = ALONG_MODEL[LAYOUT]
 if SEQUENCES < 1 or len(chips) % MODEL:
     cli.error(f"{LAYOUT} takes one or more sequences, and a multiple of {MODEL} chips")
 sizes = len(chips) // MODEL, MODEL
 grid = mesh_utils.create_device_mesh(sizes, chips, allow_split_physical_axes=True)
-mesh = Mesh(grid, ("data", "model"))
+mesh = Mesh(grid, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
 LAYERS, D, M = 24, "data", "model"
 SHAPES = {  # YOURS: the weights and, below, a spec for each
@@ -76,34 +101,40 @@ def norm(x):
     return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
 
 
-def layer(x, w):  # YOURS: (batch, length, width) -> the same
-    q, k, v = jnp.einsum("bld,dche->cblhe", norm(x), w["qkv"])
-    scores = jnp.einsum("blhe,bmhe->bhlm", q, k) / 128**0.5
-    causal = jnp.tri(x.shape[1], dtype=bool)
-    weights = jax.nn.softmax(jnp.where(causal, scores, -1e9))
-    x = x + jnp.einsum("bhlm,bmhe,hed->bld", weights, v, w["out"])
-    return x + jax.nn.relu(norm(x) @ w["up"]) @ w["down"]
+def attention(x, qkv, out):
+    q, k, v = jnp.einsum("btw,wche->cbthe", x, qkv)
+    scores = jnp.einsum("bthe,bshe->bhts", q, k) / 128**0.5
+    earlier = jnp.tri(x.shape[1], dtype=bool)
+    shares = jax.nn.softmax(jnp.where(earlier, scores, -1e9))
+    return jnp.einsum("bhts,bshe,hew->btw", shares, v, out)
 
 
-def split(x):  # by sequences
+def layer(x, weights):  # YOURS: (batch, length, width) -> the same shape
+    x = x + attention(norm(x), weights["qkv"], weights["out"])
+    return x + jax.nn.relu(norm(x) @ weights["up"]) @ weights["down"]
+
+
+def split_batch(x):
     return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(D)))
 
 
 def loss(params, tokens):
-    layers = jax.tree.map(lambda a: a.astype(jnp.bfloat16), params)
-    embed = layers.pop("embed")
-    one = jax.checkpoint(lambda x, w: (split(layer(x, w)), None))
-    x, _ = jax.lax.scan(one, split(embed[tokens[:, :-1]]), layers)
+    weights = jax.tree.map(lambda a: a.astype(jnp.bfloat16), params)
+    embed = weights.pop("embed")
+    one_layer = jax.checkpoint(
+        lambda x, weights: (split_batch(layer(x, weights)), None)
+    )
+    x, _ = jax.lax.scan(one_layer, split_batch(embed[tokens[:, :-1]]), weights)
     log_p = jax.nn.log_softmax((norm(x) @ embed.T).astype(jnp.float32))
     return -jnp.take_along_axis(log_p, tokens[:, 1:, None], -1).mean()
 
 
-def step(params, mean, square, tokens):  # Adam, without bias correction
+def step(params, means, squares, tokens):  # Adam, without bias correction
     value, grads = jax.value_and_grad(loss)(params, tokens)
-    mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
-    square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, square, grads)
+    means = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, means, grads)
+    squares = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, squares, grads)
     update = lambda p, m, s: p - 1e-3 * m / (jnp.sqrt(s) + 1e-8)  # noqa: E731
-    return jax.tree.map(update, params, mean, square), mean, square, value
+    return jax.tree.map(update, params, means, squares), means, squares, value
 
 
 specs = zip(SHAPES, SPECS, strict=True)
@@ -112,7 +143,7 @@ tokens = shaped((SEQUENCES, 1025), P(D), jnp.int32)
 inputs = params, params, params, tokens
 try:
     shards = [a.sharding.shard_shape(a.shape) for a in jax.tree.leaves(inputs)]
-except ValueError as error:  # a mesh axis does not divide a dimension
+except ValueError as error:  # a mesh axis doesn't divide a dimension
     cli.error(str(error))
 try:
     lowered = jax.jit(step, donate_argnums=(0, 1, 2)).lower(*inputs)
@@ -124,8 +155,8 @@ memory = compiled.memory_analysis()
 off = memory.argument_size_in_bytes / by_hand - 1
 assert abs(off) < 1e-3, f"a chip receives {off:.1%} more than its shards"
 print(f"{LAYOUT} on {len(chips)} chips: given {by_hand / 1e9:.2f} GB each, as by hand")
-if SLICE != "here":  # emulated devices report no peak
-    print(f"fits: at most {memory.peak_memory_in_bytes / 1e9:.1f} GB at a time")
+if TARGET != "here":  # emulated devices report no peak
+    print(f"at most {memory.peak_memory_in_bytes / 1e9:.1f} GB at a time")
 kinds = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
 collectives = re.findall(rf"({kinds})(?:-start)?\(", compiled.as_text())
 print("collectives, a loop's counted once:", dict(Counter(collectives)))

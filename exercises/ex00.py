@@ -27,8 +27,8 @@ runs = Prediction(
     {
         5: "Python doesn't run in every call; which of the calls look the same to JAX?",
         1: "one trace serves only one shape and one dtype",
-        2: "shape and dtype both count: 8 images need a new trace, and so do integers",
-        4: "five different images differ only in their values, which x doesn't have during tracing",
+        2: "shape and dtype both count: 200 images need a new trace, and so do integers",
+        4: "100 different images differ only in their values, which x doesn't have during tracing",
     },
     "runs",
 )

@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 08, Compile for a TPU pod that you do not have."""
+"""Exercises and predictions for lesson 08, Compile for TPUs and GPUs that you don't have."""
 
 # pyright: reportOptionalMemberAccess=false
 # (In stubs, memory_analysis() may return None; compiled programs on every supported platform have one.)
@@ -10,19 +10,6 @@ from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
 
-given = Prediction(
-    5.24,
-    "it's a 64th of x, 4.19 MB, and a 64th of each weight, 0.52 MB",
-    {
-        335.5: "that's all of x and of the weights, but a chip has only a 64th",
-        71.3: "the weights are sharded as well: a chip gets its own rows, and gathers the others later",
-        10.49: "an element in bfloat16 takes 2 bytes",
-        4.19: "the weights' rows count too",
-        4.72: "there are two weights",
-    },
-    "MB",
-    within=0.01,
-)
 sent = Prediction(
     66.06,
     "a chip lacks 63/64 of both weights; it receives that much, so on average it sends that much",
@@ -35,8 +22,17 @@ sent = Prediction(
     "MB",
     within=0.01,
 )
-waits = Prediction(
-    "sending", "there are 1,024 tokens per chip, but a v5e needs about 2,000 to hide the weights", {"computing": ""}
+reduced = Prediction(
+    469.8,
+    "an all-reduce sends as much as a reduce-scatter and an all-gather together, and those two send the same amount",
+    {
+        939.5: "that's for all-reduces, which also gather the sums again",
+        67.1: "that's what each device keeps, but it sends seven pieces of that size",
+        234.9: "there are two gradients",
+        536.9: "a device doesn't send its own eighth",
+    },
+    "MB",
+    within=0.01,
 )
 state = Prediction(
     15.3,
@@ -46,7 +42,7 @@ state = Prediction(
         10.2: "Adam keeps two moments of each parameter, not one",
         20.4: "the question is about the step's inputs, but gradients are computed later",
         17.85: "the question is about the step's inputs, but gradients are computed later",
-        0.239: "that would be FSDP; here every chip holds everything",
+        0.239: "that would be FSDP; here every chip stores everything",
     },
     "GB",
     within=0.02,
@@ -94,8 +90,8 @@ def _function_cases():
     return {
         "double, 8 devices, (24, 5), P('data')": (double, line, [(24, 5)], [P("data")]),
         "double, 2 x 4 devices, (24, 12), P('model')": (double, grid, [(24, 12)], [P("model")]),
-        "x @ w, 8 devices, rows of x cut": (product, line, [(16 * large, large), (large, 3)], [P("data"), P()]),
-        "x @ w, 2 x 4 devices, rows of x, columns of w": (
+        "x @ w, 8 devices, x split along axis 0": (product, line, [(16 * large, large), (large, 3)], [P("data"), P()]),
+        "x @ w, 2 x 4 devices, x split along axis 0, w along axis 1": (
             product,
             grid,
             [(6 * large, large), (large, 12 * large)],

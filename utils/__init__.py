@@ -1,4 +1,4 @@
-"""The course's helpers, which draw and simulate. The notebooks' own cells hold everything that it teaches.
+"""Helpers that several lessons share. The notebooks' own cells hold everything that the course teaches.
 
 Importing this package makes the packages in `packages/` importable, as if they were installed.
 """

@@ -50,8 +50,8 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
     Args:
         record: the lesson's number, which names the record: "03" is `compiled_costs/03.json`.
         programs: `{label: (function, arguments)}`, where the arguments are on a mesh of eight devices.
-        recompile: compile all columns here. It needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin and
-            jax-cuda12-pjrt (Linux on x86-64), and takes some seconds for each program.
+        recompile: compile all columns here. It needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
+            jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes some seconds for each program.
 
     Raises ValueError if the CPU's compiler sends something else than the record says: the program has changed, and
     `make record-costs` is due. Raises `shardcost.TargetError` if `recompile` and something is missing.

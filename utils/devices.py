@@ -41,9 +41,8 @@ def start_devices(count: int = 8) -> list[jax.Device]:
     jax = _import_jax()
     requested = _requested_elsewhere()
     _avoid_probing_for_hardware(jax)
-    with contextlib.suppress(
-        RuntimeError
-    ):  # JAX is already running; the check below says whether it has enough devices
+    # If JAX is already running, the check below says whether it has enough devices.
+    with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)
 
     chosen = available = jax.devices()

@@ -25,11 +25,7 @@ def make_mesh(sizes: Sequence[int], names: Sequence[str], *, axis_types: Sequenc
     name, or if there aren't enough devices.
     """
     sizes, names, devices = tuple(sizes), tuple(names), started_devices()
-    if not sizes or len(sizes) != len(names):
-        raise ValueError(
-            f"a mesh needs one name for each size; got {len(sizes)} sizes {sizes} and {len(names)} names {names}"
-        )
-    if min(sizes) < 1:
+    if min(sizes, default=0) < 1:
         raise ValueError(f"every axis of a mesh needs at least one device; got sizes {sizes}")
     if len(set(names)) < len(names):
         raise ValueError(f"every axis of a mesh needs a name of its own; got {names}")
@@ -37,6 +33,4 @@ def make_mesh(sizes: Sequence[int], names: Sequence[str], *, axis_types: Sequenc
         product = " x ".join(map(str, sizes))
         raise ValueError(f"a mesh of {product} needs {math.prod(sizes)} devices, and there are {len(devices)}")
     types = (AxisType.Auto,) * len(sizes) if axis_types is None else tuple(axis_types)
-    if len(types) != len(sizes):
-        raise ValueError(f"a mesh needs one axis type for each size; got {len(types)} for sizes {sizes}")
     return Mesh(np.array(devices[: math.prod(sizes)]).reshape(sizes), names, axis_types=types)

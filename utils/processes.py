@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -90,12 +90,9 @@ class Run:
         cell_css = "text-align: left; vertical-align: top; padding: 0.2em 1.5em 0.2em 0"
         pre_css = "white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal; margin: 0"
 
-        def row(cells, tag="td", pre_css=pre_css):
-            return (
-                "<tr>"
-                + "".join(f'<{tag} style="{cell_css}"><pre style="{pre_css}">{cell}</pre></{tag}>' for cell in cells)
-                + "</tr>"
-            )
+        def row(cells: Iterable[str]) -> str:
+            data = (f'<td style="{cell_css}"><pre style="{pre_css}">{cell}</pre></td>' for cell in cells)
+            return f"<tr>{''.join(data)}</tr>"
 
         headers = "".join(f'<th scope="col" style="{cell_css}">process {i}</th>' for i in range(len(self.stdout)))
         output = [html.escape(text.rstrip()) or "(prints nothing)" for text in self.stdout]
@@ -268,8 +265,7 @@ def _kill_all(processes: list) -> None:
 
 def _show_status(text: str) -> None:
     """Print a status line over the previous one. It stays on the screen if it ends with a newline."""
-    print(f"\r{text:<60}" if not text.endswith("\n") else f"\r{text[:-1]:<60}", end=text[len(text.rstrip()) :])
-    sys.stdout.flush()
+    print(f"\r{text.rstrip():<60}", end=text[len(text.rstrip()) :], flush=True)
 
 
 def _describe(returncode: int) -> str:

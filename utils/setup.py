@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 
 COURSE = Path(__file__).parents[1]
+PACKAGES = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")
 FOLDERS = [str(COURSE), *map(str, COURSE.glob("packages/*/src"))]
 sys.path[:] = FOLDERS + [path for path in sys.path if path not in FOLDERS]
 # Forget any other package of the same name that is already imported.
-for name in [name for name in sys.modules if name.split(".")[0] in ("exercises", "old_jax", "shardcost", "utils")]:
+for name in [name for name in sys.modules if name.split(".")[0] in PACKAGES]:
     if str(COURSE) not in str(getattr(sys.modules[name], "__file__", "")):
         del sys.modules[name]
 if ".cache" in COURSE.parts:

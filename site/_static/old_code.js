@@ -1,5 +1,5 @@
-// Old code, or the message that it gives, and the row of appendix 90 that mends it: as old_jax/message.py and, for imports,
-// dotted names and keywords, old_jax/find.py say it, on the data of tools/site/old_code.py. The site's tests hold both together.
+// Old code, or the message that it gives, and the row of appendix 90 that mends it: as find_old_jax/message.py and, for imports,
+// dotted names and keywords, find_old_jax/find.py say it, on the data of tools/site/old_code.py. The site's tests hold both together.
 window.oldCode = (data) => {
   const named = data.named.map((pattern) => new RegExp(pattern, "g"));
 
@@ -208,7 +208,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const known = answer(text);
     const message = isError(text) || (known && !hasImport(text));
     const found = message ? [known].filter(Boolean) : examine(text);
-    const sees = "The command sees more: python -m old_jax FILE.";
+    const sees = "The command sees more: find-old-jax FILE.";
     list.replaceChildren(...found.map(item));
     if (!text.trim()) said.textContent = "";
     else if (message) said.textContent = known ? `This message is about ${known.name}:` : "No row of appendix 90 knows this message.";

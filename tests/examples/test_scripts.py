@@ -60,10 +60,11 @@ WRONG = {
         "8 -1": "must divide 32768",
     },
     "08_ask_the_pod.py": {
-        "here FSDP 0": "one or more sequences",
-        "here FSDP 63": "the dimension size is 63",
-        "here zero 64": "choose from",
-        "here data 64 quickly": "choose from",
+        "FSDP 0 --target here": "one or more sequences",
+        "FSDP 63 --target here": "the dimension size is 63",
+        "zero 64": "choose from",
+        "data 64 --target here quickly": "unrecognized arguments: quickly",
+        "data 64 --target v5e": "v5e: ",
     },
     "09_who_is_late.py": {"nowhere": "expected one *.xplane.pb file in nowhere, found 0"},
     "10_fsdp.py": {
@@ -148,7 +149,7 @@ def test_help_and_wrong_arguments(tmp_path):
     cases = [(script, "--help", "") for script in SCRIPTS]
     cases += [(script, words, sentence) for script in WRONG for words, sentence in WRONG[script].items()]
     for script in SCRIPTS:
-        first = {"08_ask_the_pod.py": "here ", "17_resume.py": "run "}.get(script, "")  # these take any word
+        first = {"17_resume.py": "run "}.get(script, "")  # it takes any word
         cases += [(script, f"{first}many", "many"), (script, "--wrong", "unrecognized arguments: --wrong")]
     results = drive(tmp_path, [[str(SCRIPTS[script]), *words.split()] for script, words, _ in cases])
     for (script, words, sentence), (status, out, err) in zip(cases, results, strict=True):

@@ -38,8 +38,8 @@ def test_axes_are_automatic_unless_given():
         ((2, 4), ("x", "x"), r"\('x', 'x'\)"),
         ((0, 4), ("x", "y"), r"\(0, 4\)"),
         ((-2, 4), ("x", "y"), r"\(-2, 4\)"),
-        ((2, 4), ("x",), r"2 sizes \(2, 4\) and 1 names"),
-        ((), (), r"0 sizes"),
+        ((2, 4), ("x",), "ndim == 2 and len"),
+        ((), (), r"got sizes \(\)"),
     ],
 )
 def test_meshes_that_cannot_be(sizes, names, message):
@@ -48,5 +48,5 @@ def test_meshes_that_cannot_be(sizes, names, message):
 
 
 def test_axis_types_of_another_number():
-    with pytest.raises(ValueError, match="one axis type for each size; got 1"):
+    with pytest.raises(ValueError, match="should match the number of axis_types"):
         make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,))

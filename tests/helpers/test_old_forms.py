@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -12,18 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from find_old_jax.find import find, report
+from find_old_jax.forms import ROWS
+from find_old_jax.message import find_answer
+from find_old_jax.record import Record
+from find_old_jax.replacements import NEEDS_IMPORT
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from old_jax.find import NotPython, examine, find, report
-from old_jax.forms import ROWS, Form
-from old_jax.message import find_answer
-from old_jax.moved import NEEDS_IMPORT
-from old_jax.read import Unreadable
-from old_jax.record import Record
+from lesson_helpers.errors import show_outcome
 from tools.lessons import notebooks
 from utils.compat import device_text
-from utils.show.errors import show_outcome
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """
@@ -286,59 +284,6 @@ def test_in_specs_that_reshard_are_found_by_any_way(way, spec, row):
     """On JAX 0.10.2 and 0.12.0.1 each of these raises where the array lies as P(), and runs where it lies as P('i')."""
     placed = f"from functools import partial\nwhole = jax.device_put(jnp.ones((8, 3)), NamedSharding(typed, {spec}))\n"
     assert {finding.row for finding in find(f"{HEAD}{MESHES}{placed}{WAYS[way]}\n")} == row
-
-
-def notebook(tmp_path, *sources):
-    path = tmp_path / "mine.ipynb"
-    cells = [{"cell_type": "markdown", "source": "jax.tree_map"}]
-    cells += [{"cell_type": "code", "source": source.splitlines(keepends=True)} for source in sources]
-    path.write_text(json.dumps({"cells": cells}))
-    return path
-
-
-def test_what_does_not_parse_is_a_note(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text("import jax\nx = (1,\n")
-    with pytest.raises(Unreadable, match=r"mine\.py, line 2: not Python: "):
-        report(path)
-    with pytest.raises(NotPython, match=r"source, line 2: not Python: "):
-        find("import jax\nx = (1,\n")
-    path = notebook(tmp_path, "import jax", "%matplotlib inline\nx = 1\nx = = 2", "jax.tree_map(id, 1)")
-    rows, notes = examine(path)
-    assert [place for place, *_ in rows] == ["cell 3, line 1"]
-    assert [note.split("mine.ipynb, ")[1] for note in notes] == ["cell 2, line 3: not Python: invalid syntax"]
-
-
-def run(*arguments, **keywords):
-    command = [sys.executable, "-m", "old_jax", *map(str, arguments)]
-    return subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, **keywords)
-
-
-def test_the_command(tmp_path):
-    (tmp_path / "old.py").write_text("import jax\nx = jax.tree_map(id, 1)\n")
-    (tmp_path / "new.py").write_text("import jax\n")
-    (tmp_path / "broken.py").write_text("def\n")
-    old = run(tmp_path / "old.py")
-    assert old.returncode == 1
-    assert "line 2: gone: jax.tree_map -> jax.tree.map (row 7)\n      x = jax.tree_map(id, 1)" in old.stdout
-    assert run(tmp_path / "new.py").stdout == f"1 file for JAX {Record().version}: 0 old forms\n"
-    assert run(tmp_path / "new.py").returncode == 0
-    broken, missing, folder = run(tmp_path / "broken.py"), run(tmp_path / "no.py"), run(tmp_path)
-    assert "line 1: not Python" in broken.stderr and broken.returncode == 0
-    assert "No such file" in missing.stderr and missing.returncode == 2
-    assert "2 files for JAX" in folder.stdout and "broken.py, line 1" in folder.stderr and folder.returncode == 1
-    assert run().stderr.startswith("usage: find-old-jax")
-    assert "no record of JAX 0.4" in run("--target", "0.4", tmp_path).stderr
-    assert run("--message", "module 'jax' has no attribute 'tree_map'").stdout == (
-        "jax.tree_map -> jax.tree.map (row 7 of appendix 90)\n"
-    )
-
-
-def test_releases_are_compared_as_numbers():
-    form = Form("f", warns="0.8.2", gone="0.10.0")
-    assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
-        "works", "warns", "warns", "gone", "gone",
-    ]  # fmt: skip
 
 
 def test_the_record_says_what_this_jax_says():

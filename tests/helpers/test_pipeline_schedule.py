@@ -1,4 +1,4 @@
-"""utils/simulate/pipeline_schedule.py and its picture: against a schedule by hand, and the papers' formulas."""
+"""lesson_helpers/pipelines/schedule.py and its picture: against a schedule by hand, and the papers' formulas."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from utils.show.schedules import draw_schedules
-from utils.simulate.pipeline_schedule import simulate
+from lesson_helpers.pipelines.drawing import draw_schedules
+from lesson_helpers.pipelines.schedule import simulate
 
 pytestmark = pytest.mark.once
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace as Pretended
 import jax
 import pytest
 
+from lesson_helpers.profiles import trace
+from lesson_helpers.profiles.timeline import timeline
 from tools.lessons import notebooks
-from utils import profile_trace
-from utils.show.timeline import timeline
 
 
 def event(name, start, duration, **stats):
@@ -33,7 +33,7 @@ def emulated():
     host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]
-    return profile_trace.from_planes([plane("/host:metadata"), plane("/host:CPU", python=host, a=zero, b=one)])
+    return trace.from_planes([plane("/host:metadata"), plane("/host:CPU", python=host, a=zero, b=one)])
 
 
 def test_the_table_of_two_devices():
@@ -59,18 +59,18 @@ def test_each_turn_of_a_loop_is_a_collective_of_its_own():
         [operation("psum.1", start, 1000, device) for start in starts]
         for device, starts in enumerate([(0, 5000), (500, 4000)])
     ]
-    found = profile_trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
+    found = trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
     waited = [(e.device, e.start, e.end) for e in found.split_waiting().events if e.kind == "waiting"]
     assert waited == [(0, 0.0, 0.5), (1, 4.0, 5.0)]
 
 
 def test_a_loop_does_not_count_beside_its_body():
     line = [operation("while.1", 0, 5000, 0), operation("add.1", 100, 2000, 0), operation("add.1", 2500, 2000, 0)]
-    assert profile_trace.from_planes([plane("/host:CPU", a=line)]).count() == {0: 2}
+    assert trace.from_planes([plane("/host:CPU", a=line)]).count() == {0: 2}
 
 
 def test_calls_are_numbered_and_zoomed():
-    found = profile_trace.from_planes(
+    found = trace.from_planes(
         [plane("/host:CPU", a=[operation("a", 0, 10, 0, run=-5), operation("a", 20, 10, 0, run=-9)])]
     )
     assert found.runs == [0, 1]
@@ -95,7 +95,7 @@ def test_planes_of_accelerators():
         ("/device:GPU:0", gpu, [("all-reduce.1", "communication")]),
     ]:
         other = name.replace(":0", ":1")
-        found = profile_trace.from_planes(
+        found = trace.from_planes(
             [plane(name, **lines), plane(other, **lines), plane("/device:CUSTOM:Megascale Trace")]
         )
         assert found.devices == [0, 1] and not found.host
@@ -110,7 +110,7 @@ KINDS = {
 
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for kind, names in KINDS.items() for name in names.split()])
 def test_kinds(name, kind):
-    assert profile_trace.kind_of(name) == kind
+    assert trace.kind_of(name) == kind
 
 
 RECORD = """
@@ -127,7 +127,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from utils import profile_trace
+from lesson_helpers.profiles import trace
 from utils.mesh import make_mesh
 
 mesh = make_mesh((8,), ("i",))
@@ -143,14 +143,14 @@ turns = jnp.array([2, 3, 4, 5, 6, 7, 8, 9])
 x, turns = (jax.device_put(v, NamedSharding(mesh, P("i"))) for v in (jnp.ones((128, 16)), turns))
 program(x, turns).block_until_ready()
 warnings.simplefilter("error")
-with profile_trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[1]):
+with trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[1]):
     for _ in range(2):
         program(x, turns).block_until_ready()
-profile_trace.read(sys.argv[1])  # this must not warn either
+trace.read(sys.argv[1])  # this must not warn either
 
 warnings.simplefilter("default")
 late = jax.jit(lambda x: jnp.tanh(x).sum())  # compiled in the trace
-with profile_trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[2]):
+with trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[2]):
     float(late(jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("i")))))
 """
 
@@ -161,7 +161,7 @@ def test_a_real_trace_of_eight_devices(tmp_path):
     command = [sys.executable, "-c", RECORD, str(tmp_path / "warm"), str(tmp_path / "cold")]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
-    found = profile_trace.read(tmp_path / "warm")
+    found = trace.read(tmp_path / "warm")
     assert found.runs == [0, 1] and not found.host_events
     assert found.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
     assert found.count(kind="communication") == dict.fromkeys(range(8), 2)
@@ -170,7 +170,7 @@ def test_a_real_trace_of_eight_devices(tmp_path):
     picture = timeline(found.split_waiting(), "two calls")
     assert picture.alt.startswith("two calls: a timeline with a row for each of 8 devices.")
 
-    cold = profile_trace.read(tmp_path / "cold")
+    cold = trace.read(tmp_path / "cold")
     assert [e.kind for e in cold.host_events] == ["to the devices", "compiling", "to the host"]
     put, compiling, fetch = cold.host_events
     # Every device holds the sum; the host takes device 0's, and does not wait for the other seven.
@@ -183,20 +183,20 @@ def with_host():
     host = [event("np.asarray(jax.Array)", 13_000, 3000), event("backend_compile_and_load", -29_000, 20_000)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 5000, 3000, 1, run=7), operation("all-reduce.2", 8000, 2000, 1)]
-    return profile_trace.from_planes([plane("/host:CPU", python=host, a=zero, b=one), plane("/device:GPU:0", x=host)])
+    return trace.from_planes([plane("/host:CPU", python=host, a=zero, b=one), plane("/device:GPU:0", x=host)])
 
 
 def test_what_the_host_does_has_times_too():
     found = with_host()
     assert found.host_events == (
-        profile_trace.HostEvent("compiling", -30.0, -10.0),
-        profile_trace.HostEvent("to the host", 12.0, 15.0),
+        trace.HostEvent("compiling", -30.0, -10.0),
+        trace.HostEvent("to the host", 12.0, 15.0),
     )
     assert found.host == {"np.asarray(jax.Array)": 1, "backend_compile_and_load": 1}
     assert found.split_waiting().host_events == found.host_events
     assert found.zoom(0).host_events == ()  # the call lasts from 0 to 9
-    alone = profile_trace.from_planes([plane("/host:CPU", python=[event("DevicePutWithSharding", 5000, 1000)])])
-    assert alone.host_events == (profile_trace.HostEvent("to the devices", 0.0, 1.0),)
+    alone = trace.from_planes([plane("/host:CPU", python=[event("DevicePutWithSharding", 5000, 1000)])])
+    assert alone.host_events == (trace.HostEvent("to the devices", 0.0, 1.0),)
 
 
 def test_a_timeline_in_words():
@@ -208,7 +208,7 @@ def test_a_timeline_in_words():
         "The longest gap without a bar on any device lasts 30 µs, starting at 0 µs."
     )
     calls = [operation("dot", 0, 5_000_000, 0, run=1), operation("dot", 8_000_000, 1_000_000, 0, run=2)]
-    said = timeline(profile_trace.from_planes([plane("/host:CPU", a=calls)])).alt
+    said = timeline(trace.from_planes([plane("/host:CPU", a=calls)])).alt
     assert said == (
         "A timeline of device 0. The kinds of bars are compute. "
         "The longest gap without a bar on any device lasts 3.0 ms, starting at 5.0 ms."
@@ -217,24 +217,24 @@ def test_a_timeline_in_words():
 
 def test_nothing_to_read_and_nothing_to_draw(tmp_path):
     with pytest.raises(FileNotFoundError, match="no trace"):
-        profile_trace.read(tmp_path)
+        trace.read(tmp_path)
     with pytest.raises(ValueError, match="nothing to draw"):
-        timeline(profile_trace.from_planes([]))
+        timeline(trace.from_planes([]))
 
 
 @pytest.mark.parametrize(("version", "first"), [((0, 7, 2), ""), ((0, 10, 2), "no tensorflow.python.profiler\n")])
 def test_quiet_lets_other_lines_through(version, first, monkeypatch, capfd):
     monkeypatch.setattr(jax, "__version_info__", version)
-    with profile_trace.without_tensorflow_message():
+    with trace.without_tensorflow_message():
         os.write(2, b"no tensorflow.python.profiler\nsomething else\n")
     assert capfd.readouterr().err == first + "something else\n"
 
 
 def test_a_timeline_of_named_rows():
     bars = (
-        profile_trace.Event(0, "gather", "communication", 0, 5, 0),
-        profile_trace.Event(1, "product", "compute", 3, 9.4, 0),
+        trace.Event(0, "gather", "communication", 0, 5, 0),
+        trace.Event(1, "product", "compute", 3, 9.4, 0),
     )
-    picture = timeline(profile_trace.Trace(bars, Counter()), "a chip", row_names=["links", "units"])
+    picture = timeline(trace.Trace(bars, Counter()), "a chip", row_names=["links", "units"])
     assert picture.alt == "a chip: a timeline. links: communication from 0 to 5 µs; units: compute from 3 to 9 µs."
     assert [label.get_text() for label in picture.figure.axes[0].get_yticklabels()] == ["links", "units"]

@@ -15,9 +15,9 @@ from jax import lax
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from shardcost import targets
 
 from tools.lessons import notebooks
-from utils import tpu_compiler
 
 pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu is not installed here")
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="
 )
 def test_tpu_plan_of_lesson_09():
     """Its two layers: in the text's order, with the first product between the halves of the second gather."""
-    os.environ.update(tpu_compiler.ENVIRONMENT)
+    os.environ.update(targets.TPU_ENVIRONMENT)
     chips = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices
     mesh, rows = Mesh(np.array(chips), ("i",), axis_types=(AxisType.Auto,)), P("i")
 

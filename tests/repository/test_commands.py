@@ -91,6 +91,8 @@ def test_ci_installs_slurm_for_the_target_that_tests_it():
 def test_no_page_and_no_command_uses_a_compilation_cache():
     """Lessons count compilations, as a reader's run does, and compile for TPUs, which the cache can't store."""
     places = [ROOT / "Makefile", *notebooks.lessons()]
-    places += [path for folder in ("utils", "exercises", "tools") for path in (ROOT / folder).rglob("*.py")]
+    places += [
+        path for folder in ("utils", "lesson_helpers", "exercises", "tools") for path in (ROOT / folder).rglob("*.py")
+    ]
     for path in places:
         assert "compilation_cache_dir" not in path.read_text(encoding="utf-8").lower(), path.name

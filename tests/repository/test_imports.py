@@ -13,8 +13,8 @@ from tools.lessons import notebooks
 
 # From the bottom up: a module may import from its own layer and the layers before it. The longest matching name counts.
 LAYERS = (
-    *("old_jax", "examples", "start", "utils", "utils.models", "utils.simulate"),
-    *("utils.show", "utils.tpu_compiler", "exercises"),
+    *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.models"),
+    *("utils.show", "utils.tpu_compiler", "lesson_helpers", "exercises"),
     *(
         "tools",
         "tools.lessons",
@@ -30,12 +30,13 @@ LAYERS = (
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Return the modules below a folder by dotted name. A package goes by its own name."""
+    """Return the modules below a folder, and below packages/*/src, by dotted name. A package goes by its own name."""
     found = {}
-    for path in root.rglob("*.py"):
-        parts = path.relative_to(root).with_suffix("").parts
-        if parts[0] in LAYERS and "_build" not in parts:
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for top in (root, *root.glob("packages/*/src")):
+        for path in top.rglob("*.py"):
+            parts = path.relative_to(top).with_suffix("").parts
+            if parts[0] in LAYERS and "_build" not in parts:
+                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -80,12 +81,20 @@ def test_imports_run_down():
     [
         ({"utils/a.py": "def f():\n    from tools.site import b"}, "utils.a imports tools.site.b, which lies above it"),
         ({"utils/a.py": "import utils.show.b"}, "utils.a imports utils.show.b, which lies above it"),
-        ({"old_jax/a.py": "from utils.show.b import c"}, "old_jax.a imports utils.show.b, which lies above it"),
+        ({"utils/a.py": "import lesson_helpers.c"}, "utils.a imports lesson_helpers.c, which lies above it"),
+        (
+            {"packages/find-old-jax/src/find_old_jax/a.py": "from utils.show.b import c"},
+            "find_old_jax.a imports utils.show.b, which lies above it",
+        ),
+        (
+            {"packages/shardcost/src/shardcost/a.py": "from utils import b", "utils/b.py": ""},
+            "shardcost.a imports utils.b, which lies above it",
+        ),
         ({"tests/a.py": "from tests.b import c", "tests/b.py": "from tests import a"}, "a circle: tests."),
     ],
 )
 def test_a_wrong_import_is_named(tmp_path, files, fault):
-    for name in ("tools/site/b.py", "utils/show/b.py", *files):
+    for name in ("tools/site/b.py", "utils/show/b.py", "lesson_helpers/c.py", *files):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(files.get(name, ""))
     [found] = faults(tmp_path)

@@ -12,8 +12,8 @@ import re
 import sys
 
 import pytest
+from find_old_jax.forms import PHRASES, ROWS
 
-from old_jax.forms import PHRASES, ROWS
 from tests.lesson_lint import exercises_of
 from tools.lessons import notebooks, predictions
 from tools.site import browser, glossary, old_code

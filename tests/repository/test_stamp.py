@@ -68,7 +68,7 @@ def test_what_contributors_read_names_what_is_there(page):
     makefile = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
     for target in set(re.findall(r"\bmake ([a-z-]+)", code)):
         assert re.search(rf"^{target}:", makefile, re.M), f"there is no make {target}"
-    paths = set(re.findall(r"\b(?:notebooks|utils|tests|tools|site|teach)/[\w/.*-]*", code))
+    paths = set(re.findall(r"\b(?:notebooks|utils|lesson_helpers|tests|tools|site|teach)/[\w/.*-]*", code))
     made = re.compile("NN|20_")  # files that the described steps create
     assert not [path for path in paths if not made.search(path) and not list(notebooks.ROOT.glob(path))]
 
@@ -107,7 +107,7 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
     for part in ("notebooks", "tools", ".github"):
         shutil.copytree(notebooks.ROOT / part, tmp_path / part)
     for page in stamp.PAGES:
-        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(notebooks.ROOT / page, tmp_path / page)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     name, revision = notebooks.repository()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
+
+from find_old_jax.record import Record
 
 from tests import lesson_lint
 from tools.lessons import notebooks
@@ -79,7 +80,7 @@ def minors(versions: list[str]) -> list[str]:
 def test_the_weekly_run_takes_each_minor_version_below_the_newest():
     """The released versions are those in the record of names, which each new release extends (see CONTRIBUTING)."""
     course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
-    released = minors(json.loads((notebooks.ROOT / "old_jax" / "names.json").read_text(encoding="utf-8"))["versions"])
+    released = minors(Record().versions)
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
     taken = re.findall(r'what: "(.+)", target: test-jax', weekly)
     assert taken == released[released.index(minors([course["oldest-jax"]])[0]) : -1]

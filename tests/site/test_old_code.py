@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+import runpy
 
-from old_jax.find import advice, find
-from old_jax.forms import PHRASES, WORDS
-from old_jax.message import find_answer
-from old_jax.moved import KEYWORDS, MOVED
-from old_jax.record import Record
-from tests.helpers.test_old_finder import MESSAGES, OTHER_MESSAGES
+import pytest
+from find_old_jax.find import advice, find
+from find_old_jax.forms import PHRASES, WORDS
+from find_old_jax.message import find_answer
+from find_old_jax.record import Record
+from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
+
 from tests.site import faults
+from tools.lessons import notebooks
 from tools.site import old_code
+
+MESSAGES, OTHER_MESSAGES = (
+    runpy.run_path(str(notebooks.ROOT / "packages" / "find-old-jax" / "tests" / "messages.py"))[name]
+    for name in ("MESSAGES", "OTHER_MESSAGES")
+)
 
 PAGE = "old_code.html"
 DATA = "JSON.parse(document.getElementById('old-names').textContent)"
@@ -74,11 +81,11 @@ def messages():
         yield f"TypeError: {name.split('.')[-1]}() got an unexpected keyword argument '{keyword}'"
     yield "TypeError: ShapeDtypeStruct.__init__() got an unexpected keyword argument 'named_shape'"
     yield "TypeError: sin() got an unexpected keyword argument 'check_rep'"
-    for name in [*MOVED, "jax.tree_map.x", "jax.interpreters.xla.xla_call", "jax.numpy.sin", "numpy.random"]:
+    for name in [*REPLACEMENTS, "jax.tree_map.x", "jax.interpreters.xla.xla_call", "jax.numpy.sin", "numpy.random"]:
         module, _, leaf = name.rpartition(".")
         yield f"AttributeError: module '{module}' has no attribute '{leaf}'"
         yield f"ImportError: cannot import name '{leaf}' from '{module}' (/x/y.py)"
-        if name in MOVED:
+        if name in REPLACEMENTS:
             yield f"ModuleNotFoundError: No module named '{name}'"
         yield f"DeprecationWarning: {name.replace('jax.numpy', 'jnp')} is deprecated: use\nanother."
 
@@ -117,7 +124,7 @@ def test_code_is_read_line_by_line(page):
     found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
     assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
     assert sorted((one.line, one.name, one.row) for one in find(CODE)) == FOUND
-    assert said.startswith(f"{len(found)} old forms for JAX") and "python -m old_jax FILE" in said
+    assert said.startswith(f"{len(found)} old forms for JAX") and "find-old-jax FILE" in said
     assert items.count() == len(found)
 
 
@@ -142,7 +149,7 @@ def test_pieces_of_code(page, code, found):
     said, items = paste(page, code)
     texts = items.all_inner_texts()
     assert len(texts) == len(found) and all(text.startswith(start) for text, start in zip(texts, found, strict=True))
-    assert said.endswith("The command sees more: python -m old_jax FILE.")
+    assert said.endswith("The command sees more: find-old-jax FILE.")
     assert said.startswith(
         (f"{len(found)} old form",) if found else ("Nothing old for JAX", "A notebook's file is not")
     )
@@ -195,5 +202,5 @@ def test_without_a_script_a_sentence_leads_to_the_command(chromium, address):
     page.goto(address + PAGE)
     assert not page.locator("#old-code").is_visible()
     assert page.locator("noscript p").is_visible()
-    assert page.get_by_text("python -m old_jax FILE").is_visible()
+    assert page.get_by_text("find-old-jax FILE").is_visible()
     context.close()

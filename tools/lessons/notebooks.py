@@ -11,8 +11,8 @@ from tools import NUMBER
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = Path(__file__).with_name("setup_cell.py")
-PACKAGES = ("exercises", "old_jax", "packages", "utils", ".one-program")  # what lessons need of the course
-IMPORTED = ("exercises", "old_jax", "shardcost", "utils")  # and what they can import
+PACKAGES = ("exercises", "lesson_helpers", "packages", "utils", ".one-program")  # what lessons need of the course
+IMPORTED = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")  # and what they can import
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 QUESTION = "> **Predict.**"  # begins a block of text that asks for a prediction

@@ -16,6 +16,8 @@ PAGES = (  # files besides the notebooks that contain the repository's address
     "README.md",
     "CHANGELOG.md",
     "CITATION.cff",
+    "packages/find-old-jax/README.md",
+    "packages/shardcost/README.md",
     "teach/workshop.md",
     ".github/CONTRIBUTING.md",
 )

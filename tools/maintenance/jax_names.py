@@ -1,4 +1,4 @@
-"""Record which public names, keywords and options each JAX release has, in old_jax/names.json.
+"""Record which public names, keywords and options each JAX release has, in the migration checker's names.json.
 
 usage: PYTHON tools/maintenance/jax_names.py dump > V.json           inspect the JAX installed for PYTHON (3.9 or newer)
        PYTHON tools/maintenance/jax_names.py read FOLDER V > V.json  read names from the source of a JAX too old to run
@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-RECORD = Path(__file__).parents[2] / "old_jax" / "names.json"
+RECORD = Path(__file__).parents[2] / "packages" / "find-old-jax" / "src" / "find_old_jax" / "names.json"
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 EXCLUDED = re.compile(
     r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b"

@@ -1,6 +1,7 @@
-"""Record everything that a lesson's cells compile for TPUs in utils/tpu_plans/NN.json: `make record`.
+"""Record everything that a lesson's cells compile for TPUs and GPUs in utils/tpu_plans/NN.json: `make record`.
 
-It needs libtpu, and lesson 08 takes about four minutes on two cores. The tests compile the same programs and compare.
+It needs libtpu and, for lesson 08's GPUs, JAX's CUDA plugin. Plans for a chip whose compiler is missing here keep their
+record. Lesson 08 takes about five minutes on two cores. The tests compile the same programs and compare.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import Any
 from unittest import mock
 
@@ -20,15 +22,15 @@ from utils import tpu_compiler
 
 
 def lessons_with_plans() -> list[str]:
-    """Return the numbers of the lessons that compile for TPUs."""
-    return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler.start()" in path.read_text("utf-8")]
+    """Return the numbers of the lessons that compile for chips that aren't there."""
+    return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler" in path.read_text("utf-8")]
 
 
 def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Compile the lesson's programs for TPUs on this machine, for all labels or for these.
+    """Compile the lesson's programs on this machine, for all labels or for these.
 
-    Return the compiler's plans by label, under "plans", and the coordinates of the lesson's meshes, under
-    "coordinates". Raises RuntimeError if nothing can be compiled.
+    Return the compilers' plans by label, as values that JSON can represent. Raises RuntimeError if nothing can be
+    compiled.
     """
     from utils.devices import start_devices
 
@@ -44,22 +46,27 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
                 exec(cell.source, space)
-    results = tpu_compiler.as_record()
-    if not results["plans"]:
+    if not tpu_compiler.compiled_plans():
         raise RuntimeError(f"nothing was compiled: {output.getvalue()[:500]}")
-    return results
+    return {label: asdict(compiled) for label, compiled in tpu_compiler.compiled_plans().items()}
 
 
 def main() -> None:
-    versions = {package: importlib.metadata.version(package) for package in ("jax", "libtpu")}
     for lesson in sys.argv[1:] or lessons_with_plans():
-        results = compile_plans(lesson)
-        parts = [f'"made with": {json.dumps(versions)}']
-        for part, entries in results.items():
-            lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(entry)}" for label, entry in entries.items())
-            parts.append(f"{json.dumps(part)}: {{\n{lines}\n}}")
-        (tpu_compiler.RECORDS / f"{lesson}.json").write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
-        print(f"Recorded {len(results['plans'])} plans of lesson {lesson}.")
+        path = tpu_compiler.RECORDS / f"{lesson}.json"
+        record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"made with": {}, "plans": {}}
+        plans = compile_plans(lesson)
+        versions = {"jax": importlib.metadata.version("jax")}
+        for platform in {tpu_compiler.platform_of(label) for label in plans}:
+            package = tpu_compiler.PACKAGES[platform]
+            versions[package] = importlib.metadata.version(package)
+        for label, fields in record["plans"].items():
+            if not tpu_compiler.can_compile(tpu_compiler.platform_of(label)):
+                plans.setdefault(label, fields)
+        versions = dict(sorted((record["made with"] | versions).items()))
+        lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(fields)}" for label, fields in plans.items())
+        path.write_text(f'{{"made with": {json.dumps(versions)},\n"plans": {{\n{lines}\n}}}}\n', encoding="utf-8")
+        print(f"Recorded {len(plans)} plans of lesson {lesson}.")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from old_jax.find import advice
-from old_jax.forms import PHRASES, ROWS, WORDS
-from old_jax.message import KEYWORD, NAMED
-from old_jax.moved import KEYWORDS, MOVED
-from old_jax.record import Record
+from find_old_jax.find import advice
+from find_old_jax.forms import PHRASES, ROWS, WORDS
+from find_old_jax.message import KEYWORD, NAMED
+from find_old_jax.record import Record
+from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
+
 from tools.lessons import notebooks
 
 # the last one: a name with another use today, which is old only in a message
@@ -41,7 +42,7 @@ def page_data() -> dict[str, Any]:
             for (name, keyword), (new, row) in KEYWORDS.items()
         ],
         "names": names_by_holder(record),
-        "not_modules": [name for name in sorted(MOVED) if _is_gone_as_module(record, name)],
+        "not_modules": [name for name in sorted(REPLACEMENTS) if _is_gone_as_module(record, name)],
     }
 
 
@@ -55,7 +56,7 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
     by_holder: dict[str, dict[str, list[Any]]] = {}
     for name in sorted(all_names(record)):
         fate = record.fate(name)
-        if fate.state not in (GONE, WARNS) and name not in MOVED:
+        if fate.state not in (GONE, WARNS) and name not in REPLACEMENTS:
             continue
         old, new, row = advice(record, fate, name)
         state = fate.state if fate.state in (GONE, WARNS) else GONE if not name.startswith("jax.") else ONLY_IN_MESSAGES
@@ -71,7 +72,7 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
 
 def all_names(record: Record) -> Iterator[str]:
     """Yield every dotted name that a recorded JAX had or that a row mentions."""
-    yield from {*MOVED, *record.everything()}
+    yield from {*REPLACEMENTS, *record.everything()}
 
 
 def _keyword_state(record: Record, name: str, keyword: str, row: int) -> str:

@@ -1,1 +1,1 @@
-"""Figures with descriptions, tables, and the messages of errors, for a notebook's cells."""
+"""Figures with descriptions, and tables, for a notebook's cells."""

@@ -8,9 +8,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 Line = tuple[str, np.ndarray, np.ndarray]  # name, x (n,), y (n,)
-Mark = tuple[
-    str, np.ndarray | None, np.ndarray | None
-]  # name, x (n,), y (n,); x or y is None for lines across the plot
+Mark = tuple[str, np.ndarray | None, np.ndarray | None]  # name, x (n,), y (n,); None in a line across the plot
 COINCIDE = 0.003  # two lines nearer than this share of the plot's height look like one
 
 
@@ -31,10 +29,6 @@ def join_words(items: list[str]) -> str:
 
 def _join_numbers(values: np.ndarray) -> str:
     return join_words([format_number(value) for value in values])
-
-
-def is_increasing(x: np.ndarray) -> bool:
-    return bool((np.diff(x) > 0).all())
 
 
 def positions(values: np.ndarray, log: bool) -> np.ndarray:
@@ -58,9 +52,9 @@ def height_differences(lines: list[Line], log: str) -> dict[tuple[int, int], np.
 
 
 def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str], log: str) -> str:
-    """Describe one panel: its axes, each line, which lines coincide, which ones cross and where, and its marks."""
+    """Describe a plot: its axes, each line, which lines coincide, which ones cross and where, and its marks."""
     xlabel, ylabel = labels
-    same_x = all(np.array_equal(x, lines[0][1]) and is_increasing(x) for _, x, _ in lines)
+    same_x = all(np.array_equal(x, lines[0][1]) for _, x, _ in lines)
     span = f" from {format_number(lines[0][1][0])} to {format_number(lines[0][1][-1])}" if same_x else ""
     scales = {"x": ", x logarithmic", "y": ", y logarithmic", "xy": ", both logarithmic", "": ""}[log]
     differences = height_differences(lines, log)
@@ -72,8 +66,7 @@ def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str]
         above = [lines[j][0] for j in sorted(below) if below[j] == i]
         sentences.append(f"{join_words(above)} {'coincides' if len(above) == 1 else 'coincide'} with {lines[i][0]}")
     for (i, j), difference in differences.items():
-        crossings = _crossings(lines[i][1], difference, log) if is_increasing(lines[i][1]) else []
-        if crossings:
+        if crossings := _crossings(lines[i][1], difference, log):
             places = f"at {_join_numbers(np.array(crossings))}" if len(crossings) < 4 else f"{len(crossings)} times"
             sentences.append(f"{lines[i][0]} and {lines[j][0]} cross {places}")
     return ". ".join([*sentences, *map(_describe_mark, marks)]) + "."
@@ -83,8 +76,6 @@ def _describe_course(line: Line, same_x: bool, log: str) -> str:
     """Describe a line, as in 'loss falls from 2.5 to 0.1', with its extremes if they're clearly beyond both ends."""
     name, x, y = line
     first, last = format_number(y[0]), format_number(y[-1])
-    if not is_increasing(x):
-        return f"{name} leads from ({format_number(x[0])}, {first}) to ({format_number(x[-1])}, {last})"
     if np.ptp(y) <= COINCIDE * abs(y).max():
         return f"{name} stays at {first}"
     level = first
@@ -131,8 +122,6 @@ def _describe_mark(mark: Mark) -> str:
         return f"{name}: a vertical line at {_join_numbers(x)}"
     if x is None:
         return f"{name}: a horizontal line at {_join_numbers(y)}"
-    if len(x) > 6:
-        return f"{name}: {len(x)} points"
     return f"{name}: {join_words([f'({format_number(a)}, {format_number(b)})' for a, b in zip(x, y, strict=True)])}"
 
 
@@ -146,10 +135,8 @@ def describe_bars(parts: dict[str, np.ndarray], names: list[str], marks: list[Ma
             text = format_number(next(iter(lengths.values())))
         elif stacked:
             text = format_number(sum(lengths.values())) + f" ({text})" * bool(text)
-        own_marks = [f", {mark} {format_number(x[i])}" for mark, x, y in marks if y is not None]
-        bars.append(f"{name}: {text}{''.join(own_marks)}")
-    lines = [f"{_describe_mark(mark)}." for mark in marks if mark[2] is None]
-    return " ".join([f"{label}. {'; '.join(bars)}.", *lines])
+        bars.append(f"{name}: {text}")
+    return " ".join([f"{label}. {'; '.join(bars)}.", *(f"{_describe_mark(mark)}." for mark in marks)])
 
 
 def join_panels(title: str, descriptions: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What the plots of lines and of bars have in common: checked numbers, panels side by side, marks and a legend."""
+"""Check numbers and styles for plots of lines and bars, and draw their panels, marks and legend."""
 
 from __future__ import annotations
 
@@ -20,27 +20,22 @@ PANEL_WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # number of panels: inches for all of 
 
 class MarkStyle(NamedTuple):
     color: str
-    single: str  # the marker of a single point
-    several: str  # the marker of each of several points
+    marker: str  # of a point
     dashes: str  # of a line
 
 
-MARK_STYLES = (
-    MarkStyle("#222222", "X", "o", "--"),
-    MarkStyle(COLORS[5], "*", "s", "-."),
-    MarkStyle(COLORS[3], "D", "^", ":"),
-)
+MARK_STYLES = (MarkStyle("#222222", "o", "--"), MarkStyle(COLORS[5], "s", "-."), MarkStyle(COLORS[3], "^", ":"))
 
 
-def split_panels(series: dict[str, Any], example: str) -> dict[str, dict[str, Any]]:
+def split_panels(series: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the series of each panel, by title. A single panel without a title has the title "".
 
-    Raises ValueError, with the example, if there's nothing to draw, and for more than three panels.
+    Raises ValueError if there's nothing to draw, and for more than three panels.
     """
     has_titles = bool(series) and all(isinstance(value, dict) for value in series.values())
     panels = series if has_titles else {"": series}
     if not all(panels.values()):
-        raise ValueError(f"nothing to draw: give a name and its numbers, as in {example}")
+        raise ValueError("nothing to draw: give a name and its numbers, as in {'sent': gigabytes}")
     if len(panels) > 3:
         raise ValueError(f"{len(panels)} panels do not fit side by side; draw up to 3")
     return panels
@@ -63,15 +58,15 @@ def split_labels(labels: str | Sequence[str], panels: dict[str, Any]) -> dict[st
     return dict(zip(panels, each, strict=True))
 
 
-def unique_names(panels: dict[str, Iterable[str]], limit: int, kind: str) -> list[str]:
+def unique_names(panels: Iterable[Iterable[str]], limit: int, kind: str) -> list[str]:
     """Return the names in all panels, without repeats. Raises ValueError for more than `limit` of them."""
-    names = list(dict.fromkeys(name for names in panels.values() for name in names))
+    names = list(dict.fromkeys(name for names in panels for name in names))
     if len(names) > limit:
         raise ValueError(f"{len(names)} {kind} cannot be told apart; draw up to {limit}")
     return names
 
 
-def mark_styles(marks: dict[str, dict[str, Any]]) -> dict[str, MarkStyle]:
+def mark_styles(marks: Iterable[Iterable[str]]) -> dict[str, MarkStyle]:
     """Return the style of each mark, the same in all panels. Raises ValueError for too many marks."""
     return dict(zip(unique_names(marks, len(MARK_STYLES), "marks"), MARK_STYLES, strict=False))
 
@@ -94,7 +89,7 @@ def as_numbers(name: str, values: Numbers, length: int | None = None, log: bool 
 
 
 def make_figure(
-    count: int, height: float, legend_entries: list[str], title: str, sharex: bool, sharey: bool
+    count: int, height: float, legend_entries: list[str], title: str = "", sharex: bool = True
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with empty panels in a row, `height` inches high, and room for a legend below them."""
     legend_height = 0.22 * math.ceil(len(legend_entries) / _legend_columns(legend_entries, count))
@@ -102,7 +97,7 @@ def make_figure(
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
     if title:
         figure.suptitle(title, fontsize=11)
-    all_axes = list(figure.subplots(1, count, squeeze=False, sharex=sharex, sharey=sharey)[0])
+    all_axes = list(figure.subplots(1, count, squeeze=False, sharex=sharex, sharey=True)[0])
     for axes in all_axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25, linewidth=0.6)
@@ -137,18 +132,12 @@ def _legend_columns(entries: list[str], panel_count: int) -> int:
     return 1
 
 
-def draw_mark(axes: Axes, mark: alt_text.Mark, style: MarkStyle, emphasize: bool = False) -> None:
-    """Draw a mark as vertical lines, horizontal lines, or points.
-
-    With `emphasize`, draw each of several points as large as a single one.
-    """
+def draw_mark(axes: Axes, mark: alt_text.Mark, style: MarkStyle) -> None:
+    """Draw a mark as vertical lines, horizontal lines, or points."""
     name, x, y = mark
     if x is None or y is None:
         draw_line = axes.axhline if x is None else axes.axvline
         for i, position in enumerate(y if x is None else x):
             draw_line(position, color=style.color, linestyle=style.dashes, linewidth=1.6, label=None if i else name)
-    elif emphasize or len(x) == 1:
-        size = 15 if style.single == "*" else 11
-        axes.plot(x, y, style.single, color=style.color, markersize=size, markeredgecolor="white", label=name, zorder=5)
     else:
-        axes.plot(x, y, style.several, color=style.color, markersize=6.5, markerfacecolor="white", label=name, zorder=5)
+        axes.plot(x, y, style.marker, color=style.color, markersize=6.5, markerfacecolor="white", label=name, zorder=5)

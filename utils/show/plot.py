@@ -23,62 +23,51 @@ def lines(
     series: dict[str, Any],
     x: Numbers | None = None,
     *,
-    xlabel: str | Sequence[str],
-    ylabel: str | Sequence[str] = "",
-    title: str = "",
+    xlabel: str,
+    ylabel: str = "",
     log: str = "",
     marks: dict[str, Any] | None = None,
-    xlim: tuple[float, float] | None = None,
     ylim: tuple[float, float] | None = None,
     alt: str = "",
 ) -> Picture:
-    """Plot named lines, in one panel or in up to three.
-
-    A line that others cover is drawn wider, so that all of them can be seen.
+    """Plot named lines. A line that others cover is drawn wider, so that all of them can be seen.
 
     Args:
-        series: ``{name: y}`` with y of shape (n,), or ``{name: (x, y)}`` for a line with an x of its own. For several
-            panels: ``{title: {name: y}}``, and then `marks` by title as well.
-        x: the lines' x, (n,). By default, 0, 1, 2 and so on.
-        xlabel, ylabel: the axes' labels. Panels share an axis if it has one label, but not if it has a list of them.
+        series: ``{name: y}`` with y of shape (n,), or ``{name: (x, y)}`` for a line with an x of its own.
+        x: the lines' x, (n,), in increasing order. By default, 0, 1, 2 and so on.
+        xlabel, ylabel: the axes' labels.
         log: the axes that are logarithmic: "x", "y" or "xy".
-        marks: points to mark, such as the reader's guess: ``{name: (x, y)}``, with two numbers or two arrays.
-            ``(x, None)`` is a vertical line, and ``(None, y)`` a horizontal one.
-        xlim, ylim: the axes' limits, which are widened if a mark is outside. If they're equal, the plot is square.
+        marks: points to mark: ``{name: (x, y)}``, with two numbers or two arrays. ``(x, None)`` is a vertical line, and
+            ``(None, y)`` a horizontal one.
+        ylim: the limits of the y-axis, which are widened if a mark is outside.
         alt: the description, instead of one made from the numbers (ends, extremes, crossings). Give it if the numbers
             vary from run to run.
 
-    Raises ValueError if there's nothing to draw, for more than 8 lines, 3 panels or 3 marks, for arrays of different
-    lengths, for a number that isn't finite or that a logarithmic axis can't show, and for an unknown panel title.
+    Raises ValueError if there's nothing to draw, for more than 8 lines or 3 marks, for arrays of different lengths, for
+    an x that doesn't increase, and for a number that isn't finite or that a logarithmic axis can't show.
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f"log is 'x', 'y', 'xy' or nothing, not {log!r}")
-    series_by_panel = panels.split_panels(series, "{'loss': losses}")
-    names = panels.unique_names(series_by_panel, 8, "lines")
-    marks_by_panel = panels.split_marks(marks, series_by_panel)
-    xlabels, ylabels = panels.split_labels(xlabel, series_by_panel), panels.split_labels(ylabel, series_by_panel)
-    styles = panels.mark_styles(marks_by_panel)
-    is_square = bool(xlim) and xlim == ylim
-    sharex, sharey = isinstance(xlabel, str), isinstance(ylabel, str)
-    height = 4.6 if is_square else 3.6
-    figure, all_axes = panels.make_figure(len(series_by_panel), height, [*names, *styles], title, sharex, sharey)
-    descriptions = {}
-    for axes, (panel, values) in zip(all_axes, series_by_panel.items(), strict=True):
-        panel_lines = [_as_line(name, value, x, log) for name, value in values.items()]
-        panel_marks = [_as_mark(name, place, log) for name, place in marks_by_panel[panel].items()]
-        axes.set(title=panel, xlabel=xlabels[panel])
-        axes.set_ylabel(ylabels[panel] if axes is all_axes[0] or not sharey else "")
-        axes.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
-        _draw_lines(axes, panel_lines, names, log)
-        for mark in panel_marks:
-            panels.draw_mark(axes, mark, styles[mark[0]])
-        _set_limits(axes, xlim, ylim, panel_marks, log)
-        _set_log_ticks(axes, log)
-        axes.set_box_aspect(1 if is_square else None)
-        labels = xlabels[panel], ylabels[panel]
-        descriptions[panel] = alt_text.describe_lines(panel_lines, panel_marks, labels, log)
-    panels.add_legend(figure, all_axes, [*names, *styles])
-    return Picture(figure, alt or alt_text.join_panels(title, descriptions))
+    if not series:
+        raise ValueError("nothing to draw: give a name and its numbers, as in {'loss': losses}")
+    names, styles = panels.unique_names([series], 8, "lines"), panels.mark_styles([marks or {}])
+    all_lines = [_as_line(name, value, x, log) for name, value in series.items()]
+    all_marks = [_as_mark(name, place, log) for name, place in (marks or {}).items()]
+    figure, [axes] = panels.make_figure(1, 3.6, [*names, *styles])
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+    _draw_lines(axes, all_lines, log)
+    for mark in all_marks:
+        panels.draw_mark(axes, mark, styles[mark[0]])
+    if ylim:
+        marked = [value for _, _, y in all_marks if y is not None for value in y]
+        low, high = alt_text.positions(np.array(ylim, float), "y" in log)
+        heights, margin = alt_text.positions(np.array(marked, float), "y" in log), 0.05 * (high - low)
+        ends = np.array([min([low, *(heights - margin)]), max([high, *(heights + margin)])])
+        axes.set_ylim(*(10**ends if "y" in log else ends))
+    _set_log_ticks(axes, log)
+    panels.add_legend(figure, [axes], [*names, *styles])
+    return Picture(figure, alt or alt_text.describe_lines(all_lines, all_marks, (xlabel, ylabel), log))
 
 
 def bars(
@@ -92,7 +81,6 @@ def bars(
     numbers: bool = False,
     marks: dict[str, Any] | None = None,
     xticks: dict[float, str] | None = None,
-    xlim: tuple[float, float] | None = None,
     alt: str = "",
 ) -> Picture:
     """Plot horizontal bars, in one panel or in up to three.
@@ -105,38 +93,35 @@ def bars(
         stacked: draw a name's parts end to end instead of one below the other.
         begin: where each name's stacked bar begins, (n,), instead of at 0. This needs `alt`.
         numbers: write the length of each bar at its end. For stacked bars, write their sum.
-        marks: values to compare with. ``{name: number}`` is a vertical line, and ``{name: numbers}``, (n,), is a point
-            on each name's bar, such as an estimate or the reader's guess.
+        marks: ``{name: number}``, each drawn as a vertical line to compare with.
         xticks: ``{position: text}``, to label positions on the axis with something else than numbers.
-        xlim: the axis limits. By default, from 0 to beyond the longest bar and mark.
         alt: the description, instead of one made from the numbers. Give it if the numbers vary from run to run.
 
     Raises ValueError if there's nothing to draw, for more than 8 parts, 3 panels or 3 marks, for arrays of different
-    lengths, for a number that isn't finite, for stacked bars of negative length, for `begin` without `stacked` and
-    `alt`, and for an unknown panel title.
+    lengths, for a number that isn't finite, for bars of negative length, for `begin` without `stacked` and `alt`, and
+    for an unknown panel title.
     """
     if begin is not None and not (stacked and alt):
         raise ValueError("bars with begin= need stacked=True, and a description in alt=")
-    names, series_by_panel = list(names), panels.split_panels(series, "{'sent': gigabytes}")
-    parts = panels.unique_names(series_by_panel, 8, "parts")
+    names, series_by_panel = list(names), panels.split_panels(series)
+    parts = panels.unique_names(series_by_panel.values(), 8, "parts")
     marks_by_panel, xlabels = panels.split_marks(marks, series_by_panel), panels.split_labels(xlabel, series_by_panel)
-    styles = panels.mark_styles(marks_by_panel)
+    styles = panels.mark_styles(marks_by_panel.values())
     height_per_name = 0.21 if len(names) > 12 else 0.4 if stacked else 0.12 + 0.16 * len(parts)  # inches
     height, sharex = 0.9 + height_per_name * len(names), isinstance(xlabel, str)
-    figure, all_axes = panels.make_figure(len(series_by_panel), height, [*parts, *styles], title, sharex, sharey=True)
+    figure, all_axes = panels.make_figure(len(series_by_panel), height, [*parts, *styles], title, sharex)
     start = np.zeros(len(names)) if begin is None else panels.as_numbers("begin", begin, len(names))
-    descriptions, has_negative = {}, {}
+    descriptions = {}
     for axes, (panel, values) in zip(all_axes, series_by_panel.items(), strict=True):
         lengths = {part: panels.as_numbers(part, value, len(names)) for part, value in values.items()}
-        has_negative[axes] = min(map(np.min, lengths.values())) < 0
         for part, part_lengths in lengths.items():
-            if stacked and part_lengths.min() < 0:
-                raise ValueError(f"{part!r} has {part_lengths.min():g}: a stacked bar cannot have a negative length")
-        panel_marks = [_as_bar_mark(name, value, len(names)) for name, value in marks_by_panel[panel].items()]
+            if part_lengths.min() < 0:
+                raise ValueError(f"{part!r} has {part_lengths.min():g}: a bar cannot have a negative length")
+        panel_marks = [(name, panels.as_numbers(name, [value]), None) for name, value in marks_by_panel[panel].items()]
         axes.set(title=panel, xlabel=xlabels[panel])
         _draw_bars(axes, lengths, parts, stacked, numbers, start)
         for mark in panel_marks:
-            panels.draw_mark(axes, mark, styles[mark[0]], emphasize=True)
+            panels.draw_mark(axes, mark, styles[mark[0]])
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
@@ -145,10 +130,7 @@ def bars(
             axes.set_xticks(list(xticks), list(xticks.values()))
         descriptions[panel] = alt_text.describe_bars(lengths, names, panel_marks, xlabels[panel], stacked)
     for axes in all_axes:  # only now, because panels may share their axis
-        if xlim:
-            axes.set_xlim(*xlim)
-        elif not has_negative[axes]:
-            axes.set_xlim(left=0)
+        axes.set_xlim(left=0)
     panels.add_legend(figure, all_axes, [*parts, *styles])
     return Picture(figure, alt or alt_text.join_panels(title, descriptions))
 
@@ -158,7 +140,10 @@ def _as_line(name: str, value: Any, x: Numbers | None, log: str) -> alt_text.Lin
         raise ValueError(f"{name!r} is a tuple of {len(value)}: give y, or the pair (x, y)")
     x, y = value if isinstance(value, tuple) else (x, value)
     y = panels.as_numbers(name, y, log="y" in log)
-    return name, panels.as_numbers(f"x of {name}", range(len(y)) if x is None else x, len(y), "x" in log), y
+    x = panels.as_numbers(f"x of {name}", range(len(y)) if x is None else x, len(y), "x" in log)
+    if (np.diff(x) <= 0).any():
+        raise ValueError(f"the x of {name!r} must increase from each point to the next")
+    return name, x, y
 
 
 def _as_mark(name: str, place: Any, log: str) -> alt_text.Mark:
@@ -173,29 +158,21 @@ def _as_mark(name: str, place: Any, log: str) -> alt_text.Mark:
     return name, x, y
 
 
-def _as_bar_mark(name: str, value: Any, count: int) -> alt_text.Mark:
-    """Return a vertical line for a number, or a point on each of `count` bars for an array of them."""
-    if np.ndim(value) == 0:
-        return name, panels.as_numbers(name, [value]), None
-    return name, panels.as_numbers(name, value, count), np.arange(count)
-
-
-def _draw_lines(axes: Axes, lines: list[alt_text.Line], names: list[str], log: str) -> None:
+def _draw_lines(axes: Axes, lines: list[alt_text.Line], log: str) -> None:
     differences = alt_text.height_differences(lines, log)
     coinciding = [pair for pair, difference in differences.items() if not difference.any()]
     for i, (name, x, y) in enumerate(lines):
-        style = names.index(name)
         coincides = any(i in pair for pair in coinciding)
         covers = sum(below == i for below, _ in coinciding)  # the number of lines that cover this one
-        has_markers = alt_text.is_increasing(x) and len(x) <= _MAX_MARKERS and not coincides
+        has_markers = len(x) <= _MAX_MARKERS and not coincides
         axes.plot(
             x,
             y,
-            color=COLORS[style],
-            linestyle="-" if coincides else _DASHES[style],
+            color=COLORS[i],
+            linestyle="-" if coincides else _DASHES[i],
             linewidth=1.8 + 3.4 * covers,
             zorder=2 - 0.1 * covers,
-            marker=_MARKERS[style] if has_markers else "",
+            marker=_MARKERS[i] if has_markers else "",
             label=name,
         )
     x = lines[0][1]
@@ -213,26 +190,6 @@ def _set_log_ticks(axes: Axes, log: str) -> None:
                 axis.set_minor_locator(NullLocator())
             if high < 1e5:
                 axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-
-
-def _set_limits(
-    axes: Axes,
-    xlim: tuple[float, float] | None,
-    ylim: tuple[float, float] | None,
-    marks: list[alt_text.Mark],
-    log: str,
-) -> None:
-    """Set the limits that were given, widened to include all marks."""
-    marked = [[value for mark in marks if mark[axis] is not None for value in mark[axis]] for axis in (1, 2)]
-    if xlim == ylim:
-        marked = [marked[0] + marked[1]] * 2  # keep the plot square
-    for set_limit, limits, values, axis in zip((axes.set_xlim, axes.set_ylim), (xlim, ylim), marked, "xy", strict=True):
-        if limits:
-            low, high = (alt_text.positions(np.array(end, float), axis in log) for end in (min(limits), max(limits)))
-            at = alt_text.positions(np.array(values, float), axis in log)
-            margin = 0.05 * (high - low)
-            ends = np.array([np.min([low, *(at - margin)]), np.max([high, *(at + margin)])])
-            set_limit(*(10**ends if axis in log else ends))
 
 
 def _draw_bars(

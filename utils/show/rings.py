@@ -14,8 +14,7 @@ def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
     """Draw the lines of a mesh axis, a panel for each title. A line whose ends are neighbours is closed to a ring.
 
     Args:
-        lines: ``{title: coordinates}``, with integers of shape (n, m, 2): x and y of the n chips on each of m lines, as
-            `tpu_compiler.coordinates` returns them for a flat pod.
+        lines: ``{title: coordinates}``, with integers of shape (n, m, 2): x and y of the n chips on each of m lines.
 
     Raises ValueError if there's nothing to draw, or for any other shape.
     """

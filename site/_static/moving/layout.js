@@ -15,7 +15,7 @@
     } catch {
       // as below
     }
-    const how = "Names stand in quotes, several in a tuple: P('x', None), P(('x', 'y')).";
+    const how = "Put names in quotes, and several names in a tuple: P('x', None), P(('x', 'y')).";
     throw new Error(`This cannot be read as a spec. ${how}`);
   };
 
@@ -26,8 +26,13 @@
     return `P(${spec.map((entry) => one(names(entry))).join(", ")})`;
   };
   const shown = (sizes) => `(${sizes.join(", ")})`;
+  // The array's type on explicit axes, as jax.typeof prints it: float32[4@x,8@(x,y)].
+  const typeOf = (shape, spec) => {
+    const at = (found) => (found.length > 1 ? `@(${found.join(",")})` : found.length ? `@${found[0]}` : "");
+    return `float32[${shape.map((size, axis) => `${size}${at(names(spec[axis] ?? null))}`).join(",")}]`;
+  };
 
-  // Why JAX 0.10.2 refuses a spec, in the order in which it looks and the sense of its messages; "" where it does not.
+  // Why JAX 0.10.2 refuses a spec, in the order of its checks and in the sense of its messages; "" if it accepts it.
   const refusal = (spec, sizes, shape) => {
     const all = spec.flatMap(names);
     const again = [...new Set(all)].filter((name) => all.indexOf(name) < all.lastIndexOf(name)).sort().join(" and ");
@@ -35,15 +40,15 @@
     const ways = spec.map((entry) => names(entry).reduce((product, name) => product * sizes[name], 1));
     const axis = ways.findIndex((n, i) => shape[i] % n);
     const reasons = [
-      [again, `DuplicateSpecError: a mesh axis can cut at most one array axis; duplicate entries for ${again}.`],
+      [again, `DuplicateSpecError: a mesh axis can split at most one array axis; duplicate entries for ${again}.`],
       [strange, `ValueError: ${strange} is not found in the mesh, ('x', 'y').`],
       [spec.length > shape.length, `ValueError: only valid for a rank of at least ${spec.length}; this array has 2.`],
-      [axis >= 0, `IndivisibleError: array axis ${axis} is cut ${ways[axis]} ways, but its size is ${shape[axis]}.`],
+      [axis >= 0, `IndivisibleError: array axis ${axis} is split ${ways[axis]} ways, but its size is ${shape[axis]}.`],
     ];
     return reasons.find(([so]) => so)?.[1] ?? "";
   };
 
-  // Where an axis of the array begins and ends on the device at these places: the first name cuts in large pieces.
+  // Where each axis of the array begins and ends on the device at these places: the first name makes the large pieces.
   const piece = (spec, sizes, shape, places) =>
     shape.map((size, axis) => {
       let [start, length] = [0, size];
@@ -89,7 +94,7 @@
   };
 
   moving.picture("layout", {
-    title: "Try it: cut an array with a spec of yours",
+    title: "Try it: split an array with your own spec",
     asks: {
       first_cut: (values) => asked(values) === "P('x', 'y')" && values.array === "(4, 8)",
       half_cut: (values) => asked(values) === "P('x')",
@@ -163,14 +168,12 @@
       }
       const many = pieces.length < 8 ? `${8 / pieces.length} copies` : "1 copy";
       const size = shown(pieces[0].map(([start, stop]) => stop - start));
-      const cuts =
-        pieces.length > 1
-          ? `cuts the array of shape ${array} into ${pieces.length} pieces of ${size}, ${many} of each`
-          : `leaves the array of shape ${array} whole: ${many}`;
+      const layout =
+        pieces.length > 1 ? `${pieces.length} pieces of ${size}, ${many} of each` : `replicated, ${many} of ${size}`;
       const others = sharing(held[device]).filter((d) => d !== device);
       const also = `, as ${others.length > 1 ? "do devices" : "does device"} ${others.join(", ")}`;
-      const it = `Device ${device} stands at x = ${at.x}, y = ${at.y}: it holds ${where(held[device])}`;
-      return `${written(spec)} ${cuts}. ${it}${others.length ? also : ""}.`;
+      const it = `Device ${device} is at x = ${at.x}, y = ${at.y} and holds ${where(held[device])}`;
+      return `${written(spec)} gives ${typeOf(shape, spec)}: ${layout}. ${it}${others.length ? also : ""}.`;
     },
   });
 })();

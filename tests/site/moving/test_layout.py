@@ -13,9 +13,12 @@ from tools.site.interactive_figures import alt_text, printed_text
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
     at = hand("layout")
     # by hand: of 4 by 2, device 6 stands at the fourth row, the first half of the columns
-    assert "8 pieces of (1, 4), 1 copy of each. Device 6 stands at x = 3, y = 0: it holds [3:4, 0:4]." in at.said()
+    assert (
+        "gives float32[4@x,8@y]: 8 pieces of (1, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [3:4, 0:4]."
+        in at.said()
+    )
     said = at.set(mesh="2 by 4")
-    assert "8 pieces of (2, 2), 1 copy of each. Device 6 stands at x = 1, y = 2: it holds [2:4, 4:6]." in said
+    assert "8 pieces of (2, 2), 1 copy of each. Device 6 is at x = 1, y = 2 and holds [2:4, 4:6]." in said
     figures = (
         alt_text(cell_of("02", "layouts")),
         alt_text(cell_of("02", "cut-count")),
@@ -28,7 +31,7 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
         for devices, piece in re.findall(r"devices? ([\d, ]+) holds? (\[.*?\])", pieces):
             for device in map(int, devices.split(", ")):
                 said = at.set(device=device)
-                assert f"it holds {piece}" in said, (spec, device)
+                assert f"and holds {piece}" in said, (spec, device)
                 assert f"{8 // int(count)} cop" in said
                 others = ", ".join(other for other in devices.split(", ") if int(other) != device)
                 assert said.endswith(f"device{'s' * (', ' in others)} {others}." if others else f"{piece}.")
@@ -56,8 +59,8 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(h
     for theirs, ours in {
         r"duplicate entries for `(\w+)`": r"duplicate entries for (\w+)\.",
         r"Resource axis: (\w+) of": r"(\w+) is not found",
-        r"array axis (\d) is partitioned": r"array axis (\d) is cut",
-        r"partitioned (\d) times": r"cut (\d) ways",
+        r"array axis (\d) is partitioned": r"array axis (\d) is split",
+        r"partitioned (\d) times": r"split (\d) ways",
         r"dimension size is (\d+)": r"its size is (\d+)",
     }.items():
         if found := re.search(theirs, wanted):
@@ -70,13 +73,13 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(h
 def test_other_meshes_and_what_jax_says_first(hand):
     at = hand("layout")
     # by hand: 4 by 2, so device 6 stands at (3, 0): the fourth pair of rows, the first half of the columns
-    assert "pieces of (2, 4), 1 copy of each. Device 6 stands at x = 3, y = 0: it holds [6:8, 0:4]." in at.set(
+    assert "pieces of (2, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [6:8, 0:4]." in at.set(
         mesh="4 by 2", array="(8, 8)"
     )
-    # ten rows go over 2, not over 4 nor 8; an axis of one device cuts nothing
+    # ten rows go over 2, not over 4 nor 8; an axis of one device splits nothing
     assert "2 pieces of (5, 3), 4 copies of each" in at.set(mesh="2 by 4", array="(10, 3)", spec="P('x')")
-    assert "IndivisibleError: array axis 0 is cut 8 ways, but its size is 10." in at.set(mesh="8 by 1")
-    assert "leaves the array of shape (10, 3) whole: 8 copies" in at.set(mesh="1 by 8")
+    assert "IndivisibleError: array axis 0 is split 8 ways, but its size is 10." in at.set(mesh="8 by 1")
+    assert "gives float32[10@x,3]: replicated, 8 copies of (10, 3)" in at.set(mesh="1 by 8")
     # JAX 0.10.2: first the names twice, then the unknown ones, then the rank, then the sizes
     assert "DuplicateSpecError" in at.set(spec="P('rows', 'x', 'x')")
     assert "rows is not found" in at.set(spec="P('rows', None, None)")

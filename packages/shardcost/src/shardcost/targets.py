@@ -3,7 +3,8 @@
 A target is the name of a chip and a size:
 
 - ``h100:8`` is one machine with eight GPUs, ``h100:4x8`` four machines with eight GPUs each. This package brings
-  descriptions of the GPUs in `GPUS`. It needs JAX 0.10 or newer with its CUDA plugin (475 MB), but no GPU and no CUDA.
+  descriptions of the GPUs in `GPUS`. It needs JAX 0.10 or newer with its CUDA plugin, and the assembler ptxas (570 MB
+  together), but no GPU.
 - ``v5e:4x4`` is a TPU topology by its TPU generation and grid. It needs JAX 0.10 or newer and libtpu (Linux on x86-64).
 - ``cpu:8`` is eight devices of the CPU, which JAX must have been started with.
 """
@@ -81,7 +82,7 @@ def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
     if not plugins:
         raise TargetError(
             f'{chip} needs JAX\'s CUDA plugin, but no GPU: pip install "jax-cuda12-plugin=={version}" '
-            f'"jax-cuda12-pjrt=={version}"'
+            f'"jax-cuda12-pjrt=={version}" nvidia-cuda-nvcc-cu12'
         )
     machines, gpus = sizes if len(sizes) == 2 else (1, *sizes)
     description = importlib.resources.files("shardcost.gpus").joinpath(f"{chip}.txtpb").read_text(encoding="utf-8")

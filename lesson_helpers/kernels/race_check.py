@@ -1,0 +1,67 @@
+"""Run a Pallas kernel in the interpreter, and collect the data races and the nonzero semaphores that it reports."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+
+from utils.compat import race_detection
+
+MAX_WIDTH = 44  # characters of a source line
+_ACCESS = re.compile(r"\b(write|read) of [^\n]*?, ([^,\n]+):(\d+):\d+ \(")
+
+
+@dataclass(frozen=True)
+class RaceReport:
+    """The result of an interpreted program, and what the interpreter reported about it."""
+
+    result: jax.Array
+    # The two accesses of each race, such as "write in copy.start()", without repeats.
+    races: tuple[tuple[str, str], ...]
+    nonzero_semaphores: int  # the number of semaphores, over all devices, that ended above 0
+
+    def __str__(self) -> str:
+        return "\n".join(f"{one} <-> {other}" for one, other in self.races) or "no race found"
+
+
+def check_races(make: Callable[..., Callable[..., jax.Array]], *arguments: jax.typing.ArrayLike) -> RaceReport:
+    """Run a program with the interpreter's race detector.
+
+    Args:
+        make: a function that returns the program. It's called with `interpret=`, which the kernel needs to be given.
+        arguments: the program's arguments.
+    """
+    return run_interpreted(make(interpret=race_detection()), *arguments)
+
+
+def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.ArrayLike) -> RaceReport:
+    """Run a program with an interpreted kernel, and collect what the interpreter prints or logs.
+
+    It reports races only if the kernel was built with `interpret=compat.race_detection()`.
+    """
+    output = io.StringIO()
+    logger = logging.getLogger()
+    handlers, logger.handlers = logger.handlers, [logging.StreamHandler(output)]  # 0.12 logs what older versions print
+    try:
+        with contextlib.redirect_stdout(output):
+            result = jax.block_until_ready(program(*arguments))
+            jax.effects_barrier()  # the interpreter checks the semaphores only after the result is ready
+    finally:
+        logger.handlers = handlers
+    text = output.getvalue()
+    pairs = {tuple(_ACCESS.findall(report)[:2]) for report in text.split("RACE DETECTED")[1:]}
+    races = sorted({tuple(sorted(f"{kind} in {_source_line(*at)}" for kind, *at in pair)) for pair in pairs})
+    return RaceReport(result, tuple(races), text.count("has non-zero count"))
+
+
+def _source_line(path: str, number: str) -> str:
+    """Return a line of source without its comment, shortened to MAX_WIDTH, or its number if it can't be read."""
+    text = linecache.getline(path, int(number)).split("  #")[0].strip() or f"line {number}"
+    return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 4] + " ..."

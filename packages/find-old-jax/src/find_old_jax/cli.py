@@ -1,0 +1,105 @@
+"""Implement the command line of the migration checker, `find-old-jax` or `python -m find_old_jax`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from find_old_jax.find import SEVERITIES, Finding, examine
+from find_old_jax.fix_files import fixed_file, unified_diff, write_files
+from find_old_jax.message import find_answer
+from find_old_jax.read import Unreadable, files
+from find_old_jax.record import Record
+from find_old_jax.run import run
+
+ABOUT = """Find lines that use JAX APIs which were removed, warn or changed their meaning, and print the replacements.
+
+Reads Python, notebooks and Markdown, and folders of them, without running them. A line that ends in
+`# noqa: old-jax` is ignored. Row numbers are those of appendix 90, Old code, new JAX."""
+STATUS = "exit status: 0 if no API is removed or deprecated, 1 if any is, 2 if a path can't be read"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("find-old-jax", description=ABOUT, epilog=STATUS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("paths", nargs="*", metavar="FILE", help="a file or a folder")
+    parser.add_argument("--target", metavar="0.12", help="the JAX version to check for (default: the newest known)")
+    parser.add_argument("--fix", action="store_true", help="show the safe replacements as a diff")
+    parser.add_argument("--write", action="store_true", help="with --fix: change the files")
+    parser.add_argument("--message", metavar="TEXT", help="explain an error message of JAX ('-': read it from stdin)")
+    parser.add_argument(
+        "--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script, and explain the error if it fails"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        record = Record(options.target)
+    except ValueError as error:
+        parser.error(str(error))
+    if options.message is not None:
+        return _explain(sys.stdin.read() if options.message == "-" else options.message, options.target)
+    if options.run:
+        return run(options.run, options.target)
+    if not options.paths or (options.write and not options.fix):
+        parser.print_usage(sys.stderr)
+        return 2
+    return _search(options.paths, record.version, options.fix, options.write)
+
+
+def _explain(message: str, target: str | None) -> int:
+    explanation = find_answer(message, target)
+    print(explanation or "no row of appendix 90 covers this message")
+    return 0 if explanation else 1
+
+
+def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
+    counts, read, unread = dict.fromkeys(SEVERITIES, 0), 0, 0
+    changed: dict[Path, str] = {}
+    for path in paths:
+        for file in files(Path(path)):
+            try:
+                rows, notes = examine(file, target)
+            except Unreadable as error:
+                print(f"note: {error}", file=sys.stderr)
+                unread += str(file) == path and not file.is_file()
+                continue
+            read += 1
+            for note in notes:
+                print(f"note: {note}", file=sys.stderr)
+            for *_, finding in rows:
+                counts[finding.severity] += 1
+            if fix:
+                new = _show_fix(file, target)
+                if new is not None:
+                    changed[file] = new
+            elif rows:
+                print(findings_table(str(file), rows))
+    if write:
+        try:
+            write_files(changed)
+        except (OSError, Unreadable) as error:
+            print(f"error: {error}; no file was changed", file=sys.stderr)
+            return 2
+    if not fix:
+        summary = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "0 old forms"
+        print(f"{read} file{'s' * (read != 1)} for JAX {target}: {summary}")
+    return 2 if unread else int(counts["gone"] + counts["warns"] > 0)
+
+
+def _show_fix(file: Path, target: str) -> str | None:
+    """Print the fix of a file as a diff, and return the file's new text, or None if nothing changes."""
+    new, left = fixed_file(file, target)
+    diff = unified_diff(file, new)
+    print(diff, end="")
+    for line in left:
+        print(f"left: {file}, {line}", file=sys.stderr)
+    return new if diff else None
+
+
+def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
+    """Format the findings of a file: a line with place, severity, replacement and row for each, then the code."""
+    lines = [path]
+    for place, code, one in rows:
+        row = f" (row {one.row})" if one.row else ""
+        lines += [f"  {place}: {one.severity}: {one.name} -> {one.new}{row}", f"      {code}"]
+    return "\n".join(lines)

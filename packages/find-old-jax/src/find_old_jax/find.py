@@ -1,0 +1,291 @@
+"""Find uses of JAX that was removed, warns, or changed its meaning, and say what to write instead."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from find_old_jax.program import Program
+from find_old_jax.read import Unreadable, parse, read
+from find_old_jax.record import Fate, Record
+from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
+from find_old_jax.semantic_checks import SemanticChecks
+
+SEVERITIES = ("gone", "warns", "means something else", "could be better", "private")
+PRIVATE = re.compile(r"jax\.(?:\w+\.)*?_(?!_)\w*")  # matches jax._src and jax.core._x, but not jax.__version__
+INDEPENDENT_PACKAGES = {
+    "jax",
+    "jaxlib",
+    "numpy",
+    "scipy",
+    "matplotlib",
+    *sys.stdlib_module_names,
+}  # importing these doesn't import further JAX modules
+SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A use of a removed, deprecated or changed API."""
+
+    line: int  # line number in the program, from 1
+    row: int | None  # row of appendix 90, or None if no row covers it
+    severity: str  # one of SEVERITIES
+    name: str  # full name of the old API, such as 'jax.tree_map'
+    new: str  # the replacement, or the reason for the removal
+    node: ast.AST = field(compare=False, repr=False)
+
+
+class NotPython(Unreadable):
+    """Raised for a program that doesn't parse. The message names the line."""
+
+
+def find(source: str, name: str = "source", target: str | None = None) -> list[Finding]:
+    """Return the findings of a Python program, sorted by line.
+
+    Args:
+        source: the program's text.
+        name: the name of the program in error messages.
+        target: the JAX version to check for. None means the newest recorded one.
+
+    Raises NotPython if the program doesn't parse, and ValueError if the record doesn't have the target version.
+    """
+    return find_with_unread_lines(source, name, target)[0]
+
+
+def find_with_unread_lines(
+    source: str, name: str = "source", target: str | None = None
+) -> tuple[list[Finding], list[int]]:
+    """Return the findings, as `find` does, and the lines that weren't checked.
+
+    Those lines are behind a guard, such as a test of JAX's version, or never run.
+    """
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
+    record = Record(target)
+    if "jax" not in source and "flax" not in source and ".sharding" not in source:
+        return [], []
+    program = Program(tree, record)
+    return findings(program, source), sorted(program.unseen)
+
+
+def findings(program: Program, source: str) -> list[Finding]:
+    """Return the findings of a program that has already been parsed. Their nodes belong to that program."""
+    lines = source.split("\n")
+    unique: dict[tuple, Finding] = {}
+    for one in [*_Names(program).findings(), *(Finding(*found) for found in SemanticChecks(program).findings())]:
+        last = one.node.end_lineno if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else one.line
+        if not any(SILENCED.search(line) for line in lines[one.line - 1 : last]):
+            unique.setdefault((one.line, one.row, one.name), one)
+    return sorted(unique.values(), key=lambda one: (one.line, one.row or 0, one.name))
+
+
+class _Names:
+    """Check each import, dotted name, keyword and config option of a program against the record."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.record = program, program.record
+        self.imported: set[str] = set()  # imported modules, and imported names that may be modules
+        for node in program.nodes:
+            if isinstance(node, ast.Import):
+                self.imported.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                self.imported.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+        self.lacking: set[str] = set()  # modules that were already reported as not imported
+
+    def findings(self) -> Iterator[Finding]:
+        for node in self.program.nodes:
+            if node not in self.program.quiet:
+                yield from self._check_node(node)
+        yield from self._star_imports()
+
+    def _check_node(self, node: ast.AST) -> Iterator[Finding]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from self._check_name(alias, alias.name, as_module=True)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            module = self.record.fate(node.module, as_module=True)
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if module.state == "gone":
+                    yield self._finding(
+                        node, Fate("gone", module.name, module.message, module.last, module.first), full
+                    )
+                elif alias.name != "*":
+                    yield from self._check_name(node, full)
+        elif isinstance(node, ast.Attribute):
+            above = self.program.parents.get(node)
+            if isinstance(above, ast.Attribute) and self.program.dotted(above):
+                return
+            name = self.program.dotted(node)
+            if name.startswith("jax.config.config."):  # after `from jax.config import config`
+                yield from self._check_name(node, name.replace(".config", "", 1))
+            elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
+                yield from self._check_name(node, name)
+                yield from self._missing_import(node, name)
+        elif isinstance(node, ast.Call):
+            name = self.program.dotted(node.func)
+            if isinstance(node.func, ast.Name) and node.func.id == "getattr":
+                yield from self._check_name(node, self.program.dotted(node))
+            elif name in ("importlib.import_module", "__import__") and isinstance(node.args[0], ast.Constant):
+                yield from self._check_name(node, str(node.args[0].value), as_module=True)
+            yield from self._check_call(node, name)
+
+    def _root_is_known(self, node: ast.AST) -> bool:
+        """Tell whether the first part of a dotted name is removed or private, so its import is already reported."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        private = PRIVATE.match(self.program.dotted(node)) if isinstance(node, ast.Name) else None
+        return isinstance(node, ast.Name) and (bool(private) or self.program.is_gone(node))
+
+    def _missing_import(self, node: ast.AST, name: str) -> Iterator[Finding]:
+        """Report a module, such as jax.flatten_util, that is used but never imported."""
+        parts = name.split(".")
+        module = next((m for m in (".".join(parts[:end]) for end in (2, 3)) if m in NEEDS_IMPORT), None)
+        if module is None or module in self.lacking or not self.record.is_module(module):
+            return
+        if any(one == module or one.startswith(f"{module}.") for one in self.imported):
+            return
+        self.lacking.add(module)
+        others = {one.split(".")[0] for one in self.imported} - INDEPENDENT_PACKAGES or self.imported & NEEDS_IMPORT
+        luck = "; perhaps another import does" if others else ""
+        new = f"import {module}, which `import jax` does not bring{luck}"
+        yield Finding(node.lineno, None, "could be better" if others else "gone", module, new, node)
+
+    def _check_name(self, node: ast.AST, name: str, as_module: bool = False) -> Iterator[Finding]:
+        if private := PRIVATE.match(name):
+            new = "no promise: it may change in any release"
+            if there := self.record.find_elsewhere(name):
+                new += f"; perhaps {there}"
+            yield Finding(node.lineno, None, "private", name if private[0] == "jax._src" else private[0], new, node)
+        elif name.startswith("jax."):
+            fate = self.record.fate(name, as_module=as_module)
+            if fate.state in ("gone", "warns"):
+                yield self._finding(node, fate, name)
+        elif name == "flax.optim" or name.startswith(("flax.optim.", "jaxlib.xla_extension.DeviceArray")):
+            new, row = find_replacement(name) or ("", None)
+            yield Finding(node.lineno, row, "gone", name, new, node)
+
+    def _finding(self, node: ast.AST, fate: Fate, name: str) -> Finding:
+        old, new, row = advice(self.record, fate, name)
+        severity = "could be better" if node in self.program.annotations else fate.state
+        return Finding(node.lineno, row, severity, old, new, node)
+
+    def _check_call(self, node: ast.Call, name: str) -> Iterator[Finding]:
+        args = node.args
+        if name in ("functools.partial", "jax.tree_util.Partial") and args:
+            name, args = self.program.dotted(args[0]), args[1:]
+        if name == "jax.config.update" and args and isinstance(args[0], ast.Constant):
+            fate = self.record.option(str(args[0].value))
+            if fate.state == "gone":
+                yield Finding(
+                    node.lineno,
+                    GENERAL_ROW,
+                    "gone",
+                    f"jax.config {fate.name}",
+                    f"nothing: gone after {fate.last}",
+                    node,
+                )
+        if not name.startswith("jax."):
+            return
+        call = self.record.call(name)
+        for keyword in [*node.keywords, *self._in_dictionaries(node)]:
+            known = KEYWORDS.get((name, keyword.arg or ""))
+            if keyword.arg is None:
+                continue
+            strange = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            gone = strange or (name, keyword.arg) in REFUSED
+            warned = (call is not None and keyword.arg in call.warned) or (known is not None and known[1] == 15)
+            if gone or warned:
+                new, row = known or (_keyword_advice(name, keyword.arg, call), None)
+                yield Finding(node.lineno, row, "gone" if gone else "warns", f"{name}({keyword.arg}=)", new, node)
+        stars = any(isinstance(arg, ast.Starred) for arg in args)
+        if call is not None and not stars and len(args) > call.places and not self._is_class_or_decorator(name):
+            few = f"at most {int(call.places)} by position; the others by name"
+            yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
+
+    def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
+        """Yield the keywords in `f(**{"check_rep": False})`, also if the dictionary is bound to a name."""
+        for keyword in call.keywords:
+            value = self.program.value(keyword.value) if keyword.arg is None else None
+            if isinstance(value, ast.Dict):
+                for key, one in zip(value.keys, value.values, strict=True):
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield ast.keyword(key.value, one)
+            elif isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
+                yield from value.keywords
+
+    @staticmethod
+    def _is_class_or_decorator(name: str) -> bool:
+        return name in ("jax.custom_jvp", "jax.custom_vjp")
+
+    def _star_imports(self) -> Iterator[Finding]:
+        """Report names that `from jax.x import *` no longer imports."""
+        bound = {name for scope in set(self.program.scopes.values()) for name in scope.bound}
+        for module in self.program.stars:
+            if not self.record.is_module(module):
+                continue
+            for node in self.program.nodes:
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
+                    fate = self.record.fate(f"{module}.{node.id}")
+                    if fate.state == "gone" and fate.last:
+                        yield self._finding(node, fate, f"{module}.{node.id}")
+
+
+def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]:
+    """Return the part of a name that is old, its replacement, and the row of appendix 90.
+
+    The replacement comes from the table in replacements.py, else from JAX's own message, else from a module that has
+    a name like this today.
+    """
+    for old in (name, fate.name):
+        if old in REPLACEMENTS:
+            return old, *REPLACEMENTS[old]
+    family = find_replacement(name)
+    row = family[1] if family else GENERAL_ROW if fate.last else None
+    use = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.message)
+    new = use[1].replace("jnp.", "jax.numpy.") if use else ""
+    if record.fate(new).state != "works" or new == fate.name:
+        new = ""
+    if not new and fate.last and not fate.message and (current_name := record.find_elsewhere(name)):
+        return name, f"perhaps {current_name}", row
+    if new or family:
+        return fate.name, new or family[0], row
+    if fate.first:
+        return fate.name, f"it comes only in {fate.first}", None
+    return fate.name, fate.message[:120] or (f"gone after {fate.last}" if fate.last else "no recorded JAX has it"), row
+
+
+def _keyword_advice(name: str, keyword: str, call) -> str:
+    if call is None or keyword in call.keywords:
+        return "JAX warns of this argument"
+    return f"no such argument; there is {', '.join(sorted(call.keywords)[:8]) or 'none by name'}"
+
+
+def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, int | None, str]]:
+    """Return the findings of a file as tuples (place, text of the line, row of appendix 90, replacement).
+
+    Raises Unreadable if no part of the file can be read.
+    """
+    return [(place, code, one.row, one.new) for place, code, one in examine(Path(path), target)[0]]
+
+
+def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
+    """Return the findings of a file, each with its place and line of code, and notes on unchecked parts."""
+    texts, notes = read(path)
+    rows = []
+    for text in texts:
+        file_findings, unseen = find_with_unread_lines(text.source, str(path), target)
+        rows += [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one) for one in file_findings]
+        if unseen:
+            several = "s" * (len(unseen) != 1)
+            where = f"{path}: {len(unseen)} line{several} not looked at, the first is {text.places[unseen[0] - 1]}"
+            notes.append(f"{where}: a guard asks first, or JAX {Record(target).version} never comes there")
+    return rows, notes

@@ -1,0 +1,340 @@
+"""Replace old JAX APIs automatically, if the replacement certainly means the same.
+
+The tables in safe_renames.py list those names and the contexts in which they're safe. Only the old words are replaced,
+at the offsets that Python's parser gives, so comments and formatting stay as they are. All other findings are only
+reported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from find_old_jax.find import Finding, findings
+from find_old_jax.program import Program
+from find_old_jax.read import parse, parses
+from find_old_jax.record import Record
+from find_old_jax.replacements import REPLACEMENTS
+from find_old_jax.safe_renames import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED_KEYWORDS, SAFE_RENAMES
+
+SHARD_MAP = "jax.experimental.shard_map.shard_map"
+PJIT = "jax.experimental.pjit.pjit"
+SHARD_MAP_PLACES = ("", "mesh=", "in_specs=", "out_specs=", "check_vma=")
+# modules that `import jax` doesn't import
+NEEDS_OWN_IMPORT = ("jax.extend", "jax.example_libraries", "jax.experimental", "jax.export", "jax.scipy")
+ARRAYS = re.compile(  # calls whose results are JAX arrays, which have `.at`
+    r"jax\.(numpy\.(array|asarray|zeros|ones|full|empty|arange|linspace|eye|(zeros|ones|full|empty)_like)"
+    r"|random\.(normal|uniform|bernoulli|randint))$"
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace the text between two offsets by `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def fix(source: str, target: str | None = None) -> str:
+    """Return the program with all safe replacements made, or unchanged if the result wouldn't parse."""
+    for _ in range(3):  # a replaced import may reveal further old names
+        edits = _Fixer(source, target).edits()
+        if not edits:
+            return source
+        new = _apply_edits(source, edits)
+        if not parses(new):
+            return source
+        source = new
+    return source
+
+
+def _apply_edits(source: str, edits: list[Edit]) -> str:
+    last = len(source) + 1
+    for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end), reverse=True):
+        if edit.end <= last:
+            source = source[: edit.start] + edit.new + source[edit.end :]
+            last = edit.start
+    return source
+
+
+class _Fixer:
+    def __init__(self, source: str, target: str | None) -> None:
+        self.source, self.record = source, Record(target)
+        self.program = Program(parse(source), self.record)
+        self.found: list[Finding] = findings(self.program, source)
+        starts, at = [0], 0
+        for line in source.split("\n"):
+            at += len(line) + 1
+            starts.append(at)
+        self.starts, self.lines = starts, source.split("\n")
+        self.imports: list[str] = []
+
+    def offset(self, line: int, column: int) -> int:
+        """Convert the parser's line and column, which counts UTF-8 bytes, to an offset in the text."""
+        return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+    def text(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.source[start:end]
+
+    def edits(self) -> list[Edit]:
+        edits: list[Edit] = []
+        statements: set[ast.AST] = set()
+        for one in self.found:
+            node = one.node
+            if one.severity not in ("gone", "warns") or node is None:
+                continue
+            if isinstance(node, ast.ImportFrom):
+                if node not in statements:
+                    statements.add(node)
+                    edits += self._from(node)
+            elif isinstance(node, ast.alias):
+                edits += self._import(node)
+            elif isinstance(node, ast.Attribute):
+                edits += self._attribute(node, one)
+            elif isinstance(node, ast.Call):
+                edits += self._keyword(node, one)
+        edits += self._calls_of_shard_map()
+        if self.imports:
+            edits.append(
+                Edit(at := self._after_imports(), at, "".join(f"{line}\n" for line in dict.fromkeys(self.imports)))
+            )
+        return edits
+
+    # Names
+
+    def _attribute(self, node: ast.Attribute, one: Finding) -> list[Edit]:
+        call = self.program.parents.get(node)
+        if re.match(r"jax\.ops\.index_\w+$", one.name):
+            return self._index_update(call, node) if isinstance(call, ast.Call) and call.func is node else []
+        if one.name == SHARD_MAP and not self._is_safe_everywhere(SHARD_MAP):
+            return []
+        new = self._new_name(one.name, self.program.dotted(node))
+        return self._replace_name(node, one.name, new) if new and self._is_safe_here(node, one.name) else []
+
+    # Safety checks
+
+    def _new_name(self, old: str, full: str) -> str:
+        """Return the replacement of `old`, a prefix of the name `full`, or "" if it isn't known to be equivalent."""
+        rename = SAFE_RENAMES.get(old)
+        if rename is None or (old != full and rename.where not in (MODULE, ANYWHERE)):
+            return ""
+        renamed = rename.new + full[len(old) :]
+        return rename.new if not renamed.startswith("jax.") or self.record.fate(renamed).state == "works" else ""
+
+    def _is_safe_here(self, node: ast.AST, old: str) -> bool:
+        """Tell whether the replacement means the same in this context."""
+        where, above = SAFE_RENAMES[old].where, self.program.parents.get(node)
+        if where in (ANYWHERE, MODULE):
+            return True
+        if where == ANNOTATED:
+            return self._is_annotation(node)
+        is_compared = isinstance(above, ast.Compare) or (
+            isinstance(above, ast.Call) and getattr(above.func, "id", "") in ("isinstance", "issubclass", "type", "id")
+        )
+        return self._fits_shard_map(node) if where == CALLED else not is_compared
+
+    def _is_annotation(self, node: ast.AST) -> bool:
+        for above in self.program.around(node):
+            if getattr(above, "annotation", None) is node or getattr(above, "returns", None) is node:
+                return True
+            if isinstance(above, ast.stmt):
+                return False
+            node = above
+        return False
+
+    def _fits_shard_map(self, node: ast.AST) -> bool:
+        """Tell whether the name is called, directly or through `partial`, with arguments that are all known."""
+        call = self.program.parents.get(node)
+        if not isinstance(call, ast.Call):
+            return False
+        partial = self.program.dotted(call.func) == "functools.partial" and call.args[:1] == [node]
+        args = call.args[1:] if partial else call.args
+        return (
+            (partial or call.func is node)
+            and len(args) <= len(SHARD_MAP_PLACES)
+            and not any(isinstance(arg, ast.Starred) for arg in args)
+            and not {keyword.arg for keyword in call.keywords} & {None, "auto"}
+        )
+
+    def _is_safe_everywhere(self, full: str) -> bool:
+        """Tell whether the replacement means the same at every use of an imported name."""
+        uses = [
+            node
+            for node in self.program.nodes
+            if isinstance(node, (ast.Name, ast.Attribute))
+            and isinstance(node.ctx, ast.Load)
+            and self.program.dotted(node) == full
+        ]
+        handed_on = SAFE_RENAMES[full].where in (ANYWHERE, MODULE)  # another file may import the name from this one
+        below = [
+            self.program.dotted(node)
+            for node in self.program.nodes
+            if isinstance(node, ast.Attribute) and self.program.dotted(node.value) == full
+        ]
+        all_exist = all(self._new_name(full, name) for name in below)
+        return all_exist and (bool(uses) or handed_on) and all(self._is_safe_here(node, full) for node in uses)
+
+    def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
+        """Replace an old dotted name by a new one, written with the names that the program has imported."""
+        while self.program.dotted(node) != old:
+            if not isinstance(node, ast.Attribute):
+                return []
+            node = node.value
+        return [Edit(*self.span(node), self._in_program_names(new, node))]
+
+    def _in_program_names(self, new: str, node: ast.AST) -> str:
+        top = new.split(".")[0]
+        if top != "jax":
+            self.imports.append(f"import {top}")
+            return new
+        best = ("", "")
+        for name, values in self.program.top.bound.items():
+            one = values[0][1]
+            if len(values) == 1 and isinstance(one, str) and (new == one or new.startswith(f"{one}.")):
+                seen = self.program.scopes[node].look(name, node.lineno)
+                if (
+                    seen == one
+                    and len(one) > len(best[1])
+                    and values[0][0] <= node.lineno
+                    and self.record.fate(one).state == "works"
+                ):
+                    best = (name, one)
+        module = new
+        while not self.record.is_module(module):
+            module = module.rpartition(".")[0]
+        if module.startswith(NEEDS_OWN_IMPORT) and best[1] != module:
+            self.imports.append(f"import {module}")
+        if best[1]:
+            return best[0] + new[len(best[1]) :]
+        self.imports.append("import jax")
+        return new
+
+    def _index_update(self, call: ast.Call, node: ast.Attribute) -> list[Edit]:
+        """Rewrite `jax.ops.index_update(x, jax.ops.index[i], y)` as `x.at[i].set(y)`.
+
+        If x may not be a JAX array, convert it first, as index_update did.
+        """
+        if len(call.args) != 3 or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
+            return []
+        method = REPLACEMENTS[self.program.dotted(node)][0].split("].")[1].split("(")[0]
+        x, index, y = call.args
+        value = self.program.value(x)
+        known = isinstance(value, ast.Call) and ARRAYS.match(self.program.dotted(value.func))
+        inner = self.text(index)
+        if isinstance(index, ast.Subscript) and self.program.dotted(index.value) in (
+            "jax.ops.index",
+            "jax.numpy.index_exp",
+            "jax.numpy.s_",
+        ):
+            inner = self.text(index.slice)
+        if "#" in self.text(call) or "jax.ops" in inner:
+            return []
+        array = self.text(x) if known else f"{self._in_program_names('jax.numpy.asarray', node)}({self.text(x)})"
+        return [Edit(*self.span(call), f"{array}.at[{inner}].{method}({self.text(y)})")]
+
+    # Imports
+
+    def _new_import(self, full: str) -> str:
+        """Return the dotted name that replaces an imported one, or "" if it isn't known to be equivalent."""
+        fate = self.record.fate(full)
+        module = self.record.fate(full.rpartition(".")[0], as_module=True)
+        if "gone" not in (fate.state, module.state) and fate.state != "warns":
+            return full
+        old = full if full in SAFE_RENAMES else full.rpartition(".")[0]
+        new = self._new_name(old, full)
+        return new + full[len(old) :] if new and (old != full or self._is_safe_everywhere(full)) else ""
+
+    def _from(self, node: ast.ImportFrom) -> list[Edit]:
+        homes = [self._new_import(f"{node.module}.{alias.name}") for alias in node.names]
+        kept = [
+            alias for alias, home in zip(node.names, homes, strict=True) if home in ("", f"{node.module}.{alias.name}")
+        ]
+        moves = [(alias, home) for alias, home in zip(node.names, homes, strict=True) if alias not in kept]
+        if not moves or ("#" in self.text(node) and kept):
+            return []
+        indent = " " * node.col_offset
+        by: dict[str, list[str]] = {}
+        for alias, home in moves:
+            module, _, name = home.rpartition(".")
+            bound = alias.asname or alias.name
+            by.setdefault(module, []).append(name if name == bound else f"{name} as {bound}")
+        new = [f"from {module} import {', '.join(names)}" for module, names in by.items()]
+        if kept:
+            new.insert(0, f"from {node.module} import {', '.join(self.text(alias) for alias in kept)}")
+        return [Edit(*self.span(node), f"\n{indent}".join(new))]
+
+    def _import(self, alias: ast.alias) -> list[Edit]:
+        home = self._new_import(alias.name)
+        if not home or home == alias.name or not self.record.is_module(home):
+            return []
+        start, end = self.span(alias)
+        return [Edit(start, end, home + (f" as {alias.asname}" if alias.asname else ""))]
+
+    def _after_imports(self) -> int:
+        """Return the offset of the line after the imports at the top of the file, or after the docstring."""
+        last = 0
+        for node in self.program.tree.body:
+            docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if not (docstring or isinstance(node, (ast.Import, ast.ImportFrom))):
+                break
+            last = node.end_lineno
+        return self.starts[last]
+
+    # Arguments
+
+    def _keyword(self, call: ast.Call, one: Finding) -> list[Edit]:
+        edits = []
+        name = one.name.partition("(")[0]
+        for keyword in call.keywords:
+            new = RENAMED_KEYWORDS.get((name, keyword.arg or ""))
+            if name == PJIT and self._bare_none(keyword.value):
+                continue  # in pjit, None meant replicated; in jit, it means unspecified
+            if new and f"{name}({keyword.arg}=)" == one.name and new[0] not in {k.arg for k in call.keywords}:
+                start = self.offset(keyword.lineno, keyword.col_offset)
+                edits.append(Edit(start, start + len(keyword.arg), new[0]))
+            elif one.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
+                edits += self._drop_keywords(call)
+        return edits
+
+    @staticmethod
+    def _bare_none(value: ast.expr) -> bool:
+        inside = {id(one) for call in ast.walk(value) if isinstance(call, ast.Call) for one in ast.walk(call)}
+        return any(
+            isinstance(one, ast.Constant) and one.value is None and id(one) not in inside for one in ast.walk(value)
+        )
+
+    def _drop_keywords(self, call: ast.Call) -> list[Edit]:
+        first = [keyword.arg for keyword in call.keywords[:2]]
+        if first not in (["axis_shapes", "axis_names"], ["axis_sizes", "axis_names"]):
+            return []
+        return [Edit(self.offset(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
+
+    def _calls_of_shard_map(self) -> list[Edit]:
+        """Fix the arguments of calls to `shard_map`, which used to accept positional ones and `check_rep`."""
+        edits = []
+        for node in self.program.nodes:
+            if not isinstance(node, ast.Call) or node in self.program.quiet:
+                continue
+            name, args = self.program.dotted(node.func), node.args
+            if name == "functools.partial" and args:
+                name, args = self.program.dotted(args[0]), args[1:]
+            if name not in (SHARD_MAP, "jax.shard_map") or len(args) > len(SHARD_MAP_PLACES):
+                continue
+            if name == SHARD_MAP and (self._new_import(SHARD_MAP) != "jax.shard_map" or node in self.program.quiet):
+                continue
+            for word, arg in zip(SHARD_MAP_PLACES, args, strict=False):
+                if word:
+                    start = self.span(arg)[0]
+                    edits.append(Edit(start, start, word))
+            for keyword in node.keywords:
+                if keyword.arg == "check_rep":
+                    start = self.offset(keyword.lineno, keyword.col_offset)
+                    edits.append(Edit(start, start + len("check_rep"), "check_vma"))
+        return edits

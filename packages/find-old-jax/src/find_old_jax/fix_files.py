@@ -1,0 +1,124 @@
+"""Apply the safe replacements of `fix` to files: Python, and notebooks cell by cell."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from find_old_jax.find import find
+from find_old_jax.fix import fix
+from find_old_jax.read import Text, Unreadable, notebook, parses, read, to_plain_python
+
+CELL_END = "# --- the end of a cell: {} ---\n"
+
+
+def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
+    """Return the fixed text of a file, and the findings that were left, such as 'line 3: name -> replacement'.
+
+    In a notebook, only the source of cells changes, while the rest of the JSON stays as it is. Cells with magics are
+    left out. Raises Unreadable, as `read` does.
+    """
+    texts, _ = read(path)
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "", ["it is not UTF-8, so nothing was changed"]
+    if "\r" in text or text.startswith("\ufeff"):
+        return text, ["it has a byte order mark or lines that end in \\r, so nothing was changed"]
+    if path.suffix == ".py":
+        text = fix(text, target)
+        texts = [Text(text.split("\n"), [f"line {i}" for i in range(1, text.count("\n") + 2)])]
+    elif path.suffix == ".ipynb":
+        text = _cells(text, path, target)
+        texts, _ = notebook(text, str(path))
+    remaining = [(one, where) for where in texts for one in find(where.source, str(path), target)]
+    return text, [f"{where.places[one.line - 1]}: {one.name} -> {one.new}" for one, where in remaining]
+
+
+def unified_diff(path: Path, new: str) -> str:
+    """Return the change of a file as a unified diff, or "" if there's none."""
+    old = path.read_bytes().decode("utf-8", errors="replace")
+    if not new or old == new:
+        return ""
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), str(path), str(path))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def write_files(changed: dict[Path, str]) -> None:
+    """Replace the contents of files, of all or of none.
+
+    Each new text is checked and written beside its file before any file is replaced. Raises Unreadable if a new text
+    isn't valid Python, and OSError if a file can't be written.
+    """
+    beside: list[tuple[str, Path]] = []
+    try:
+        for path, text in changed.items():
+            place = path.resolve()  # write through a symbolic link instead of replacing it
+            handle, name = tempfile.mkstemp(dir=place.parent, suffix=place.suffix)
+            beside.append((name, place))
+            with open(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            shutil.copymode(place, name)
+            try:
+                read(Path(name))
+            except Unreadable as error:
+                raise Unreadable(str(error).replace(name, str(path))) from error
+        originals = [(place, place.read_bytes()) for _, place in beside]
+        try:
+            for name, place in beside:
+                os.replace(name, place)
+        except OSError:
+            for place, old in originals:
+                place.write_bytes(old)
+            raise
+    finally:
+        for name, _ in beside:
+            Path(name).unlink(missing_ok=True)
+
+
+def _cells(text: str, path: Path, target: str | None) -> str:
+    """Return the fixed JSON of a notebook.
+
+    Plain Python cells are joined with marks, fixed together and separated again.
+    """
+    try:
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        sources = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"{path}: not a notebook that can be changed: {error}") from error
+    usable = [
+        i
+        for i, source in enumerate(sources)
+        if to_plain_python(source) == (source.split("\n"), False) and parses(source)
+    ]
+    new = fix("".join(f"{sources[i]}\n{CELL_END.format(i)}" for i in usable), target)
+    for i in usable:
+        fixed, new = new.split(f"\n{CELL_END.format(i)}", 1)
+        if fixed != sources[i]:
+            text = _replace_in_source(text, cells[i]["source"], fixed)
+    return text
+
+
+def _replace_in_source(text: str, old: str | list[str], new: str) -> str:
+    """Replace a cell's source in the text of the JSON. Return the text unchanged if it doesn't contain that source."""
+    for ascii_only in (False, True):
+
+        def spelled(line: str, ascii_only: bool = ascii_only) -> str:
+            return json.dumps(line, ensure_ascii=ascii_only)
+
+        if isinstance(old, str):
+            if spelled(old) in text:
+                return text.replace(spelled(old), spelled(new), 1)
+            continue
+        found = re.search(r",\s*".join(re.escape(spelled(line)) for line in old), text)
+        if found:
+            space = re.search(r"\n\s*", found[0])
+            between = f",{space[0] if space else ' '}"
+            return text[: found.start()] + between.join(map(spelled, new.splitlines(True))) + text[found.end() :]
+    return text

@@ -1,0 +1,204 @@
+"""List removed and deprecated APIs of parallel JAX, with their replacements: the rows of appendix 90."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from find_old_jax.record import numbers
+from find_old_jax.replacements import REPLACEMENTS
+
+__all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]
+
+EARLIER = "earlier"  # removed before 0.7, the oldest supported release, at an unknown version
+
+
+@dataclass(frozen=True)
+class Form:
+    """An old API.
+
+    `warns` and `gone` are the first release that warns of it and the first without it. `name` is its name in the
+    record, which also gives the release that introduced it.
+    """
+
+    text: str
+    warns: str | None = None
+    gone: str | None = None
+    name: str | None = None
+
+    def status(self, release: str) -> str:
+        """Return 'works', 'warns' or 'gone' for a release of JAX such as '0.10.2'."""
+        for state, since in (("gone", self.gone), ("warns", self.warns)):
+            if since and (since == EARLIER or numbers(since)[:3] <= numbers(release)[:3]):
+                return state
+        return "works"
+
+
+@dataclass(frozen=True)
+class Row:
+    new: str
+    forms: tuple[Form, ...]
+    silent: bool = False  # once 'gone', it still runs, but with a different meaning
+
+
+# The releases come from JAX's changelog and tags. The tests run each API on every supported JAX and compare.
+ROWS = {
+    1: Row("jax.random.uniform(key, (3,))", (Form("jnp.random.rand", gone=EARLIER),)),
+    2: Row("jax.shard_map; Mesh is in jax.sharding", (Form("xmap", gone="0.4.31", name="jax.experimental.maps.xmap"),)),
+    3: Row(
+        "NamedSharding(mesh, P(...))",
+        (Form("PositionalSharding", "0.6.0", "0.7.1", name="jax.sharding.PositionalSharding"),),
+    ),
+    4: Row(
+        "jax.sharding.reshard, auto_axes", (Form("experimental.shard", gone="0.7.0", name="jax.experimental.shard"),)
+    ),
+    5: Row(
+        "device_put with a NamedSharding",
+        (
+            Form("device_put_sharded", "0.8.1", "0.10.0", name="jax.device_put_sharded"),
+            Form("device_put_replicated", "0.8.1", "0.10.0", name="jax.device_put_replicated"),
+        ),
+    ),
+    6: Row(
+        "x.devices(), x.addressable_shards",
+        (Form("x.device()", gone="0.4.27"), Form("x.device_buffers", gone="0.4.27")),
+    ),
+    7: Row("jax.tree.map, jax.tree.leaves", (Form("jax.tree_map", "0.4.26", "0.6.0", name="jax.tree_map"),)),
+    8: Row("nothing", (Form("setup_tpu()", gone=EARLIER),)),
+    9: Row(
+        "jax.default_backend()", (Form("jax.lib.xla_bridge", EARLIER, "0.8.0", name="jax.lib.xla_bridge.get_backend"),)
+    ),
+    10: Row(
+        "jax.jit; with_sharding_constraint is in jax.lax", (Form("pjit", "0.8.0", name="jax.experimental.pjit.pjit"),)
+    ),
+    11: Row(
+        "jax.shard_map(check_vma=, axis_names=)",
+        (
+            Form("experimental.shard_map", "0.8.0", name="jax.experimental.shard_map.shard_map"),
+            Form("jax.shard_map(check_rep=)", gone=EARLIER),
+            Form("auto=", gone="0.8.0", name="jax.experimental.shard_map.shard_map"),
+        ),
+    ),
+    12: Row(
+        "with jax.set_mesh(mesh):",
+        (Form("use_mesh", gone="0.7.1", name="jax.sharding.use_mesh"), Form("with mesh:", "0.10.1")),
+    ),
+    13: Row("make_mesh, sizes by position", (Form("axis_shapes=", gone="0.11.2", name="jax.make_mesh"),)),
+    14: Row(
+        "jax.lax.pcast(x, 'i', to='varying')",
+        (
+            Form("pvary", "0.8.2", "0.10.0", name="jax.lax.pvary"),
+            Form("jax.typeof(x).vma", gone="0.10.0", name="jax.typeof"),
+        ),
+    ),
+    15: Row("device_put the arguments", (Form("jit(f, backend=)", EARLIER, name="jax.jit"),)),
+    16: Row(
+        "axis_types=(AxisType.Auto, ...)",
+        (Form("make_mesh without axis_types", gone="0.9.0", name="jax.make_mesh"),),
+        silent=True,
+    ),
+    17: Row(
+        "jax.sharding.reshard first, unless it lies so",
+        (Form("in_specs that reshard", gone="0.9.1", name="jax.sharding.AxisType"),),
+    ),
+    18: Row(
+        "one mesh of two axes; NamedSharding",
+        (
+            Form("pmap in pmap", gone="0.8.0", name="jax.pmap"),
+            Form("PmapSharding", "0.8.1", "0.10.0", name="jax.sharding.PmapSharding"),
+        ),
+    ),
+    19: Row("try: ... except RuntimeError:", (Form("jax.devices('gpu') without one", gone=EARLIER),)),
+    20: Row("shard_map, or the sum of the whole", (Form("psum under jit alone", gone=EARLIER),)),
+    21: Row("a jit for each stage", (Form("device_put in a jit", gone=EARLIER),), silent=True),
+    22: Row("P(...) == P(...)", (Form("P(...) == tuple", gone="0.10.0"),), silent=True),
+    23: Row(
+        "jax.sharding.reshard(x, NamedSharding(mesh, P(...)))",
+        (Form("with_sharding_constraint on an explicit mesh", gone=EARLIER),),
+        silent=True,
+    ),
+    24: Row(
+        "the list in row 24",
+        (
+            Form("jax.ops.index_update", gone=EARLIER, name="jax.ops.index_update"),
+            Form("from jax.config import config", gone=EARLIER, name="jax.config.config"),
+            Form("experimental.optimizers", gone=EARLIER, name="jax.experimental.optimizers"),
+            Form("DeviceArray", gone=EARLIER, name="jax.interpreters.xla.DeviceArray"),
+            Form("jax.random.KeyArray", gone=EARLIER, name="jax.random.KeyArray"),
+            Form("jax.linear_util", gone=EARLIER, name="jax.linear_util"),
+            Form("jax.xla_computation", gone=EARLIER, name="jax.xla_computation"),
+            Form("jax.experimental.host_callback", EARLIER, "0.8.0", name="jax.experimental.host_callback"),
+            Form("jax.core.Primitive", gone=EARLIER, name="jax.core.Primitive"),
+        ),
+    ),
+}
+
+# By row, phrases that are the same in all releases, for messages that don't contain a name. ` ... ` is a gap.
+PHRASES: dict[int, tuple[str, ...]] = {
+    6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
+    8: ("setup_tpu() was required for older JAX",),
+    12: ("`with mesh:` ... has been deprecated", "requires a non-empty mesh in context"),
+    14: (
+        "object has no attribute 'vma'",
+        "varying manual axes do not match",
+        "manual axis types do not match",
+    ),
+    15: ("backend and device argument on jit is deprecated",),
+    23: ("can only refer to Auto axes of the mesh", "acts as an assert when all axes of mesh are of type"),
+    16: (
+        "Contracting dimensions are sharded and it is ambiguous",
+        "to provide output PartitionSpec for the gather indexing",
+        "produces an illegally sharded result",
+        "select cases must have the same shardings",
+        "All operands should have the same sharding",
+        "Please specify the sharding of the output via the `out_sharding` argument",
+        "must be unsharded over the sorting dimension",
+        "unsharded over the axis being reduced",
+        "must be unsharded on non-batch dimensions",
+        "operand sharding must be equal to update sharding",
+        "on sharded dims where out dim",
+        "cannot be sharded on dimension",
+        "cannot be sharded on the axis being rolled",
+        "does not match the sharding on the respective arg",
+        "inputs passed to vmap should be sharded the same",
+        "is not equal to the size of the mesh",
+        "requires contracting dimensions to have consistent sharding",
+        "got incompatible shardings for broadcasting",
+    ),
+    17: ("in_specs passed to shard_map ... does not match the specs of the input",),
+    18: ("should match the mesh passed to shard_map",),
+    19: ("Unknown backend",),
+    20: ("Found an unbound axis name", "unbound axis name:"),
+}
+
+# Phrases, as in PHRASES, about APIs without a row of their own: the old API, the replacement, and the closest row.
+WORDS: dict[str, tuple[str, str, int]] = {
+    # automatic axes would hide it: the scan would run, with everything gathered on every device
+    "of all xs should be replicated": ("a scan over a split axis", "jax.shard_map, with the scan inside", 16),
+    "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),
+    "'Compiled' object has no attribute 'compiler_ir'": (
+        "compiled.compiler_ir()",
+        "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)",
+        24,
+    ),
+    "Unrecognized config option": (
+        "jax.config.update",
+        "nothing, if the option is gone: jax.config.values has all",
+        24,
+    ),
+    "'Config' object has no attribute 'enable_omnistaging'": (
+        "jax.config.enable_omnistaging",
+        "nothing: it is always on",
+        24,
+    ),
+    "was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its place please use `static_argnums`": (
+        "jax.remat(concrete=)",
+        "nothing",
+        24,
+    ),
+    "The 'concrete' option to jax.checkpoint / jax.remat is deprecated": ("jax.remat(concrete=)", "nothing", 24),
+    "AbstractMesh.__ ... missing 1 required positional argument: 'axis_names'": (
+        "AbstractMesh of pairs",
+        "AbstractMesh((8,), ('i',))",
+        24,
+    ),
+}

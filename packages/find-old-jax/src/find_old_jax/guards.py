@@ -1,0 +1,207 @@
+"""Find the parts of a program that are guarded by `try`, `hasattr`, a version check or TYPE_CHECKING."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+
+from find_old_jax.record import numbers
+from find_old_jax.scopes import Names
+
+UNREACHED = "never"  # never run on this JAX, or only in cases that can't be decided
+TYPE_CHECKING = "types"  # run only by type checkers, so nothing can fail there
+IMPORT, NAME, CALL, OTHER = TRIED = ("import", "name", "call", "other")  # the kinds of failure that a handler can catch
+CAUGHT = {
+    "ImportError": {IMPORT}, "ModuleNotFoundError": {IMPORT}, "AttributeError": {NAME}, "TypeError": {CALL},
+    "Exception": {*TRIED}, "BaseException": {*TRIED}, "": {*TRIED},
+}  # fmt: skip
+SHORT_BODY = 3  # `except Exception` counts as a guard only around this many statements or fewer
+LEAVES = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
+LOGGING_NAMES = {"print", "log", "logger", "logging", "warn", "warnings"}
+# a set of UNREACHED, TYPE_CHECKING, members of TRIED, and tested names such as ('x', 'device_buffers')
+Guard = frozenset
+COMPARED = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+
+
+def caught_names(node: ast.Try) -> set[str]:
+    """Return the kinds of failure in a `try` body that its handlers deal with.
+
+    A handler that raises again, passes or only prints doesn't count, except for a failed import, which the program may
+    do without.
+    """
+    found: set[str] = set()
+    for handler in node.handlers:
+        if isinstance(handler.body[-1], ast.Raise):
+            continue
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        names = [kind.id if isinstance(kind, ast.Name) else "" if kind is None else "?" for kind in kinds]
+        caught = {kind for name in names for kind in CAUGHT.get(name, ())}
+        if OTHER in caught and len(node.body) > SHORT_BODY:
+            caught = set().union(*(CAUGHT.get(name, ()) for name in names if OTHER not in CAUGHT.get(name, ())))
+        found |= caught & {IMPORT} if all(map(_does_nothing, handler.body)) else caught
+    return found
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = node.value.func
+        while isinstance(called, ast.Attribute):
+            called = called.value
+        return getattr(called, "id", "") in LOGGING_NAMES
+    return isinstance(node, (ast.Pass, ast.Continue)) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+
+
+def covers(guard: Guard, node: ast.AST) -> bool:
+    """Tell whether a guard covers a node inside it."""
+    if UNREACHED in guard:
+        return True
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
+        return IMPORT in guard
+    if isinstance(node, (ast.Attribute, ast.Name)):
+        return NAME in guard or (isinstance(node, ast.Attribute) and (ast.unparse(node.value), node.attr) in guard)
+    return (CALL if isinstance(node, ast.Call) else OTHER) in guard
+
+
+def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
+    """Return the names that a test has checked with `hasattr` if it's true or, with `denied`, if it's false."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _guard_of_test(test.operand, not denied)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
+        return Guard().union(*(_guard_of_test(value, denied) for value in test.values))
+    if not denied and isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
+        return Guard({(ast.unparse(test.args[0]), getattr(test.args[1], "value", None))})
+    return Guard()
+
+
+class Guards:
+    """Decide which branches run on a version of JAX."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
+        """Return the guards of a node by its field: 'body', 'orelse' or 'handlers'."""
+        never = Guard({UNREACHED})
+        if isinstance(node, ast.Try):
+            kinds = caught_names(node)
+            return {"body": Guard(kinds), "handlers": never if kinds and self._all_there(node) else Guard()}
+        if self.asks_types(node.test):
+            return {"body": Guard({UNREACHED, TYPE_CHECKING})}
+        truth = self.truth(node.test)
+        if truth is None:
+            asks = never if self._asks_version(node.test) else Guard()
+            return {"body": asks | _guard_of_test(node.test), "orelse": asks | _guard_of_test(node.test, denied=True)}
+        return {"orelse" if truth else "body": never}
+
+    def _all_there(self, node: ast.Try) -> bool:
+        """Tell whether a `try` body uses JAX and only names that the version has, so that its handlers never run."""
+        fate, dotted, found = self.names.record.fate, self.names.dotted, []
+        for one in (inner for statement in node.body for inner in ast.walk(statement)):
+            self._place(one, node)
+            if isinstance(one, ast.Import):
+                found += [fate(alias.name, as_module=True).state for alias in one.names]
+            elif isinstance(one, ast.ImportFrom) and one.module:
+                found += [fate(f"{one.module}.{alias.name}").state for alias in one.names]
+                found.append(fate(one.module, as_module=True).state)
+            elif isinstance(one, ast.Attribute):
+                found.append(fate(dotted(one)).state)
+            elif isinstance(one, ast.Call) and (call := self.names.record.call(dotted(one.func))):
+                strange = {keyword.arg for keyword in one.keywords} - call.keywords - {None}
+                found.append("gone" if strange and not call.any_keyword else "works")
+        return "gone" not in found and ("works" in found or "warns" in found)
+
+    def ends(self, node: ast.AST) -> Guard:
+        """Return the guard that an `if` such as `if hasattr(...): return ...` sets up for the statements after it."""
+        if not isinstance(node, ast.If) or self.asks_types(node.test):
+            return Guard()
+        silent = self.silenced(node)
+        body, orelse = silent.get("body", Guard()), silent.get("orelse", Guard())
+        leaves = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
+        return (orelse if leaves[0] else Guard()) | (body if leaves[1] else Guard())
+
+    @staticmethod
+    def asks_types(test: ast.expr) -> bool:
+        return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
+
+    def _asks_version(self, test: ast.expr, depth: int = 3) -> bool:
+        for node in ast.walk(test):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                self._place(node, test)
+                if "jax" in (name := self.names.dotted(node)) and "version" in name:
+                    return True
+                value = self.names.value(node) if isinstance(node, ast.Name) else node
+                if value is not node and isinstance(value, ast.expr) and depth and self._asks_version(value, depth - 1):
+                    return True
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+                if "version" in called and "jax" in texts:
+                    return True
+        return False
+
+    def _place(self, node: ast.AST, test: ast.expr) -> None:
+        """Put the parts of a test into the scope of its statement, because it is judged before they are visited."""
+        scope = self.names.scopes.get(test) or self.names.scopes[self.names.nodes[-1]]
+        for one in ast.walk(node):
+            self.names.scopes.setdefault(one, scope)
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """Return whether a test is true on the version, or None if it doesn't depend on the version alone."""
+        self._place(test, test)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            operand = self.truth(test.operand)
+            return None if operand is None else not operand
+        if isinstance(test, ast.BoolOp):
+            operand = [self.truth(value) for value in test.values]
+            decides = isinstance(test.op, ast.Or)
+            if decides in operand:
+                return decides
+            return None if None in operand else not decides
+        if isinstance(test, ast.Name):
+            value = self.names.value(test)
+            return self.truth(value) if isinstance(value, (ast.Compare, ast.Call, ast.BoolOp, ast.UnaryOp)) else None
+        if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
+            name, text = self.names.dotted(test.args[0]), getattr(test.args[1], "value", None)
+            if isinstance(text, str):
+                fate = self.names.record.fate(f"{name}.{text}")
+                if fate.state == "gone":
+                    return False
+                return True if fate.state in ("works", "warns") and fate.name == f"{name}.{text}" else None
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            return self._compare(test)
+        return None
+
+    def _compare(self, test: ast.Compare) -> bool | None:
+        """Evaluate a comparison of JAX's version with a string or with numbers, in Python's own way."""
+        left, right = self._version(test.left), self._version(test.comparators[0])
+        compare = COMPARED.get(type(test.ops[0]))
+        if left is None or right is None or compare is None or type(left) is not type(right):
+            return None
+        return compare(left, right)
+
+    def _version(self, node: ast.expr) -> str | tuple[int, ...] | None:
+        names, here = self.names, self.names.record.version
+        node = names.value(node) if isinstance(node, ast.Name) else node
+        if not isinstance(node, ast.expr):
+            return None
+        name = names.dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+        if name in ("jax.__version__", "jax.version.__version__", "jaxlib.__version__"):
+            return here
+        if name in ("jax.__version_info__", "jax.version.__version_info__"):
+            return numbers(here)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"\d+\.", node.value):
+            return node.value
+        if isinstance(node, ast.Tuple) and all(isinstance(getattr(e, "value", None), int) for e in node.elts):
+            return tuple(e.value for e in node.elts)
+        if isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"):
+                text = self._version(node.args[0])
+                return numbers(text) if isinstance(text, str) else None
+        return None

@@ -1,0 +1,70 @@
+"""Find the row of appendix 90 for an error message, by the names in the message or by a known phrase."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from find_old_jax.find import advice
+from find_old_jax.forms import PHRASES, ROWS, WORDS
+from find_old_jax.record import Record
+from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
+
+# Patterns that extract the dotted name from a message.
+NAMED = (
+    re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'"),
+    re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>jax[\w.]*)'"),
+    re.compile(r"No module named '(jax[\w.]*)'"),
+    re.compile(
+        r"\b((?:jax|jnp)(?:\.\w+)+)[`']?(?: and all its contents)? (?:is|was|were|has been|have been|will be) "
+        r"(?:\w+ )?(?:deprecated|removed|deleted)"
+    ),
+    re.compile(r"[Aa]ccessing (jax(?:\.\w+)+)"),
+)  # fmt: skip
+KEYWORD = re.compile(r"(?:(?:(\w+)\(\)|(\w+)) got an )?unexpected keyword argument '(\w+)'")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The old API that a message is about, and its replacement."""
+
+    name: str
+    new: str
+    row: int | None
+
+    def __str__(self) -> str:
+        row = f" (row {self.row} of appendix 90)" if self.row else ""
+        return f"{self.name} -> {self.new}{row}"
+
+
+def find_answer(message: str, target: str | None = None) -> Answer | None:
+    """Return the answer to a message of JAX, or of Python about JAX, or None if no row covers it.
+
+    Raises ValueError if the record doesn't have the target version.
+    """
+    record, message = Record(target), " ".join(message.split())
+    if known := find_by_phrase(message):
+        return known
+    if match := KEYWORD.search(message):
+        function, keyword = match[1] or match[2], match[3]
+        for (name, old), (new, row) in KEYWORDS.items():
+            if old == keyword and (function in (None, "__init__") or name.endswith(f".{function}")):
+                return Answer(f"{name}({keyword}=)", new, row)
+    for pattern in NAMED:
+        for match in pattern.finditer(message):
+            parts = [match["module"], match["name"]] if "name" in pattern.groupindex else match.groups()
+            name = ".".join(parts).replace("jnp.", "jax.numpy.")
+            fate = record.fate(name, as_module="No module" in match[0])
+            if fate.state in ("gone", "warns") or name in REPLACEMENTS:
+                return Answer(*advice(record, fate, name))
+    return None
+
+
+def find_by_phrase(message: str) -> Answer | None:
+    of_rows = {
+        phrase: (ROWS[row].forms[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
+    }
+    for phrase, known in {**of_rows, **WORDS}.items():
+        if all(part in message for part in phrase.split(" ... ")):
+            return Answer(*known)
+    return None

@@ -1,0 +1,129 @@
+"""Parse a program, and find the meaning of each name and the parts that never run on a version of JAX."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from find_old_jax.guards import TRIED, TYPE_CHECKING, UNREACHED, Guard, Guards, covers
+from find_old_jax.record import Record
+from find_old_jax.scopes import COMPREHENSIONS, Names, Scope
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+BINDING = (
+    ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
+)  # fmt: skip
+HIDDEN = object()  # the value of a name that isn't tracked, such as a parameter or a loop variable
+
+
+class Program(Names):
+    """The parts of a program that run on a version of JAX, each with its scope."""
+
+    def __init__(self, tree: ast.Module, record: Record) -> None:
+        super().__init__(record)
+        self.tree = tree
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.quiet: set[ast.AST] = set()  # guarded nodes: in a `try`, after a `hasattr`, or never run
+        self.unseen: set[int] = set()  # lines silenced by a guard
+        self.annotations: set[ast.AST] = set()  # annotations, which are never evaluated
+        self.stars: list[str] = []  # modules of `from module import *`
+        self.top = Scope(tree, None)
+        self._lazy = any(
+            isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
+            for node in tree.body
+        )
+        self.guards = Guards(self)
+        self._walk(tree, self.top)
+        self._known = {}
+
+    def _walk(self, node: ast.AST, scope: Scope) -> None:
+        stack = [(node, scope, Guard(), False, [Guard()])]
+        while stack:
+            node, scope, guard, note, block = stack.pop()
+            guard = guard | block[0]  # the guard of `if hasattr(...): return` covers the rest of the block, too
+            self.scopes[node] = scope
+            self.nodes.append(node)
+            if covers(guard, node):
+                self.quiet.add(node)
+            if isinstance(node, ast.stmt) and guard & {UNREACHED, *TRIED} and TYPE_CHECKING not in guard:
+                self.unseen.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            if note:
+                self.annotations.add(node)
+            if isinstance(node, BINDING):
+                self._bind(node, scope, bool(guard & {UNREACHED, *TRIED}))
+            inner = scope
+            if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS, ast.ClassDef)):
+                inner = Scope(node, scope)
+            silent = self.guards.silenced(node) if isinstance(node, (ast.Try, ast.If, ast.IfExp)) else {}
+            block[0] |= self.guards.ends(node)
+            children = []
+            for field, value in ast.iter_fields(node):
+                outside = field in ("decorator_list", "returns", "bases", "keywords") and inner is not scope
+                lazy = note or (self._lazy and field in ("annotation", "returns"))
+                hushed, below = guard | silent.get(field, Guard()), [Guard()]
+                if isinstance(node, FUNCTIONS) and field == "body":
+                    hushed -= {*TRIED}  # the body runs later, outside the `try`
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        self.parents[child] = node
+                        children.append((child, scope if outside else inner, hushed, lazy, below))
+            stack += reversed(children)
+
+    def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if not quiet or self.record.fate(alias.name).state != "gone":
+                    top = alias.name.split(".")[0]
+                    scope.bind(alias.asname or top, line, alias.name if alias.asname else top)
+        elif isinstance(node, ast.ImportFrom):
+            if node.names[0].name == "*":
+                self.stars += [node.module] if node.module and not node.level and not quiet else []
+                return
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}" if node.module and not node.level else HIDDEN
+                if not (quiet and isinstance(full, str) and self.record.fate(full).state == "gone"):
+                    scope.bind(alias.asname or alias.name, line, full)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            scope.elsewhere.update(node.names)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            scope.bind(node.name, line, node)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+            if quiet or node.value is None:
+                return
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._assign(target, node.value, scope, line)
+        elif isinstance(node, ast.arg):
+            scope.bind(node.arg, line, HIDDEN)
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension, ast.AugAssign)):
+            for name in ast.walk(node.target):
+                if isinstance(name, ast.Name):
+                    scope.bind(name.id, getattr(name, "lineno", line), HIDDEN)
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            self._assign(node.optional_vars, node.context_expr, scope, node.context_expr.lineno)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            scope.bind(node.name, line, HIDDEN)
+
+    def _assign(self, target: ast.expr, value: ast.expr, scope: Scope, line: int) -> None:
+        if isinstance(target, ast.Name):
+            end = getattr(value, "end_lineno", line) or line
+            scope.bind(target.id, end + (1 if self._names_itself(target.id, value) else 0), value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else None
+            sequence = value.value if isinstance(value, ast.Subscript) else value
+            for i, one in enumerate(target.elts):
+                element = parts[i] if parts and len(parts) == len(target.elts) else None
+                element = element or ast.copy_location(
+                    ast.Subscript(sequence, ast.copy_location(ast.Constant(i), value)), value
+                )
+                self._assign(one, element, scope, line)
+                self.scopes.setdefault(element, scope)
+
+    @staticmethod
+    def _names_itself(name: str, value: ast.expr) -> bool:
+        return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(value))
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the ancestors of a node, from the inside out."""
+        while node := self.parents.get(node):
+            yield node

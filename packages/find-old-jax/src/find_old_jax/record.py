@@ -1,0 +1,230 @@
+"""Look up the names, keywords and options of each JAX version in names.json.
+
+tools/maintenance/jax_names.py writes that file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+UNRECORDED = ("jax.extend.mlir.", "jax.experimental.mosaic.")  # nothing below these modules was recorded
+SEARCHED_MODULES = re.compile(  # the modules to search for a name that was removed elsewhere
+    r"jax(\.(numpy|lax|nn|tree|tree_util|sharding|random|dtypes|errors|stages|export|ad_checkpoint|custom_batching"
+    r"|experimental|(example_libraries|extend)(\.\w+)?))?$"
+)
+WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # these warn only when they're called
+CONFIG = {  # attributes of jax.config that aren't options, from 0.7.2 to 0.12
+    "add_option", "complete_absl_config", "config_with_absl", "meta", "parse_flags_with_absl", "read", "update",
+    "use_absl", "values", "x64_enabled",
+}  # fmt: skip
+OLDEST = (0, 7, 2)  # the oldest version that can be a target
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version as numbers: (0, 12, 0, 1) for '0.12.0.1'."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+@dataclass(frozen=True)
+class Fate:
+    """The state of a dotted name in a version of JAX."""
+
+    state: str  # 'works', 'warns', 'gone', or 'unknown': not part of JAX, private, or not recorded
+    name: str = ""  # the part of the dotted name that has this state
+    message: str = ""  # JAX's own message
+    last: str = ""  # the last recorded version that had the name before it was removed, or ""
+    first: str = ""  # if the name was introduced only later, the first recorded version that has it
+
+
+class Call(NamedTuple):
+    """The arguments that a JAX function accepts."""
+
+    places: float  # the number of positional arguments
+    keywords: frozenset[str]
+    warned: frozenset[str]  # keywords of which JAX warns
+    any_keyword: bool
+
+
+class Record:
+    """The record for one version of JAX: the newest, or the newest that begins with `target`, such as '0.12'.
+
+    Raises ValueError if the record has no such version, or if it's too old to be a target.
+    """
+
+    def __init__(self, target: str | None = None) -> None:
+        recorded = _load()
+        self.versions: list[str] = recorded["versions"]
+        self.at = len(self.versions) - 1 if target is None else self._position(target)
+        self.version = self.versions[self.at]
+        self._modules, self._options = recorded["modules"], recorded["options"]
+        self._names: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {}
+
+    def _position(self, target: str) -> int:
+        wanted_numbers = numbers(target)
+        askable = [i for i, version in enumerate(self.versions) if numbers(version) >= OLDEST]
+        begin = [i for i in askable if numbers(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
+        near = [i for i in askable if numbers(self.versions[i])[:2] == wanted_numbers[:2]]
+        if begin or near:
+            return (begin or near)[-1]
+        raise ValueError(f"no record of JAX {target}; there is {', '.join(self.versions[i] for i in askable)}")
+
+    def _table(self, module: str, kind: str) -> dict[str, tuple[int, ...]]:
+        """Return the versions, as positions, in which a module has each name, warns of it or has a message."""
+        if (module, kind) not in self._names:
+            spans = self._modules.get(module, {}).get(kind, {})
+            self._names[module, kind] = {
+                name: _parse_span(span) for span, names in spans.items() for name in names.split()
+            }
+        return self._names[module, kind]
+
+    def is_module(self, name: str) -> bool:
+        """Tell whether the name is a module in this version."""
+        return name in self._modules and self.at in _parse_span(self._modules[name]["in"])
+
+    def had_module(self, name: str) -> bool:
+        """Tell whether the name is a module in any recorded version."""
+        return name in self._modules
+
+    def names(self, module: str) -> set[str]:
+        """Return the public names of a module in this version, which `from module import *` may import."""
+        return {name for name, at in self._table(module, "names").items() if self.at in at}
+
+    def everything(self) -> set[str]:
+        """Return every dotted name that a recorded version has or warns of."""
+        tables = ((module, self._table(module, kind)) for module in self._modules for kind in ("names", "warns"))
+        return {*self._modules, *(f"{module}.{name}" for module, table in tables for name in table)}
+
+    def fate(self, dotted: str, *, as_module: bool = False) -> Fate:
+        """Return the state of `jax.a.b.c` in this version, or of the module in `import jax.a.b.c` with `as_module`."""
+        parts = dotted.split(".")
+        if parts[0] != "jax":
+            return Fate("unknown")
+        module = "jax"
+        for part in parts[1:]:
+            full = f"{module}.{part}"
+            if part.startswith("_") or full.startswith(UNRECORDED) or self._modules[module].get("read"):
+                return Fate("unknown")
+            if self.at in self._table(module, "warns").get(part, ()):
+                return Fate("warns", full, self._modules[module]["said"].get(part, ""))
+            if full in WHEN_CALLED and self.at in self._table(module, "names")[part]:
+                return Fate("warns", full)
+            if (
+                full == "jax.config"
+                and dotted != full
+                and not as_module
+                and self.at in self._table("jax", "names")[part]
+            ):
+                return self._of_config(dotted.split(".")[2])
+            if self.is_module(full):
+                module = full
+            elif self.at in self._table(module, "names").get(part, ()) and not as_module:
+                return Fate("works", full)
+            else:
+                return self._gone(module, part, as_module)
+        return Fate("works", dotted)
+
+    def _of_config(self, name: str) -> Fate:
+        option, full = self.option(name), f"jax.config.{name}"
+        if name in CONFIG or option.state == "works":
+            return Fate("works", full)
+        return Fate("unknown") if name.startswith("_") else Fate("gone", full, last=option.last)
+
+    def _gone(self, module: str, part: str, as_module: bool) -> Fate:
+        full = f"{module}.{part}"
+        at = set(_parse_span(self._modules[full]["in"])) if full in self._modules else set()
+        if not as_module:
+            at |= set(self._table(module, "names").get(part, ()))
+        before = [i for i in at if i < self.at]
+        after = [i for i in at if i > self.at]
+        message = self._modules[module].get("said", {}).get(part, "")
+        return Fate(
+            "gone",
+            full,
+            message,
+            self.versions[max(before)] if before else "",
+            self.versions[min(after)] if after and not before else "",
+        )
+
+    def span(self, dotted: str) -> tuple[str, str]:
+        """Return the first and the last recorded version that have a dotted name, or two empty strings."""
+        module, _, name = dotted.rpartition(".")
+        at = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
+        at = {*at, *(_parse_span(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
+        return (self.versions[min(at)], self.versions[max(at)]) if at else ("", "")
+
+    @cached_property
+    def _leaves(self) -> dict[str, list[str]]:
+        """Return this version's dotted names by their last part."""
+        names: dict[str, list[str]] = {}
+        for module in self._modules:
+            if self.is_module(module) and not module.startswith(UNRECORDED):
+                names.setdefault(module.rsplit(".", 1)[-1], []).append(module)
+                for name in self.names(module):
+                    names.setdefault(name, []).append(f"{module}.{name}")
+        return names
+
+    def find_elsewhere(self, dotted: str) -> str:
+        """Return a dotted name of this version with the same last part as a removed one, or "".
+
+        It's a hint, not a proof.
+        """
+        leaf = dotted.rsplit(".", 1)[-1]
+        room = dotted.split(".")[1] if dotted.count(".") else ""
+        candidates = [
+            name
+            for name in self._leaves.get(leaf, [])
+            if SEARCHED_MODULES.match(name.rpartition(".")[0]) and self.fate(name).state == "works"
+        ]
+        return min(candidates, key=lambda name: (name.split(".")[1] != room, name.count("."), name), default="")
+
+    def call(self, dotted: str) -> Call | None:
+        """Return the arguments that a function of this version accepts, or None if they aren't recorded."""
+        module, _, name = dotted.rpartition(".")
+        text = self._calls(module).get(name)
+        if text is None:
+            return None
+        places, *words = text.split(",")
+        keywords = [word for word in words if word != "**"]
+        return Call(
+            float("inf") if places == "*" else int(places),
+            frozenset(word.rstrip("!") for word in keywords),
+            frozenset(word[:-1] for word in keywords if word.endswith("!")),
+            "**" in words,
+        )
+
+    @cache  # noqa: B019  (one record a run)
+    def _calls(self, module: str) -> dict[str, str]:
+        spans = self._modules.get(module, {}).get("calls", {})
+        texts = (text for span, texts in spans.items() if self.at in _parse_span(span) for text in texts.split())
+        return {name: rest.removesuffix(")") for name, _, rest in (text.partition("(") for text in texts)}
+
+    def option(self, name: str) -> Fate:
+        """Return the state of `jax.config.update(name, ...)`, which is 'unknown' if no version has the option."""
+        for span, names in self._options.items():
+            if name in names.split():
+                at = _parse_span(span)
+                before = [i for i in at if i < self.at]
+                if self.at in at or not before:
+                    return Fate("works", name)
+                return Fate("gone", name, last=self.versions[max(before)])
+        return Fate("unknown")
+
+
+@cache
+def _load() -> dict[str, Any]:
+    return json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
+
+
+@cache
+def _parse_span(span: str) -> tuple[int, ...]:
+    """Parse a span of positions: (0, 1, 2, 5) for '0-2,5'."""
+    positions: list[int] = []
+    for part in span.split(","):
+        first, _, last = part.partition("-")
+        positions += range(int(first), int(last or first) + 1)
+    return tuple(positions)

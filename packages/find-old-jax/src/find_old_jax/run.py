@@ -1,0 +1,47 @@
+"""Run a script and, if it fails, print the replacement of the old API that it uses."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from pathlib import Path
+
+from find_old_jax.message import find_answer
+
+
+def run(command: list[str], target: str | None = None) -> int:
+    """Run a script with its arguments, as Python does, and return its exit status.
+
+    If it raises an exception, print the traceback and the matching row, and return 1.
+    """
+    script, *arguments = command
+    sys.argv = [script, *arguments]
+    sys.path[0] = str(Path(script).resolve().parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace)
+        explain(error, target)
+        return 1
+    return 0
+
+
+def explain(error: BaseException, target: str | None = None) -> None:
+    """Print the row of appendix 90 that an error leads to, if any, for the installed version of JAX."""
+    try:
+        explanation = find_answer(f"{type(error).__name__}: {error}", target or _installed_version())
+    except ValueError:
+        explanation = find_answer(f"{type(error).__name__}: {error}")
+    if explanation:
+        print(f"\nOld code: {explanation}", file=sys.stderr)
+
+
+def _installed_version() -> str | None:
+    jax = sys.modules.get("jax")
+    return getattr(jax, "__version__", None)

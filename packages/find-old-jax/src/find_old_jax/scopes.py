@@ -1,0 +1,94 @@
+"""Resolve each name in a program."""
+
+from __future__ import annotations
+
+import ast
+
+from find_old_jax.record import Record
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Scope:
+    """The names of a function, class, comprehension or file, each with all values that are bound to it."""
+
+    def __init__(self, node: ast.AST, outer: Scope | None) -> None:
+        self.node, self.outer = node, outer
+        self.bound: dict[str, list[tuple[int, object]]] = {}  # (line, dotted name | expression | function | HIDDEN)
+        self.elsewhere: set[str] = set()  # names declared global or nonlocal
+
+    def bind(self, name: str, line: int, value: object) -> None:
+        scope = self
+        while name in scope.elsewhere and scope.outer:
+            scope = scope.outer
+        scope.bound.setdefault(name, []).append((line, value))
+
+    def look(self, name: str, line: int) -> object | None:
+        """Return the value of a name at a line: the last one bound before that or, in an enclosing scope, the last."""
+        scope, own = self, True
+        while scope:
+            values = scope.bound.get(name)
+            if values and (own or not isinstance(scope.node, ast.ClassDef)):
+                if not own:
+                    return values[-1][1]
+                before = [value for at, value in values if at <= line]
+                return before[-1] if before else values[0][1]
+            own = own and isinstance(scope.node, COMPREHENSIONS)
+            scope = scope.outer
+        return None
+
+
+class Names:
+    """The visited nodes of a program, each with its scope, for a version of JAX."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.scopes: dict[ast.AST, Scope] = {}
+        self.nodes: list[ast.AST] = []  # in the order of the source text
+        # cache of `dotted`, filled once the program has been read completely
+        self._known: dict[ast.AST, str] | None = None
+
+    def value(self, node: ast.AST) -> object:
+        """Follow a name to its value. Return any other expression as it is."""
+        for _ in range(9):
+            if not isinstance(node, ast.Name) or node not in self.scopes:
+                return node
+            bound = self.scopes[node].look(node.id, node.lineno)
+            if not isinstance(bound, ast.AST) or bound is node:
+                return node
+            node = bound
+        return node
+
+    def dotted(self, node: ast.AST, depth: int = 9) -> str:
+        """Return the imported name behind an expression, such as 'jax.numpy.random' for `jnp.random`, or ""."""
+        if self._known is None:
+            return self._dotted(node, depth)
+        if node not in self._known:
+            self._known[node] = self._dotted(node, depth)
+        return self._known[node]
+
+    def _dotted(self, node: ast.AST, depth: int) -> str:
+        if depth == 0 or node not in self.scopes:
+            return ""
+        if isinstance(node, ast.Attribute):
+            before = self.dotted(node.value, depth)
+            return f"{before}.{node.attr}" if before else ""
+        if isinstance(node, ast.Name):
+            bound = self.scopes[node].look(node.id, node.lineno)
+            if isinstance(bound, str):
+                return bound
+            if isinstance(bound, (ast.Name, ast.Attribute, ast.Call)) and bound is not node:
+                return self.dotted(bound, depth - 1)
+        if isinstance(node, ast.Call) and node.args and not isinstance(node.func, ast.Call):
+            texts = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
+            if isinstance(node.func, ast.Name) and node.func.id == "getattr" and isinstance(texts[-1], str):
+                before = self.dotted(node.args[0], depth - 1) if len(texts) == 2 else ""
+                return f"{before}.{texts[1]}" if before else ""
+            if isinstance(texts[0], str) and self.dotted(node.func, depth - 1) == "importlib.import_module":
+                return texts[0]
+        return ""
+
+    def is_gone(self, name: ast.Name) -> bool:
+        """Tell whether a name is bound by a removed import. Only the import is reported, not each use."""
+        bound = self.scopes[name].look(name.id, name.lineno)
+        return isinstance(bound, str) and "." in bound and self.record.fate(bound).state == "gone"

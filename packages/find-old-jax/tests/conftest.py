@@ -1,0 +1,36 @@
+"""Provide fixtures: a file with a given text, and the command in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import find_old_jax
+import pytest
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes a file of a given name and text, and returns its path."""
+
+    def write(name: str, text: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Return a function that runs Python on `module`, here the command, with arguments."""
+
+    def run(*arguments, module: tuple[str, ...] = ("-m", "find_old_jax")) -> subprocess.CompletedProcess:
+        source = Path(find_old_jax.__file__).parents[1]
+        environment = {**os.environ, "PYTHONPATH": str(source)}
+        asked = [sys.executable, *module, *map(str, arguments)]
+        return subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    return run
