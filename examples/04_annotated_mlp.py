@@ -13,8 +13,8 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")  # emulated, without a GPU or 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import P
 from jax.sharding import AxisType
-from jax.sharding import PartitionSpec as P
 
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 cli.add_argument("steps", type=int, nargs="?", default=40)

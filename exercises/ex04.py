@@ -19,17 +19,6 @@ hidden = Prediction(
     },
     "bytes",
 )
-same_price = Prediction(
-    512,
-    "the weights cost the same for any batch, while the activations cost an eighth for an eighth of the rows",
-    {
-        4096: "there the activations cost eight times as much",
-        32_768: "with more rows the activations cost more, while the weights cost the same",
-        1024: "there the activations still cost twice as much",
-    },
-    "rows",
-    within=0.02,
-)
 mean_alone = Prediction(
     7,
     "it's an all-reduce of one float32, 4 bytes, among eight devices: 2 · 7/8 · 4",
@@ -56,7 +45,7 @@ kept_columns = Prediction(
     96,
     "the gradient of up has the type of up: 768 columns over eight devices",
     {
-        768: "that's the result in automatic mode; here the gradient has the type of its weight",
+        768: "that's the result in automatic mode; on an explicit mesh the gradient has the type of its weight",
         48: "up has 768 columns",
     },
     "columns",

@@ -22,10 +22,10 @@ from tests import page_lint
 from tools import NUMBER
 from tools.lessons import cell_names, notebooks, readme
 from utils import guess_gate
+from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 WAITING_SUFFIX = "-waiting"  # ends the ids of cells that are executed without a guess, as in a reader's copy
-VERDICT_START = "Your guess"  # begins the line that evaluates a guess
 MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
@@ -57,7 +57,7 @@ def mask_text(text: str) -> str:
 
 
 def output_texts(cell: Any) -> list[tuple[str, str]]:
-    """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text."""
+    """Return each output of a cell as (kind, text), with streams merged. A figure has its alt text and its data."""
     texts = []
     for output in notebooks.merge_streams(cell.outputs):
         if output.output_type == "stream":
@@ -66,6 +66,8 @@ def output_texts(cell: Any) -> list[tuple[str, str]]:
             texts.append(("error", mask_text(f"{output.ename}: {output.evalue}")))
         else:
             texts.append((output.output_type, mask_text(output.data.get("text/plain", ""))))
+            if FIGURE_DATA in output.data:
+                texts.append(("figure data", json.dumps(output.data[FIGURE_DATA], indent=1, sort_keys=True)))
             if "text/html" in output.data:
                 texts.append(("text/html", mask_text(output.data["text/html"]).replace(">", ">\n")))
     return texts
@@ -163,7 +165,7 @@ def structure_faults(path: Path) -> list[str]:
     faults += [
         f"an editor made up the id {name!r}: run make stamp" for name in ids if cell_names.GENERATED_ID.fullmatch(name)
     ]
-    faults += [*_numbering_faults(path, cells), *_text_faults(cells, path.parent)]
+    faults += [*_numbering_faults(path, cells), *_text_faults(cells, path.parent), *_answer_faults(cells)]
     try:
         draft = readme.row(path).draft
     except ValueError as error:
@@ -217,6 +219,41 @@ def _text_faults(cells: list, folder: Path) -> Iterator[str]:
                 yield f"{cell.id}: the link to {target} leads nowhere"
         for word in re.findall(r"\b(?:simply|just(?!-in-time)|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
             yield f"{cell.id}: says {word!r}"
+
+
+def texts_after_answers(cells: list) -> list:
+    """Return the text cells between the first output after a question and the next question or heading.
+
+    If subheadings come between a question and its first output, the question covers all their sections.
+    site/_static/questions.js hides the same texts.
+    """
+    asked = answered = has_sections = False
+    texts = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            answered |= asked and bool(cell.outputs)
+            continue
+        for part, block in enumerate(notebooks.split_blocks(cell.source)):
+            if heading := re.match(r"#+(?= )", block):
+                if len(heading[0]) < 3 or cell.id.startswith("ex-") or (answered and not has_sections):
+                    asked = answered = False
+                has_sections |= asked and not answered
+            elif block.startswith(notebooks.QUESTION):
+                asked, answered, has_sections = True, False, False
+            elif answered and part == 0:
+                texts.append(cell)
+    return texts
+
+
+def _answer_faults(cells: list) -> Iterator[str]:
+    """Report text after an answer with neither the tag `answer` nor `leads`, and the tag `answer` elsewhere."""
+    after = texts_after_answers(cells)
+    for cell in cells:
+        tags = {notebooks.ANSWER_TAG, notebooks.LEADS_ON_TAG}.intersection(cell.metadata.get("tags", ()))
+        if cell in after and len(tags) != 1:
+            yield f"{cell.id}: follows an answer, so it needs one of the tags `answer` and `leads`"
+        if cell not in after and notebooks.ANSWER_TAG in tags:
+            yield f"{cell.id}: has the tag `answer`, but doesn't begin with text that follows an answer"
 
 
 def _code_cell_faults(cell: Any) -> Iterator[str]:
@@ -329,11 +366,12 @@ def without_verdicts(executed: Any) -> Any:
     """Return the notebook without the lines that evaluate guesses, so that it can be compared with the page."""
     plain = nbformat.from_dict(executed)
     for cell in plain.cells:
-        if cell.cell_type == "code":
-            cell.outputs = notebooks.merge_streams(cell.outputs)
-        for output in cell.get("outputs", []):
+        if cell.cell_type != "code":
+            continue
+        cell.outputs = notebooks.merge_streams(cell.outputs)
+        for output in cell.outputs if cell.source.startswith("guess = ") else []:
             if output.output_type == "stream":
-                output.text = "".join(line for line in output.text.splitlines(True) if VERDICT_START not in line)
+                output.text = "".join(line for line in output.text.splitlines(True) if not printed_outcomes(line))
     return plain
 
 

@@ -26,31 +26,24 @@ const flow = (article) =>
     node.matches("div.cell") ? [...node.children] : [node],
   );
 
-// "The mistake" of a lesson reads what was asked.
-const goesOn = (node) => node.tagName === "H3" && node.textContent.startsWith("The mistake");
-
-// From the first output after a question to the next question or heading; a mistake goes on, all but a last paragraph that
-// leads to the next question, which stays, with the title. Where subtitles stand between the question and its first output,
-// the question is about all that they head.
+// From the first output after a question to the next question or heading. Where subtitles stand between the question and
+// its first output, the question is about all that they head.
 const answers = (article) => {
   const found = [];
   let question = null;
   for (const node of flow(article)) {
     const level = /^H[1-6]$/.test(node.tagName) ? Number(node.tagName[1]) : 0;
     if (isQuestion(node)) {
-      if (question?.mistake >= 0) question.nodes.push(...question.nodes.splice(question.mistake).slice(1, -1));
       question = { quote: node, nodes: [], deepest: 2 };
       found.push(question);
     } else if (question && level && !question.nodes.length && level > 2) {
       question.deepest = 3;
-    } else if (level && (level < 3 || (question?.deepest === 2 && !goesOn(node)))) {
+    } else if (level && (level < 3 || question?.deepest === 2)) {
       question = null;
     }
     if (level && /^Exercise /.test(node.textContent)) question = null;
     if (node.matches(".moving")) continue; // it locks what would answer: moving.js
     if (!question || !(question.nodes.length || node.matches(".cell_output"))) continue;
-    if (goesOn(node)) question.mistake = question.nodes.length;
-    if (node.matches(".cell_input")) question.mistake = -1;
     question.nodes.push(node);
   }
   return found;

@@ -14,7 +14,7 @@ from matplotlib.patches import Circle, Rectangle
 from utils.compat import device_text, pcast, spec_text
 from utils.layout import bytes_arriving, describe, pieces
 from utils.mesh import make_mesh
-from utils.show import draw
+from utils.show import FIGURE_DATA, draw
 from utils.show.picture import COLORS, Picture, picture
 from utils.show.resharding import draw_resharding
 
@@ -188,6 +188,9 @@ def test_picture_has_a_description_and_a_background():
     assert image.getpixel((0, 0)) == (255, 255, 255, 255)  # opaque white, in dark mode too
     assert metadata["image/png"]["width"] == image.width // 2
     assert shown._repr_mimebundle_()[0]["image/png"] == data["image/png"]
+    assert FIGURE_DATA not in data
+    with_data = shown.with_data({"sizes": [1, 2]})
+    assert with_data._repr_mimebundle_() == ({**data, FIGURE_DATA: {"sizes": [1, 2]}}, metadata)
     with pytest.raises(ValueError, match="description"):
         picture(figure, " ")
 
@@ -226,6 +229,7 @@ def test_held_gives_a_number_the_colour_of_its_owner():
     before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices hold a 1
     after = ring_of_eight(jnp.array([6.0, 3, 1, 4, 31, 5, 9, 2]))
     drawn = draw.values({"before": before, "a shift\nand a sum": after})
+    assert drawn.data == [[3], [1], [4], [1], [5], [9], [2], [6]]
     [axes] = drawn.figure.axes
     faces = [to_hex(p.get_facecolor()).upper() for p in axes.patches if p.get_height() == 1 and p.get_fill()]
     white = "#FFFFFF"
@@ -239,6 +243,7 @@ def test_held_gives_a_number_the_colour_of_its_owner():
 
 def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large():
     column = draw.values({"eight each": ring_of_eight(jnp.arange(64.0))})
+    assert column.data == [list(range(8 * device, 8 * device + 8)) for device in range(8)]
     cells = [p.get_xy() for p in column.figure.axes[0].patches if p.get_height() == 1 and p.get_fill()]
     assert len(cells) == 64
     assert len({x for x, _ in cells[:8]}) == 1

@@ -19,9 +19,9 @@ from find_old_jax.replacements import NEEDS_IMPORT
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from lesson_helpers.errors import show_outcome
 from tools.lessons import notebooks
 from utils.compat import device_text
+from utils.show.errors import show_outcome
 
 PAGE = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
 HEAD = """

@@ -239,6 +239,7 @@ def test_rings_close_where_the_ends_are_neighbours():
         "Lines through a grid of chips, by their corners. a ring: (0, 0), (1, 0), (1, 1), (0, 1), and back to the "
         "first; rows: (0, 0), (2, 0); then: (0, 1), (2, 1)."
     )
+    assert shown.data == [[[[0, 0], [1, 0], [1, 1], [0, 1]]], [[[x, y] for x in range(3)] for y in range(2)]]
     left, right = shown.figure.axes
     assert [line.get_xydata().tolist() for line in left.lines] == [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]
     assert [len(line.get_xydata()) for line in right.lines] == [3, 3]

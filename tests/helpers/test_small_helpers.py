@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_output
 
-from lesson_helpers.errors import show_error
 from tools.lessons import notebooks
+from utils.show.errors import show_error
 from utils.show.table import show_table
 
 pytestmark = pytest.mark.once

@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from tests import lesson_lint
 from tools.lessons import notebooks
 from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.reader import copies
@@ -24,8 +25,16 @@ def text(source):
     return new_markdown_cell(source)
 
 
+def tagged(tag, source):
+    return new_markdown_cell(source, metadata={"tags": [tag]})
+
+
+def answer(source):
+    return tagged(notebooks.ANSWER_TAG, source)
+
+
 def leads(source):
-    return new_markdown_cell(source, metadata={"tags": [notebooks.LEADS_ON_TAG]})
+    return tagged(notebooks.LEADS_ON_TAG, source)
 
 
 def ran(source):
@@ -36,31 +45,53 @@ ASKED = f"Before.\n\n{QUESTION} How many?"
 
 
 ASK, COUNT, SEVEN = text(ASKED), ran("count"), text("Seven.")
-COMPARED = ran("ex02.many.compare(guess, 7)")
-READINGS = {
-    "read": ([ASK, COMPARED, text("Seven.\n\nBecause."), ran("on"), text("On.")], {(2, 0), (2, 1), (4, 0)}),
-    "compared later": ([ASK, COUNT, text("A first.\n\n```\n# no heading\n```"), COMPARED, ran("draw"), SEVEN], {(2, 0), (2, 1), (5, 0)}),
-    "heading": ([ASK, new_code_cell("make"), text("Made."), COUNT, text("Seven.\n\n## Next\n\nOn.")], {(4, 0)}),
-    "subtitles": ([ASK, text("### First way"), COUNT, SEVEN, text("### Second way"), COUNT], {(3, 0)}),
-    "exercise": ([ASK, COUNT, text("### Exercise 2.1\n\nSeven?")], set()),
-    "mistake": ([ASK, COUNT, text("### The mistake: six\n\nSeven."), ran("six"), text("Because.\n\n### On")], {(2, 0), (2, 1), (4, 0)}),
-    "mistake that asks": ([ASK, COUNT, text("Seven.\n\n### The mistake: six\n\nNot six.\n\n" + ASKED), ran("six")], {(2, 0), (2, 2)}),
-    "leads on": ([ASK, COUNT, SEVEN, leads("And eight?\n\n" + ASKED), ran("8")], {(2, 0)}),
-    "mistake in a cell of its own": ([ASK, COUNT, SEVEN, text("### The mistake: six\n\nNot six.")], {(2, 0), (3, 0), (3, 1)}),
-    "no question": ([text("No question."), COUNT, SEVEN], set()),
+COLLAPSED = {
+    "all of a cell": ([answer("Seven.\n\nBecause."), text("On.")], {(0, 0), (0, 1)}),
+    "up to a heading": ([answer("Seven.\n\n```\n# no heading\n```\n\n### Next\n\nOn.")], {(0, 0), (0, 1)}),
+    "up to a question": ([answer("Seven.\n\n" + QUESTION + " And eight?\n\nOn.")], {(0, 0)}),
+    "nothing without the tag": ([ASK, COUNT, SEVEN, leads("And eight?")], set()),
+}
+
+
+@pytest.mark.parametrize(("cells", "blocks"), COLLAPSED.values(), ids=COLLAPSED)
+def test_the_text_of_a_cell_with_the_tag_is_collapsed(cells, blocks):
+    assert copies.blocks_to_collapse(cells) == blocks
+
+
+TASK = new_markdown_cell("### Exercise 2.1\n\nSeven?", id="ex-seven-task")
+AFTER_ANSWERS = {  # the indices of the cells that need one of the tags `answer` and `leads`
+    "each text": ([ASK, COUNT, SEVEN, ran("on"), text("On.")], [2, 4]),
+    "not before an output": ([ASK, new_code_cell("make"), text("Made."), COUNT, SEVEN], [4]),
+    "with a heading below": ([ASK, COUNT, text("Seven.\n\n## Next\n\nOn."), ran("on"), text("On.")], [2]),
+    "not after a heading": ([ASK, COUNT, text("### Next\n\nOn."), ran("on"), text("On.")], []),
+    "all sections of a question": ([ASK, text("### First way"), COUNT, SEVEN, text("### Second way"), COUNT, SEVEN], [3, 6]),
+    "not an exercise": ([ASK, text("### First way"), COUNT, TASK, COUNT, SEVEN], []),
+    "up to the next question": ([ASK, COUNT, text("Seven.\n\n" + ASKED), text("More."), ran("8"), text("Eight.")], [2, 5]),
+    "not without a question": ([text("No question."), COUNT, SEVEN], []),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("cells", "waits"), READINGS.values(), ids=READINGS)
-def test_what_reads_an_answer_waits(cells, waits):
-    assert copies.blocks_to_collapse(cells) == waits
+@pytest.mark.parametrize(("cells", "after"), AFTER_ANSWERS.values(), ids=AFTER_ANSWERS)
+def test_text_after_an_answer_needs_a_tag(cells, after):
+    found = {id(cell) for cell in lesson_lint.texts_after_answers(cells)}
+    assert [number for number, cell in enumerate(cells) if id(cell) in found] == after
+
+
+def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsewhere():
+    right = [ASK, COUNT, answer("Seven."), leads("And eight?")]
+    assert list(lesson_lint._answer_faults(right)) == []
+    [missing] = lesson_lint._answer_faults([ASK, COUNT, SEVEN])
+    [elsewhere] = lesson_lint._answer_faults([ASK, answer("A first."), COUNT])
+    assert (
+        "needs one of the tags `answer` and `leads`" in missing and "doesn't begin with text that follows" in elsewhere
+    )
 
 
 def test_a_fold_says_what_it_follows():
     """It names the guess only if it's the first one after a question."""
     again = leads("Again?\n\n" + ASKED)
-    cells = [text(ASKED), ran("a"), text("Seven."), ran("b"), text("More."), again, ran("c")]
-    copied = copies.make_copy(new_notebook(cells=[*cells, text("Eight.")])).cells
+    cells = [text(ASKED), ran("a"), answer("Seven."), ran("b"), answer("More."), again, ran("c")]
+    copied = copies.make_copy(new_notebook(cells=[*cells, answer("Eight.")])).cells
     assert copied[2].source == copies.COLLAPSED_ANSWER + "Seven.\n\n</details>" and copied[7].source.startswith(
         copies.COLLAPSED_ANSWER
     )
@@ -88,9 +119,7 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
             .replace(copies.COLLAPSED_TEXT, "")
             .replace("\n\n</details>", "")
         )
-        plain = re.sub(r"^\*\*(The mistake: .*)\*\*$", r"### \1", plain, flags=re.M).removeprefix(
-            guess_gate.AFTER_GUESS
-        )
+        plain = plain.removeprefix(guess_gate.AFTER_GUESS)
         plain = re.sub(r"^(guess = None.*?)(, |  # )or guess = skip$", r"\1", plain, flags=re.M)
         assert (split_blocks(plain) if before.cell_type == "markdown" else plain) == (
             split_blocks(before.source) if before.cell_type == "markdown" else before.source
@@ -108,7 +137,7 @@ def course(tmp_path, monkeypatch):
 
 
 def write(course, reading):
-    cells = [text("# 02 · Sharding"), text(ASKED), ran("count"), text(reading)]
+    cells = [text("# 02 · Sharding"), text(ASKED), ran("count"), answer(reading)]
     notebooks.write(new_notebook(cells=cells), course / "notebooks" / "02_sharding.ipynb")
 
 

@@ -11,6 +11,7 @@ import importlib
 import re
 import sys
 
+import nbformat
 import pytest
 from find_old_jax.forms import PHRASES, ROWS
 
@@ -18,7 +19,9 @@ from tests.lesson_lint import exercises_of
 from tools.lessons import notebooks, predictions
 from tools.site import browser, glossary, old_code
 from tools.site import build as site
+from tools.site import interactive_figures as figures
 from tools.site.interactive_figures import FIGURES
+from utils.show import FIGURE_DATA
 
 ENTRIES = glossary.read()
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
@@ -186,13 +189,72 @@ def test_a_page_keeps_what_the_notebook_says(path):
     assert len(answers) == len(site.answers_of(notebooks.number(path)))
     pictures = [cell.id.removesuffix("-moving") for cell in page.cells if '<div class="moving"' in cell.source]
     assert sorted(pictures) == sorted(name for name, *_ in FIGURES.get(notebooks.number(path), ()))
+    for output in [output for cell in notebook.cells for output in cell.get("outputs", ())]:
+        output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx would warn about this type
     for before, after in zip(notebook.cells, left, strict=True):
         if before.cell_type == "code":
             outputs = [] if site.CHECK_CALL.search(before.source) else before.outputs
             assert (after.source, after.outputs) == (before.source, outputs)
     printed = site.page_notebook(path, printed=True)
+    assert FIGURE_DATA not in nbformat.writes(printed)
     assert [cell.id for cell in printed.cells] == [cell.id for cell in notebook.cells]
     assert not any("badge" in cell.source for cell in [*page.cells, *printed.cells] if cell.cell_type == "markdown")
+
+
+def test_the_tables_of_figures_are_those_that_their_lessons_print():
+    cells = figures.cells_by_id("03")
+    automatic = figures.printed_text(cells["chooses"])  # of the two products that explicit axes refuse
+    nine = figures.printed_text(cells["nine"]).splitlines()
+    for line, (x, w, collectives, sent, flops) in zip(nine, figures.PRODUCTS, strict=True):
+        cost = f"{collectives} · sends {sent:,} bytes · computes {flops:,} FLOPs "
+        assert line.startswith(f"{x:9} · {w:9} {cost}") or (
+            line.endswith("Error") and f"{x} · {w} {cost}" in automatic
+        ), line
+    four = figures.printed_text(figures.cells_by_id("04")["mlp-count"]).splitlines()
+    for line, (w1, w2, collectives, sent) in zip(four, figures.MLP_SHARDINGS, strict=True):
+        assert line.startswith(f"w1 by {w1}, w2 by {w2}: {collectives} · sends {sent:,} bytes · ")
+
+
+def test_the_chips_of_figures_are_those_of_their_lessons():
+    assert 'chip = CHIPS["TPU v5e"]' in figures.cells_by_id("09")["overlap-draw"].source
+    assert figures.alt_text(figures.cells_by_id("15")["serve-rows"]).endswith("TPU v5e: a horizontal line at 241.")
+    assert figures._roofline_corner({}) == {"chip": "TPU v5e", "corner": 241}
+
+
+def numbers_of_figures(number: str) -> list:
+    """Return the numbers of each of a lesson's interactive figures."""
+    return [numbers(figures.cells_by_id(number)) for _, _, numbers in FIGURES[number]]
+
+
+def test_figures_get_the_data_that_their_lessons_store():
+    """Check the values against the lessons' sources and outputs, read by eye."""
+    [five] = numbers_of_figures("05")
+    assert five["v"] == [[3], [1], [4], [8], [5], [9], [2], [6]]
+    assert five["t"] == [[10 * device + place for place in range(8)] for device in range(8)]
+    [ten] = numbers_of_figures("10")
+    assert list(ten["parts"].items()) == [("weights", 2), ("gradients", 2), ("optimizer", 12)]
+    [eleven] = numbers_of_figures("11")
+    assert list(eleven["sent"].values()).count(8) == 2 and eleven["flops"]["sequence, again"] == 1.23
+    [fourteen] = numbers_of_figures("14")
+    assert fourteen == {"wanted": [0, 3, 2, 11, 4, 31, 13, 0], "bytes": 14_336}
+
+
+def test_the_routes_through_a_grid_are_those_of_the_pictures():
+    """Check them against lesson 08's pictures, read by eye, chip by chip."""
+    (two, four), (around, lines) = numbers_of_figures("08")
+    assert (two["name"], four["name"]) == ("v5e:2x4", "v5e:4x2")
+    assert two["lines"] == [[[0, 0], [1, 0], [0, 1], [1, 1], [1, 3], [0, 3], [1, 2], [0, 2]]]
+    assert four["lines"] == [[[0, 0], [1, 0], [2, 0], [3, 0], [3, 1], [2, 1], [1, 1], [0, 1]]]
+    assert (around["name"], lines["name"]) == ("data = 16", "data = 4")
+    turns = {4: [3, 1], 7: [1, 2], 9: [3, 2], 10: [3, 3], 13: [0, 3], 15: [0, 1]}
+    assert {k: around["lines"][0][k] for k in turns} == turns
+    assert lines["lines"] == [[[x, y] for y in range(4)] for x in range(4)]
+
+
+def test_a_figure_without_stored_data_stops_the_build():
+    cells = figures.cells_by_id("07")
+    with pytest.raises(ValueError, match="cell ring-draw stores no data beside a picture: run make refresh"):
+        figures.figure_data(cells["ring-draw"])
 
 
 def test_the_front_page_lists_the_lessons_as_readme_does():

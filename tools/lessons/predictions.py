@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from exercises.framework import Prediction
 from tools.lessons import notebooks
 from tools.lessons.notebooks import QUESTION, ROOT
 
@@ -45,7 +46,7 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
     yield from entries
 
 
-def to_json_data(prediction: Any) -> dict[str, Any]:
+def to_json_data(prediction: Prediction) -> dict[str, Any]:
     """Return a prediction as data for site/_static/readings.js, which evaluates guesses as `compare` does."""
     convert = _word if isinstance(prediction.truth, (bool, str)) else float
     mistakes = [[convert(mistake), words] for mistake, words in prediction.mistakes.items()]
@@ -59,7 +60,7 @@ def to_json_data(prediction: Any) -> dict[str, Any]:
     }
 
 
-def _word(answer: Any) -> str:
+def _word(answer: bool | str) -> str:
     return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else str(answer)
 
 

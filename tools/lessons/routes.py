@@ -50,7 +50,7 @@ ROUTES = (
                 "Split the contracting dimension",
                 "Train: the gradient sends, too",
             ),
-            "05": ("Write the program of one device", "Let the devices add up"),
+            "05": ("Write the per-device program", "Let the devices add up"),
             "07": ("Four cases name the collective", "The table to keep"),
             "10": (),
         },

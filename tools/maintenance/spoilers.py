@@ -3,8 +3,8 @@
 `make spoilers`.
 
 The reader's copies are opened in a headless browser of 1440 by 900 px, and each question is scrolled to the top of the
-window. An answer is visible as an output, an open collapsible section, a text that discusses the outputs after it
-(tools/reader/copies.py), or the alt text of a picture in the code. Other code and headings aren't read.
+window. An answer is visible as an output, an open collapsible section, a text with the tag `answer`, or the alt text of
+a picture in the code. Other code and headings aren't read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.lessons import notebooks
-from tools.lessons.notebooks import split_blocks
+from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.reader import copies
 from tools.site import browser
 
@@ -54,13 +54,20 @@ def letters_and_digits(text: str) -> str:
 
 
 def answers_by_question(path: Path) -> list[tuple[list[str], list[str]]]:
-    """Return, for each question, the texts that discuss its answer and the code lines with its pictures' alt texts."""
+    """Return, for each question, the texts that reveal its answer and the code lines with alt texts of pictures.
+
+    They're those before the next question.
+    """
     cells = notebooks.read(path).cells
     collapsed, answers = copies.blocks_to_collapse(cells), []
-    for question in copies.cells_after_questions(cells):
-        texts = [split_blocks(cells[number].source)[part] for number, part in question if (number, part) in collapsed]
-        lines = [line for number, part in question if part is None for line in description_lines(cells[number].source)]
-        answers.append((list(map(letters_and_digits, texts)), list(map(letters_and_digits, lines))))
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "code" and answers:
+            answers[-1][1].extend(map(letters_and_digits, description_lines(cell.source)))
+        for part, block in enumerate(split_blocks(cell.source) if cell.cell_type == "markdown" else []):
+            if block.startswith(QUESTION):
+                answers.append(([], []))
+            elif (number, part) in collapsed:
+                answers[-1][0].append(letters_and_digits(block))
     return answers
 
 

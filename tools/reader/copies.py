@@ -1,12 +1,13 @@
 """Make the reader's copies of the lessons in work/. `make lab` runs this; `make fresh LESSON=02` starts one over.
 
-A copy has no outputs, and text that discusses an output is in a collapsible section, so that readers don't see an
-answer beside its question. A copy that contains somebody's work is never overwritten.
+A copy has no outputs, and text that reveals an answer is in a collapsible section, so that readers don't see an answer
+beside its question. A copy that contains somebody's work is never overwritten.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -68,6 +69,7 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 cell.source = AFTER_GUESS + cell.source.removeprefix(AFTER_GUESS)
         elif parts := {part for at, part in to_collapse if at == number}:
             cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, opening))
+            cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # a copy of a copy collapses nothing twice
             opening = COLLAPSED_TEXT
         opening = COLLAPSED_ANSWER if asks else opening
     return copy
@@ -84,8 +86,8 @@ def _collapse(text_blocks: list[str], to_collapse: set[int], opening: str) -> It
     """Put each run of consecutive blocks that reveal an answer into a collapsible section."""
     group: list[str] = []
     for part, block in enumerate([*text_blocks, ""]):
-        if part in to_collapse:  # render headings there as bold text, to keep them out of the table of contents
-            group.append(re.sub(r"^#+ (.*)", r"**\1**", block))
+        if part in to_collapse:
+            group.append(block)
             continue
         if group:
             yield opening + "\n\n".join(group) + "\n\n</details>"
@@ -95,53 +97,20 @@ def _collapse(text_blocks: list[str], to_collapse: set[int], opening: str) -> It
 
 
 def blocks_to_collapse(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
-    """Return the blocks of text that may reveal an answer, as pairs (index of the cell, index of the block).
+    """Return the blocks of text that reveal an answer, as pairs (index of the cell, index of the block).
 
-    They are between the first output after a question and the next question or heading, as on the site.
+    They're the blocks of a cell with the tag `answer`, up to a question or a heading.
     """
-    hidden: set[tuple[int, int]] = set()
-    for question in cells_after_questions(cells):
-        outputs = [i for i, (number, part) in enumerate(question) if part is None and cells[number].outputs]
-        hidden |= {(number, part) for number, part in question[outputs[0] :] if part is not None} if outputs else set()
     return {
         (number, part)
-        for number, part in hidden
-        if notebooks.LEADS_ON_TAG not in cells[number].metadata.get("tags", ())
+        for number, cell in enumerate(cells)
+        if notebooks.ANSWER_TAG in cell.metadata.get("tags", ())
+        for part, _ in enumerate(
+            itertools.takewhile(
+                lambda block: not re.match(rf"{re.escape(QUESTION)}|#+ ", block), split_blocks(cell.source)
+            )
+        )
     }
-
-
-def cells_after_questions(cells: list[nbformat.NotebookNode]) -> Iterator[list[tuple[int, int | None]]]:
-    """Yield, for each question, the code cells and blocks of text up to the next question or heading.
-
-    Each is a pair (index of the cell, index of the block), with None instead of the block for a code cell. A section
-    about a common mistake still discusses the question before it. If that section leads to the next question, its
-    heading and its last paragraph are left out. If subheadings come before the first output, the question covers all
-    their sections. site/_static/questions.js follows the same rules.
-    """
-    following: list[tuple[int, int | None]] | None = None
-    answered, deepest, mistake = False, 2, -1
-    for number, cell in enumerate(cells):
-        for part, block in enumerate(split_blocks(cell.source) if cell.cell_type == "markdown" else [""]):
-            level = len(heading[1]) if (heading := re.match(r"(#+) ", block)) else 0
-            asks, task = block.startswith(QUESTION), block.startswith("### Exercise")
-            goes_on = block.startswith("### The mistake")
-            ends = level and (task or level < 3 or (answered and deepest == 2 and not goes_on))
-            if following is not None and (asks or ends):
-                yield [*following[:mistake], *following[mistake + 1 : -1]] if asks and mistake >= 0 else following
-                following = None
-            if asks:
-                following, answered, deepest, mistake = [], False, 2, -1
-            elif following is not None and level:
-                deepest = deepest if answered else 3
-                if answered and goes_on:
-                    mistake = len(following)
-                    following.append((number, part))
-            elif following is not None:
-                answered |= cell.cell_type == "code" and bool(cell.outputs)
-                mistake = -1 if cell.cell_type == "code" else mistake
-                following.append((number, None if cell.cell_type == "code" else part))
-    if following is not None:
-        yield following
 
 
 def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:

@@ -25,6 +25,7 @@ import nbformat
 from tools.lessons import notebooks, readme, routes
 from tools.lessons.notebooks import ROOT
 from tools.site import icons, interactive_figures
+from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
@@ -108,6 +109,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
         elif cell.id in ("setup", "opening") and not printed:
             cell.metadata["tags"] = ["hide-input"]
         for output in cell.outputs:
+            output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx warns about types that it doesn't know
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}

@@ -90,6 +90,8 @@ def values(arrays: Mapping[str, jax.Array]) -> Picture:
     A value that exactly one device holds in the first array has this device's colour everywhere. Other values have no
     colour. A shard may have rank 2 and 8 rows and columns at most, and one of rank 1 is drawn as a column.
 
+    The picture's data has, for each device, its values in the first array.
+
     Raises ValueError if there's no array, if a shard is too large, or if the arrays are on different devices.
     """
     if not arrays:
@@ -130,7 +132,9 @@ def values(arrays: Mapping[str, jax.Array]) -> Picture:
     axes.set(xlim=(-1.1, len(devices)), ylim=(top - 0.8, -1.0))
     axes.set_axis_off()
     descriptions = " ".join(f"{' '.join(title.split())}: {_describe_band(band)}." for title, band in bands.items())
-    return Picture(figure, f"{descriptions} Each number has the colour of the device that it comes from.")
+    first = next(iter(bands.values()))
+    alt = f"{descriptions} Each number has the colour of the device that it comes from."
+    return Picture(figure, alt, data=[first[device].ravel().tolist() for device in devices])
 
 
 def _owner_colors(band: dict[int, np.ndarray]) -> dict[int | float | bool, str]:

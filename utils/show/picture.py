@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from matplotlib.figure import Figure
 from PIL import Image
+
+from utils.show import FIGURE_DATA
 
 # Okabe and Ito's eight colours, which people with any kind of colour vision can tell apart (jfly.uni-koeln.de/color).
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -13,13 +16,20 @@ DPI = 160  # twice the resolution at which a figure is shown, so that it's sharp
 
 
 class Picture:
-    """A matplotlib figure with a description. As the last line of a cell, it shows itself."""
+    """A matplotlib figure with a description, and with its numbers as `data`, if the site draws it interactively.
 
-    def __init__(self, figure: Figure, alt: str) -> None:
+    As the last line of a cell, it shows itself.
+    """
+
+    def __init__(self, figure: Figure, alt: str, data: Any = None) -> None:
         """Raises ValueError if the description is empty."""
         if not alt.strip():
             raise ValueError("a figure needs a description for people who cannot see it")
-        self.figure, self.alt = figure, alt
+        self.figure, self.alt, self.data = figure, alt, data
+
+    def with_data(self, data: Any) -> Picture:
+        """Return this figure with numbers for the site's interactive figure, in lists and dicts as JSON has them."""
+        return Picture(self.figure, self.alt, data)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         buffer, png = io.BytesIO(), io.BytesIO()
@@ -28,7 +38,9 @@ class Picture:
         # shades of the eight colours would change their hue (lesson 07); with 128, nobody sees a difference.
         Image.open(buffer).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(png, "png", optimize=True)
         width = round(self.figure.get_figwidth() * DPI / 2)
-        data = {"image/png": png.getvalue(), "text/plain": f"Figure: {self.alt}"}
+        data: dict[str, Any] = {"image/png": png.getvalue(), "text/plain": f"Figure: {self.alt}"}
+        if self.data is not None:
+            data[FIGURE_DATA] = self.data
         return data, {"image/png": {"alt": self.alt, "width": width}}
 
 

@@ -16,16 +16,19 @@ def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
     Args:
         lines: ``{title: coordinates}``, with integers of shape (n, m, 2): x and y of the n chips on each of m lines.
 
+    The picture's data has, for each title, the coordinates [x, y] of the chips on each line.
+
     Raises ValueError if there's nothing to draw, or for any other shape.
     """
     if not lines:
         raise ValueError("nothing to draw: give a title and coordinates, as in {'data': coordinates}")
     figure = Figure(figsize=(4.0 * len(lines), 3.8), layout="constrained")
-    descriptions = []
+    descriptions, routes = [], []
     for axes, (title, coordinates) in zip(figure.subplots(1, len(lines), squeeze=False)[0], lines.items(), strict=True):
         coordinates = np.asarray(coordinates)
         if coordinates.ndim != 3 or coordinates.shape[2] != 2 or not coordinates.size:
             raise ValueError(f"the coordinates of {title!r} have shape {coordinates.shape}, not (chips, lines, 2)")
+        routes.append(coordinates.swapaxes(0, 1).tolist())
         for i, line in enumerate(coordinates.swapaxes(0, 1)):
             is_closed = len(line) > 2 and abs(line[-1] - line[0]).sum() == 1
             color, path = COLORS[i % len(COLORS)], np.vstack([line, line[:1]]) if is_closed else line
@@ -40,7 +43,8 @@ def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
         axes.margins(0.12)
         axes.set_aspect("equal")
         axes.set_axis_off()
-    return Picture(figure, f"Lines through a grid of chips, by their corners. {'; '.join(descriptions)}.")
+    alt = f"Lines through a grid of chips, by their corners. {'; '.join(descriptions)}."
+    return Picture(figure, alt, data=routes)
 
 
 def _corners(line: np.ndarray) -> list[tuple[int, int]]:

@@ -95,6 +95,16 @@ def test_explicit_axes():
 
 
 @on_gpu
+def test_a_function_that_refers_to_the_mesh_that_is_set():
+    """Two rows of 16 bytes on each device, and one row is sent to seven others."""
+    mesh = Mesh(np.array(jax.devices()).reshape(8), ("x",), axis_types=(AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        first = jax.shard_map(lambda x: x[:1], mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        report = cost(lambda x: jax.sharding.reshard(first(x), P()), plan(mesh, (16, 4), "x"), target="h100:8")
+    assert counted(report) == [("all-gather", "x", 1, 112)]
+
+
+@on_gpu
 def test_more_devices_than_there_are_here():
     """64 GPUs in eight machines: 2 (63/64) 4 bytes."""
     mesh = AbstractMesh((64,), ("x",), axis_types=(AxisType.Auto,))

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import nbformat
-import pytest
-
-from tests.site.moving.conftest import cell_of, page_of
+from tests.site.moving.conftest import page_of
 from tools.site import interactive_figures
 
-RINGS = interactive_figures._ring_routes(cell_of("08", "rings"))
+_, (_, _, read_rings) = interactive_figures.FIGURES["08"]
+RINGS = read_rings(interactive_figures.cells_by_id("08"))
 ROWS, COLUMNS = "rows, back and forth", "columns, back and forth"
 BOXES = """() => {
     const svg = document.querySelector('.moving svg');
     const boxes = [svg, ...svg.children].map((shape) => shape.getBoundingClientRect());
     return boxes.map((box) => [box.left, box.top, box.right, box.bottom]);
 }"""
-
-
-def test_the_orders_are_those_of_the_figures():
-    # Read off the figures by eye, chip by chip
-    two, four = interactive_figures._ring_routes(cell_of("08", "places-run"))
-    assert (two["name"], four["name"]) == ("v5e:2x4", "v5e:4x2")
-    assert two["lines"] == [[(0, 0), (1, 0), (0, 1), (1, 1), (1, 3), (0, 3), (1, 2), (0, 2)]]
-    assert four["lines"] == [[(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (2, 1), (1, 1), (0, 1)]]
-    around, lines = RINGS
-    assert (around["name"], lines["name"]) == ("data = 16", "data = 4")
-    turns = {4: (3, 1), 7: (1, 2), 9: (3, 2), 10: (3, 3), 13: (0, 3), 15: (0, 1)}
-    assert {k: around["lines"][0][k] for k in turns} == turns
-    assert lines["lines"] == [[(x, y) for y in range(4)] for x in range(4)]
-
-
-def test_a_figure_that_misses_a_chip_is_refused():
-    output = nbformat.v4.new_output("display_data", metadata={"image/png": {"alt": ""}})
-    cell = nbformat.v4.new_code_cell(outputs=[output])
-    said = "Lines through a grid of chips, by their corners. "
-    output.metadata["image/png"]["alt"] = said + "v5e:2x2: (0, 0), (1, 0), (1, 1)."
-    with pytest.raises(ValueError, match="v5e:2x2"):
-        interactive_figures._ring_routes(cell)
-    output.metadata["image/png"]["alt"] = said + "v5e:2x2: (0, 0), (1, 0), (1, 1), (0, 1), and back to the first."
-    assert interactive_figures._ring_routes(cell) == [{"name": "v5e:2x2", "lines": [[(0, 0), (1, 0), (1, 1), (0, 1)]]}]
 
 
 def test_jaxs_hops_are_those_of_the_lesson(hand):

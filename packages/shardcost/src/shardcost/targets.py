@@ -18,6 +18,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 GPUS = ("a100", "h100", "h200", "b200")
@@ -149,9 +150,8 @@ def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tu
         return step.lower(*args, **kwargs), args, kwargs
     new_mesh = _rebuild(mesh, target_devices, target)
     new_args, new_kwargs = jax.tree.map(lambda leaf: _move(leaf, new_mesh), (args, kwargs))
-    in_context = bool(jax.sharding.get_abstract_mesh().axis_names)
     try:
-        with jax.set_mesh(new_mesh) if in_context else contextlib.nullcontext():
+        with _replace_context(new_mesh):
             return step.lower(*new_args, **new_kwargs), new_args, new_kwargs
     except ValueError:  # as a rule, because the function refers to the old mesh; otherwise it's raised again
         return _export(step, args, kwargs, new_mesh, target)
@@ -191,7 +191,15 @@ def _export(
             for leaf, sharding in zip(moved, shardings, strict=True)
         ]
     new_args, new_kwargs = jax.tree.unflatten(structure, moved)
-    return jax.jit(exported.call, donate_argnums=donated).lower(*new_args, **new_kwargs), new_args, new_kwargs
+    with _replace_context(new_mesh):
+        return jax.jit(exported.call, donate_argnums=donated).lower(*new_args, **new_kwargs), new_args, new_kwargs
+
+
+def _replace_context(new_mesh: Any) -> AbstractContextManager[Any]:
+    """Return a context in which `new_mesh` is set, if a mesh is set now, and otherwise one that does nothing."""
+    import jax
+
+    return jax.set_mesh(new_mesh) if jax.sharding.get_abstract_mesh().axis_names else contextlib.nullcontext()
 
 
 def _mesh_of(arguments: Any) -> Any:
