@@ -135,7 +135,7 @@ record:  ## compile the lessons' plans for TPUs and GPUs, and record what the co
 record-costs check-costs:  ## compile the lessons' programs for CPUs, H100s and TPUs, and record (or check) what they send; LESSONS="03"
 	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(if $(filter check-%,$@),--check) $(LESSONS)
-	@$(if $(filter check-%,$@),COURSE_PLANS=gpus .venv-compilers/bin/python $(PYTEST) tests/helpers/test_tpu_compiler.py -k record_is_what $(ARGS))
+	@$(if $(filter check-%,$@),JAX_PLATFORMS=cpu COURSE_PLANS=gpus .venv-compilers/bin/python $(PYTEST) tests/helpers/test_tpu_compiler.py -k record_is_what $(ARGS))
 
 bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench
