@@ -253,7 +253,7 @@ def _answer_faults(cells: list) -> Iterator[str]:
         if cell in after and len(tags) != 1:
             yield f"{cell.id}: follows an answer, so it needs one of the tags `answer` and `leads`"
         if cell not in after and notebooks.ANSWER_TAG in tags:
-            yield f"{cell.id}: has the tag `answer`, but doesn't begin with text that follows an answer"
+            yield f"{cell.id}: has the tag `answer`, but no output comes between it and a question"
 
 
 def _code_cell_faults(cell: Any) -> Iterator[str]:

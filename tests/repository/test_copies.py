@@ -83,7 +83,8 @@ def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsew
     [missing] = lesson_lint._answer_faults([ASK, COUNT, SEVEN])
     [elsewhere] = lesson_lint._answer_faults([ASK, answer("A first."), COUNT])
     assert (
-        "needs one of the tags `answer` and `leads`" in missing and "doesn't begin with text that follows" in elsewhere
+        "needs one of the tags `answer` and `leads`" in missing
+        and "no output comes between it and a question" in elsewhere
     )
 
 
