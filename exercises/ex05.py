@@ -242,7 +242,8 @@ def loss(scores, word):
 
 def _run_on_grid(f, t, data, model):
     spec, mesh = P("data", "model"), {"data": data, "model": model}
-    traced = str(jax.make_jaxpr(jax.shard_map(f, mesh=build_mesh(mesh), in_specs=spec, out_specs=spec))(t))
+    with jax.set_mesh(build_mesh(mesh)):  # the lesson has set a different mesh
+        traced = str(jax.make_jaxpr(jax.shard_map(f, in_specs=spec, out_specs=spec))(t))
     for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process when it compiles such a sum
         if re.search(r"('\w+').*\1", axes):
             raise ValueError(f"a collective names an axis twice: ({axes})")

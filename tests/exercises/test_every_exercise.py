@@ -7,11 +7,12 @@ import importlib
 import inspect
 import math
 
+import jax
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Mistake, format_value
+from exercises.framework import Mistake, build_mesh, format_value
 from tests.lesson_lint import exercises_of, predictions_of
 from tests.mutants import make_mutants
 from tools.lessons import notebooks
@@ -49,6 +50,16 @@ def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
         verdict = exercise.verdict(mistake.function(exercise.function))
         assert verdict.outcome == "wrong", mistake
         assert mistake.explanation[1:] in " ".join(verdict.message.split()), (mistake, verdict.message)
+
+
+@pytest.mark.elsewhere
+@pytest.mark.parametrize(
+    "exercise", exercises_of(MODULES["05"]).values(), ids=lambda exercise: exercise.function.__name__
+)
+def test_lesson_05_checks_answers_while_its_own_mesh_is_set(exercise):
+    """Some exercises use a different mesh than the lesson."""
+    with jax.set_mesh(build_mesh({"X": 8}, explicit=True)):
+        assert exercise.verdict(exercise.function).outcome == "right"
 
 
 @pytest.mark.elsewhere
