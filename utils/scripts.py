@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 
 class ScriptError(RuntimeError):
@@ -15,7 +16,7 @@ class ScriptError(RuntimeError):
         return [f"ScriptError: {self}"]
 
 
-def run_script(command: str, *, check: bool = True, **environment: object) -> None:
+def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **environment: object) -> None:
     """Run ``python COMMAND`` in a process of its own, and print the command and its output.
 
     The process uses emulated CPU devices, because an accelerator that this kernel has opened is closed to every other
@@ -23,6 +24,7 @@ def run_script(command: str, *, check: bool = True, **environment: object) -> No
 
     Args:
         command: the script, which is looked up in the current folder, and its arguments, as typed in a shell.
+        folder: the folder in which the script runs.
         check: raise an error if the script fails. Otherwise print its errors and its exit status, too.
         environment: further environment variables, such as ``JAX_NUM_CPU_DEVICES=4``.
 
@@ -32,7 +34,8 @@ def run_script(command: str, *, check: bool = True, **environment: object) -> No
     script, *arguments = shlex.split(command)
     print("$", *(f"{name}={value}" for name, value in variables.items()), "python", command)
     process = subprocess.run(
-        [sys.executable, script, *arguments],
+        [sys.executable, Path(script).resolve(), *arguments],
+        cwd=folder,
         env=os.environ | {"JAX_PLATFORMS": "cpu"} | variables,
         capture_output=True,
         encoding="utf-8",

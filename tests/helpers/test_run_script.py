@@ -24,10 +24,11 @@ def test_the_command_and_the_output_are_printed(script, capsys):
     assert capsys.readouterr().out == "$ python script.py 8 'two words'\n['8', 'two words']\n\n"
 
 
-def test_settings_are_printed_and_passed_on(script, capsys):
-    script("import os\nprint(os.environ['COLOUR'])")
-    run_script("script.py", COLOUR="blue")
-    assert capsys.readouterr().out == "$ COLOUR=blue python script.py\nblue\n\n"
+def test_settings_are_printed_and_passed_on_and_the_script_runs_in_its_folder(script, capsys, tmp_path):
+    script("import os, pathlib\nprint(os.environ['COLOUR'], pathlib.Path.cwd().name)")
+    (tmp_path / "elsewhere").mkdir()
+    run_script("script.py", folder=tmp_path / "elsewhere", COLOUR="blue")
+    assert capsys.readouterr().out == "$ COLOUR=blue python script.py\nblue elsewhere\n\n"
 
 
 FAILS = "import sys\nprint('before')\nprint('the cause', file=sys.stderr)\nsys.exit(3)"
