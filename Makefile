@@ -38,7 +38,7 @@ PAGES = README.md ARCHITECTURE.md $(addsuffix /README.md,packages/shardcost pack
 NARROW = --line-length 88 --no-force-exclude notebooks tools/lessons/setup_cell.py $(wildcard examples/[0-9]*.py) examples/train.py
 
 .PHONY: help setup lab fresh progress doctor room slides handout spoilers site test test-oldest test-newest test-jax test-site check format links refresh lesson record record-costs check-costs stamp bench \
-	test-environment site-environment
+	test-environment site-environment compilers-environment
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -133,13 +133,17 @@ record:  ## compile the lessons' plans for TPUs and GPUs, and record what the co
 	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
-record-costs check-costs:  ## compile the lessons' programs for CPUs, H100s and TPUs, and record (or check) what they send; LESSONS="03"
-	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
-	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(if $(filter check-%,$@),--check) $(LESSONS)
-	@$(if $(filter check-%,$@),JAX_PLATFORMS=cpu COURSE_PLANS=gpus .venv-compilers/bin/python $(PYTEST) tests/helpers/test_tpu_compiler.py -k record_is_what $(ARGS))
+record-costs: compilers-environment  ## compile the lessons' programs for CPUs, H100s and TPUs, and record what they send; LESSONS="03"
+	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(LESSONS)
+
+check-costs: compilers-environment  ## compile these programs again, and compare what they send with the record
+	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs --check $(LESSONS)
 
 bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
 	@.venv/bin/python -m tools.maintenance.bench
+
+compilers-environment:
+	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
 
 test-environment:
 	@$(ENVIRONMENT) .venv $(DEFAULT_REQUIREMENTS)
