@@ -47,6 +47,8 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 def describe(target):  # a list of devices, which needn't be here
     if target == "here":
         return jax.devices()
+    if jax.__version_info__ < (0, 10):
+        raise RuntimeError("JAX 0.10 or newer can compile for devices that aren't here")
     jax.config.update("jax_platforms", "cpu")
     if match := re.fullmatch(r"h100:(?:(\d+)x)?(\d+)", target):
         gpus = f"1x{match[1] or 1}x{match[2]}"  # slices x machines x GPUs
