@@ -104,7 +104,7 @@ def test_every_notebook_is_a_lesson():
 
 @pytest.mark.parametrize("another", ["another-{owner}/{repo}-2026", "a/b"])
 def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, another):
-    for part in ("notebooks", "tools", ".github"):
+    for part in ("notebooks", "tools", ".github", "examples"):
         shutil.copytree(notebooks.ROOT / part, tmp_path / part)
     for page in stamp.PAGES:
         (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,8 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
         assert lesson_lint.badge_faults(notebook, f"notebooks/{path.name}") == []
         assert [cell.source for cell in notebook.cells if cell.id == "setup"] == [notebooks.setup_source()]
         assert path.read_text(encoding="utf-8") == notebooks.to_text(notebook)
-    for page in [*(tmp_path / page for page in stamp.PAGES), *notebooks.lessons(tmp_path)]:
+    examples = (tmp_path / "examples").glob("*.py")
+    for page in [*(tmp_path / page for page in stamp.PAGES), *notebooks.lessons(tmp_path), *examples]:
         text = page.read_text(encoding="utf-8")
         assert set(re.findall(rf"github\.com/{another}/blob/([\w.-]+)", text)) <= {"v1.2", "copies-v1.2"}
         assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old name must be gone

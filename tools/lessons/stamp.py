@@ -50,7 +50,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
         new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", new)
         return BADGE.sub(rf"\g<place>{name}\g<between>{notebooks.copies_branch(revision)}", new)
 
-    for page in (root / page for page in PAGES):
+    for page in [*(root / page for page in PAGES), *sorted((root / "examples").glob("*.py"))]:
         page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
     for path in notebooks.lessons(root):
         badges = notebooks.badges(f"notebooks/{path.name}", text)
@@ -63,8 +63,9 @@ def stamp(root: Path, name: str, revision: str) -> None:
                 cell.metadata.update(notebooks.HIDDEN_CODE)
             elif cell.id == "opening":  # its picture matters, not its code
                 cell.metadata.update(notebooks.HIDDEN_CODE)
-            elif cell.id == "script" and (script := scripts.script_of(path)):
-                cell.source = scripts.cell_source(script)
+            elif cell.id == "script":
+                script = scripts.script_of(path)
+                cell.source = addresses(scripts.cell_source(script) if script else cell.source)
             elif cell.cell_type == "markdown":
                 cell.source = addresses(cell.source)
         cell_names.name_cells(notebook)
