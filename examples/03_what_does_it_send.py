@@ -41,8 +41,8 @@ if TARGET:
     try:
         devices = topologies.get_topology_desc(platform="cuda", **options).devices
     except Exception as error:  # no plugin, or a JAX that is too old for it
-        plugin = f"pip install jax-cuda12-plugin=={jax.__version__}"
-        need = f"{plugin} jax-cuda12-pjrt=={jax.__version__} (JAX 0.10 or newer)"
+        need = f"pip install jax-cuda12-plugin=={jax.__version__} "
+        need += f"jax-cuda12-pjrt=={jax.__version__} nvidia-cuda-nvcc-cu12"
         cli.error(f"--target {TARGET} needs {need}: {str(error).splitlines()[0]}")
 else:
     devices = jax.devices()
