@@ -2,17 +2,17 @@
 
 python start.py setup              install the packages that the lessons need
 python start.py lab                open your copies of the lessons in JupyterLab; options are passed on to it
-python start.py doctor             check whether this machine is ready for the course, and say how to fix what isn't
+python start.py doctor             check whether this machine is ready for the course, and explain how to fix problems
 python start.py fresh 02           start lesson 02 again, and keep your old copy in work/kept
 python start.py progress [FOLDER]  print the exercises and guesses you got right, or those in a folder of notebooks
-python start.py test [ARGS]        run the lessons and compare their outputs with the page; ARGS are passed on to pytest
+python start.py test [ARGS]        run the lessons and check their outputs against the saved ones; ARGS go to pytest
 """
 
 import os
 import subprocess
 import sys
 
-# Old Pythons parse the whole file before this check runs, so the file may use only syntax that Python 3.6 has.
+# Old Pythons parse the whole file before this check runs, so it may use only syntax that Python 3.6 supports.
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("Error: this is Python {}.{}, but the course needs Python 3.11 or newer.".format(*sys.version_info))
 
@@ -38,9 +38,9 @@ def run(command, folder=HERE):
 
 
 def setup(requirements=LESSONS):
-    """Create or update the environment. If a folder `wheels` is beside the course, install from that, offline.
+    """Create or update the environment. If there's a `wheels` folder next to the course, install from it, offline.
 
-    `make handout` (tools/teach/handout.py) puts that folder on a USB drive. Raises SystemExit if the step fails.
+    `make handout` (tools/teach/handout.py) puts that folder on a USB drive. Raises SystemExit if the setup fails.
     """
     wheels = os.path.join(os.path.dirname(HERE), "wheels")
     if os.path.isdir(wheels):
@@ -58,7 +58,7 @@ def lab(options):
         return 0 if status == 3 else status  # 3: JupyterLab is already running here, and its address was printed
     root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # root is the only user in containers
     settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'reader', 'lab')}"
-    stop_at_once = "--ServerApp.answer_yes=True"  # a single Ctrl-C stops it, without a question
+    stop_at_once = "--ServerApp.answer_yes=True"  # a single Ctrl-C stops it, without asking for confirmation
     options = ["--LabApp.default_url=/lab/tree/START.md", stop_at_once, *root, *options]
     os.environ["JUPYTERLAB_WORKSPACES_DIR"] = os.path.join(HERE, "work", ".workspaces")  # keep other projects' tabs out
     return run([python(), "-m", "jupyterlab", settings, *options], os.path.join(HERE, "work"))

@@ -13,7 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
-from lesson_helpers.kernels.dma_copies import Play, play
+from lesson_helpers.kernels.simulator import Play, play
 
 passed_on = Prediction(
     14,

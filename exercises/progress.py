@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from exercises.console import printed_outcomes
+from exercises.outcomes import printed_outcomes
 from utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +37,10 @@ Progress = dict[str, dict[str, dict[str, str]]]  # {lesson: {"exercises" or "pre
 
 
 def progress_file() -> Path | None:
-    """Return the path of the file, with symbolic links resolved so that they survive, or None if nothing is saved."""
+    """Return the path of the progress file, or None if progress isn't saved.
+
+    Symbolic links are resolved, so that replacing the file doesn't replace a link to it.
+    """
     setting = os.environ.get("COURSE_PROGRESS", str(ROOT / "progress.json"))
     return None if setting == "off" else Path(os.path.realpath(setting))
 
@@ -53,7 +56,7 @@ def load_progress() -> Progress:
 
 
 def _load_file(path: Path) -> Progress:
-    """Load a file, as `load_progress` does.
+    """Load a progress file; if it's damaged, rename it and return no progress.
 
     Raises OSError if the file can't be read, or if it's damaged and can't be renamed.
     """
@@ -76,7 +79,10 @@ def _load_file(path: Path) -> Progress:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[None]:
-    """Keep other kernels from writing the file meanwhile. Don't wait where locks aren't supported, or for very long."""
+    """Lock the progress file, so that other kernels don't write to it within the context.
+
+    Continue without the lock if locks aren't supported, or if it isn't acquired within LOCK_TIMEOUT seconds.
+    """
     with ExitStack() as stack:
         with suppress(OSError):
             lock = stack.enter_context(path.with_name(f".{path.name}.lock").open("a"))
@@ -87,7 +93,9 @@ def _hold_lock(path: Path) -> Iterator[None]:
 
 
 def _try_lock(file: int) -> bool:
-    """Lock an open file, if no other process has. The system unlocks it when the file is closed or the process ends.
+    """Lock an open file, and return False if another process has already locked it.
+
+    The system unlocks it when the file is closed or the process ends.
 
     Raises OSError where locks aren't supported.
     """
@@ -153,7 +161,7 @@ def record_exercise(function: Callable[..., Any], right: bool) -> str:
 def record_prediction(prediction: object, right: bool | None) -> None:
     """Save the outcome of a guess. Only the first guess counts.
 
-    `right` is None if the answer was shown before there was a guess.
+    `right` is None if the answer was shown before the reader guessed.
     """
     for name, module in list(sys.modules.items()):
         if lesson := LESSON.fullmatch(name):
@@ -179,7 +187,7 @@ def lesson_notebooks() -> dict[str, Path]:
 
 
 def count_results(saved: Progress, lesson: str) -> tuple[int, int, int, int]:
-    """Count a lesson's results: exercises that are right, all exercises, guesses right at once, all guesses made."""
+    """Count a lesson's solved exercises, all its exercises, the guesses right on the first try, and all guesses."""
     states = saved.get(lesson, {}).get("exercises", {})
     guesses = [state for state in saved.get(lesson, {}).get("predictions", {}).values() if state != "seen"]
     right = sum(states.get(name) == "right" for name in exercise_names(lesson))
@@ -187,7 +195,7 @@ def count_results(saved: Progress, lesson: str) -> tuple[int, int, int, int]:
 
 
 def show() -> None:
-    """Print the results of each lesson, the next exercise, and what is worth another try."""
+    """Print the results of each lesson, the next exercise, and the exercises and predictions to try again."""
     saved = load_progress()
     rows, retry, totals, following = [], [], [0, 0, 0, 0], ""
     for lesson, path in lesson_notebooks().items():
@@ -214,7 +222,7 @@ def show() -> None:
 def show_group(folder: Path) -> bool:
     """Print the results in each notebook of a folder, and how many people solved each exercise, for a teacher.
 
-    Return whether there's any notebook in the folder.
+    Return whether the folder contains any notebooks.
     """
     rows, solved = [], {}
     for path in sorted(folder.rglob("*.ipynb")):
@@ -246,7 +254,8 @@ def show_group(folder: Path) -> bool:
 def read_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
     """Read the outcomes from a saved notebook: whether each exercise, and each guess that was made, is right.
 
-    Raises an OSError, a ValueError, or whatever a malformed notebook causes.
+    Raises OSError if the file can't be read. If the notebook is malformed, raises ValueError, AttributeError, KeyError,
+    RecursionError or TypeError.
     """
     if not path.is_file():  # reading a pipe would never end
         raise OSError

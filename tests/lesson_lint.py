@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 from exercises import framework
-from exercises.console import printed_outcomes
+from exercises.outcomes import printed_outcomes
 from tests import page_lint
 from tools import NUMBER
 from tools.lessons import cell_names, notebooks, readme

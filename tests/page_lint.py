@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.lessons import readme, scripts
-from tools.lessons.clock import minutes
 from tools.lessons.notebooks import QUESTION
+from tools.lessons.reading_time import minutes
 
 FIRST_CELLS = ["title", "setup", "opening", "plan", "imports"]
 

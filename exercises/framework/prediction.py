@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exercises import progress
-from exercises.console import Outcome, print_verdict
 from exercises.framework.formatting import format_value
+from exercises.outcomes import Outcome, print_verdict
 from utils import guess_gate
 
 

@@ -1,7 +1,7 @@
 """Evaluate a Pallas kernel on one device, operation by operation, and report whatever involves other devices.
 
 The evaluator is a generator. It yields a Copy, a Signal, a Wait or a Product whenever time passes or another device is
-involved, and continues when the caller asks for the next one. `dma_copies` decides when that is.
+involved, and continues when the caller asks for the next one. `simulator` decides when that is.
 """
 
 from __future__ import annotations

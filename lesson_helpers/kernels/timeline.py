@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lesson_helpers.kernels.dma_copies import Event, Play
+from lesson_helpers.kernels.simulator import Event, Play
 from utils.show.picture import COLORS, Picture
 
 

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from find_old_jax.error_lookup import find_answer
 from find_old_jax.find import find, report
 from find_old_jax.forms import ROWS
-from find_old_jax.message import find_answer
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.replacements import NEEDS_IMPORT
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P

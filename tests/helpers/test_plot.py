@@ -7,10 +7,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 from lesson_helpers.masks import draw_masks
+from lesson_helpers.pod_axes import draw_rings
 from utils.show import plot
 from utils.show.alt_text import format_number
 from utils.show.picture import COLORS
-from utils.show.rings import draw_rings
 
 X = dict(xlabel="n")
 

@@ -81,7 +81,7 @@ def test_an_active_environment_does_not_count(made):
         (0, "", ["uv"]),
         (1, "", ["uv", "pip"]),
         (0, ":env:.index-url='https://a'\nglobal.index-url='https://b'\n:env:.constraint=''", ["uv https://a"]),
-        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv doesn't install the pre-releases that it names
+        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv doesn't install a constraints file's pre-releases
         (0, "global.pre='1'", ["pip"]),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_long_step_gives_signs_of_life(monkeypatch, capsys):
 
 
 def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path):
-    """If it's stopped during the installation, the environment is complete and isn't created again."""
+    """Test that a setup interrupted while it installs packages resumes without creating the environment again."""
     (tmp_path / "requirements.txt").write_text("# nothing\n")
     uv, started = tmp_path / "bin" / "uv", tmp_path / "started"
     uv.parent.mkdir()
@@ -151,7 +151,7 @@ def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path):
 
 
 def test_make_finds_a_python_that_is_new_enough(tmp_path):
-    """If python3 is too old, make uses a newer one beside it. If there's none, one line says what to do."""
+    """Test that make uses a newer Python if python3 is too old, and prints a one-line error if it finds none."""
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 0\n")
     for name in ("make", "sh"):

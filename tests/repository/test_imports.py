@@ -11,7 +11,8 @@ import pytest
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# From the bottom up: a module may import from its own layer and the layers before it. The longest matching name counts.
+# From the bottom up: a module may import from its own layer and the layers before it. A module's layer is the
+# longest matching name.
 LAYERS = (
     *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.models"),
     *("utils.show", "utils.tpu_compiler", "lesson_helpers", "exercises"),
@@ -30,7 +31,10 @@ LAYERS = (
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Return the modules below a folder, and below packages/*/src, by dotted name. A package goes by its own name."""
+    """Return the paths of the modules in a folder, and in its packages/*/src, by dotted name.
+
+    The key of an `__init__.py` is the name of its package.
+    """
     found = {}
     for top in (root, *root.glob("packages/*/src")):
         for path in top.rglob("*.py"):

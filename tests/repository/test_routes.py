@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tools.lessons import clock, notebooks, readme, routes
+from tools.lessons import notebooks, reading_time, readme, routes
 from tools.reader import copies
 from tools.site import build as site
 
@@ -24,11 +24,12 @@ def test_minutes_are_those_of_the_lessons_and_sections():
     promised = {row.number: row.minutes for row in readme.rows()}
     assert routes.minutes(by_key["sharding"]) == promised["02"] + promised["03"]
     cells = notebooks.read(notebooks.lesson("10")).cells
-    whole = clock.minutes(cells)
+    whole = reading_time.minutes(cells)
     titles = [cell.source.splitlines()[0][3:] for cell in cells if cell.source.startswith("## ")]
-    assert clock.minutes_of(cells, titles) <= whole < clock.minutes_of(cells, titles) + 6  # the first screen
+    sections = reading_time.minutes_of(cells, titles)
+    assert sections <= whole < sections + 6  # the first screen
     with pytest.raises(ValueError, match=r"no section \['Nowhere'\]; there are"):
-        clock.minutes_of(cells, ["Nowhere"])
+        reading_time.minutes_of(cells, ["Nowhere"])
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.key)

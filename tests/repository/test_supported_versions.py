@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 
 from tests import lesson_lint
 from tools.lessons import notebooks

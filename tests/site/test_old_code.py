@@ -5,10 +5,10 @@ from __future__ import annotations
 import runpy
 
 import pytest
+from find_old_jax.error_lookup import find_answer
 from find_old_jax.find import advice, find
 from find_old_jax.forms import PHRASES, WORDS
-from find_old_jax.message import find_answer
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 from tests.site import faults
@@ -43,7 +43,7 @@ if hasattr(jax, "tree_leaves"):
 g = functools.partial(jax.shard_map, check_rep=False)
 h = np.random.jax.tree_map + jnp.sin(jax.tree.map(f, a))
 """
-FOUND = [  # by hand: line, old API, row
+FOUND = [  # determined by hand: (line, old API, row)
     (2, "jax.experimental.maps", 2),
     (2, "jax.experimental.maps.Mesh", 2),
     (4, "jax.config.config", 24),
@@ -62,7 +62,7 @@ def page(tab, address):
 
 
 def paste(page, text):
-    """Return what the page says about a text, and the items of its list."""
+    """Paste a text into the page, and return the status message and a locator for the listed old names."""
     page.get_by_label("An error message").fill(text)
     said = page.locator("[role=status]")
     page.wait_for_function("said => said.textContent !== ''", arg=said.element_handle())
@@ -70,7 +70,10 @@ def paste(page, text):
 
 
 def messages():
-    """Yield the messages in the checker's tests, and each phrase, keyword and name of the rows in Python's forms."""
+    """Yield the messages in the checker's tests, and error messages with each phrase, keyword and name that it knows.
+
+    The error messages are worded as in Python.
+    """
     yield from (message for message, *_ in MESSAGES)
     yield from OTHER_MESSAGES
     for phrases in PHRASES.values():
@@ -101,7 +104,10 @@ def test_a_message_is_read_as_the_finder_reads_it(page):
 
 
 def test_each_name_has_the_fate_that_the_record_tells(page):
-    """The page has only the old names of 21 JAX releases, so it must not call any other name old."""
+    """Test that the page reports the recorded state of each old name, and no other name of JAX as old.
+
+    The page's data contains only the old names of 21 JAX releases.
+    """
     record = Record()
     names = sorted(old_code.all_names(record))
     found = page.evaluate(
@@ -119,7 +125,7 @@ def test_each_name_has_the_fate_that_the_record_tells(page):
 
 
 def test_code_is_read_line_by_line(page):
-    """It works as the checker does, as far as the page promises: imports, dotted names, keywords and guards."""
+    """Test that the page and the checker find the same imports, dotted names, keywords and guards in code."""
     said, items = paste(page, CODE)
     found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
     assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
@@ -156,7 +162,7 @@ def test_pieces_of_code(page, code, found):
 
 
 def test_a_message_leads_to_the_row(page):
-    """By keyboard: typed text is read without a button, and the link is the next tab stop."""
+    """Test with the keyboard that the page reads a text without a button, and that the next tab stop is the link."""
     page.get_by_label("An error message").focus()
     page.keyboard.insert_text(
         "Traceback (most recent call last):\nAttributeError: module 'jax' has no attribute 'tree_map'"

@@ -1,7 +1,7 @@
 """Routes through the course, by need: README's table, the cards of the site's front page, START.md's list.
 
 A step is a lesson, whole or some of its sections. Minutes are those that the lesson promises, or the sections' by
-tools/lessons/clock.py.
+tools/lessons/reading_time.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools import NUMBER
-from tools.lessons import clock, notebooks, readme
+from tools.lessons import notebooks, reading_time, readme
 
 WORKSHOPS = "an hour, half a day, one or two days"  # the plans of teach/workshop.md
 BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "<!-- These are the routes -->"
@@ -93,7 +93,7 @@ def minutes(route: Route) -> int:
     total = 0
     for number, sections in route.steps.items():
         path = notebooks.lesson(number)
-        total += clock.minutes_of(notebooks.read(path).cells, sections) if sections else readme.row(path).minutes
+        total += reading_time.minutes_of(notebooks.read(path).cells, sections) if sections else readme.row(path).minutes
     return total
 
 

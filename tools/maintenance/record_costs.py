@@ -1,4 +1,4 @@
-"""Record what the compilers for CPUs, GPUs and TPUs make the lessons' programs send: `make record-costs`.
+"""Record how many bytes the lessons' programs send when compiled for CPUs, GPUs and TPUs (`make record-costs`).
 
 It executes each lesson that calls `compare_compilers`, compiles its programs with every compiler, and writes
 `utils/compiled_costs/NN.json`. `make check-costs` writes nothing, and fails if a record is out of date.

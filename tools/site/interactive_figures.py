@@ -65,7 +65,7 @@ def _values_before(cells: Cells) -> dict[str, list[list[float]]]:
 
 
 def _ring_routes(cell: Cell, *names: str) -> list[dict[str, Any]]:
-    """Return the routes in a figure of utils/show/rings.py: the name of each, and the chips that its lines visit."""
+    """Return the routes in a figure of lesson_helpers/pod_axes.py: the name of each, and the chips it visits."""
     return [{"name": name, "lines": lines} for name, lines in zip(names, figure_data(cell), strict=True)]
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from find_old_jax.error_lookup import KEYWORD, NAMED
 from find_old_jax.find import advice
 from find_old_jax.forms import PHRASES, ROWS, WORDS
-from find_old_jax.message import KEYWORD, NAMED
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 from tools.lessons import notebooks

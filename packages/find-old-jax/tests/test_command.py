@@ -6,8 +6,8 @@ from pathlib import Path
 
 import find_old_jax
 import pytest
-from find_old_jax.message import find_answer
-from find_old_jax.record import Record
+from find_old_jax.error_lookup import find_answer
+from find_old_jax.release_names import Record
 from messages import MESSAGES, OTHER_MESSAGES
 
 

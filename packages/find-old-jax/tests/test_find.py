@@ -9,7 +9,7 @@ import pytest
 from find_old_jax.find import NotPython, examine, find, report
 from find_old_jax.forms import ROWS, Form
 from find_old_jax.read import Unreadable, files
-from find_old_jax.record import Record, numbers
+from find_old_jax.release_names import Record, numbers
 
 NEWEST = Record()
 

@@ -1,4 +1,4 @@
-"""Test that `--fix` changes what is certain, and nothing else."""
+"""Test that `--fix` makes only the replacements that are known to be correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from find_old_jax.cli import main
 from find_old_jax.fix import fix
 from find_old_jax.fix_files import fixed_file, unified_diff, write_files
 from find_old_jax.read import Unreadable
-from find_old_jax.record import Record, numbers
+from find_old_jax.release_names import Record, numbers
 from find_old_jax.replacements import PLAIN, REPLACEMENTS
 from find_old_jax.safe_renames import SAFE_RENAMES
 
@@ -95,19 +95,20 @@ def test_fix_writes_the_new_form(old, new):
 @pytest.mark.parametrize(
     "code",
     [
-        "f = jax.jit(f, in_axis_resources=1)",  # what pjit took
+        "f = jax.jit(f, in_axis_resources=1)",  # an argument of pjit, not of jit
         "from jax.experimental.pjit import pjit\nf = pjit(f, in_axis_resources=(P(None), None))",
-        "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)",  # `with mesh:` is nothing to jit, None not whole
+        # jit ignores `with mesh:`, and treats None as unspecified, not as replicated
+        "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)",
         "from jax.experimental import maps\nmaps.xmap",
         "if hasattr(jax, 'tree_map'):\n    jax.tree_map",
         "from jax.experimental.maps import (  # two\n    Mesh,\n    xmap,\n)",
         "def f(mesh):\n    with mesh:\n        pass",
         "m = jax.sharding.Mesh(jax.devices(), 'i')\nwith m:\n    jax.interpreters.pxla.thread_resources.env.physical_mesh",
-        "jax.scipy.special.sph_harm(m, n, theta, phi)",  # the new one takes n, m
+        "jax.scipy.special.sph_harm(m, n, theta, phi)",  # sph_harm_y takes n before m
         "jax.random.rbg_key(0)",
         "isinstance(x, jax.random.KeyArray)",
         "from jax.random import KeyArray\nisinstance(x, KeyArray)\ndef f(k: KeyArray): ...",
-        "from jax.random import KeyArray",  # for others to import from here
+        "from jax.random import KeyArray",  # other modules may import it from here
         "Key = jax.random.KeyArray",
         "type(x) == jax.numpy.DeviceArray",
         "from jax.interpreters.pxla import ShardedDeviceArray\nShardedDeviceArray(aval, buffers)",
@@ -116,7 +117,7 @@ def test_fix_writes_the_new_form(old, new):
         "from jax.interpreters import xla\nxla.abstractify(x)",
         "f is jax.tree_map",
         "from jax import tree_map\nf == tree_map",
-        "jax.numpy.issubsctype(x, float)",  # issubdtype takes no array
+        "jax.numpy.issubsctype(x, float)",  # issubdtype doesn't accept an array
         "from jax.experimental import stax\nstax.nothing_of_this",
         "from jax.experimental.shard_map import shard_map\nf = shard_map(g, mesh, auto=a)",
         "from jax.experimental.shard_map import shard_map\nf = wrap(shard_map)(g, mesh)",
@@ -131,7 +132,11 @@ def test_fix_leaves_uncertain_replacements(code):
 
 
 def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
-    """By the record, the JAX on which both names were compared is the oldest that can be run and has both."""
+    """Test that the table of safe renames agrees with the record.
+
+    The record shows when each name was added. A pair compared on a JAX newer than 0.4.13, the oldest that can be
+    installed, must have been compared on the first JAX that has both names.
+    """
     for old, rename in SAFE_RENAMES.items():
         assert REPLACEMENTS[old][0] == rename.new, old
         assert not rename.new.startswith("jax.") or NEWEST.fate(rename.new).state == "works"
@@ -140,7 +145,7 @@ def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
             assert SAFE_RENAMES[rename.via].new == rename.new, old
         spans = [NEWEST.span(name) for name in names if name.startswith("jax.")]
         assert all(numbers(first) <= numbers(rename.on) for first, _ in spans), old
-        if numbers(rename.on) > numbers("0.4.13"):  # of what can be installed, the first that has both
+        if numbers(rename.on) > numbers("0.4.13"):  # the oldest installable JAX that has both names
             assert max((first for first, _ in spans), key=numbers) == rename.on, old
         assert rename.source == (numbers(rename.on) < numbers("0.4.13")), old
 
@@ -157,7 +162,10 @@ def test_the_command_shows_a_diff_and_writes_on_request(written, command):
 
 @pytest.mark.parametrize("old", [old for old, (new, _) in REPLACEMENTS.items() if PLAIN.match(new)])
 def test_every_rewrite_ends(old):
-    """A second fix changes nothing. `jax.partial` used to be replaced again and again, because its replacement isn't in JAX."""
+    """Test that a second fix changes nothing.
+
+    `jax.partial` used to be replaced again and again, because its replacement isn't in JAX.
+    """
     module, _, leaf = old.rpartition(".")
     for code in (f"import jax\n{old}(max, 1)\n", f"from {module} import {leaf}\n{leaf}(max, 1)\n"):
         assert fix(fix(code)) == fix(code)
@@ -170,7 +178,7 @@ def test_all_files_of_a_folder_are_written_or_none(tmp_path, monkeypatch, capsys
     (tmp_path / "a.py").chmod(0o750)
     replace = os.replace
 
-    def full(name, place):  # the disk, at the third file
+    def full(name, place):  # simulate a full disk at the third file
         if place.name == "c.py":
             raise OSError(28, "No space left on device")
         replace(name, place)
@@ -207,6 +215,6 @@ def test_fix_changes_only_the_cells_of_a_notebook(written):
     ("old", "new"), [(old, new) for old, (new, _) in REPLACEMENTS.items() if PLAIN.match(new) and new.startswith("jax")]
 )
 def test_each_replacement_exists(old, new):
-    """The replacement works in the newest JAX, and the old name doesn't, unless it's a module."""
+    """Test that the replacement works in the newest JAX, and that the old name doesn't, unless it's a module."""
     assert NEWEST.fate(new).state == "works"
     assert NEWEST.had_module(old) or old == "jax.config.config" or NEWEST.fate(old).state != "works"

@@ -60,6 +60,14 @@ def test_one_dump(dump, capsys):
     ]
 
 
+def test_axes_that_do_not_fit(dump, capsys):
+    assert main([dump(DUMP), "--axes", "data=4"]) == 2
+    assert "the axes {'data': 4} don't multiply to the program's 8 devices" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([dump(DUMP), "--axes", "data"])
+    assert "'data': pass NAME=SIZE,... as data=2,model=4" in capsys.readouterr().err
+
+
 def test_two_dumps(dump, capsys):
     """In bfloat16 it's half: 96 bytes less."""
     before, after = dump(DUMP, "before.txt"), dump(DUMP.replace("f32", "bf16"), "after.txt")

@@ -204,6 +204,17 @@ def test_loop_iterations_count():
     assert_cost(g, plan(mesh, (8,), "x"), collectives={"all-reduce": 3})
 
 
+def test_a_misspelt_kind_or_measure_is_an_error():
+    """Otherwise an empty result would satisfy any test."""
+    report = cost(sums, plan(make_mesh(*TWO), (4, 8), "x", "y"))
+    with pytest.raises(ValueError, match="the kind 'all_gather': pass one of all-reduce, all-gather,"):
+        report.by_source("all_gather")
+    with pytest.raises(ValueError, match="the measure 'outputs': pass one of bytes_sent, input_bytes, output_bytes"):
+        report.by_kind("outputs")
+    with pytest.raises(TypeError, match=r"collectives=\['all-reduce'\]: pass counts by kind"):
+        assert_cost(report, collectives=["all-reduce"])
+
+
 def test_nothing_to_check_is_an_error():
     with pytest.raises(TypeError, match="needs something to check"):
         assert_cost(sums, jnp.ones(4))

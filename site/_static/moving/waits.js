@@ -25,7 +25,7 @@
     }
   }
 
-  // As in lesson_helpers/kernels/dma_copies.py: a signal takes no time, and a product takes PRODUCT, or `slowly` on the
+  // As in lesson_helpers/kernels/simulator.py: a signal takes no time, and a product takes PRODUCT, or `slowly` on the
   // slow device. A product reads its buffer when it begins; a copy reads its source and writes its target when it ends.
   const play = (slow, slowly, free) => {
     const runs = [...Array(N).keys()].map((me) => ring(me, free));

@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from find_old_jax.error_lookup import find_answer
 from find_old_jax.find import SEVERITIES, Finding, examine
 from find_old_jax.fix_files import fixed_file, unified_diff, write_files
-from find_old_jax.message import find_answer
 from find_old_jax.read import Unreadable, files
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.run import run
 
 ABOUT = """Find lines that use JAX APIs which were removed, warn or changed their meaning, and print the replacements.

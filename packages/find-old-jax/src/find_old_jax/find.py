@@ -11,7 +11,7 @@ from pathlib import Path
 
 from find_old_jax.program import Program
 from find_old_jax.read import Unreadable, parse, read
-from find_old_jax.record import Fate, Record
+from find_old_jax.release_names import Fate, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
 from find_old_jax.semantic_checks import SemanticChecks
 

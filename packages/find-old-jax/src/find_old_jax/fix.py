@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from find_old_jax.find import Finding, findings
 from find_old_jax.program import Program
 from find_old_jax.read import parse, parses
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.replacements import REPLACEMENTS
 from find_old_jax.safe_renames import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED_KEYWORDS, SAFE_RENAMES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from find_old_jax.record import numbers
+from find_old_jax.release_names import numbers
 from find_old_jax.replacements import REPLACEMENTS
 
 __all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]

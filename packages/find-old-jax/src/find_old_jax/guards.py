@@ -6,7 +6,7 @@ import ast
 import operator
 import re
 
-from find_old_jax.record import numbers
+from find_old_jax.release_names import numbers
 from find_old_jax.scopes import Names
 
 UNREACHED = "never"  # never run on this JAX, or only in cases that can't be decided

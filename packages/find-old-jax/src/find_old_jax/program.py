@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from find_old_jax.guards import TRIED, TYPE_CHECKING, UNREACHED, Guard, Guards, covers
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.scopes import COMPREHENSIONS, Names, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

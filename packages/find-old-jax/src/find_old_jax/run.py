@@ -7,7 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from find_old_jax.message import find_answer
+from find_old_jax.error_lookup import find_answer
 
 
 def run(command: list[str], target: str | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -90,9 +90,12 @@ def _pairs(text: str) -> dict[str, int]:
 
 
 def _axes(text: str) -> dict[str, int]:
-    axes = _pairs(text)
+    try:
+        axes = _pairs(text)
+    except ValueError:
+        axes = {"": 0}
     if "" in axes or min(axes.values()) < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r}: pass NAME=SIZE,... as data=2,model=4")
     return axes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,11 +11,11 @@ from typing import Any, Literal
 from shardcost import hlo
 from shardcost.collectives import BYTES_SENT, Collective, collective_of
 from shardcost.custom_calls import cost_of_custom_call, is_debug_transfer
+from shardcost.execution_counts import Runs, count_runs
 from shardcost.groups import Axes
 from shardcost.hlo import Computation, Program, UnknownConstruct
 from shardcost.products import flops_of
 from shardcost.report import Cost, Memory
-from shardcost.runs import Runs, count_runs
 
 # Opcodes that can contribute to the count: collectives (of an asynchronous pair, only the first half), matrix products,
 # and instructions that move data or multiply at an unknown cost, which raise an error that names them.
@@ -56,6 +57,10 @@ def from_hlo(
         raise ValueError(f'branches={branches!r}: pass "max" or None')
     assume = _Assumptions(trip_counts)
     program = hlo.parse_program(text)
+    if isinstance(axes, Mapping):  # the caller's, not a mesh's
+        if axes and math.prod(axes.values()) != program.devices:
+            raise ValueError(f"the axes {dict(axes)} don't multiply to the program's {program.devices} devices")
+        axes = tuple(axes.items())
     unknown: list[str] = []
 
     def refuse(message: str) -> None:
@@ -83,7 +88,7 @@ def from_hlo(
         sum(computing.times.get(name, 0) * products for name, products in flops.items()),
         memory,
         program.devices,
-        tuple(axes.items()) if isinstance(axes, Mapping) else tuple(axes),
+        tuple(axes),
         tuple(dict.fromkeys(sending.assumptions + computing.assumptions)),
         tuple(dict.fromkeys(unknown)),
     )

@@ -6,14 +6,15 @@ import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from shardcost import hlo
-from shardcost.collectives import KERNEL, Collective
+from shardcost.between_machines import bytes_leaving
+from shardcost.collectives import BYTES_SENT, KERNEL, Collective
 from shardcost.groups import Axes, axes_between, axes_of
-from shardcost.machines import bytes_leaving
 
 Measure = Literal["bytes_sent", "input_bytes", "output_bytes"]
+MEASURES = get_args(Measure)
 HEADERS = ("collective", "along", "operand", "result", "times", "bytes sent")
 SOURCE_HEADERS = ("collective", "along", "bytes sent", "operation", "source line")
 
@@ -105,7 +106,7 @@ class Cost:
         A line in a notebook cell is given by its code. `print_sources` prints the code for files as well.
 
         Args:
-            kind: count only this kind of collective, for example "all-gather".
+            kind: count only this kind of collective, for example "all-gather". Raises ValueError for an unknown one.
             measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
         """
         return self._by(_label, measure, kind, _by_line)
@@ -118,8 +119,8 @@ class Cost:
     def by_machine(self, machine_of: Sequence[int]) -> dict[int, int]:
         """Return the bytes that leave each machine, if `machine_of[i]` is the machine of the mesh's device i.
 
-        `shardcost.machines` lists the assumptions. Raises ValueError if a device has no machine, and UnknownConstruct
-        for a collective whose route isn't known.
+        `shardcost.between_machines` lists the assumptions. Raises ValueError if a device has no machine, and
+        UnknownConstruct for a collective whose route isn't known.
         """
         if len(machine_of) < self.devices:
             raise ValueError(f"the program runs on {self.devices} devices, and machine_of has {len(machine_of)}")
@@ -191,6 +192,10 @@ class Cost:
         kind: str = "",
         split: Callable[[Collective], Iterable[Collective]] = lambda c: [c],
     ) -> dict[str, int]:
+        if measure not in MEASURES:
+            raise ValueError(f"the measure {measure!r}: pass one of {', '.join(MEASURES)}")
+        if kind not in ("", KERNEL, *BYTES_SENT):  # an empty result would pass any test
+            raise ValueError(f"the kind {kind!r}: pass one of {', '.join(BYTES_SENT)}")
         groups: dict[str, list[Collective]] = {}
         for c in (part for whole in self for part in split(whole)):
             if kind in ("", c.kind):

@@ -38,6 +38,8 @@ def assert_cost(
     checks = (collectives, bytes_sent, max_bytes_sent, flops, max_peak_memory)
     if all(check is None for check in checks):
         raise TypeError("assert_cost needs something to check: collectives=, bytes_sent=, max_bytes_sent= ...")
+    if not (collectives is None or isinstance(collectives, Mapping)):
+        raise TypeError(f'collectives={collectives!r}: pass counts by kind, as {{"all-reduce": 2}}')
     report = step if isinstance(step, Cost) else cost(step, *args, **kwargs)
     faults = []
     if collectives is not None and report.counts() != {kind: n for kind, n in collectives.items() if n}:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from find_old_jax.find import advice
 from find_old_jax.forms import PHRASES, ROWS, WORDS
-from find_old_jax.record import Record
+from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 # Patterns that extract the dotted name from a message.

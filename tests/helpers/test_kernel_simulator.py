@@ -8,8 +8,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-from lesson_helpers.kernels.dma_copies import play
 from lesson_helpers.kernels.race_check import check_races, run_interpreted
+from lesson_helpers.kernels.simulator import play
 from lesson_helpers.kernels.timeline import draw_kernels
 from utils.compat import race_detection
 from utils.mesh import make_mesh
