@@ -22,7 +22,7 @@ def load():
 
 
 def init(key, sizes=(64, 256, 128, 64, 10)):
-    """Parameters from a key: a list of {'w': (in, out), 'b': (out,)}, one a layer."""
+    """Create parameters: a list of {'w': (in, out), 'b': (out,)}, one per layer."""
     params = []
     keys = jax.random.split(key, len(sizes) - 1)
     for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True):
@@ -32,14 +32,14 @@ def init(key, sizes=(64, 256, 128, 64, 10)):
 
 
 def predict(params, x):
-    """Scores (batch, 10) of images (batch, 64)."""
+    """Return the scores (batch, 10) of images (batch, 64)."""
     for layer in params[:-1]:
         x = jax.nn.relu(x @ layer["w"] + layer["b"])
     return x @ params[-1]["w"] + params[-1]["b"]
 
 
 def loss(params, x, y):
-    """Mean cross-entropy of the scores against the labels y (batch,)."""
+    """Return the mean cross-entropy of the scores and the labels y (batch,)."""
     log_p = jax.nn.log_softmax(predict(params, x))
     return -(jax.nn.one_hot(y, 10) * log_p).sum(axis=1).mean()
 
