@@ -45,7 +45,7 @@ def draw_shares(runs: Mapping[str, np.ndarray]) -> Picture:
     Args:
         runs: ``{title: shares}``, with shares of shape (steps, experts) that sum to 1 in each step.
 
-    Raises ValueError if there's nothing to draw, or if the shares have a different rank or sum.
+    Raises ValueError if there's nothing to draw, if an array isn't two-dimensional, or if shares don't sum to 1.
     """
     if not runs:
         raise ValueError("nothing to draw: give a title and shares of shape (steps, experts)")

@@ -67,7 +67,7 @@ def first_difference(actual: Any, expected: Any, within: float = 1e-4, check_cos
         within: the relative tolerance for numbers; in an array, it's relative to the largest absolute value.
         check_costs: whether to compare costs (see `Bound`) as well as results.
 
-    This function never raises an error: a value that can't be compared, such as a deleted array, is a difference.
+    No errors are raised: a value that can't be compared, such as a deleted array, counts as a difference.
     """
     try:
         return _compare(actual, expected, within, check_costs, "")
@@ -132,7 +132,7 @@ def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path:
 def _compare_arrays(
     actual: Any, expected: Any, within: float, path: str, mismatch: Callable[..., Difference]
 ) -> Difference | None:
-    """Compare a value's type with an expected array's, then the shape, dtype, sharding and values of each shard."""
+    """Compare a value with an expected array in this order: type, shape, dtype, sharding and each shard's values."""
     if actual is None:
         return mismatch()
     if isinstance(expected, np.ndarray):

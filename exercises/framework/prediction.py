@@ -31,10 +31,11 @@ class Prediction:
     In the lesson, begin the cell with `guess = None  # layers`, and call `ex10.kept.compare(guess, counted)` in it.
     """
 
-    # A number, a word, or a bool for yes or no. It's calculated on paper, and must equal the cell's result.
+    # A number, a word, or a bool for yes or no. It's worked out on paper, and must equal the cell's result.
     truth: Any
     reason: str = ""  # explains the truth after a wrong guess that isn't among the mistakes
-    mistakes: dict[Any, str] = field(default_factory=dict)  # {wrong guess: explanation}; lists all other words, if any
+    # {wrong guess: explanation}. If the truth is a word, the keys are all the other words that readers can choose.
+    mistakes: dict[Any, str] = field(default_factory=dict)
     unit: str = ""  # in the plural; empty if the number identifies something, such as a device
     within: float = 1e-3  # the relative tolerance for a number
     varies: bool = False  # whether the right answer can differ from run to run

@@ -43,7 +43,7 @@ def run_per_device(
     shardings = jax.tree.map(
         lambda spec: NamedSharding(device_mesh, spec), in_specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
     )
-    with jax.set_mesh(device_mesh):  # the lesson may have set another mesh, and JAX refuses programs with two meshes
+    with jax.set_mesh(device_mesh):  # the lesson may have set its own mesh, and JAX refuses programs with two meshes
         args = jax.tree.map(jax.device_put, args, jax.tree.broadcast(shardings, args))
         program = jax.shard_map(f, mesh=device_mesh, in_specs=in_specs, out_specs=out_specs)
         return run_compiled(program, *args, measure=measure)

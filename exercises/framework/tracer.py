@@ -31,7 +31,7 @@ class Trace:
 
     @property
     def peak_bytes(self) -> int:
-        """Return the largest peak, over all devices, of the bytes that arrays took up."""
+        """Return the peak bytes of arrays on the device with the largest peak."""
         return max(self.peak_by_device.values(), default=0)
 
     @property

@@ -45,7 +45,7 @@ class Play:
     events: list[Event] = field(default_factory=list)  # ordered by start
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): bytes
     copies: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): number of copies
-    stuck: dict[int, str] = field(default_factory=dict)  # device: the reason for its endless wait
+    stuck: dict[int, str] = field(default_factory=dict)  # device: a description of what it waits for endlessly
     unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: what its nonzero semaphores count
     early: set[tuple[int, int]] = field(default_factory=set)  # (source, target): sent before the target's start
     memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' arrays
@@ -75,8 +75,8 @@ def play(
         arguments: its arguments.
         late: ``{device: start time}`` for devices that don't start at time 0.
         slow: ``{device: duration}``, the duration of each product and each local copy on slow devices.
-        arrival_delays: ``{(source, target, n): delay}``, the time that passes before copy n (counted from 0) between
-            two devices arrives after it was sent. Later copies can overtake it meanwhile.
+        arrival_delays: ``{(source, target, n): delay}``, the time from the end of the send to the arrival of copy n
+            (counted from 0) between two devices. Later copies can overtake a delayed one.
         ticks: durations that override those in TICKS on all devices, such as `signal=0`.
 
     A copy reads its source at the end of the send, and writes to its target on arrival. Both are the latest times that
@@ -113,11 +113,11 @@ class _Simulator:
     ) -> None:
         self.ticks, self.late, self.slow, self.arrival_delays = ticks, late, slow, arrival_delays
         self.play = Play()
-        self.queue: list[tuple[float, int, Callable[[], None]]] = []  # time, sequence number, action
+        self.queue: list[tuple[float, int, Callable[[], None]]] = []  # (time, sequence number, action)
         self.sequence, self.now = itertools.count(), 0.0
         self.counts: dict[tuple[int, Any], int] = defaultdict(int)  # (device, semaphore): the semaphore's value
         self.reasons: dict[tuple[int, Any], str] = {}  # (device, semaphore): a description of what it counts
-        self.waiting: dict[int, tuple[Any, int, float]] = {}  # device: semaphore, amount, since when
+        self.waiting: dict[int, tuple[Any, int, float]] = {}  # device: (semaphore, amount, start of the wait)
         self.evaluations: dict[int, Evaluation] = {}
         self.states: list[DeviceState] = []
         mesh = shard_map.params["mesh"]

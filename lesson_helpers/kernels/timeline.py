@@ -97,7 +97,8 @@ def _describe(events: list[Event], unit: str) -> str:
             parts.append(f"{verb} {'once' if count == 1 else f'{count} times'}")
     if waits := [event for event in events if event.kind == "wait"]:
         total = sum(event.end - event.start for event in waits)
-        longest = max(waits, key=lambda event: (event.peer is None, event.end - event.start))  # an endless one wins
+        # An endless wait counts as the longest one.
+        longest = max(waits, key=lambda event: (event.peer is None, event.end - event.start))
         if longest.peer is None:
             peer = "a device that never answers"
         else:

@@ -37,7 +37,7 @@ class Schedule:
 
     @property
     def idle(self) -> float:
-        """Return the size of the bubble: the fraction of time, until the last job ends, that the stages idle."""
+        """Return the size of the bubble: the fraction of all stages' time that's idle until the last job ends."""
         return 1 - sum(job.end - job.start for job in self.jobs) / (self.stages * self.end)
 
     @property
@@ -80,9 +80,9 @@ def simulate(
         send_time: the time in seconds that it takes to send a result from one stage to the next.
 
     A stage starts each job as soon as the previous one has ended and the job's input has arrived. For each microbatch,
-    F waits for F of the previous part, B for F of the same part and B of the next part (if there's one), and W for B
-    of the same part. For all parts of a stage together, F takes 1 second and B takes 2; if there are W jobs, each kind
-    takes 1.
+    F waits for F of the previous part, B for B of the next part and F of the same part, and W for B of the same part.
+    (The first part has no previous one, and the last has no next one.) For all parts of a stage together, F takes 1
+    second and B takes 2; if there are W jobs, each kind takes 1.
 
     Raises ValueError if a job is missing or listed twice, or if all stages wait for one another.
     """

@@ -74,7 +74,7 @@ class Trace:
         return replace(self, events=events, host_events=host_events)
 
     def count(self, text: str = "", kind: str | None = None) -> dict[int, int]:
-        """Return the number of operations on each device that have this kind and whose names contain this text."""
+        """Return, for each device, the number of operations of this kind (default: any) with this text in the name."""
         counts = {device: 0 for device in self.devices}
         for event in self.events:
             counts[event.device] += text in event.name and kind in (None, event.kind)

@@ -62,7 +62,7 @@ def find_with_unread_lines(
 ) -> tuple[list[Finding], list[int]]:
     """Return the findings, as `find` does, and the numbers of the lines that weren't checked.
 
-    Those lines never run, or a guard, such as a test of JAX's version, protects them.
+    Those lines never run, or are guarded, for example by a test of JAX's version.
     """
     try:
         tree = parse(source)
@@ -212,7 +212,7 @@ class _Names:
             yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
 
     def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
-        """Yield the keywords in calls such as `f(**{"check_rep": False})`, even if a name stands for the dictionary."""
+        """Yield the keywords that calls such as `f(**{"check_rep": False})` unpack, even from a named dictionary."""
         for keyword in call.keywords:
             value = self.program.value(keyword.value) if keyword.arg is None else None
             if isinstance(value, ast.Dict):

@@ -37,7 +37,7 @@ class Form:
 class Row:
     new: str
     forms: tuple[Form, ...]
-    silent: bool = False  # when it's 'gone', old code still runs, but its meaning changes
+    silent: bool = False  # after the removal, old code still runs, but with a different meaning
 
 
 # The releases come from JAX's changelog and tags. To verify them, the tests run each API on every supported JAX.
@@ -172,7 +172,7 @@ PHRASES: dict[int, tuple[str, ...]] = {
 
 # Phrases, as in PHRASES, for APIs that don't have their own row: the old API, its replacement and the closest row.
 WORDS: dict[str, tuple[str, str, int]] = {
-    # This doesn't suggest Auto axes, because they'd only hide the problem: the scan would run, but each device would
+    # Auto axes aren't suggested, because they'd only hide the problem: the scan would run, but each device would
     # gather all the arrays.
     "of all xs should be replicated": ("a scan over a split axis", "jax.shard_map, with the scan inside", 16),
     "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),

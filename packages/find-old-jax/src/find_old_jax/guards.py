@@ -178,7 +178,7 @@ class Guards:
         return None
 
     def _compare(self, test: ast.Compare) -> bool | None:
-        """Compare JAX's version with a string or a tuple of numbers, as Python does; None if it can't be evaluated."""
+        """Compare JAX's version with a string or a tuple, as Python does; return None if that isn't possible."""
         left, right = self._version(test.left), self._version(test.comparators[0])
         compare = COMPARED.get(type(test.ops[0]))
         if left is None or right is None or compare is None or type(left) is not type(right):

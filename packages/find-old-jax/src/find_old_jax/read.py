@@ -1,4 +1,4 @@
-"""Read Python code from files, notebooks (with magics) and Markdown (```python blocks and >>> sessions)."""
+"""Read Python from files, notebooks (with magics), Markdown and reStructuredText (code blocks and >>> sessions)."""
 
 from __future__ import annotations
 
