@@ -1,3 +1,3 @@
-"""Exercises and predictions, with one module per lesson (ex07.py is for lesson 07), and the framework behind them."""
+"""Provide exercises and predictions, in one module per lesson (ex07.py for lesson 07), and their framework."""
 
 import utils  # noqa: F401  (makes `shardcost` importable)

@@ -1,1 +1,1 @@
-"""Simulators and figures that serve a single lesson. `utils` has what several lessons share."""
+"""Provide simulators and figures for individual lessons. `utils` contains those that several lessons share."""

@@ -15,9 +15,9 @@ def draw_dropped(seated: Mapping[str, np.ndarray]) -> Picture:
     """Draw a map of the tokens for each title, with dropped tokens in orange.
 
     Args:
-        seated: ``{title: seated}``, where the booleans (devices, tokens) say which tokens have a seat.
+        seated: ``{title: seated}``, with booleans of shape (devices, tokens) that are False for dropped tokens.
 
-    Raises ValueError if there's nothing to draw, or for any other shape.
+    Raises ValueError if there's nothing to draw, or if an array isn't two-dimensional.
     """
     if not seated:
         raise ValueError("nothing to draw: give a title and booleans of shape (devices, tokens)")
@@ -40,12 +40,12 @@ def draw_dropped(seated: Mapping[str, np.ndarray]) -> Picture:
 
 
 def draw_shares(runs: Mapping[str, np.ndarray]) -> Picture:
-    """Draw, for each training run, the experts' shares of the tokens, stacked.
+    """Draw a stacked plot of the experts' shares of the tokens for each training run.
 
     Args:
         runs: ``{title: shares}``, with shares of shape (steps, experts) that sum to 1 in each step.
 
-    Raises ValueError if there's nothing to draw, or for anything other than such shares.
+    Raises ValueError if there's nothing to draw, if an array isn't two-dimensional, or if shares don't sum to 1.
     """
     if not runs:
         raise ValueError("nothing to draw: give a title and shares of shape (steps, experts)")

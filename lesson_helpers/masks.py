@@ -12,15 +12,16 @@ from utils.show.picture import COLORS, Picture
 
 
 def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
-    """Draw a mask for each order of the tokens: queries run down and keys across, device after device.
+    """Draw a mask for each ordering of the tokens, with queries down and keys across, both grouped by device.
 
-    A block's number and colour show the step of the ring in which device d meets the keys of device d - step. Masked
+    A block's number and colour show the ring step in which device d processes the keys of device d - step. Masked
     pairs are pale.
 
     Args:
-        orders: ``{title: positions}``, with the positions in the text of the m tokens of each of n devices, (n, m).
+        orders: ``{title: positions}``, with arrays of shape (n, m) that contain the positions in the text of the m
+            tokens on each of n devices.
 
-    Raises ValueError if there's nothing to draw, or if the positions aren't 0 to n m - 1, each once.
+    Raises ValueError if there's nothing to draw, or if the positions aren't the integers from 0 to n m - 1, each once.
     """
     if not orders:
         raise ValueError("nothing to draw: give a title and positions, as in {'in order': np.arange(64).reshape(8, 8)}")

@@ -1,4 +1,4 @@
-"""Draw the chips of a pod, and the lines along which a mesh axis connects them."""
+"""Draw a pod's chips, and the lines along which a mesh axis connects them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from utils.show.picture import COLORS, Picture
 
 
 def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
-    """Draw the lines of a mesh axis, a panel for each title. A line whose ends are neighbours is closed to a ring.
+    """Draw a mesh axis's lines, in a panel for each title. A line whose ends are neighbours is closed into a ring.
 
     Args:
         lines: ``{title: coordinates}``, with integers of shape (n, m, 2): x and y of the n chips on each of m lines.
 
-    The picture's data has, for each title, the coordinates [x, y] of the chips on each line.
+    For each title, the picture's `data` contains the coordinates [x, y] of the chips on each line.
 
-    Raises ValueError if there's nothing to draw, or for any other shape.
+    Raises ValueError if there's nothing to draw, or if an array has a different shape.
     """
     if not lines:
         raise ValueError("nothing to draw: give a title and coordinates, as in {'data': coordinates}")
@@ -48,6 +48,6 @@ def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
 
 
 def _corners(line: np.ndarray) -> list[tuple[int, int]]:
-    """Return the coordinates at which a line (n, 2) begins, turns and ends."""
+    """Return the coordinates at which a line of shape (n, 2) begins, turns and ends."""
     turns = [i for i in range(1, len(line) - 1) if (line[i] - line[i - 1] != line[i + 1] - line[i]).any()]
     return [tuple(line[i].tolist()) for i in sorted({0, *turns, len(line) - 1})]

@@ -1,4 +1,4 @@
-"""Draw what each device keeps, receives and drops when an array changes its sharding."""
+"""Draw the elements that each device keeps, receives and drops when an array is resharded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STYLES = {  # label: (colour, hatch)
 def draw_resharding(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | jax.ShapeDtypeStruct) -> Picture:
     """Draw a panel for each device, with the elements of the array that it keeps, receives and drops.
 
-    Raises ValueError if the array's rank isn't 1 or 2, and the errors of `layout.bytes_arriving`.
+    Raises ValueError if the array's rank isn't 1 or 2, and any error that `layout.bytes_arriving` raises.
     """
     if len(after.shape) not in (1, 2):
         raise ValueError(f"an array of rank {len(after.shape)} cannot be drawn; use one of rank 1 or 2")
@@ -38,12 +38,12 @@ def draw_resharding(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array |
     descriptions = []
     for axes, device in zip(grid, sorted(new), strict=False):
         kept = overlap(old[device], new[device])
-        # Draw the kept part last, on top of the old and the new piece.
+        # Draw the kept part last, on top of the old and new pieces.
         for piece, (color, hatch) in zip((old[device], new[device], kept), reversed(_STYLES.values()), strict=True):
             (top, bottom), (left, right) = ((0, 1),) * (2 - len(piece)) + piece
             box = (left, top), right - left, bottom - top
             axes.add_patch(Rectangle(*box, facecolor=color, hatch=hatch, edgecolor="white", lw=0))
-        if max(shape) <= 16:  # draw the elements
+        if max(shape) <= 16:  # draw lines between the elements
             axes.set_xticks(range(shape[1] + 1), minor=True)
             axes.set_yticks(range(shape[0] + 1), minor=True)
             axes.grid(which="minor", color="#888888", linewidth=0.4)

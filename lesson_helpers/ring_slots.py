@@ -23,16 +23,16 @@ ALT = (
 
 
 def draw_ring_slots(scatter_step: Step, gather_step: Step, mesh: Mesh) -> Picture:
-    """Run seven steps of each kind on the mesh's eight devices, and draw the blocks that each device holds.
+    """Run seven steps of each collective on the mesh's eight devices, and draw the blocks that each device holds.
 
     Args:
-        scatter_step, gather_step: per-device functions ``step(number, slots)`` that return the new slots, (8, n).
+        scatter_step, gather_step: per-device functions ``step(number, slots)`` that return new slots of shape (8, n).
         mesh: a mesh with one axis.
     """
     axis = mesh.axis_names[0]
 
     def run_steps(step: Step, start: jax.Array) -> np.ndarray:
-        """Return the first element of each slot after each step, (device, step, slot)."""
+        """Return the first element of each slot, at the start and after each step, as (device, step, slot)."""
 
         def per_device(x: jax.Array) -> jax.Array:
             states = [x.reshape(8, 1)]
@@ -58,7 +58,7 @@ def draw_ring_slots(scatter_step: Step, gather_step: Step, mesh: Mesh) -> Pictur
         row[0].set_ylabel("block", fontsize=9, labelpad=-2)
     shown = picture(figure, ALT)
     figure.subplots_adjust(left=0.05, right=0.99, top=0.86, bottom=0.1, hspace=0.85, wspace=0.12)
-    figure.set_layout_engine("none")  # keep this layout
+    figure.set_layout_engine("none")  # keep the layout that was just adjusted
     for row, title in zip(rows, ("reduce-scatter: add what arrives", "all-gather: copy what arrives"), strict=True):
         figure.text(0.05, row[0].get_position().y1 + 0.085, title, fontsize=10, weight="bold")
     return shown

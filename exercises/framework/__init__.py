@@ -1,4 +1,4 @@
-"""Exercises and predictions that check themselves. See exercise.py and prediction.py for how to write them."""
+"""Check readers' exercises and predictions. exercise.py and prediction.py explain how to write new ones."""
 
 from exercises.framework.compare import Bound, Observed, as_numpy
 from exercises.framework.exercise import Edit, Exercise, Mistake, WhenMessage, exercise

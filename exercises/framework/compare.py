@@ -1,6 +1,6 @@
 """Find the first difference between two results, and describe it in terms that the reader can check.
 
-For example: `f(3)[0].shape is (2,); expected (4,)`.
+For example, the message is `f(3)[0].shape is (2,); expected (4,)`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from exercises.framework.formatting import Raised, format_value
 
 
 class Observed(dict):
-    """Map labels to what a run produced: {"": the returned value, "bytes that a device sends": Bound(1024)}.
+    """Map labels to a run's result and costs, as in {"": the result, "bytes that a device sends": Bound(1024)}.
 
-    Costs come last, so that a wrong result is reported before its cost.
+    Put the costs last, so that a wrong result is reported before an excessive cost.
     """
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The cost of a solution, and how far an answer's cost may be above it (or below it, if `is_minimum`)."""
+    """A solution's cost, and how far an answer's cost may exceed it (or fall short of it, if `is_minimum`)."""
 
     value: float
-    slack: float = 1.02  # the factor allowed
+    slack: float = 1.02  # the factor by which an answer's cost may differ from `value`
     margin: float = 64  # an additional absolute allowance, in the same unit as `value`; ignored if `is_minimum`
     is_minimum: bool = False
 
     def allows(self, other: Bound) -> bool:
-        """Return whether an answer with the cost `other` passes."""
+        """Return whether an answer whose cost is `other` passes."""
         upper_limit = self.value * self.slack + self.margin
         return other.value >= self.value / self.slack if self.is_minimum else other.value <= upper_limit
 
@@ -43,41 +43,41 @@ class Bound:
 
 
 class Difference(NamedTuple):
-    """One place where two results differ, as the reader will see it."""
+    """A place where two results differ, described in the words that the reader will see."""
 
-    path: str  # appended to the call: "", "[2]", ".dtype"
+    path: str  # the text to append to the call, such as "", "[2]" or ".dtype"
     actual: str
     expected: str
-    reason: str = ""  # a sentence of explanation
+    reason: str = ""  # an explanatory sentence
     bound: Bound | None = None  # the bound that the answer's cost violates, if that's the difference
-    label: str = ""  # the key in `Observed`
+    label: str = ""  # the key in `Observed` whose values differ
 
 
 def first_difference(actual: Any, expected: Any, within: float = 1e-4, check_costs: bool = True) -> Difference | None:
     """Return the first difference between a result and the expected one, or None if they match.
 
-    The type of `expected` decides what has to match:
+    The type of `expected` determines what must match:
 
-    - An integer also matches an equal float, a list matches a tuple or an array, and case and punctuation don't matter
-      in a string.
+    - An integer also matches an equal float, and a list matches a tuple or an array with equal elements. In strings,
+      case and punctuation don't matter.
     - A jax.Array must match in shape, dtype, sharding (if it's on several devices) and the values of every copy.
-    - A NumPy array must match in shape and values only.
+    - A NumPy array must match only in shape and values.
 
     Args:
         within: the relative tolerance for numbers; in an array, it's relative to the largest absolute value.
-        check_costs: whether to compare costs (see `Bound`) too.
+        check_costs: whether to compare costs (see `Bound`) as well as results.
 
-    Never raises an error: a value that can't be compared, such as a deleted array, counts as a difference.
+    No errors are raised: a value that can't be compared, such as a deleted array, counts as a difference.
     """
     try:
         return _compare(actual, expected, within, check_costs, "")
-    except Exception as error:  # for example a deleted array, or an `==` that raises
+    except Exception as error:  # for example, because of a deleted array or an `==` that raises
         reason = f"It can't be read: {type(error).__name__}."
         return Difference("", format_value(actual), format_value(expected), reason)
 
 
 def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path: str) -> Difference | None:
-    """Compare two values as `first_difference` does, where `path` leads from the result to these values."""
+    """Compare two values as `first_difference` does. `path` locates them in the result, for example "[2]"."""
 
     def mismatch(attribute: str = "", a: Any = actual, b: Any = expected, reason: str = "") -> Difference:
         return Difference(path + attribute, format_value(a), format_value(b), reason or _explain_type(a, b))
@@ -132,7 +132,7 @@ def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path:
 def _compare_arrays(
     actual: Any, expected: Any, within: float, path: str, mismatch: Callable[..., Difference]
 ) -> Difference | None:
-    """Compare a value with an expected array, in this order: type, shape, dtype, sharding, and each shard's values."""
+    """Compare a value with an expected array in this order: type, shape, dtype, sharding and each shard's values."""
     if actual is None:
         return mismatch()
     if isinstance(expected, np.ndarray):
@@ -141,7 +141,7 @@ def _compare_arrays(
         except (TypeError, ValueError):
             return mismatch()
     elif not isinstance(actual, jax.Array):
-        if expected.shape == () and _as_float(actual) is not None:  # a plain number may stand for a scalar array
+        if expected.shape == () and _as_float(actual) is not None:  # accept a plain number instead of a scalar array
             return _compare(actual, expected.item(), within, True, path)
         return mismatch(reason="That isn't a jax.Array.")
     elif actual.is_deleted():
@@ -158,7 +158,7 @@ def _compare_arrays(
     expected_values = np.asarray(expected, np.float64)
     largest = np.abs(expected_values[np.isfinite(expected_values)]).max(initial=0)
     pieces = [((slice(None),) * expected.ndim, actual, "")]
-    if len(getattr(actual, "addressable_shards", ())) > 1:  # check each one, because copies can differ
+    if len(getattr(actual, "addressable_shards", ())) > 1:  # check every shard, because copies can differ
         shards = sorted(actual.addressable_shards, key=lambda shard: shard.replica_id)
         pieces = [(s.index, s.data, f", in the copy on device {s.device.id}," * (s.replica_id > 0)) for s in shards]
     for index, data, copy_note in pieces:
@@ -181,7 +181,7 @@ def _unwrap_scalar(value: Any) -> Any:
     """Convert an array of shape () to a Python value, and return any other value unchanged."""
     try:
         return value.item() if getattr(value, "shape", None) == () else value
-    except Exception:  # for example a JAX key, or a tracer
+    except Exception:  # for example, because it's a JAX key or a tracer
         return value
 
 
@@ -197,7 +197,7 @@ def _as_float(value: Any) -> float | None:
 def as_list(value: Any) -> list | None:
     """Convert a list, a tuple, a range, an array or a dictionary with the keys 0, 1, 2 ... to a list.
 
-    Return None for a string, a set, an array of shape () and anything else that has no elements in order.
+    Return None for a string, a set, an array of shape () and anything else without ordered elements.
     """
     if isinstance(value, Mapping):
         value = [value[i] for i in range(len(value))] if set(value) == set(range(len(value))) else None
@@ -212,9 +212,9 @@ def as_numpy(value: Any) -> Any:
 
 
 def spec_entries(spec: Any) -> Any:
-    """Return the entries of a PartitionSpec, or of a sharding's spec, in one normal form; None for anything else.
+    """Return the normalized entries of a PartitionSpec or of a sharding's spec, or None for anything else.
 
-    P(["a"], (), None) and P("a") have the same normal form, [("a",)].
+    For example, P(["a"], (), None) and P("a") are both normalized to [("a",)].
     """
     spec = getattr(spec, "spec", spec)
     if not isinstance(spec, PartitionSpec):
@@ -230,7 +230,7 @@ def _letters_and_digits(text: str) -> str:
 
 
 def _describe_factor(actual: float, expected: float) -> str:
-    """Describe an error that is a whole-number factor or a wrong sign; return "" for any other error."""
+    """Describe an error that is an integer factor or a wrong sign; return "" for any other error."""
     low, high = sorted((abs(actual), abs(expected)))
     ratio = high / low if low else math.inf
     if not math.isfinite(ratio) or not math.isclose(ratio, round(ratio), rel_tol=2e-4) or ratio > 1e4:
@@ -241,7 +241,7 @@ def _describe_factor(actual: float, expected: float) -> str:
 
 
 def _explain_type(actual: Any, expected: Any) -> str:
-    """Tell the reader how to fix a value of the wrong type; return "" if there's nothing to say."""
+    """Return advice on how to fix a value of the wrong type, or "" if there's none to give."""
     if actual is None:
         return "Does every path through the function end with `return`?"
     if callable(actual) and not callable(expected) and not hasattr(actual, "shape"):

@@ -1,6 +1,6 @@
 """Check a reader's answer to an exercise against the solution.
 
-There's one checker for all exercises: it runs the answer and the solution on the same cases, and compares the results.
+All exercises share one checker, which runs the answer and the solution on the same cases and compares the results.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Cases = Sequence[tuple] | dict[str, tuple]  # tuples of arguments, or {label: ar
 
 
 def call_function(f: Function, *args: Any) -> Any:
-    """Call f(*args). This is how an exercise without a `run` option runs an answer."""
+    """Call f(*args). Exercises without a `run` option run answers with this function."""
     return f(*args)
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement in a solution's source, of a text that occurs `count` times."""
+    """A replacement for a text that occurs `count` times in a solution's source."""
 
     old: str
     new: str
@@ -44,9 +44,9 @@ class Edit:
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """A wrong answer that many readers give, and the explanation for them. The tests submit it as an answer."""
+    """A common wrong answer, and the explanation to print for it. The tests submit each one as an answer."""
 
-    answer: Function | Edit | Sequence[Edit]  # edits change the solution, one after the other
+    answer: Function | Edit | Sequence[Edit]  # edits are applied to the solution, one after the other
     explanation: str
 
     def function(self, solution: Function) -> Function:
@@ -58,9 +58,9 @@ class Mistake:
 
 @dataclass(frozen=True, eq=False)
 class WhenMessage:
-    """An explanation for every failure whose description contains a text, such as "IndivisibleError".
+    """An explanation to print for each failure whose description contains a text such as "IndivisibleError".
 
-    It must be true whatever the cause of the failure.
+    The explanation must be true for every possible cause of such a failure.
     """
 
     text: str
@@ -73,14 +73,14 @@ class Verdict:
 
     outcome: Outcome
     message: str
-    is_explained: bool = False  # whether the message names a common mistake, or a pattern that all cases share
+    is_explained: bool = False  # whether the message names a common mistake, or a pattern shared by all cases
 
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """An exercise with its solution, cases and common mistakes. Make one with `exercise`, which documents the fields.
+    """An exercise with its solution, cases and common mistakes. Create one with `exercise`, which documents the fields.
 
-    `function` is the solution. Answers are compared with it, `solution()` prints it, and the tests run it.
+    `function` is the solution. The checker compares answers with it, `solution()` prints it, and the tests run it.
     """
 
     function: Function
@@ -92,10 +92,10 @@ class Exercise:
     hide_expected: bool | None
     within: float
     timeout: float
-    _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by name and case
+    _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by case
 
     def check(self, answer: Function) -> None:
-        """Print the verdict on the reader's function and, if it's right, what to do next."""
+        """Print the verdict on the reader's function and, if it's right, the score and the next exercise."""
         verdict = self.verdict(answer)
         print_verdict(verdict.outcome, verdict.message)
         was_attempted = verdict.outcome != "not attempted"
@@ -111,7 +111,7 @@ class Exercise:
         print(source_of(self.function))
 
     def verdict(self, answer: Function) -> Verdict:
-        """Check the reader's function, within the limits on time and memory, and return the verdict."""
+        """Check the reader's function with limits on time and memory, and return the verdict."""
         name = self.function.__name__
         if not callable(answer):
             value = format_value(answer)
@@ -132,7 +132,7 @@ class Exercise:
         expected = [self._observe_cached("solution", self.function, i, args) for i, (_, args) in enumerate(cases)]
         for observed, _ in expected:  # if the solution itself raises an error, no answer can be judged
             if isinstance(observed, Raised):
-                self._cache.clear()  # the solution may run next time
+                self._cache.clear()  # the solution may succeed next time
                 reason = f"the check could not run: {observed.error}. Run the setup cell, then this one."
                 return Verdict("not attempted", f"{self.function.__name__}: {reason}")
         differences = [first_difference(a[0], b[0], self.within) for a, b in zip(actual, expected, strict=True)]
@@ -147,7 +147,7 @@ class Exercise:
             names = list(inspect.signature(self.function).parameters) if self.run is call_function else []
             arguments = [args for _, args in cases]
             explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
-            if explanation:  # it covers all cases, so leave out the reason that covers only this one
+            if explanation:  # it covers all cases, so drop the reason for this case alone
                 failure = failure.removesuffix(f" {first.reason}")
         right = len(cases) - len(failures)
         score = f"Right in {right} of {len(cases)} cases." if right and not first.bound else ""
@@ -156,7 +156,7 @@ class Exercise:
         return _wrong(" ".join(filter(None, sentences)), bool(explanation))
 
     def _labelled_cases(self) -> list[tuple[str, tuple]]:
-        """Return each case as (the call in words, its arguments)."""
+        """Return each case as a pair: the text of the call, and its arguments."""
         cases = self.cases() if callable(self.cases) else self.cases
         name = self.function.__name__
         if isinstance(cases, dict):
@@ -166,7 +166,7 @@ class Exercise:
     def _observe(self, function: Function, args: tuple) -> tuple[Any, Any]:
         """Run a function on one case.
 
-        Return what `run` observed (or `Raised`), and what the function itself returned when it was first called.
+        Return the result of `run` (or `Raised` if it failed), and the value that the function's first call returned.
         """
         returned: list[Any] = []
 
@@ -183,7 +183,7 @@ class Exercise:
         return observed, returned[0] if returned else None
 
     def _observe_cached(self, name: Any, function: Function, i: int, args: tuple) -> tuple[Any, Any]:
-        """Return what `_observe` returns for case i, and run the function only the first time."""
+        """Return the result of `_observe` for case i, and run the function only the first time."""
         if (name, i) not in self._cache:
             self._cache[name, i] = self._observe(function, args)
         return self._cache[name, i]
@@ -193,8 +193,9 @@ class Exercise:
     ) -> bool:
         """Return whether a mistake explains a wrong answer.
 
-        A `Mistake` has to give the same results as the answer in every case. They're compared from case i on, the first
-        one that failed, with the difference `first`. A `WhenMessage` has to match `failure`, the description of case i.
+        A `Mistake` explains it if it gives the same results as the answer in every case. Case i, the first one that
+        failed, is compared first; `first` is the difference that was found there. A `WhenMessage` explains it if its
+        text occurs in `failure`, the description of case i.
         """
         if isinstance(mistake, WhenMessage):
             return mistake.text in failure
@@ -210,9 +211,9 @@ class Exercise:
         return True
 
     def _describe_failure(self, call: str, difference: Difference, actual: tuple, expected: tuple) -> str:
-        """Describe one failed case: the call, what it returned, and what was expected.
+        """Describe a failed case: the call, its result and the expected result.
 
-        `actual` and `expected` are the pairs that `_observe` returns.
+        `actual` and `expected` are pairs as returned by `_observe`.
         """
         observed, returned = actual
         parameters = inspect.signature(self.function).parameters
@@ -220,7 +221,7 @@ class Exercise:
         if isinstance(observed, Raised):
             if not observed.after:
                 return f"{call} raises {observed.error}."
-            # without parameters, the value is the answer: don't give it away
+            # the value of a function without parameters is the answer, so don't give it away
             kind = format_value(expected[1]) if parameters else f"a {type(expected[1]).__name__}"
             wanted = "" if _same_type_and_shape(returned, expected[1]) else f"; expected {kind}"
             question = " Does it end with `return`?" * (observed.after == "None")
@@ -249,20 +250,20 @@ def exercise(
     within: float = 1e-4,
     timeout: float = 60,
 ) -> Callable[[Function], Exercise]:
-    """Return a decorator that makes an exercise from its solution.
+    """Return a decorator that turns a solution into an exercise.
 
     Args:
-        hint_text: what `hint()` prints.
-        cases: a list of argument tuples, the smallest first. If they contain arrays, pass a function that returns
-            {label: argument tuple} instead.
-        mistakes: common mistakes. The first one that matches is explained.
-        question: what to ask if nothing explains the failure.
-        run: a function of the answer and a case's arguments that returns what to compare. It also runs the solution
-            and the mistakes. See runners.py.
-        hide_expected: whether to keep the expected value from the reader. By default, it's hidden if the function has
-            no parameters, because its value is then the solution.
+        hint_text: the text that `hint()` prints.
+        cases: a list of argument tuples, with the smallest case first. If they contain arrays, pass a function that
+            returns {label: argument tuple} instead.
+        mistakes: common mistakes. The explanation of the first one that matches is printed.
+        question: the question to ask the reader if no explanation fits the failure.
+        run: a function that takes the answer and a case's arguments, and returns the value to compare. It also runs
+            the solution and the mistakes. See runners.py.
+        hide_expected: whether to hide the expected value from the reader. By default, it's hidden if the function has
+            no parameters, because it would then give the answer away.
         within: the relative tolerance for numbers.
-        timeout: the limit for the entire check, in seconds.
+        timeout: the time limit for the entire check, in seconds.
     """
     return lambda function: Exercise(
         function, hint_text, cases, mistakes, question, run, hide_expected, within, timeout
@@ -276,9 +277,9 @@ def source_of(function: Function) -> str:
 
 
 def apply_edits(function: Function, *edits: Edit) -> Function:
-    """Return the function that results from edits of its source.
+    """Apply edits to a function's source, and return the edited function.
 
-    Raises ValueError if a text to replace doesn't occur exactly as often as the edit says.
+    Raises ValueError if a text to replace doesn't occur exactly `count` times.
     """
     text, namespace = source_of(function), dict(function.__globals__)
     for edit in edits:
@@ -290,7 +291,7 @@ def apply_edits(function: Function, *edits: Edit) -> Function:
 
 
 def copy_mutable(value: Any) -> Any:
-    """Copy the lists, tuples, dictionaries and NumPy arrays in an argument, so that later cases don't see changes."""
+    """Copy the containers and NumPy arrays in an argument, so that changes to them don't affect later cases."""
     if type(value) is np.ndarray:
         return value.copy()
     if type(value) in (list, tuple):
@@ -325,7 +326,7 @@ def _wrong(reason: str, is_explained: bool = False) -> Verdict:
 
 
 def _as_sentence(text: str) -> str:
-    """Capitalize the first letter, and end with a full stop unless there's a full stop or question mark already."""
+    """Capitalize the first letter, and add a full stop unless the text already ends in a full stop or question mark."""
     return f"{text[:1].upper()}{text[1:]}{'' if not text or text[-1] in '.?' else '.'}"
 
 

@@ -15,10 +15,10 @@ from utils.compat import device_text, spec_text
 
 @dataclass(frozen=True)
 class Raised:
-    """The outcome of a case that ended in an error."""
+    """The outcome of a case that raised an error."""
 
     error: str
-    after: str = ""  # what the function itself had returned before the error, if it did return
+    after: str = ""  # the formatted value that the function had returned before the error, if any
 
 
 class _ShortRepr(reprlib.Repr):

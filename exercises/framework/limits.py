@@ -1,4 +1,4 @@
-"""Limit an answer's time and memory, so that an endless loop or a huge array gives a message, not a dead kernel."""
+"""Limit an answer's time and memory, so that endless loops and huge arrays cause messages instead of dead kernels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-MEMORY_LIMIT_GIB = 4.0  # the arrays of an exercise take up megabytes
-GRACE_SECONDS = 5.0  # how long after the timeout the reader is told to interrupt the kernel
+MEMORY_LIMIT_GIB = 4.0  # ample, because an exercise's arrays take up only megabytes
+GRACE_SECONDS = 5.0  # the delay between the timeout and the advice to interrupt the kernel
 
 _STILL_WAITING = (
     "The check is still waiting for your function. Does it contain an endless loop? Interrupt the kernel. If that "
@@ -19,18 +19,18 @@ _STILL_WAITING = (
 
 
 class TimeLimitExceeded(BaseException):
-    """The time is up. It's no Exception, so that an answer's own `except Exception` doesn't catch it."""
+    """Raised when the time is up. It isn't an Exception, so an answer's own `except Exception` can't catch it."""
 
 
 @contextmanager
 def limit_time_and_memory(seconds: float) -> Iterator[None]:
-    """Stop the block after `seconds`, and refuse it more than `MEMORY_LIMIT_GIB` of new memory.
+    """Stop the block after `seconds`, and don't let it allocate more than `MEMORY_LIMIT_GIB` of additional memory.
 
-    The limit on time works only on POSIX in the main thread, where a notebook runs its cells, and not while a compiled
-    program runs, which Python can't interrupt. Where it doesn't work, a message tells the reader what to do. The limit
-    on memory works only on Linux.
+    The time limit works only on POSIX systems, and only in the main thread, where notebooks run their cells. It can't
+    interrupt a compiled program. If the time limit can't stop the block, a message tells the reader what to do. The
+    memory limit works only on Linux.
 
-    Raises TimeLimitExceeded, and MemoryError or JAX's own error for memory.
+    Raises TimeLimitExceeded if the time is up, and MemoryError or JAX's own out-of-memory error.
     """
     reminder = threading.Timer(seconds + GRACE_SECONDS, print, [_STILL_WAITING])
     reminder.daemon = True
@@ -52,7 +52,7 @@ def _limit_time(seconds: float) -> Iterator[None]:
         raise TimeLimitExceeded
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # repeat it each second: a bare `except:` may swallow the first
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # repeat it, because a bare `except:` may swallow the first
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A prediction: the reader commits to a guess in the cell that shows the answer."""
+"""Let readers commit to a guess before a cell shows the answer, and compare the two."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from utils import guess_gate
 
 
 class Reading(NamedTuple):
-    """The outcome of a guess, and the sentence for the reader. A guess of the wrong type is "not attempted"."""
+    """The outcome of a guess ("not attempted" if its type is wrong), and the sentence to print for the reader."""
 
     outcome: Outcome
     text: str
@@ -24,22 +24,24 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """One question with one answer. In exNN.py:
+    """A question with a single answer. Define it in exNN.py:
 
         kept = Prediction(8, "the backward pass multiplies by the weights of every layer", {1: "..."}, unit="layers")
 
-    and in the lesson's cell, which begins with `guess = None  # layers`: `ex10.kept.compare(guess, counted)`.
+    In the lesson, begin the cell with `guess = None  # layers`, and call `ex10.kept.compare(guess, counted)` in it.
     """
 
-    truth: Any  # worked out by hand, and the same as the cell's result: a number, a word, or True or False (yes or no)
+    # A number, a word, or a bool for yes or no. It's worked out on paper, and must equal the cell's result.
+    truth: Any
     reason: str = ""  # explains the truth after a wrong guess that isn't among the mistakes
-    mistakes: dict[Any, str] = field(default_factory=dict)  # {a wrong guess: its explanation}, with all other words
-    unit: str = ""  # in the plural; a number without a unit names something, such as a device
+    # {wrong guess: explanation}. If the truth is a word, the keys are all the other words that readers can choose.
+    mistakes: dict[Any, str] = field(default_factory=dict)
+    unit: str = ""  # in the plural; empty if the number identifies something, such as a device
     within: float = 1e-3  # the relative tolerance for a number
-    varies: bool = False  # whether the right answer depends on the run
+    varies: bool = False  # whether the right answer can differ from run to run
 
     def compare(self, guess: Any, truth: Any) -> None:
-        """Print how good the guess is, given the cell's result. Print nothing if there's no guess (None or `skip`)."""
+        """Print how a guess compares with the cell's result, or nothing if there's no guess (None or `skip`)."""
         if guess is None or guess is guess_gate.SKIP:
             return None if guess_gate.waiting else progress.record_prediction(self, None)
         outcome, text = self.read_guess(guess, truth)
@@ -47,7 +49,7 @@ class Prediction:
         progress.record_prediction(self, None if outcome == "not attempted" else outcome == "right")
 
     def read_guess(self, guess: Any, truth: Any) -> Reading:
-        """Compare a guess with the truth, and explain it if it's wrong or of the wrong type."""
+        """Compare a guess with the right answer, and explain any guess that's wrong or of the wrong type."""
         guessed, expected = _normalize(guess), _normalize(truth)
         mistakes = {_normalize(wrong): explanation for wrong, explanation in self.mistakes.items()}
         if isinstance(expected, float):
@@ -85,7 +87,7 @@ def _is_same_guess(one: float | str, other: float | str, within: float) -> bool:
 
 
 def _describe_factor(guessed: float | str, expected: float | str) -> str:
-    """Describe by what factor a number is wrong; return "" for a word, or a factor below 2."""
+    """Describe the factor by which a number is wrong; return "" for a word, or for a factor below 2."""
     if not isinstance(guessed, float) or not isinstance(expected, float):
         return ""
     low, high = sorted((guessed, expected))
@@ -95,11 +97,11 @@ def _describe_factor(guessed: float | str, expected: float | str) -> str:
 
 
 def _normalize(value: Any) -> float | str:
-    """Convert a guess or a truth to a float if possible, else to lower-case text; True and False become yes and no."""
+    """Convert a guess or an answer to a float if possible, else to lower-case text. A bool becomes "yes" or "no"."""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     try:
         return float(value)
-    except Exception:  # a word, a shape, or whatever else a reader writes
+    except Exception:  # a word, a shape, or anything else that a reader may write
         text = value if isinstance(value, str) else format_value(value)
         return " ".join(text.lower().split()).replace(", ", ",")

@@ -1,7 +1,7 @@
-"""Run an answer to an exercise that checks costs as well as the result, and measure those costs.
+"""Run answers to exercises that check costs as well as results, and measure those costs.
 
-An exercise's `run` calls one of these: `run_compiled` puts a function in `jax.jit`, `run_per_device` puts it in
-`jax.shard_map` as well, and `run_traced` calls it as it is and observes it from outside.
+An exercise's `run` function calls one of three runners. `run_compiled` compiles an answer with `jax.jit`,
+`run_per_device` also wraps it in `jax.shard_map`, and `run_traced` calls it unchanged and traces it from outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from utils.devices import started_devices
 
 
 def build_mesh(axes: dict[str, int], explicit: bool = False) -> Mesh:
-    """Build a mesh with these axes, such as {"x": 2, "y": 4}, from the first devices: Auto, unless `explicit`."""
+    """Build a mesh from the first devices, given axes such as {"x": 2, "y": 4}. They're Auto unless `explicit`."""
     devices = np.array(started_devices()[: prod(axes.values())]).reshape(*axes.values())
     return Mesh(devices, tuple(axes), axis_types=(AxisType.Explicit if explicit else AxisType.Auto,) * len(axes))
 
@@ -35,15 +35,15 @@ def run_per_device(
     out_specs: Any,
     measure: tuple[str, ...] = ("bytes_sent",),
 ) -> Observed:
-    """Run `f` as the per-device program on a new mesh, and return its result and costs as `run_compiled` does.
+    """Run `f` as a per-device program on a new mesh, and return its result and costs, as `run_compiled` does.
 
-    The arguments are placed on the mesh according to `in_specs` first.
+    Before the run, the arguments are placed on the mesh according to `in_specs`.
     """
     device_mesh = build_mesh(mesh)
     shardings = jax.tree.map(
         lambda spec: NamedSharding(device_mesh, spec), in_specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
     )
-    with jax.set_mesh(device_mesh):  # the lesson may have set a different mesh, and JAX refuses a program with two
+    with jax.set_mesh(device_mesh):  # the lesson may have set its own mesh, and JAX refuses programs with two meshes
         args = jax.tree.map(jax.device_put, args, jax.tree.broadcast(shardings, args))
         program = jax.shard_map(f, mesh=device_mesh, in_specs=in_specs, out_specs=out_specs)
         return run_compiled(program, *args, measure=measure)
@@ -53,7 +53,7 @@ def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sen
     """Run `jax.jit(f, **options)`, and return its result and the costs of the compiled program.
 
     Args:
-        measure: the costs to measure, keys of `PROGRAM_COSTS`.
+        measure: the costs to measure, as keys of `PROGRAM_COSTS`.
     """
     program = jax.jit(f, **options).lower(*args).compile(compiler_options=_FAST_COMPILATION)
     costs = {label: Bound(count(program), slack) for label, slack, count in map(PROGRAM_COSTS.__getitem__, measure)}
@@ -63,31 +63,32 @@ def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sen
 def run_traced(
     f: Callable, *args: Any, measure: tuple[str, ...] = ("peak_bytes", "elements_fetched")
 ) -> tuple[Observed, Trace]:
-    """Run `f` without compiling it, and return its result, the costs, and the trace from which they were computed.
+    """Run `f` without compiling it, and return its result and costs, and the trace that the costs come from.
 
     Args:
-        measure: the costs to measure, keys of `TRACED_COSTS`.
+        measure: the costs to measure, as keys of `TRACED_COSTS`.
     """
-    jax.clear_caches()  # a program that was compiled before would be missing from the trace
+    jax.clear_caches()  # the trace would miss a program that had been compiled before
     run = trace(f, *args)
     costs = {label: bound(run) for label, bound in map(TRACED_COSTS.__getitem__, measure)}
     return Observed({"": run.result, **costs}), run
 
 
 def _largest_array_bytes(program: Compiled) -> float:
-    """Return the size of the largest array in a compiled program's text, in bytes on one device."""
+    """Return the bytes that the largest array in a compiled program takes up on one device."""
     computations = hlo.parse_program(program.as_text() or "").computations.values()
     instructions = (computation[name] for computation in computations for name in computation.lines)
     return max(hlo.nbytes((array,)) for instruction in instructions for array in instruction.shapes)
 
 
-# Costs of a compiled program: the label, the factor by which an answer may exceed the solution, how to measure it.
+# For each cost of a compiled program: its label, the factor by which an answer's cost may exceed the solution's, and
+# the function that measures it.
 PROGRAM_COSTS: dict[str, tuple[str, float, Callable[[Compiled], float]]] = {
     "bytes_sent": ("bytes that a device sends", 1.01, lambda program: cost(program).bytes_sent),
     "flops": ("FLOPs of a device's products", 1.01, lambda program: cost(program).flops),
     "largest_array": ("bytes of the largest array on a device", 1.5, _largest_array_bytes),
 }
-# Costs of a traced run: the label, and a function that returns the cost and its allowed excess.
+# For each cost of a traced run: its label, and a function that returns the cost with its allowance.
 TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
     "peak_bytes": ("bytes that one device holds at a time", lambda run: Bound(run.peak_bytes, 2.5)),
     "elements_fetched": (
@@ -96,4 +97,5 @@ TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
     ),
     "flops": ("operations that the devices compute", lambda run: Bound(run.flops, 3, is_minimum=True)),
 }
-_FAST_COMPILATION: dict[str, Any] = {"xla_backend_optimization_level": 0}  # each program runs only once, on a CPU
+# Optimizing the programs isn't worthwhile, because each one runs only once, on a CPU.
+_FAST_COMPILATION: dict[str, Any] = {"xla_backend_optimization_level": 0}

@@ -1,4 +1,4 @@
-"""Trace a function from outside: the arrays it keeps on each device, copies to the host, and the FLOPs it runs."""
+"""Trace a function from outside: record its arrays on each device, its copies to the host, and its FLOPs."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from utils.devices import started_devices
 
 @dataclass
 class Trace:
-    """What `trace` recorded. Arrays that existed before the call don't count."""
+    """A record of a traced call. It leaves out arrays that existed before the call."""
 
     result: Any = None
-    peak_by_device: Counter[int] = field(default_factory=Counter)  # the most bytes of arrays at a time, by device id
+    peak_by_device: Counter[int] = field(default_factory=Counter)  # peak bytes of arrays, by device id
     fetched: set[tuple[int, ...]] = field(default_factory=set)  # shapes of the arrays that were copied to the host
     shardings: set[tuple[tuple[int, ...], Any]] = field(default_factory=set)  # shape and sharding of each array
     _executables: list = field(default_factory=list)
 
     @property
     def peak_bytes(self) -> int:
-        """Return the most bytes of arrays that any device held at a time."""
+        """Return the peak bytes of arrays on the device with the largest peak."""
         return max(self.peak_by_device.values(), default=0)
 
     @property
     def flops(self) -> float:
-        """Return the FLOPs of all programs that were compiled during the call, over all devices.
+        """Return the FLOPs of all programs that were compiled during the call, summed over all devices.
 
-        They're XLA's count, which includes element-wise operations.
+        The numbers are XLA's, and include element-wise operations.
         """
         programs = self._executables
         return sum((program.cost_analysis().get("flops") or 0) * len(program.local_devices()) for program in programs)
@@ -47,8 +47,8 @@ class Trace:
 def trace(function: Callable[..., Any], *args: Any) -> Trace:
     """Call a function once, and inspect the arrays on the devices at each step.
 
-    A step is a call or a return in code that belongs neither to Python nor to an installed package. Arrays that share
-    a buffer, such as an array and its shards, count once.
+    A step is a call or a return that isn't entirely within Python's standard library or installed packages. Arrays
+    that share a buffer, such as an array and its shards, count once.
     """
     record, device = Trace(), started_devices()[0]
     arrays_before = {id(array): array for array in jax.live_arrays(device.platform)}
@@ -83,22 +83,23 @@ def trace(function: Callable[..., Any], *args: Any) -> Trace:
 
 
 def was_fetched(array: jax.Array) -> bool:
-    """Return whether an array on several devices has been copied to the host since it was made."""
-    # JAX caches the host's copy in the array. (Before 0.12, its transfer guard doesn't notice such copies on a CPU.)
+    """Return whether an array on several devices has been copied to the host since it was created."""
+    # JAX caches the host copy in the array. JAX's transfer guard is no alternative, because before 0.12 it doesn't
+    # notice such copies on a CPU.
     return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
 
 
 class _MemoryMeter:
-    """Add up arrays' buffers on each device, and look up the buffers of each array only once."""
+    """Add up the sizes of arrays' buffers on each device, looking up each array's buffers only once."""
 
     def __init__(self) -> None:
-        # By the array's id: a weak reference to it, and its bytes by device, or by device and address.
+        # Map an array's id to a weak reference to the array and its bytes, by device or by (device, address).
         self._by_device: dict[int, tuple[Any, dict[int, int]]] = {}
         self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 
     def update_peaks(self, peaks: Counter[int], arrays: list[jax.Array]) -> None:
-        """Raise each device's peak to the bytes that these arrays take up now."""
-        upper_bounds: Counter[int] = Counter()  # they count shared buffers several times
+        """Update each device's peak if these arrays now take up more bytes."""
+        upper_bounds: Counter[int] = Counter()  # these count shared buffers several times
         for array in arrays:
             upper_bounds.update(_look_up_once(self._by_device, array, _bytes_by_device))
         if all(size <= peaks[device] for device, size in upper_bounds.items()):
@@ -109,7 +110,7 @@ class _MemoryMeter:
         totals: Counter[int] = Counter()
         for (device, _), size in buffers.items():
             totals[device] += size
-        peaks |= totals  # keeps the larger count of each device
+        peaks |= totals  # keeps the larger count for each device
 
 
 def _look_up_once(cached: dict[int, tuple[Any, dict]], array: jax.Array, look_up: Callable[[jax.Array], dict]) -> dict:

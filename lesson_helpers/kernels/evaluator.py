@@ -1,7 +1,7 @@
-"""Evaluate a Pallas kernel on one device, operation by operation, and report whatever involves other devices.
+"""Evaluate a Pallas kernel on one device, one operation at a time, and report the steps that involve other devices.
 
 The evaluator is a generator. It yields a Copy, a Signal, a Wait or a Product whenever time passes or another device is
-involved, and continues when the caller asks for the next one. `simulator` decides when that is.
+involved, and resumes when the caller asks for the next step. `simulator` decides when to ask.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from utils.compat import dma_operands, evaluate_equation, scan_counts
 if TYPE_CHECKING:
     from jax.extend.core import Jaxpr, JaxprEqn
 
-MAX_ITERATIONS = 10_000  # of a while loop
+MAX_ITERATIONS = 10_000  # the limit for a while loop
 
 
 class Ref:
-    """An array or semaphore in one device's memory. In the same kernel, it has the same number on every device."""
+    """An array or semaphore in one device's memory. Its counterparts on all other devices have the same number."""
 
     def __init__(self, number: Any, aval: Any) -> None:
         self.number, self.aval, self.shape = number, aval, tuple(aval.shape)
         self.is_semaphore = "semaphore" in str(getattr(aval, "memory_space", "")) or "sem" in str(aval.dtype)
-        if not self.is_semaphore:  # fill uninitialized memory with NaN, or with the smallest integer
+        if not self.is_semaphore:  # fill uninitialized memory with NaN, the smallest integer or False
             dtype = np.dtype(aval.dtype)
             fill = np.iinfo(dtype).min if dtype.kind in "iu" else False if dtype.kind == "b" else np.nan
             self.array = np.full(self.shape, fill, dtype)
@@ -35,11 +35,11 @@ class Ref:
 
 @dataclass
 class DeviceState:
-    """One device: its number, its coordinates in the mesh, and the memory of all devices."""
+    """One device's number, its coordinates in the mesh, and the memory of all devices."""
 
     device: int
     coordinates: dict[str, int]  # by axis name
-    memory: dict[tuple[int, Any], Ref]  # by device and the reference's number
+    memory: dict[tuple[int, Any], Ref]  # by device and reference number
     kernels: int = 0  # the number of kernels and scopes that the device has entered
 
     def ref(self, number: Any, aval: Any, device: int | None = None) -> Ref:
@@ -48,7 +48,7 @@ class DeviceState:
         return self.memory.setdefault(key, Ref(number, aval))
 
     def new_refs(self, variables: Sequence[Any]) -> list[Ref]:
-        """Return references for the variables of a kernel, or of a scope in it, that the device enters."""
+        """Enter a kernel, or a scope within one, and return references for its variables."""
         self.kernels += 1
         return [self.ref((self.kernels, i), variable.aval) for i, variable in enumerate(variables)]
 
@@ -72,7 +72,7 @@ class RefView(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Return a key that identifies this semaphore, the same on every device."""
+        """Return a key that identifies this semaphore and is the same on every device."""
         return (self.ref.number, *(int(i) for i in self.index if not isinstance(i, slice)))
 
 
@@ -82,9 +82,9 @@ class Copy:
 
     source: RefView
     target: RefView
-    arrived: RefView  # the semaphore that counts arrivals, on the target's device
+    arrived: RefView  # the semaphore on the target device that counts arrivals
     sent: RefView | None  # the semaphore that counts departures, or None for a local copy
-    device: Any  # the target's device, or None for this one
+    device: Any  # the target device, or None for this one
 
 
 @dataclass
@@ -98,11 +98,11 @@ class Signal:
 
 @dataclass
 class Wait:
-    """A wait until a semaphore has reached an amount, which is then subtracted from it."""
+    """A wait for a semaphore to reach an amount, which is then subtracted from it."""
 
     semaphore: RefView
     amount: int
-    reason: str  # what the device waits for, in words
+    reason: str  # a description of what the device waits for
 
 
 class Product(NamedTuple):
@@ -116,7 +116,7 @@ Rule = Callable[["JaxprEqn", list[Any], DeviceState], Evaluation]
 def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], state: DeviceState) -> Evaluation:
     """Evaluate a jaxpr on one device, and return its results.
 
-    Raises NotImplementedError for a kernel with a grid, and for an unknown operation on a reference, and IndexError for
+    Raises NotImplementedError for a kernel with a grid or for an unknown operation on a reference, and IndexError for
     an index outside a reference.
     """
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments], strict=True))
@@ -144,14 +144,15 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], stat
 
 
 def _as_numpy(result: Any) -> Any:
-    """Convert an array to NumPy, because JAX may cache one whose type names the mesh of an earlier program."""
+    """Convert an array to NumPy, because JAX may cache arrays whose types refer to an earlier program's mesh."""
     return np.asarray(result) if isinstance(getattr(result, "dtype", None), np.dtype) else result
 
 
 def view(ref: Ref, transforms: Sequence[Any] = ()) -> RefView:
     """Return the part of a reference that `ref.at[...]` selects, from the transforms in the jaxpr.
 
-    Raises NotImplementedError for more than one pair of brackets, and IndexError for an index outside the reference.
+    Raises NotImplementedError for chained indices, as in `ref.at[0].at[1]`, and IndexError for an index outside the
+    reference.
     """
     if len(transforms) > 1:
         raise NotImplementedError("the evaluator doesn't know ref.at[...].at[...]: combine the two indices")
@@ -176,7 +177,7 @@ def _refuse_main_memory(ref: Ref) -> None:
 
 
 def _immediate(rule: Callable[[JaxprEqn, list[Any], DeviceState], list[Any]]) -> Rule:
-    """Turn a function into the rule of an operation that takes no time and involves no other device."""
+    """Turn a function into the rule for an operation that takes no time and involves no other device."""
 
     def evaluation(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
         yield from ()
@@ -210,7 +211,7 @@ def _start_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluat
 
 
 def _wait_for_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
-    """Wait for the bytes of a copy. In the equation of `wait_send`, the source and the target are exchanged."""
+    """Wait for a copy's bytes. In the equation for `wait_send`, the source and the target are swapped."""
     _, target, semaphore, *_ = dma_operands(eqn, inputs)
     yield Wait(view(*semaphore), view(*target).size, "a copy to arrive")
     return []
@@ -273,10 +274,10 @@ def _pallas_call(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evalua
         ref.array[...] = np.asarray(array)
     yield from evaluate(inner, (), refs, state)
     outputs = refs[len(inputs) : len(inputs) + len(eqn.outvars)]
-    return [ref.array.copy() for ref in outputs]  # without any copies that arrive later
+    return [ref.array.copy() for ref in outputs]  # later arrivals don't change these copies
 
 
-# Calls of other functions, which are evaluated so that the products in them are counted.
+# Calls to other functions, which are evaluated so that their matrix products are counted.
 _CALLS = ("jit", "pjit", "remat2", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
 _NO_EFFECT = _immediate(lambda eqn, inputs, state: [])
 _RULES: dict[str, Rule] = {

@@ -14,18 +14,18 @@ import jax
 
 from utils.compat import race_detection
 
-MAX_WIDTH = 44  # characters of a source line
+MAX_WIDTH = 44  # the most characters to show of a source line
 _ACCESS = re.compile(r"\b(write|read) of [^\n]*?, ([^,\n]+):(\d+):\d+ \(")
 
 
 @dataclass(frozen=True)
 class RaceReport:
-    """The result of an interpreted program, and what the interpreter reported about it."""
+    """The result of an interpreted program, and the problems that the interpreter reported."""
 
     result: jax.Array
-    # The two accesses of each race, such as "write in copy.start()", without repeats.
+    # The two accesses in each race, such as "write in copy.start()", without duplicates.
     races: tuple[tuple[str, str], ...]
-    nonzero_semaphores: int  # the number of semaphores, over all devices, that ended above 0
+    nonzero_semaphores: int  # the number of semaphores, on all devices, that didn't end at 0
 
     def __str__(self) -> str:
         return "\n".join(f"{one} <-> {other}" for one, other in self.races) or "no race found"
@@ -35,7 +35,7 @@ def check_races(make: Callable[..., Callable[..., jax.Array]], *arguments: jax.t
     """Run a program with the interpreter's race detector.
 
     Args:
-        make: a function that returns the program. It's called with `interpret=`, which the kernel needs to be given.
+        make: a function that takes `interpret=`, passes it to the kernel, and returns the program.
         arguments: the program's arguments.
     """
     return run_interpreted(make(interpret=race_detection()), *arguments)
@@ -44,11 +44,12 @@ def check_races(make: Callable[..., Callable[..., jax.Array]], *arguments: jax.t
 def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.ArrayLike) -> RaceReport:
     """Run a program with an interpreted kernel, and collect what the interpreter prints or logs.
 
-    It reports races only if the kernel was built with `interpret=compat.race_detection()`.
+    The interpreter reports races only if the kernel was built with `interpret=compat.race_detection()`.
     """
     output = io.StringIO()
     logger = logging.getLogger()
-    handlers, logger.handlers = logger.handlers, [logging.StreamHandler(output)]  # 0.12 logs what older versions print
+    # JAX 0.12 logs the reports, and older versions print them.
+    handlers, logger.handlers = logger.handlers, [logging.StreamHandler(output)]
     try:
         with contextlib.redirect_stdout(output):
             result = jax.block_until_ready(program(*arguments))
@@ -62,6 +63,6 @@ def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.Ar
 
 
 def _source_line(path: str, number: str) -> str:
-    """Return a line of source without its comment, shortened to MAX_WIDTH, or its number if it can't be read."""
+    """Return a source line without its comment, shortened to MAX_WIDTH, or "line 7" if line 7 can't be read."""
     text = linecache.getline(path, int(number)).split("  #")[0].strip() or f"line {number}"
     return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 4] + " ..."

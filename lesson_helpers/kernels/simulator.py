@@ -1,7 +1,8 @@
-"""Simulate a Pallas kernel on all devices with made-up durations: what each one sends, and which one it waits for.
+"""Simulate a Pallas kernel on all devices with made-up durations, and record each device's sends and waits.
 
-A kernel's copies aren't collectives, so `cost` doesn't count them. This event simulation runs the kernel's jaxpr on one
-device after another, with `evaluator`. It can't hang, and the same program always gives the same events.
+A kernel's copies aren't collectives, so `cost` doesn't count them. This discrete-event simulation evaluates the
+kernel's jaxpr on one device at a time, with `evaluator`. It can't hang, and the same program always produces the same
+events.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ TICKS = {"remote_copy": 4, "local_copy": 1, "signal": 1, "product": 4}  # all ot
 
 
 class Event(NamedTuple):
-    """A send, a product or a wait of one device."""
+    """One device's send, product or wait."""
 
     kind: str  # "send", "product" or "wait"
     device: int
     start: float
     end: float
-    peer: int | None = None  # the device that a send goes to, or the one that ends a wait (None: none does)
-    reason: str = ""  # what a wait waits for, in words
+    peer: int | None = None  # the target of a send, or the device that ends a wait (None if none does)
+    reason: str = ""  # a description of what a wait is for
 
 
 @dataclass
 class Play:
     """The outcome of a simulation."""
 
-    results: list[Any] = field(default_factory=list)  # by device: what the program returns (None if it's stuck)
+    results: list[Any] = field(default_factory=list)  # by device: the program's result (None if it's stuck)
     events: list[Event] = field(default_factory=list)  # ordered by start
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): bytes
     copies: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): number of copies
-    stuck: dict[int, str] = field(default_factory=dict)  # device: what it waits for in vain
-    unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: what its nonzero semaphores have counted
-    early: set[tuple[int, int]] = field(default_factory=set)  # (source, target): copied before the target had started
-    memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' references
+    stuck: dict[int, str] = field(default_factory=dict)  # device: a description of what it waits for endlessly
+    unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: what its nonzero semaphores count
+    early: set[tuple[int, int]] = field(default_factory=set)  # (source, target): sent before the target's start
+    memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' arrays
 
     @property
     def end(self) -> float:
@@ -70,18 +71,18 @@ def play(
     """Simulate a program that consists of one `shard_map` over TPU kernels without a grid.
 
     Args:
-        program: the program, which is traced and not run.
+        program: the program, which is traced but not run.
         arguments: its arguments.
-        late: by device, the time at which it starts, instead of 0.
-        slow: by device, the duration of each of its products and local copies.
-        arrival_delays: by (source, target, n), how long after it was sent copy n between these two devices (counted
-            from 0) arrives, so that later copies can overtake it.
+        late: ``{device: start time}`` for devices that don't start at time 0.
+        slow: ``{device: duration}``, the duration of each product and each local copy on slow devices.
+        arrival_delays: ``{(source, target, n): delay}``, the time from the end of the send to the arrival of copy n
+            (counted from 0) between two devices. Later copies can overtake a delayed one.
         ticks: durations that override those in TICKS on all devices, such as `signal=0`.
 
-    A copy reads its source when it has been sent and writes to its target when it arrives: in both cases, the
-    latest time that the hardware allows.
+    A copy reads its source at the end of the send, and writes to its target on arrival. Both are the latest times that
+    the hardware allows.
 
-    Raises NotImplementedError for a kernel with a grid, and for an unknown operation on a reference, and IndexError for
+    Raises NotImplementedError for a kernel with a grid or for an unknown operation on a reference, and IndexError for
     a device that doesn't exist.
     """
     equations = _equations(jax.make_jaxpr(program)(*arguments).jaxpr)
@@ -112,11 +113,11 @@ class _Simulator:
     ) -> None:
         self.ticks, self.late, self.slow, self.arrival_delays = ticks, late, slow, arrival_delays
         self.play = Play()
-        self.queue: list[tuple[float, int, Callable[[], None]]] = []  # time, sequence number, action
+        self.queue: list[tuple[float, int, Callable[[], None]]] = []  # (time, sequence number, action)
         self.sequence, self.now = itertools.count(), 0.0
-        self.counts: dict[tuple[int, Any], int] = defaultdict(int)  # (device, semaphore): its value
-        self.reasons: dict[tuple[int, Any], str] = {}  # (device, semaphore): what it counts, in words
-        self.waiting: dict[int, tuple[Any, int, float]] = {}  # device: semaphore, amount, since when
+        self.counts: dict[tuple[int, Any], int] = defaultdict(int)  # (device, semaphore): the semaphore's value
+        self.reasons: dict[tuple[int, Any], str] = {}  # (device, semaphore): a description of what it counts
+        self.waiting: dict[int, tuple[Any, int, float]] = {}  # device: (semaphore, amount, start of the wait)
         self.evaluations: dict[int, Evaluation] = {}
         self.states: list[DeviceState] = []
         mesh = shard_map.params["mesh"]
@@ -140,7 +141,7 @@ class _Simulator:
         while self.queue:
             self.now, _, action = heapq.heappop(self.queue)
             action()
-        end = self.now + 2  # draw waits that never end a little longer than everything else
+        end = self.now + 2  # let endless waits extend a little beyond all other events
         for device, (semaphore, _, since) in sorted(self.waiting.items()):
             self.play.stuck[device] = self.reasons[semaphore]
             self.play.events.append(Event("wait", device, since, end, None, self.play.stuck[device]))
@@ -184,9 +185,10 @@ class _Simulator:
                 return self.schedule(end, self.resume, device)
 
     def device_number(self, target: Any, own: int) -> int:
-        """Return the number of the device that a copy or a signal names.
+        """Return the number of the device that is the target of a copy or a signal.
 
-        It may name a coordinate on each axis, in order or by the axis's name, or nothing (its own device).
+        `target` may be a device's coordinates on all axes, a dictionary of coordinates by axis name (for any other
+        axis, the sender's own coordinate is used), or None (the sender itself).
         """
         sizes = tuple(self.mesh_shape.values())
         if target is None:
@@ -216,7 +218,7 @@ class _Simulator:
         self.schedule(end, self.end_copy, device, target, copy, delay)
 
     def end_copy(self, device: int, target: int, copy: Copy, delay: float) -> None:
-        """Read the source of a copy that has been sent, and deliver it, now or after the delay."""
+        """Read the source of a copy that has been sent, and deliver its value now or after the delay."""
         if delay:
             self.schedule(self.now + delay, self.deliver, device, target, copy, copy.source.read())
         else:

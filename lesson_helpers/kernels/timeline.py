@@ -1,4 +1,4 @@
-"""Draw the events of simulated kernels: what each device computes and sends, and which device it waits for."""
+"""Draw simulated kernels: each device's matrix products, the copies that it sends, and its waits for other devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Style(NamedTuple):
     color: str
     hatch: str
     ink: str
-    top: float  # of a box, from the middle of its row
+    top: float  # the offset of a box's top edge from the middle of its row
     height: float
 
 
@@ -29,10 +29,10 @@ _STYLES = {
 
 
 def draw_kernels(plays: Mapping[str, Play], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
-    """Draw a panel for each titled simulation: a device's products and waits, and below them what it sends.
+    """Draw a panel for each titled simulation, with a device's products and waits above the copies that it sends.
 
-    An arrow points to the number of the device that a copy goes to. The text on a wait names the device that ends it
-    ("own": the device's own copy), or has a question mark if none does.
+    The label of a copy is an arrow and the number of the target device. The label of a wait is the number of the device
+    that ends it, "own" if the device's own copy does, or a question mark if the wait never ends.
 
     Args:
         plays: ``{title: play(program, x)}``.
@@ -83,7 +83,7 @@ def _draw(axes: Axes, row: int, event: Event, end: float) -> None:
         text = f"→ {event.peer}"
     elif event.kind == "wait":
         text = "own" if event.peer == event.device else f"for {'?' if event.peer is None else event.peer}"
-    if text and length > 0.03 * end:  # it fits into the box
+    if text and length > 0.03 * end:  # the text fits in the box
         background = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if event.kind == "wait" else None
         position = event.start + length / 2, row + top + height / 2
         axes.text(*position, text, ha="center", va="center", fontsize=8, color=ink, bbox=background)
@@ -97,7 +97,8 @@ def _describe(events: list[Event], unit: str) -> str:
             parts.append(f"{verb} {'once' if count == 1 else f'{count} times'}")
     if waits := [event for event in events if event.kind == "wait"]:
         total = sum(event.end - event.start for event in waits)
-        longest = max(waits, key=lambda event: (event.peer is None, event.end - event.start))  # or one that never ends
+        # An endless wait counts as the longest one.
+        longest = max(waits, key=lambda event: (event.peer is None, event.end - event.start))
         if longest.peer is None:
             peer = "a device that never answers"
         else:

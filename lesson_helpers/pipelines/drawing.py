@@ -1,4 +1,4 @@
-"""Draw pipeline schedules: which stage works on which microbatch when, and where it idles."""
+"""Draw pipeline schedules, with the microbatch that each stage works on at any time, and the stage's idle times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from utils.show.picture import COLORS, Picture
 
 class _Style(NamedTuple):
     label: str
-    fills: tuple[str, str]  # of a stage's parts, which take turns
-    inks: tuple[str, str]  # of the number on top
+    fills: tuple[str, str]  # the box colours, which alternate between a stage's parts
+    inks: tuple[str, str]  # the colours of the numbers in these boxes
 
 
 _STYLES = {
@@ -58,7 +58,7 @@ def _draw(axes: Axes, title: str, schedule: Schedule, end: float) -> None:
         _, fills, inks = _STYLES[job.kind]
         odd, length = job.part // schedule.stages % 2, job.end - job.start
         axes.barh(job.stage, length, 0.92, job.start, color=fills[odd], edgecolor="white", linewidth=0.8)
-        if length > 0.008 * end * len(str(job.microbatch)):  # the number fits into the box
+        if length > 0.008 * end * len(str(job.microbatch)):  # the number fits in the box
             middle = job.start + length / 2
             axes.text(middle, job.stage, job.microbatch, ha="center", va="center_baseline", fontsize=8, color=inks[odd])
     axes.set(ylim=(schedule.stages - 0.5, -0.5), ylabel="stage", yticks=range(schedule.stages))
@@ -68,13 +68,13 @@ def _draw(axes: Axes, title: str, schedule: Schedule, end: float) -> None:
 
 
 def _describe(schedule: Schedule) -> str:
-    """Describe what each stage does, as in 'stage 0 F 0 to 3, idle 2, B 0'."""
+    """Describe each stage's jobs and idle times, as in 'stage 0 F 0 to 3, idle 2, B 0'."""
     stages = [f"stage {stage} {', '.join(_describe_stage(schedule, stage))}" for stage in range(schedule.stages)]
     return f"done at {schedule.end:g}, {100 * schedule.idle:.0f}% idle; " + "; ".join(stages)
 
 
 def _describe_stage(schedule: Schedule, stage: int) -> Iterator[str]:
-    """Yield a stage's idle times, and its sequences of jobs of one kind on consecutive microbatches."""
+    """Yield descriptions of a stage's idle times, and of its runs of same-kind jobs on consecutive microbatches."""
     kind, first, last, time = "", 0, 0, 0.0
 
     def sequence() -> list[str]:

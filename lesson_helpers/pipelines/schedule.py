@@ -1,4 +1,4 @@
-"""Simulate a pipeline schedule: when each stage runs which job, how long it idles, how many microbatches it keeps."""
+"""Simulate a pipeline schedule, and measure how long each stage idles and how many microbatches it keeps in memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 SECONDS = {"F": 1, "B": 2}  # a backward pass has two matrix products for each one in the forward pass
-SECONDS_SPLIT = {"F": 1, "B": 1, "W": 1}  # these two products as separate jobs
+SECONDS_SPLIT = {"F": 1, "B": 1, "W": 1}  # the backward pass's two products as separate jobs
 
 
 @dataclass(frozen=True)
 class Job:
-    """One pass of one microbatch through one part of the network, with the time at which it starts and ends."""
+    """One pass of one microbatch through one part of the network, with its start and end times."""
 
     stage: int
     kind: str  # "F": forward; "B": backward; "W": the weight gradient, if that's a job of its own
@@ -37,15 +37,15 @@ class Schedule:
 
     @property
     def idle(self) -> float:
-        """Return the bubble: the idle share of all stages' time until the last job ends."""
+        """Return the size of the bubble: the fraction of all stages' time that's idle until the last job ends."""
         return 1 - sum(job.end - job.start for job in self.jobs) / (self.stages * self.end)
 
     @property
     def live(self) -> list[float]:
-        """Return, for each stage, the largest number of microbatches whose activations it keeps at the same time.
+        """Return the largest number of microbatches whose activations each stage keeps in memory at the same time.
 
-        It keeps them from the start of the forward job to the end of the last backward job. With several parts per
-        stage, each part counts as a fraction of a microbatch.
+        A stage keeps a microbatch's activations from the start of the forward job to the end of the last backward job.
+        With several parts per stage, each part counts as a fraction of a microbatch.
         """
         last = "W" if any(job.kind == "W" for job in self.jobs) else "B"
         peaks = []
@@ -53,7 +53,7 @@ class Schedule:
             jobs = [job for job in self.jobs if job.stage == stage]
             changes = [(job.end, -1) for job in jobs if job.kind == last]
             changes += [(job.start, 1) for job in jobs if job.kind == "F"]
-            changes.sort()  # at the same time, a job that ends goes before one that starts
+            changes.sort()  # at the same time, the end of a job goes before the start of another
             count = peak = 0
             for _, change in changes:
                 count += change
@@ -73,15 +73,16 @@ def simulate(
     """Simulate a pipeline of p stages on m microbatches.
 
     Args:
-        order: a function for which `order(s, p, m)` lists the jobs of stage s, in order: ("F", i) for the forward pass
-            of microbatch i, ("B", i) for its backward pass, and optionally ("W", i) for its weight gradient.
-        parts_per_stage: the number of parts of the network on each stage. Stage s has the parts s, s + p, and so on,
-            and with more than one of them, each job names its part: ("F", i, part).
-        send_time: the seconds that a result takes from one stage to the next.
+        order: a function such that `order(s, p, m)` returns the jobs of stage s, in order: ("F", i) for the forward
+            pass of microbatch i, ("B", i) for its backward pass, and optionally ("W", i) for its weight gradient.
+        parts_per_stage: the number of parts of the network on each stage. Stage s runs parts s, s + p, and so on. If
+            there's more than one, each job names its part, as in ("F", i, part).
+        send_time: the time in seconds that it takes to send a result from one stage to the next.
 
-    A stage starts each job as soon as the previous one has ended and its input has arrived. F needs F of the part
-    before. B needs B of the part after, or on the last part, its own F. W needs its own B. On a stage's whole share of
-    the network, F takes 1 second and B takes 2; if there are W jobs, each kind takes 1.
+    A stage starts each job as soon as the previous one has ended and the job's input has arrived. For each microbatch,
+    F waits for F of the previous part, B for B of the next part and F of the same part, and W for B of the same part.
+    (The first part has no previous one, and the last has no next one.) For all parts of a stage together, F takes 1
+    second and B takes 2; if there are W jobs, each kind takes 1.
 
     Raises ValueError if a job is missing or listed twice, or if all stages wait for one another.
     """
@@ -111,7 +112,7 @@ def simulate(
 
 
 def _input_ready(job: tuple, ends: dict[tuple, float], last_part: int, send_time: float) -> float | None:
-    """Return the time at which a job's input has arrived, or None if the job that computes it hasn't run yet."""
+    """Return the time at which a job's input arrives, or None if the job that computes it hasn't run yet."""
     kind, i, part = job
     if kind == "W":
         return ends.get(("B", i, part))

@@ -1,1 +1,1 @@
-"""Lesson 09: record a profiler's trace, and draw its timeline."""
+"""Lesson 09: record a profiler trace, and draw its timeline."""

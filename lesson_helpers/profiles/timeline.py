@@ -1,4 +1,4 @@
-"""Draw the timeline of a profiler's trace."""
+"""Draw the timeline of a profiler trace."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class _Bar(NamedTuple):
 
 
 def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = None) -> Picture:
-    """Draw a row for each device, with a bar for each operation, whose colour and hatching show its kind.
+    """Draw a row for each device, with a bar for each operation. The bar's colour and hatching show the kind.
 
-    A collective is split in two: waiting until its last device arrives, and then communication. A row at the top shows
-    the transfers and compilations on the host, if there are any.
+    A collective is split into two bars: waiting until the last device joins, and then communication. A row at the top
+    shows the transfers and compilations on the host, if there are any.
 
     Args:
         trace: the trace.
         title: the title.
         row_names: the names of the rows, if they aren't devices.
 
-    Raises ValueError if the trace contains no operation.
+    Raises ValueError if the trace contains no operations.
     """
     if not trace.events:
         raise ValueError("nothing to draw: no device did anything while the trace was recorded")
@@ -48,7 +48,7 @@ def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = No
     bars = [_Bar(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
     bars += [_Bar(e.kind, _HOST_ROW, e.start, e.end) for e in trace.host_events]
     kinds = [kind for kind in styles if any(bar.kind == kind for bar in bars)]
-    names = [*(row_names or [f"device {device}" for device in trace.devices]), "host"]  # _HOST_ROW is the last
+    names = [*(row_names or [f"device {device}" for device in trace.devices]), "host"]  # the last is for _HOST_ROW
     rows = range(_HOST_ROW if trace.host_events else 0, len(trace.devices))
     start, end = min(bar.start for bar in bars), max(bar.end for bar in bars)
     unit, scale = ("ms", 1e-3) if end - start > 2000 else ("µs", 1.0)
@@ -64,7 +64,7 @@ def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = No
                 facecolor=color,
                 hatch=hatch,
                 edgecolor="#555555" if hatch else color,
-                linewidth=0.3 if hatch else 0.8,  # the width of the shortest bars
+                linewidth=0.3 if hatch else 0.8,  # keeps the shortest bars visible
             )
     axes.set_yticks(rows, [names[row] for row in rows])
     axes.invert_yaxis()
@@ -78,7 +78,7 @@ def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = No
 
 
 def _describe_devices(trace: Trace, start: float) -> str:
-    """Describe the kinds of bars, and the longest gap, so that only durations vary from run to run."""
+    """Describe the kinds of bars and the longest gap, in a text of which only the times vary from run to run."""
     kinds = [kind for kind in _DEVICE_STYLES if any(e.kind == kind for e in trace.events)]
     count = len(trace.devices)
     rows = f"with a row for each of {count} devices" if count > 1 else f"of device {trace.devices[0]}"
@@ -101,7 +101,7 @@ def _describe_rows(bars: list[_Bar], row_names: Sequence[str]) -> str:
 
 
 def _longest_gap(trace: Trace, start: float) -> tuple[float, float]:
-    """Return the length and the start of the longest time without a bar on any device, until the last event ends."""
+    """Return the length and the start of the longest period without a bar on any device, up to the last event's end."""
     gaps: list[tuple[float, float]] = []
     latest_end = start
     for event in sorted(trace.events, key=lambda event: event.start):

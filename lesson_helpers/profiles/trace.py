@@ -1,4 +1,4 @@
-"""Read a profiler's trace into a small table: what each device ran and when, and what the host did."""
+"""Read a profiler trace: the operations on each device with their times, and the events on the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMUNICATION = re.compile(
     r"all.?reduce|all.?gather|reduce.?scatter|psum|pmean|pmax|pmin|ppermute|collective|all.?to.?all|\bsend\b|\brecv\b",
     re.I,
 )
-# The host's work that devices may have to wait for: the profiler's name for it, and its kind.
+# Host events that devices may have to wait for: map the profiler's name for each to its kind.
 HOST_KINDS = {
     "DevicePutWithSharding": "to the devices",
     "np.asarray(jax.Array)": "to the host",
@@ -41,18 +41,18 @@ class Event:
 
     device: int
     name: str
-    kind: str  # "compute" or "communication", and after `split_waiting` also "waiting"
+    kind: str  # "compute", "communication" or (after `split_waiting`) "waiting"
     start: float
     end: float
-    run: int  # the index of the program call, from 0
+    run: int  # the index of the program call, counted from 0
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of a trace, ordered by start."""
+    """The events of a trace, sorted by start time."""
 
-    events: tuple[Event, ...]  # on the devices
-    host: Counter[str] = field(default_factory=Counter)  # by name: the number of events on the host
+    events: tuple[Event, ...]  # the operations on the devices
+    host: Counter[str] = field(default_factory=Counter)  # the number of host events, by name
     host_events: tuple[HostEvent, ...] = ()  # the host's transfers and compilations
 
     @property
@@ -65,7 +65,7 @@ class Trace:
         return sorted({event.run for event in self.events})
 
     def zoom(self, run: int) -> Trace:
-        """Return the events of one program call. Raises ValueError if the trace doesn't contain it."""
+        """Return a trace of one program call only. Raises ValueError if this trace doesn't contain the call."""
         if run not in self.runs:
             raise ValueError(f"the trace contains the calls {self.runs}, not {run}")
         events = tuple(event for event in self.events if event.run == run)
@@ -74,14 +74,14 @@ class Trace:
         return replace(self, events=events, host_events=host_events)
 
     def count(self, text: str = "", kind: str | None = None) -> dict[int, int]:
-        """Return, by device, the number of its operations of this kind whose names contain this text."""
+        """Return, for each device, the number of operations of this kind (default: any) with this text in the name."""
         counts = {device: 0 for device in self.devices}
         for event in self.events:
             counts[event.device] += text in event.name and kind in (None, event.kind)
         return counts
 
     def split_waiting(self) -> Trace:
-        """Split each collective in two: waiting until its last device arrives, and then communication."""
+        """Return a trace with each collective split in two: waiting until its last device joins, then communication."""
         events = [event for event in self.events if event.kind != "communication"]
         for group in self.collectives():
             last_arrival = max(event.start for event in group)
@@ -93,9 +93,9 @@ class Trace:
         return replace(self, events=tuple(sorted(events, key=lambda event: event.start)))
 
     def collectives(self) -> list[list[Event]]:
-        """Return, for each collective, its events on all devices.
+        """Return a list for each collective, with its events on all devices.
 
-        They have the same program call, the same name, and the same iteration if the collective is in a loop.
+        Events belong to the same collective if they have the same program call, name and, in a loop, iteration.
         """
         iterations: Counter[tuple] = Counter()
         groups = defaultdict(list)
@@ -108,19 +108,19 @@ class Trace:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of an operation, "communication" or "compute", judging by its name."""
+    """Return an operation's kind, "communication" or "compute", based on its name."""
     return "communication" if _COMMUNICATION.search(name) else "compute"
 
 
 def record(program: Callable[..., object], *args: Any) -> Trace:
     """Run ``program(*args)`` under JAX's profiler, and return its trace.
 
-    The program has to wait for its results itself.
+    The program itself must wait until its results are ready.
     """
     import jax
 
     options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0  # don't record the calls of Python functions
+    options.python_tracer_level = 0  # don't record calls to Python functions
     with tempfile.TemporaryDirectory() as folder:
         with without_tensorflow_message(), jax.profiler.trace(folder, profiler_options=options):
             program(*args)
@@ -139,15 +139,15 @@ def read(folder: str | Path) -> Trace:
         raise FileNotFoundError(
             f"no trace (*.xplane.pb) in {folder}. It is written at the end of `with jax.profiler.trace(folder):`."
         )
-    with warnings.catch_warnings():  # 0.12: "builtin type event_stats has no __module__ attribute"
+    with warnings.catch_warnings():  # JAX 0.12 warns: "builtin type event_stats has no __module__ attribute"
         warnings.simplefilter("ignore", DeprecationWarning)
         return from_planes(ProfileData.from_file(str(files[-1])).planes)
 
 
 def from_planes(planes: Iterable[Any]) -> Trace:
-    """Return the trace that consists of these planes of a `ProfileData`.
+    """Build a trace from the planes of a `ProfileData`.
 
-    An accelerator has a plane of its own, such as /device:TPU:0. Emulated devices share the host's plane, where each
+    Each accelerator has its own plane, such as /device:TPU:0. Emulated devices share the host's plane, where each
     operation names its device.
     """
     operations, host, host_operations = [], Counter(), []
@@ -183,9 +183,9 @@ def from_planes(planes: Iterable[Any]) -> Trace:
 
 
 def _innermost(operations: list[tuple]) -> Iterator[tuple]:
-    """Leave out operations that contain others, such as a loop around its body, because their time would count twice.
+    """Yield the operations that don't contain others. A loop, for example, would count its body's time twice.
 
-    Each operation begins with its start, its end and its device.
+    Each operation is a tuple that begins with its start, its end and its device.
     """
     operations.sort(key=lambda operation: (operation[0], -operation[1]))
     for i, (_, end, device, *_) in enumerate(operations):

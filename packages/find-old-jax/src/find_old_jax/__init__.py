@@ -1,12 +1,12 @@
 """Find removed and deprecated JAX APIs in source code, without importing JAX.
 
-Run `find-old-jax FILE...` or `python -m find_old_jax FILE...`. After `%load_ext find_old_jax` in a notebook, each error
-message that JAX gives to old code is followed by the replacement.
+Run `find-old-jax FILE...` or `python -m find_old_jax FILE...`. In a notebook, `%load_ext find_old_jax` prints the
+replacement after each error that an old JAX API causes.
 """
 
 
 def load_ipython_extension(shell) -> None:
-    """Start to explain errors in an IPython shell. `%load_ext find_old_jax` calls this."""
+    """Start explaining errors in an IPython shell. `%load_ext find_old_jax` calls this function."""
     shell.events.register("post_run_cell", _after)
 
 

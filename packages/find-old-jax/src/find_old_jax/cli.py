@@ -1,4 +1,4 @@
-"""Implement the command line of the migration checker, `find-old-jax` or `python -m find_old_jax`."""
+"""Implement the migration checker's command-line interface, `find-old-jax` or `python -m find_old_jax`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
 
 
 def _show_fix(file: Path, target: str) -> str | None:
-    """Print the fix of a file as a diff, and return the file's new text, or None if nothing changes."""
+    """Print the fix for a file as a diff, and return the file's new text, or None if nothing changes."""
     new, left = fixed_file(file, target)
     diff = unified_diff(file, new)
     print(diff, end="")
@@ -97,7 +97,7 @@ def _show_fix(file: Path, target: str) -> str | None:
 
 
 def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
-    """Format the findings of a file: a line with place, severity, replacement and row for each, then the code."""
+    """Format a file's findings, each as a line with its place, severity, replacement and row, and a line of code."""
     lines = [path]
     for place, code, one in rows:
         row = f" (row {one.row})" if one.row else ""

@@ -1,4 +1,4 @@
-"""Find the row of appendix 90 for an error message, by the names in the message or by a known phrase."""
+"""Look up the row of appendix 90 that covers an error message, by the names in the message or by a known phrase."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from find_old_jax.forms import PHRASES, ROWS, WORDS
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
-# Patterns that extract the dotted name from a message.
+# Patterns whose groups capture the dotted name in a message.
 NAMED = (
     re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'"),
     re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>jax[\w.]*)'"),
@@ -26,7 +26,7 @@ KEYWORD = re.compile(r"(?:(?:(\w+)\(\)|(\w+)) got an )?unexpected keyword argume
 
 @dataclass(frozen=True)
 class Answer:
-    """The old API that a message is about, and its replacement."""
+    """The old API that caused a message, and its replacement."""
 
     name: str
     new: str
@@ -38,9 +38,9 @@ class Answer:
 
 
 def find_answer(message: str, target: str | None = None) -> Answer | None:
-    """Return the answer to a message of JAX, or of Python about JAX, or None if no row covers it.
+    """Return the answer to an error message from JAX, or from Python about JAX, or None if no row covers it.
 
-    Raises ValueError if the record doesn't have the target version.
+    Raises ValueError if the record doesn't contain the target version.
     """
     record, message = Record(target), " ".join(message.split())
     if known := find_by_phrase(message):

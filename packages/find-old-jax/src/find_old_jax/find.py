@@ -1,4 +1,4 @@
-"""Find uses of JAX that was removed, warns, or changed its meaning, and say what to write instead."""
+"""Find uses of JAX APIs that were removed, cause warnings or changed their meaning, and suggest replacements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
 class Finding:
     """A use of a removed, deprecated or changed API."""
 
-    line: int  # line number in the program, from 1
+    line: int  # line number in the program, counted from 1
     row: int | None  # row of appendix 90, or None if no row covers it
     severity: str  # one of SEVERITIES
     name: str  # full name of the old API, such as 'jax.tree_map'
@@ -41,18 +41,18 @@ class Finding:
 
 
 class NotPython(Unreadable):
-    """Raised for a program that doesn't parse. The message names the line."""
+    """Raised for a program that doesn't parse. The message gives the line number."""
 
 
 def find(source: str, name: str = "source", target: str | None = None) -> list[Finding]:
-    """Return the findings of a Python program, sorted by line.
+    """Return the findings in a Python program, sorted by line.
 
     Args:
         source: the program's text.
         name: the name of the program in error messages.
         target: the JAX version to check for. None means the newest recorded one.
 
-    Raises NotPython if the program doesn't parse, and ValueError if the record doesn't have the target version.
+    Raises NotPython if the program doesn't parse, and ValueError if the record doesn't contain the target version.
     """
     return find_with_unread_lines(source, name, target)[0]
 
@@ -60,9 +60,9 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
 def find_with_unread_lines(
     source: str, name: str = "source", target: str | None = None
 ) -> tuple[list[Finding], list[int]]:
-    """Return the findings, as `find` does, and the lines that weren't checked.
+    """Return the findings, as `find` does, and the numbers of the lines that weren't checked.
 
-    Those lines are behind a guard, such as a test of JAX's version, or never run.
+    Those lines never run, or are guarded, for example by a test of JAX's version.
     """
     try:
         tree = parse(source)
@@ -77,7 +77,7 @@ def find_with_unread_lines(
 
 
 def findings(program: Program, source: str) -> list[Finding]:
-    """Return the findings of a program that has already been parsed. Their nodes belong to that program."""
+    """Return the findings in a parsed program. Each finding's `node` is part of that program's tree."""
     lines = source.split("\n")
     unique: dict[tuple, Finding] = {}
     for one in [*_Names(program).findings(), *(Finding(*found) for found in SemanticChecks(program).findings())]:
@@ -139,7 +139,7 @@ class _Names:
             yield from self._check_call(node, name)
 
     def _root_is_known(self, node: ast.AST) -> bool:
-        """Tell whether the first part of a dotted name is removed or private, so its import is already reported."""
+        """Return whether a dotted name's first part is removed or private, so that its import was already reported."""
         while isinstance(node, ast.Attribute):
             node = node.value
         private = PRIVATE.match(self.program.dotted(node)) if isinstance(node, ast.Name) else None
@@ -212,7 +212,7 @@ class _Names:
             yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
 
     def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
-        """Yield the keywords in `f(**{"check_rep": False})`, also if the dictionary is bound to a name."""
+        """Yield the keywords that calls such as `f(**{"check_rep": False})` unpack, even from a named dictionary."""
         for keyword in call.keywords:
             value = self.program.value(keyword.value) if keyword.arg is None else None
             if isinstance(value, ast.Dict):
@@ -240,10 +240,10 @@ class _Names:
 
 
 def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]:
-    """Return the part of a name that is old, its replacement, and the row of appendix 90.
+    """Return the part of a name that was removed or deprecated, its replacement, and the row of appendix 90.
 
-    The replacement comes from the table in replacements.py, else from JAX's own message, else from a module that has
-    a name like this today.
+    The replacement comes from the table in replacements.py, else from JAX's own message, else from a module that
+    currently contains the same name.
     """
     for old in (name, fate.name):
         if old in REPLACEMENTS:
@@ -270,7 +270,7 @@ def _keyword_advice(name: str, keyword: str, call) -> str:
 
 
 def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, int | None, str]]:
-    """Return the findings of a file as tuples (place, text of the line, row of appendix 90, replacement).
+    """Return a file's findings as tuples (place, text of the line, row of appendix 90, replacement).
 
     Raises Unreadable if no part of the file can be read.
     """
@@ -278,7 +278,7 @@ def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, 
 
 
 def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
-    """Return the findings of a file, each with its place and line of code, and notes on unchecked parts."""
+    """Return a file's findings, each with its place and line of code, and notes on the parts that weren't checked."""
     texts, notes = read(path)
     rows = []
     for text in texts:

@@ -1,8 +1,8 @@
-"""Replace old JAX APIs automatically, if the replacement certainly means the same.
+"""Replace old JAX APIs automatically if the replacement is certain to be equivalent.
 
-The tables in safe_renames.py list those names and the contexts in which they're safe. Only the old words are replaced,
-at the offsets that Python's parser gives, so comments and formatting stay as they are. All other findings are only
-reported.
+The tables in safe_renames.py list these APIs and the contexts in which it's safe to replace them. Only the old names
+are overwritten, at the offsets that Python's parser reports, so comments and formatting are preserved. All other
+findings are only reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ARRAYS = re.compile(  # calls whose results are JAX arrays, which have `.at`
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the text between two offsets by `new`."""
+    """A replacement of the text between two offsets with `new`."""
 
     start: int
     end: int
@@ -39,8 +39,8 @@ class Edit:
 
 
 def fix(source: str, target: str | None = None) -> str:
-    """Return the program with all safe replacements made, or unchanged if the result wouldn't parse."""
-    for _ in range(3):  # a replaced import may reveal further old names
+    """Return the program with all safe replacements made, discarding any after which it wouldn't parse."""
+    for _ in range(3):  # replacing an import may reveal further old names
         edits = _Fixer(source, target).edits()
         if not edits:
             return source
@@ -73,7 +73,7 @@ class _Fixer:
         self.imports: list[str] = []
 
     def offset(self, line: int, column: int) -> int:
-        """Convert the parser's line and column, which counts UTF-8 bytes, to an offset in the text."""
+        """Convert the parser's line and column (in UTF-8 bytes) to an offset in the text."""
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
     def span(self, node: ast.AST) -> tuple[int, int]:
@@ -121,7 +121,7 @@ class _Fixer:
     # Safety checks
 
     def _new_name(self, old: str, full: str) -> str:
-        """Return the replacement of `old`, a prefix of the name `full`, or "" if it isn't known to be equivalent."""
+        """Return the replacement for `old`, a prefix of the name `full`, or "" if no equivalent is known."""
         rename = SAFE_RENAMES.get(old)
         if rename is None or (old != full and rename.where not in (MODULE, ANYWHERE)):
             return ""
@@ -129,7 +129,7 @@ class _Fixer:
         return rename.new if not renamed.startswith("jax.") or self.record.fate(renamed).state == "works" else ""
 
     def _is_safe_here(self, node: ast.AST, old: str) -> bool:
-        """Tell whether the replacement means the same in this context."""
+        """Return whether the replacement is equivalent in this context."""
         where, above = SAFE_RENAMES[old].where, self.program.parents.get(node)
         if where in (ANYWHERE, MODULE):
             return True
@@ -150,7 +150,7 @@ class _Fixer:
         return False
 
     def _fits_shard_map(self, node: ast.AST) -> bool:
-        """Tell whether the name is called, directly or through `partial`, with arguments that are all known."""
+        """Return whether the name is called, directly or through `partial`, without any unsupported arguments."""
         call = self.program.parents.get(node)
         if not isinstance(call, ast.Call):
             return False
@@ -164,7 +164,7 @@ class _Fixer:
         )
 
     def _is_safe_everywhere(self, full: str) -> bool:
-        """Tell whether the replacement means the same at every use of an imported name."""
+        """Return whether the replacement is equivalent at every use of an imported name."""
         uses = [
             node
             for node in self.program.nodes
@@ -182,7 +182,7 @@ class _Fixer:
         return all_exist and (bool(uses) or handed_on) and all(self._is_safe_here(node, full) for node in uses)
 
     def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
-        """Replace an old dotted name by a new one, written with the names that the program has imported."""
+        """Replace an old dotted name with a new one, written with the names that the program has imported."""
         while self.program.dotted(node) != old:
             if not isinstance(node, ast.Attribute):
                 return []
@@ -219,7 +219,7 @@ class _Fixer:
     def _index_update(self, call: ast.Call, node: ast.Attribute) -> list[Edit]:
         """Rewrite `jax.ops.index_update(x, jax.ops.index[i], y)` as `x.at[i].set(y)`.
 
-        If x may not be a JAX array, convert it first, as index_update did.
+        If x isn't known to be a JAX array, convert it first, as index_update did.
         """
         if len(call.args) != 3 or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
             return []
@@ -242,7 +242,7 @@ class _Fixer:
     # Imports
 
     def _new_import(self, full: str) -> str:
-        """Return the dotted name that replaces an imported one, or "" if it isn't known to be equivalent."""
+        """Return the dotted name that replaces an imported one, or "" if no equivalent is known."""
         fate = self.record.fate(full)
         module = self.record.fate(full.rpartition(".")[0], as_module=True)
         if "gone" not in (fate.state, module.state) and fate.state != "warns":
@@ -317,7 +317,7 @@ class _Fixer:
         return [Edit(self.offset(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
 
     def _calls_of_shard_map(self) -> list[Edit]:
-        """Fix the arguments of calls to `shard_map`, which used to accept positional ones and `check_rep`."""
+        """Name the positional arguments in calls to `shard_map`, and rename `check_rep` to `check_vma`."""
         edits = []
         for node in self.program.nodes:
             if not isinstance(node, ast.Call) or node in self.program.quiet:

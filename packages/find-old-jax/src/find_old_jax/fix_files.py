@@ -1,4 +1,4 @@
-"""Apply the safe replacements of `fix` to files: Python, and notebooks cell by cell."""
+"""Apply the safe replacements of `fix` to Python files and to the cells of notebooks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CELL_END = "# --- the end of a cell: {} ---\n"
 
 
 def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
-    """Return the fixed text of a file, and the findings that were left, such as 'line 3: name -> replacement'.
+    """Return the fixed text of a file, and the remaining findings, such as 'line 3: name -> replacement'.
 
-    In a notebook, only the source of cells changes, while the rest of the JSON stays as it is. Cells with magics are
-    left out. Raises Unreadable, as `read` does.
+    In a notebook, only the source of cells changes, and the rest of the JSON is preserved. Cells with magics are
+    skipped. Raises Unreadable, as `read` does.
     """
     texts, _ = read(path)
     raw = path.read_bytes()
@@ -42,7 +42,7 @@ def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
 
 
 def unified_diff(path: Path, new: str) -> str:
-    """Return the change of a file as a unified diff, or "" if there's none."""
+    """Return the changes to a file as a unified diff, or "" if there are none."""
     old = path.read_bytes().decode("utf-8", errors="replace")
     if not new or old == new:
         return ""
@@ -51,10 +51,10 @@ def unified_diff(path: Path, new: str) -> str:
 
 
 def write_files(changed: dict[Path, str]) -> None:
-    """Replace the contents of files, of all or of none.
+    """Replace the contents of several files, or of none if there's an error.
 
-    Each new text is checked and written beside its file before any file is replaced. Raises Unreadable if a new text
-    isn't valid Python, and OSError if a file can't be written.
+    Each new text is written to a temporary file beside the original, and checked, before any original is replaced.
+    Raises Unreadable if a new text isn't valid Python, and OSError if a file can't be written.
     """
     beside: list[tuple[str, Path]] = []
     try:
@@ -85,7 +85,7 @@ def write_files(changed: dict[Path, str]) -> None:
 def _cells(text: str, path: Path, target: str | None) -> str:
     """Return the fixed JSON of a notebook.
 
-    Plain Python cells are joined with marks, fixed together and separated again.
+    The cells that contain only Python are joined with separators, fixed together and split again.
     """
     try:
         cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
@@ -106,7 +106,7 @@ def _cells(text: str, path: Path, target: str | None) -> str:
 
 
 def _replace_in_source(text: str, old: str | list[str], new: str) -> str:
-    """Replace a cell's source in the text of the JSON. Return the text unchanged if it doesn't contain that source."""
+    """Replace a cell's source in the JSON text, or return the text unchanged if it doesn't contain that source."""
     for ascii_only in (False, True):
 
         def spelled(line: str, ascii_only: bool = ascii_only) -> str:

@@ -9,15 +9,15 @@ from find_old_jax.replacements import REPLACEMENTS
 
 __all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]
 
-EARLIER = "earlier"  # removed before 0.7, the oldest supported release, at an unknown version
+EARLIER = "earlier"  # removed or deprecated in an unknown release before 0.7, the oldest one supported
 
 
 @dataclass(frozen=True)
 class Form:
     """An old API.
 
-    `warns` and `gone` are the first release that warns of it and the first without it. `name` is its name in the
-    record, which also gives the release that introduced it.
+    `warns` is the first release that warns about it, and `gone` is the first release without it. `name` is its name
+    in the record, which also contains the release that introduced it.
     """
 
     text: str
@@ -37,10 +37,10 @@ class Form:
 class Row:
     new: str
     forms: tuple[Form, ...]
-    silent: bool = False  # once 'gone', it still runs, but with a different meaning
+    silent: bool = False  # after the removal, old code still runs, but with a different meaning
 
 
-# The releases come from JAX's changelog and tags. The tests run each API on every supported JAX and compare.
+# The releases come from JAX's changelog and tags. To verify them, the tests run each API on every supported JAX.
 ROWS = {
     1: Row("jax.random.uniform(key, (3,))", (Form("jnp.random.rand", gone=EARLIER),)),
     2: Row("jax.shard_map; Mesh is in jax.sharding", (Form("xmap", gone="0.4.31", name="jax.experimental.maps.xmap"),)),
@@ -132,7 +132,7 @@ ROWS = {
     ),
 }
 
-# By row, phrases that are the same in all releases, for messages that don't contain a name. ` ... ` is a gap.
+# For messages that don't contain a name: by row, phrases that are the same in all releases. ` ... ` matches any text.
 PHRASES: dict[int, tuple[str, ...]] = {
     6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
     8: ("setup_tpu() was required for older JAX",),
@@ -170,9 +170,10 @@ PHRASES: dict[int, tuple[str, ...]] = {
     20: ("Found an unbound axis name", "unbound axis name:"),
 }
 
-# Phrases, as in PHRASES, about APIs without a row of their own: the old API, the replacement, and the closest row.
+# Phrases, as in PHRASES, for APIs that don't have their own row: the old API, its replacement and the closest row.
 WORDS: dict[str, tuple[str, str, int]] = {
-    # automatic axes would hide it: the scan would run, with everything gathered on every device
+    # Auto axes aren't suggested, because they'd only hide the problem: the scan would run, but each device would
+    # gather all the arrays.
     "of all xs should be replicated": ("a scan over a split axis", "jax.shard_map, with the scan inside", 16),
     "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),
     "'Compiled' object has no attribute 'compiler_ir'": (

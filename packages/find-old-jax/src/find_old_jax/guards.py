@@ -9,17 +9,17 @@ import re
 from find_old_jax.release_names import numbers
 from find_old_jax.scopes import Names
 
-UNREACHED = "never"  # never run on this JAX, or only in cases that can't be decided
-TYPE_CHECKING = "types"  # run only by type checkers, so nothing can fail there
+UNREACHED = "never"  # code that never runs on this JAX, or only under conditions that can't be evaluated
+TYPE_CHECKING = "types"  # code that only type checkers see, so it can't fail
 IMPORT, NAME, CALL, OTHER = TRIED = ("import", "name", "call", "other")  # the kinds of failure that a handler can catch
 CAUGHT = {
     "ImportError": {IMPORT}, "ModuleNotFoundError": {IMPORT}, "AttributeError": {NAME}, "TypeError": {CALL},
     "Exception": {*TRIED}, "BaseException": {*TRIED}, "": {*TRIED},
 }  # fmt: skip
-SHORT_BODY = 3  # `except Exception` counts as a guard only around this many statements or fewer
+SHORT_BODY = 3  # `except Exception` counts as a guard only if it covers at most this many statements
 LEAVES = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
 LOGGING_NAMES = {"print", "log", "logger", "logging", "warn", "warnings"}
-# a set of UNREACHED, TYPE_CHECKING, members of TRIED, and tested names such as ('x', 'device_buffers')
+# a set that may contain UNREACHED, TYPE_CHECKING, members of TRIED, and tested names such as ('x', 'device_buffers')
 Guard = frozenset
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -28,10 +28,10 @@ COMPARED = {
 
 
 def caught_names(node: ast.Try) -> set[str]:
-    """Return the kinds of failure in a `try` body that its handlers deal with.
+    """Return the kinds of failure in a `try` body for which a handler provides an alternative.
 
-    A handler that raises again, passes or only prints doesn't count, except for a failed import, which the program may
-    do without.
+    A handler that ends in `raise`, passes or only prints doesn't provide one. But after a failed import, passing or
+    printing is enough, because the program may not need the module.
     """
     found: set[str] = set()
     for handler in node.handlers:
@@ -58,7 +58,7 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 
 def covers(guard: Guard, node: ast.AST) -> bool:
-    """Tell whether a guard covers a node inside it."""
+    """Return whether a guard covers a node inside it."""
     if UNREACHED in guard:
         return True
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
@@ -69,7 +69,7 @@ def covers(guard: Guard, node: ast.AST) -> bool:
 
 
 def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
-    """Return the names that a test has checked with `hasattr` if it's true or, with `denied`, if it's false."""
+    """Return the names that `hasattr` has found if the test is true or, with `denied`, if it's false."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _guard_of_test(test.operand, not denied)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
@@ -86,7 +86,7 @@ class Guards:
         self.names = names
 
     def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
-        """Return the guards of a node by its field: 'body', 'orelse' or 'handlers'."""
+        """Return the guards for a node's fields: 'body', 'orelse' or 'handlers'."""
         never = Guard({UNREACHED})
         if isinstance(node, ast.Try):
             kinds = caught_names(node)
@@ -100,7 +100,7 @@ class Guards:
         return {"orelse" if truth else "body": never}
 
     def _all_there(self, node: ast.Try) -> bool:
-        """Tell whether a `try` body uses JAX and only names that the version has, so that its handlers never run."""
+        """Return whether a `try` body uses JAX, but only names in this version, so that its handlers never run."""
         fate, dotted, found = self.names.record.fate, self.names.dotted, []
         for one in (inner for statement in node.body for inner in ast.walk(statement)):
             self._place(one, node)
@@ -146,13 +146,13 @@ class Guards:
         return False
 
     def _place(self, node: ast.AST, test: ast.expr) -> None:
-        """Put the parts of a test into the scope of its statement, because it is judged before they are visited."""
+        """Assign a test's nodes to its statement's scope, because the test is evaluated before they're visited."""
         scope = self.names.scopes.get(test) or self.names.scopes[self.names.nodes[-1]]
         for one in ast.walk(node):
             self.names.scopes.setdefault(one, scope)
 
     def truth(self, test: ast.expr) -> bool | None:
-        """Return whether a test is true on the version, or None if it doesn't depend on the version alone."""
+        """Return whether a test is true on this version, or None if it depends on anything else."""
         self._place(test, test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             operand = self.truth(test.operand)
@@ -178,7 +178,7 @@ class Guards:
         return None
 
     def _compare(self, test: ast.Compare) -> bool | None:
-        """Evaluate a comparison of JAX's version with a string or with numbers, in Python's own way."""
+        """Compare JAX's version with a string or a tuple, as Python does; return None if that isn't possible."""
         left, right = self._version(test.left), self._version(test.comparators[0])
         compare = COMPARED.get(type(test.ops[0]))
         if left is None or right is None or compare is None or type(left) is not type(right):

@@ -1,4 +1,4 @@
-"""Parse a program, and find the meaning of each name and the parts that never run on a version of JAX."""
+"""Find the meaning of each name in a program, and the parts that never run on a version of JAX."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ HIDDEN = object()  # the value of a name that isn't tracked, such as a parameter
 
 
 class Program(Names):
-    """The parts of a program that run on a version of JAX, each with its scope."""
+    """A program's nodes with their scopes, and the parts that don't run or can't fail on a version of JAX."""
 
     def __init__(self, tree: ast.Module, record: Record) -> None:
         super().__init__(record)
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.quiet: set[ast.AST] = set()  # guarded nodes: in a `try`, after a `hasattr`, or never run
-        self.unseen: set[int] = set()  # lines silenced by a guard
+        self.quiet: set[ast.AST] = set()  # guarded nodes: in a `try`, after a `hasattr` or never executed
+        self.unseen: set[int] = set()  # lines that aren't checked because of a guard
         self.annotations: set[ast.AST] = set()  # annotations, which are never evaluated
-        self.stars: list[str] = []  # modules of `from module import *`
+        self.stars: list[str] = []  # modules in `from module import *`
         self.top = Scope(tree, None)
         self._lazy = any(
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
@@ -40,7 +40,7 @@ class Program(Names):
         stack = [(node, scope, Guard(), False, [Guard()])]
         while stack:
             node, scope, guard, note, block = stack.pop()
-            guard = guard | block[0]  # the guard of `if hasattr(...): return` covers the rest of the block, too
+            guard = guard | block[0]  # the guard of `if hasattr(...): return` also covers the rest of the block
             self.scopes[node] = scope
             self.nodes.append(node)
             if covers(guard, node):

@@ -1,4 +1,4 @@
-"""Read Python code from files, notebooks (with magics) and Markdown (```python blocks and >>> sessions)."""
+"""Read Python from files, notebooks (with magics), Markdown and reStructuredText (code blocks and >>> sessions)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FENCE = re.compile(r"^( *)(```+|~~~+) *\{?(?:code-cell|code|eval_rst)?\}? *(\w*)
 
 
 class Unreadable(Exception):
-    """Raised for a file, or a part of one, that isn't Python. The message says where and why."""
+    """Raised for a file, or a part of one, that can't be read as Python. The message states where and why."""
 
 
 @dataclass
 class Text:
-    """A program in a file, with the place of each of its lines, such as 'line 3' or 'cell 2, line 1'."""
+    """A program in a file, with the place of each line, such as 'line 3' or 'cell 2, line 1'."""
 
     lines: list[str] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
@@ -50,12 +50,12 @@ class Text:
 
 def parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as an invalid escape in the user's strings
+        warnings.simplefilter("ignore")  # for example, about invalid escapes in the user's strings
         return ast.parse(source)
 
 
 def files(path: Path) -> Iterator[Path]:
-    """Yield the file itself or, for a folder, all visible files below it that may contain Python."""
+    """Yield the path itself if it isn't a folder, else all visible files below it that may contain Python."""
     if not path.is_dir():
         yield path
         return
@@ -127,7 +127,7 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
 
 
 def to_plain_python(source: str) -> tuple[list[str], bool]:
-    """Replace a cell's magics by blank lines or Python, and tell whether the cell writes a file (%%writefile x.py)."""
+    """Replace a cell's magics with blank lines or Python. Also return whether it writes a file (%%writefile x.py)."""
     lines = source.split("\n")
     indent = re.match(r"\s*", next((line for line in lines if line.strip()), ""))[0]
     lines = [line.removeprefix(indent) for line in lines]
@@ -162,7 +162,7 @@ def parses(source: str) -> bool:
 
 
 def _lines_in_strings(source: str) -> set[int]:
-    """Return the lines of a cell that begin inside a multi-line string, and so can't be magics."""
+    """Return the numbers of a cell's lines that begin inside a multi-line string, and so can't be magics."""
     lines: set[int] = set()
     try:
         for token in tokenize.generate_tokens(io.StringIO(re.sub(r"(?m)^\s*[%!].*$", "", source)).readline):
@@ -189,7 +189,7 @@ def _plain_line(line: str) -> str:
 
 
 def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
-    """Return a page's Python blocks and its >>> lines as programs."""
+    """Return a page's Python blocks and >>> sessions as one program, and notes on unreadable parts."""
     program, notes, lines, i = Text(), [], text.split("\n"), 0
 
     def add(block: list[str], first: int) -> None:
@@ -235,7 +235,7 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
 
 
 def _blank_options(block: list[str]) -> list[str]:
-    """Blank the options at the start of a MyST cell: `:tags: [...]`, or lines between ---."""
+    """Replace the options at the start of a MyST cell (`:tags: [...]`, or lines between ---) with blank lines."""
     end = 0
     if block and block[0].strip() == "---":
         end = next((i + 1 for i, line in enumerate(block[1:], 1) if line.strip() == "---"), 0)
@@ -245,7 +245,7 @@ def _blank_options(block: list[str]) -> list[str]:
 
 
 def _add_session(program: Text, session: list[tuple[int, str]], path: str, notes: list[str]) -> None:
-    """Add the statements of a >>> session that parse to the program, each with its continuation lines."""
+    """Add to the program each statement of a >>> session that parses, with its continuation lines."""
     pending: list[tuple[int, str]] = []
     for at, line in [*session, (0, "")]:
         if pending and not line.startswith((" ", "\t", ")", "]", "}")):
