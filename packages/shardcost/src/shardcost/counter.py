@@ -130,9 +130,9 @@ class _CostFunction:
         Raises UnknownConstruct (a ValueError) for a construct that can't be counted, which the message names:
 
         - a collective whose cost is unknown, or replica groups in an unknown notation;
-        - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, foreign functions;
-        - communication or products inside a loop whose trip count is unknown, if `trip_counts` doesn't give it;
-        - communication or products inside a branch that may or may not be taken, if `branches` isn't given.
+        - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, FFI calls;
+        - communication or matrix products in a loop whose trip count is unknown, unless `trip_counts` specifies it;
+        - communication or matrix products in a branch that may or may not run, unless `branches` is specified.
         """
         import jax
 
