@@ -1,4 +1,4 @@
-"""Provide fixtures: a file with a given text, and the command in a process of its own."""
+"""Provide fixtures that write a file and that run the command in a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def written(tmp_path):
-    """Return a function that writes a file of a given name and text, and returns its path."""
+    """Return a function that writes a file with a given name and text, and returns its path."""
 
     def write(name: str, text: str | bytes) -> Path:
         path = tmp_path / name
@@ -25,7 +25,7 @@ def written(tmp_path):
 
 @pytest.fixture
 def command(tmp_path):
-    """Return a function that runs Python on `module`, here the command, with arguments."""
+    """Return a function that runs Python on `module`, by default the command, with the given arguments."""
 
     def run(*arguments, module: tuple[str, ...] = ("-m", "find_old_jax")) -> subprocess.CompletedProcess:
         source = Path(find_old_jax.__file__).parents[1]

@@ -1,4 +1,4 @@
-"""List error messages with the old API and the row that each must lead to. The site's tests use them, too."""
+"""List error messages, each with the old API and row that the checker must find. The site's tests also use the list."""
 
 MESSAGES = (
     ("AttributeError: module 'jax' has no attribute 'tree_map'", "jax.tree_map", 7),

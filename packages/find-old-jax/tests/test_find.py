@@ -1,4 +1,4 @@
-"""Test what is found: names in every notation, guards, targets, and every kind of file that contains Python."""
+"""Test the findings: names in every notation, guards, targets, and every kind of file that contains Python."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_it_respects_guards_and_scopes(code):
 @pytest.mark.parametrize(
     "code",
     [
-        "if jax.__version__ >= '0.4.26':\n    pass\nelse:\n    jax.tree_map(id, 1)",  # as texts, '0.12' comes before
+        "if jax.__version__ >= '0.4.26':\n    pass\nelse:\n    jax.tree_map(id, 1)",  # as a string, '0.12' sorts first
         "try:\n    jax.tree_map(id, 1)\nexcept ValueError:\n    pass",
         "if not hasattr(jax, 'tree_map'):\n    jax.tree_map(id, 1)",
         "def f(x):\n    if not hasattr(jax, 'tree'):\n        return x\n    return jax.tree_map(id, x)",
@@ -126,7 +126,7 @@ def test_code_without_a_guard_is_found(code):
 
 def test_deprecated_calls_and_removed_arguments():
     assert names("import jax\njax.host_id() == jax.host_count()", severity="warns") == ["jax.host_count", "jax.host_id"]
-    assert names("import jax\njax.remat(abs, concrete=True)", "0.7.2") == ["jax.remat(concrete=)"]  # and not "warns"
+    assert names("import jax\njax.remat(abs, concrete=True)", "0.7.2") == ["jax.remat(concrete=)"]  # not a warning
     assert names("import jax\njax.core.gensym([])", "0.10") == ["jax.core.gensym()"]
     config = "import jax\njax.config.update('jax_enable_x64', True)\njax.config.jax_enable_x64\njax.config.read('x')\n"
     assert find(config) == []
@@ -135,7 +135,7 @@ def test_deprecated_calls_and_removed_arguments():
 def test_a_missing_import():
     code = "import jax{}\njax.flatten_util.ravel_pytree(1)\njax.flatten_util.ravel_pytree(2)\n"
     assert [(one.line, one.severity) for one in find(code.format(""))] == [(2, "gone")]
-    assert [one.severity for one in find(code.format(", flax"))] == ["could be better"]  # flax may bring it
+    assert [one.severity for one in find(code.format(", flax"))] == ["could be better"]  # flax may import it
     for brought in (
         ", jax.flatten_util",
         "\nfrom jax.flatten_util import ravel_pytree",
@@ -174,7 +174,7 @@ def test_severities_and_targets():
     assert by["0.7"] == [("tree_map", "gone")]
     assert by["0.9"] == [("pvary", "warns"), ("device_put_sharded", "warns"), ("tree_map", "gone")]
     assert by["0.10"] == [("pvary", "gone"), ("device_put_sharded", "gone"), ("tree_map", "gone")]
-    assert names("import jax\njax.set_mesh(1)\njax.reshard(1, 2)", "0.7.2") == ["jax.reshard"]  # it comes in 0.8.2
+    assert names("import jax\njax.set_mesh(1)\njax.reshard(1, 2)", "0.7.2") == ["jax.reshard"]  # added in 0.8.2
     mesh = "import jax\nmesh = jax.make_mesh((8,), ('i',))\n"
     assert [one.row for one in find(mesh, target="0.12")] == [16]
     assert find(mesh, target="0.7") == []
@@ -270,13 +270,13 @@ def test_time_grows_almost_linearly():
     def seconds(count):
         code = "import jax\nd = jax.devices()[0]\n" + "".join(one.format(i) for i in range(count))
         times = []
-        for _ in range(2):  # the least: other programs may be at work, too
+        for _ in range(2):  # take the minimum, because other programs may be running
             start = time.process_time()
             assert len(find(code)) == 2 * count
             times.append(time.process_time() - start)
         return min(times)
 
-    assert seconds(800) < 10 * seconds(200)  # six times; a quadratic one would take 16
+    assert seconds(800) < 10 * seconds(200)  # the ratio is about 6; quadratic growth would make it 16
 
 
 def test_the_releases_in_the_rows_agree_with_the_record():

@@ -1,4 +1,4 @@
-"""Start JAX with eight CPU devices, and hide an installed accelerator plugin from it."""
+"""Start JAX with eight CPU devices, and stop it from using an installed accelerator plugin."""
 
 import os
 

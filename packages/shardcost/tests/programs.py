@@ -1,8 +1,8 @@
-"""Programs whose cost is worked out by hand, for the CPU compiler.
+"""Define programs for the CPU compiler, with costs that were calculated manually.
 
-Unless stated otherwise, elements are float32 (4 bytes), and the mesh is 2 x 4 with the axes x and y. With an operand of
-b bytes in a group of n devices, each device sends 2 (n-1)/n b in an all-reduce, (n-1) b in an all-gather, (n-1)/n b in a
-reduce-scatter or an all-to-all, and b in a permute.
+Unless stated otherwise, elements are float32 (4 bytes), and the mesh is 2 x 4 with the axes x and y. If each of n
+devices in a group has an operand of b bytes, it sends 2 (n-1)/n b bytes in an all-reduce, (n-1) b in an all-gather,
+(n-1)/n b in a reduce-scatter or an all-to-all, and b in a permute.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRID = ((4, 2), ("batch", "features"))
 
 
 def make_mesh(sizes, names):
-    """Arrange the first devices in a mesh with automatic axes, in row-major order."""
+    """Arrange the first devices in row-major order in a mesh with Auto axes."""
     devices = np.array(jax.devices()[: math.prod(sizes)]).reshape(sizes)
     return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(sizes))
 
@@ -48,7 +48,10 @@ def product(a, b, n=64):
 
 
 def descent(iterations, outer=None):
-    """Repeat w <- w - x.T @ (x @ w) with an x of (64, 16) split along axis 0 in two: each needs an all-reduce of (16, 16)."""
+    """Repeat w <- w - 0.1 x.T @ (x @ w), where x is (64, 16), sharded along axis 0 over two devices.
+
+    Each iteration needs an all-reduce of shape (16, 16).
+    """
 
     def build(mesh):
         def loop(w, x, n=iterations):
@@ -81,7 +84,7 @@ def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
 
 
 def with_gradient(function, *arrays):
-    """Build the gradient of a shard_map's mean square with respect to all arrays, each given by its shape and spec."""
+    """Build the gradient of a shard_map's mean square with respect to all arrays. Each is given as a (shape, spec)."""
 
     def build(mesh):
         specs = tuple(P(*spec) for _, spec in arrays)
@@ -93,7 +96,7 @@ def with_gradient(function, *arrays):
 
 
 def ring_product(t):
-    """Multiply each device's rows by all columns, whose shards go round a ring."""
+    """Multiply each device's rows by all columns, whose shards are passed around a ring."""
 
     def turn(carried, _):
         total, piece = carried
@@ -103,7 +106,7 @@ def ring_product(t):
 
 
 def stored_in_pieces(t, w):
-    """Apply layers whose weights are sharded, and gathered where they're used."""
+    """Apply layers whose weights are sharded, and gathered just before use."""
     return lax.scan(lambda t, piece: (jnp.tanh(t @ lax.all_gather(piece, "y", tiled=True)), None), t, w)[0]
 
 
@@ -114,45 +117,45 @@ def bounded_while(mesh):
     return f, plan(mesh, (64,), "x")
 
 
-# name: (mesh, program, [(kind, axes, times, bytes that each device sends)], FLOPs in matrix products on each device)
+# name: (mesh, program, [(kind, axes, times, bytes sent by each device)], FLOPs in matrix products on each device)
 PROGRAMS = {
-    # 4 x 8, split 2 x 4: each device reduces its (2, 2) to 2 elements, 8 bytes, with one partner: 2 (1/2) 8.
+    # A 4 x 8 array, sharded 2 x 4: each device sums its (2, 2) shard to 2 elements, 8 bytes, and sends 2 (1/2) 8 bytes.
     "column sums": (TWO, column_sums(), [("all-reduce", "x", 1, 8)], 0),
-    # ... then each of the 8 elements must be stored on one device, in the order of ('x', 'y'): 1 element moves.
+    # Storing one of the 8 sums on each device, in the order of ('x', 'y'), takes a further transfer of 1 element.
     "column sums over x, y": (TWO, column_sums(("x", "y")), [("all-reduce", "x", 1, 8), ("collective-permute", "8 pairs", 1, 4)], 0),
     "column sums over y, x": (TWO, column_sums(("y", "x")), [("all-reduce", "x", 1, 8)], 0),
-    # Products of 64 x 64: 2 x 64^3 = 524,288 FLOPs, divided by the number of devices that share the work.
+    # Products of two 64 x 64 matrices: 2 x 64^3 = 524,288 FLOPs, divided by the number of devices that share the work.
     "product, rows by columns": (TWO, product(("x", None), (None, "y")), [], 524_288 // 8),
-    # Each device contracts half of the dimension: partial sums of (64, 64), 16,384 bytes, with one partner.
+    # Each device contracts half of the dimension, then exchanges (64, 64) partial sums, 16,384 bytes, with one partner.
     "product, inner by inner": (TWO, product((None, "x"), ("x", None)), [("all-reduce", "x", 1, 16_384)], 524_288 // 2),
-    # a's shards of (32, 16) from the 3 others along y: 3 x 2,048; b's (32, 16) from the other one along x.
+    # Gather a's (32, 16) shards from the 3 other devices along y, 3 x 2,048 bytes, and b's from the other one along x.
     "product, both by both": (TWO, product(("x", "y"), ("x", "y")), [("all-gather", "x", 1, 2_048), ("all-gather", "y", 1, 6_144)], 524_288 // 8),
-    # The compiler moves 16 of the 32 rows of b, (16, 64), then sums (32, 64) over y: 2 (3/4) 8,192.
+    # The compiler transfers 16 of the 32 rows of b, (16, 64), then sums (32, 64) arrays over y: 2 (3/4) 8,192 bytes.
     "product, rows by rows": (TWO, product(("x", None), ("x", None)), [("collective-permute", "8 pairs", 1, 4_096), ("all-reduce", "y", 1, 12_288)], 524_288 // 8),
     "product, both by inner": (TWO, product(("x", "y"), ("y", None)), [("all-reduce", "y", 1, 12_288)], 524_288 // 8),
     "product, both by replicated": (TWO, product(("x", "y"), ()), [("all-gather", "y", 1, 6_144)], 524_288 // 2),
     "product, replicated": (TWO, product((), ()), [], 524_288),
-    # 8 of 16 products on each device, 2 x 128 x 64 x 128 FLOPs each.
+    # Each device computes 8 of the 16 products, with 2 x 128 x 64 x 128 FLOPs each.
     "products in a batch": (TWO, lambda mesh: (lambda p, q: p @ q, plan(mesh, (16, 128, 64), "x"), plan(mesh, (16, 64, 128), "x")), [], 16_777_216),
-    # vmap(dot) of (8, 16), split 4 x 2: 2 rows give 2 elements, 8 bytes, one partner. (Products of vectors don't count.)
+    # vmap(dot) of (8, 16), sharded 4 x 2: 2 rows yield 2 sums, 8 bytes, for a partner. (Vector products don't count.)
     "vmap dot": (GRID, lambda mesh: (jax.vmap(jnp.dot), *[plan(mesh, (8, 16), "batch", "features")] * 2), [("all-reduce", "features", 1, 8)], 0),
-    # (8, 64) of partial sums, 2,048 bytes over y: 2 (3/4) 2,048. 2 products of 8 x 64 x 32.
+    # Each device sends 2 (3/4) 2,048 bytes to add (8, 64) partial sums over y, and computes 2 products of 8 x 64 x 32.
     "two-layer MLP": (TWO, mlp, [("all-reduce", "y", 1, 3_072)], 2 * 2 * 8 * 64 * 32),
-    # 7 iterations of 1,024 bytes with one partner, each with 2 products of 32 x 16 x 16.
+    # Each of 7 iterations exchanges 1,024 bytes with one partner, and computes 2 products of 32 x 16 x 16.
     "scan": (TWO, descent(7), [("all-reduce", "x", 7, 7 * 1_024)], 7 * 2 * 2 * 32 * 16 * 16),
     "scan in scan": (TWO, descent(7, 3), [("all-reduce", "x", 21, 21 * 1_024)], 21 * 2 * 2 * 32 * 16 * 16),
     "counted while": (TWO, bounded_while, [("all-reduce", "x", 5, 5 * 4)], 0),
-    # One all-reduce of a tuple of 2,048 + 32 + 256 elements, 9,344 bytes, over 8 devices: 2 (7/8) 9,344.
+    # One all-reduce of a tuple with 2,048 + 32 + 256 elements, 9,344 bytes, over 8 devices sends 2 (7/8) 9,344 bytes.
     "gradients, a tuple": (TWO, gradients, [("all-reduce", "x, y", 1, 16_352)], 2 * 2 * 32 * 64 * 32 + 3 * 2 * 32 * 32 * 8),
-    # Shards of (8, 12), 384 bytes, four times forward and four times backward. Each forward iteration has two
-    # products of 8 x 12 x 8, each backward one has four.
+    # Each device sends an (8, 12) shard, 384 bytes, four times in the forward pass and four times in the backward pass.
+    # Each forward iteration computes two products of 8 x 12 x 8, and each backward iteration computes four.
     "ring, with its gradient": (TWO, with_gradient(ring_product, ((16, 48), ("x", "y"))), [("collective-permute", "8 pairs", 4, 4 * 384)] * 2, 4 * 3 * 2 * 2 * 8 * 12 * 8),
-    # Three shards of (4, 16), 256 bytes: each is gathered and scattered at 3 x 256. Gradients are summed over the axis
-    # along which the array is replicated: w's 768 bytes over x, t's (8, 16) over y at 2 (3/4) 512. Nine products of
-    # 8 x 16 x 16.
+    # Each of the three (4, 16) shards, 256 bytes, is gathered, and its gradient scattered, for 3 x 256 bytes each time.
+    # Gradients are summed over the axis along which the array is replicated: w's 768 bytes over x, and t's (8, 16) over
+    # y, which sends 2 (3/4) 512 bytes. There are nine products of 8 x 16 x 16.
     "sharded weights, with gradients": (TWO, with_gradient(stored_in_pieces, ((16, 16), ("x",)), ((3, 16, 16), (None, "y"))),
         [("all-gather", "y", 3, 2_304), ("reduce-scatter", "y", 3, 2_304), ("all-reduce", "x", 1, 768), ("all-reduce", "y", 1, 768)], 9 * 2 * 8 * 16 * 16),
-    # Manual collectives on shards of (32, 128), 16,384 bytes (split along y) or (64, 128), 32,768 (along x).
+    # Manual collectives on shards of (32, 128), 16,384 bytes (sharded over y) or (64, 128), 32,768 bytes (over x).
     "psum over y": (TWO, collective(lambda t: lax.psum(t, "y"), "y", out=P()), [("all-reduce", "y", 1, 24_576)], 0),
     "psum over x": (TWO, collective(lambda t: lax.psum(t, "x"), "x", out=P()), [("all-reduce", "x", 1, 32_768)], 0),
     "psum over both": (TWO, collective(lambda t: lax.psum(t, ("x", "y")), ("x", "y"), out=P()), [("all-reduce", "x, y", 1, 14_336)], 0),
@@ -162,7 +165,7 @@ PROGRAMS = {
     "ppermute, ring": (TWO, collective(lambda t: lax.ppermute(t, "y", [(i, (i + 1) % 4) for i in range(4)]), "y"), [("collective-permute", "8 pairs", 1, 16_384)], 0),
     "ppermute, no pairs": (TWO, collective(lambda t: lax.ppermute(t, "y", []) + 1, "y"), [("collective-permute", "0 pairs", 1, 0)], 0),
     "ppermute, some left out": (TWO, collective(lambda t: lax.ppermute(t, "y", [(0, 1), (1, 2)]), "y"), [("collective-permute", "4 pairs", 1, 16_384)], 0),
-    # 2 x 2 x 2: shards of (64, 128) along one axis, (32, 128) along two.
+    # On a 2 x 2 x 2 mesh, shards are (64, 128) if sharded over one axis, and (32, 128) if sharded over two.
     "2x2x2, psum over x": (THREE, collective(lambda t: lax.psum(t, "x"), "x", out=P()), [("all-reduce", "x", 1, 32_768)], 0),
     "2x2x2, psum over z": (THREE, collective(lambda t: lax.psum(t, "z"), "z", out=P()), [("all-reduce", "z", 1, 32_768)], 0),
     "2x2x2, psum over x and z": (THREE, collective(lambda t: lax.psum(t, ("x", "z")), ("x", "z"), out=P()), [("all-reduce", "x, z", 1, 24_576)], 0),

@@ -1,4 +1,4 @@
-"""The bytes that leave each machine, worked out by hand for each kind of collective."""
+"""Check the bytes that leave each machine against manual calculations for each kind of collective."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ REPLICATED, SHARDED = P(), P("i")
 
 
 def cost_of(f, out=REPLICATED, axes=((8,), ("i",)), spec=SHARDED):
-    """Return the cost of a function of 64 float32, 8 on each device."""
+    """Return the cost of a function of 64 float32 elements, with 8 on each device."""
     program = jax.shard_map(f, mesh=make_mesh(*axes), in_specs=spec, out_specs=out, check_vma=False)
     return cost(jax.jit(program), jnp.arange(64.0))
 
 
 def test_a_ring_visits_each_machine_once():
-    total = cost_of(lambda x: lax.psum(x, "i"))  # 32 bytes: 2 x 7/8 x 32 = 56
+    total = cost_of(lambda x: lax.psum(x, "i"))  # operands of 32 bytes: 2 x 7/8 x 32 = 56
     gathered = cost_of(lambda x: lax.all_gather(x, "i"))  # 7 x 32 = 224
     for machines in (HALVES, ALTERNATING):
         assert total.by_machine(machines) == {0: 56, 1: 56}
@@ -33,23 +33,26 @@ def test_a_ring_visits_each_machine_once():
 
 @pytest.mark.parametrize(("along", "halves", "alternating"), [("x", 4 * 32, 0), ("y", 0, 2 * 48)])
 def test_groups_inside_a_machine_send_nothing_out(along, halves, alternating):
-    """x, 2: four groups, 2 x 1/2 x 32 = 32 bytes each. y, 4: two groups, 2 x 3/4 x 32 = 48 each."""
+    """Check all-reduces of 32 bytes along x, in four groups of 2, and along y, in two groups of 4.
+
+    Each group of 2 sends 2 x 1/2 x 32 = 32 bytes per device, and each group of 4 sends 2 x 3/4 x 32 = 48.
+    """
     report = cost_of(lambda x: lax.psum(x, along), P(("x", "y")), ((2, 4), ("x", "y")), P(("x", "y")))
     assert report.by_machine(HALVES) == {0: halves, 1: halves}
     assert report.by_machine(ALTERNATING) == {
         0: alternating,
         1: alternating,
-    }  # devices 0 and 4, the first pair along x, are both on machine 0
+    }  # for example, devices 0 and 4, the first pair along x, are both on machine 0
 
 
 def test_permutes_and_all_to_alls_count_where_they_cross():
     right = cost_of(lambda x: lax.ppermute(x, "i", [(i, (i + 1) % 8) for i in range(8)]), P("i"))
-    assert right.by_machine(HALVES) == {0: 32, 1: 32}  # 3 -> 4 and 7 -> 0
+    assert right.by_machine(HALVES) == {0: 32, 1: 32}  # only 3 -> 4 and 7 -> 0 cross
     assert right.by_machine(ALTERNATING) == {0: 128, 1: 128}
     pieces = cost_of(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), P("i"))
     assert pieces.by_machine(HALVES) == {0: 64, 1: 64}  # four devices send 4 bytes to each of four others
     uneven = [0] * 6 + [1] * 2
-    assert pieces.by_machine(uneven) == {0: 48, 1: 48}  # 6 x 2 x 4 and 2 x 6 x 4
+    assert pieces.by_machine(uneven) == {0: 48, 1: 48}  # 6 x 2 x 4 bytes and 2 x 6 x 4 bytes
 
 
 def test_unknown_routes_and_machines_are_errors():

@@ -1,4 +1,4 @@
-"""The command, on dumps written by hand and by the compiler."""
+"""Test the command on dumps from this file and from the compiler."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def dump(tmp_path):
 
 
 def test_one_dump(dump, capsys):
-    """128 bytes in groups of four: 2 (3/4) 128."""
+    """Test an all-reduce of 128 bytes in groups of four, in which each device sends 2 (3/4) 128 = 192 bytes."""
     assert main([dump(DUMP), "--axes", "data=2,model=4", "--sources"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "collective   along   operand    result     times   bytes sent",
@@ -69,7 +69,7 @@ def test_axes_that_do_not_fit(dump, capsys):
 
 
 def test_two_dumps(dump, capsys):
-    """In bfloat16 it's half: 96 bytes less."""
+    """Test that the same program in bfloat16 sends half as many bytes: 96 fewer."""
     before, after = dump(DUMP, "before.txt"), dump(DUMP.replace("f32", "bf16"), "after.txt")
     assert main([before, after]) == 1
     assert capsys.readouterr().out.splitlines()[:2] == [
@@ -87,7 +87,7 @@ def test_the_standard_input(monkeypatch, capsys):
 
 
 def test_an_unknown_trip_count(dump, capsys):
-    """4 bytes over eight devices: 2 (7/8) 4, a hundred times."""
+    """Test an all-reduce of 4 bytes over eight devices in 100 iterations, which sends 100 x 2 (7/8) 4 = 700 bytes."""
     path = dump(LOOP)
     assert main([path]) == 2
     error = capsys.readouterr().err
@@ -120,7 +120,7 @@ def test_a_missing_file_and_wrong_options(dump, capsys, tmp_path):
 
 
 def test_the_dump_of_a_compiler(tmp_path):
-    """A whole round: dump a program, read it in a process without JAX."""
+    """Test the command on a dump that the compiler writes, in a process without JAX."""
     program = (
         "import os; os.environ['JAX_PLATFORMS'] = 'cpu'\n"
         "import jax; jax.config.update('jax_num_cpu_devices', 8)\n"

@@ -12,33 +12,33 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-UNRECORDED = ("jax.extend.mlir.", "jax.experimental.mosaic.")  # nothing below these modules was recorded
-SEARCHED_MODULES = re.compile(  # the modules to search for a name that was removed elsewhere
+UNRECORDED = ("jax.extend.mlir.", "jax.experimental.mosaic.")  # the contents of these modules weren't recorded
+SEARCHED_MODULES = re.compile(  # the modules to search for the new location of a removed name
     r"jax(\.(numpy|lax|nn|tree|tree_util|sharding|random|dtypes|errors|stages|export|ad_checkpoint|custom_batching"
     r"|experimental|(example_libraries|extend)(\.\w+)?))?$"
 )
-WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # these warn only when they're called
-CONFIG = {  # attributes of jax.config that aren't options, from 0.7.2 to 0.12
+WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # these names warn only when they're called
+CONFIG = {  # attributes of jax.config that aren't options, in JAX 0.7.2 to 0.12
     "add_option", "complete_absl_config", "config_with_absl", "meta", "parse_flags_with_absl", "read", "update",
     "use_absl", "values", "x64_enabled",
 }  # fmt: skip
-OLDEST = (0, 7, 2)  # the oldest version that can be a target
+OLDEST = (0, 7, 2)  # the oldest JAX version that's accepted as a target
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as numbers: (0, 12, 0, 1) for '0.12.0.1'."""
+    """Parse a version into integers: (0, 12, 0, 1) for '0.12.0.1'."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 @dataclass(frozen=True)
 class Fate:
-    """The state of a dotted name in a version of JAX."""
+    """The state of a dotted name in one JAX version."""
 
     state: str  # 'works', 'warns', 'gone', or 'unknown': not part of JAX, private, or not recorded
-    name: str = ""  # the part of the dotted name that has this state
-    message: str = ""  # JAX's own message
+    name: str = ""  # the leading part of the dotted name that this state applies to
+    message: str = ""  # JAX's own message about the name, or ""
     last: str = ""  # the last recorded version that had the name before it was removed, or ""
-    first: str = ""  # if the name was introduced only later, the first recorded version that has it
+    first: str = ""  # the first recorded version that has the name, if only later ones do, or ""
 
 
 class Call(NamedTuple):
@@ -46,14 +46,17 @@ class Call(NamedTuple):
 
     places: float  # the number of positional arguments
     keywords: frozenset[str]
-    warned: frozenset[str]  # keywords of which JAX warns
+    warned: frozenset[str]  # keywords that JAX warns about
     any_keyword: bool
 
 
 class Record:
-    """The record for one version of JAX: the newest, or the newest that begins with `target`, such as '0.12'.
+    """The recorded API of one JAX version.
 
-    Raises ValueError if the record has no such version, or if it's too old to be a target.
+    It's the newest version that begins with `target`, such as '0.12', or else the newest with the same first two
+    numbers. Without a target, it's the newest version.
+
+    Raises ValueError if no recorded version matches the target, or if only versions older than OLDEST do.
     """
 
     def __init__(self, target: str | None = None) -> None:
@@ -74,7 +77,7 @@ class Record:
         raise ValueError(f"no record of JAX {target}; there is {', '.join(self.versions[i] for i in askable)}")
 
     def _table(self, module: str, kind: str) -> dict[str, tuple[int, ...]]:
-        """Return the versions, as positions, in which a module has each name, warns of it or has a message."""
+        """Map each name of a module to the versions (positions) that have it ("names") or warn about it ("warns")."""
         if (module, kind) not in self._names:
             spans = self._modules.get(module, {}).get(kind, {})
             self._names[module, kind] = {
@@ -83,24 +86,24 @@ class Record:
         return self._names[module, kind]
 
     def is_module(self, name: str) -> bool:
-        """Tell whether the name is a module in this version."""
+        """Tell whether a dotted name is a module in this version."""
         return name in self._modules and self.at in _parse_span(self._modules[name]["in"])
 
     def had_module(self, name: str) -> bool:
-        """Tell whether the name is a module in any recorded version."""
+        """Tell whether a dotted name is a module in any recorded version."""
         return name in self._modules
 
     def names(self, module: str) -> set[str]:
-        """Return the public names of a module in this version, which `from module import *` may import."""
+        """Return a module's public names in this version, all of which `from module import *` may import."""
         return {name for name, at in self._table(module, "names").items() if self.at in at}
 
     def everything(self) -> set[str]:
-        """Return every dotted name that a recorded version has or warns of."""
+        """Return every dotted name that any recorded version provides or warns about."""
         tables = ((module, self._table(module, kind)) for module in self._modules for kind in ("names", "warns"))
         return {*self._modules, *(f"{module}.{name}" for module, table in tables for name in table)}
 
     def fate(self, dotted: str, *, as_module: bool = False) -> Fate:
-        """Return the state of `jax.a.b.c` in this version, or of the module in `import jax.a.b.c` with `as_module`."""
+        """Return the state of a dotted name in this version or, with `as_module`, of the module in `import jax.a.b`."""
         parts = dotted.split(".")
         if parts[0] != "jax":
             return Fate("unknown")
@@ -151,7 +154,7 @@ class Record:
         )
 
     def span(self, dotted: str) -> tuple[str, str]:
-        """Return the first and the last recorded version that have a dotted name, or two empty strings."""
+        """Return the first and last recorded versions that have a dotted name, or two empty strings."""
         module, _, name = dotted.rpartition(".")
         at = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
         at = {*at, *(_parse_span(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
@@ -159,7 +162,7 @@ class Record:
 
     @cached_property
     def _leaves(self) -> dict[str, list[str]]:
-        """Return this version's dotted names by their last part."""
+        """Return this version's dotted names, grouped by their last part."""
         names: dict[str, list[str]] = {}
         for module in self._modules:
             if self.is_module(module) and not module.startswith(UNRECORDED):
@@ -169,9 +172,9 @@ class Record:
         return names
 
     def find_elsewhere(self, dotted: str) -> str:
-        """Return a dotted name of this version with the same last part as a removed one, or "".
+        """Return a dotted name in this version that has the same last part as a removed one, or "".
 
-        It's a hint, not a proof.
+        The match is only a hint, because the two objects may be unrelated.
         """
         leaf = dotted.rsplit(".", 1)[-1]
         room = dotted.split(".")[1] if dotted.count(".") else ""
@@ -183,7 +186,7 @@ class Record:
         return min(candidates, key=lambda name: (name.split(".")[1] != room, name.count("."), name), default="")
 
     def call(self, dotted: str) -> Call | None:
-        """Return the arguments that a function of this version accepts, or None if they aren't recorded."""
+        """Return the arguments that a function accepts in this version, or None if they aren't recorded."""
         module, _, name = dotted.rpartition(".")
         text = self._calls(module).get(name)
         if text is None:
@@ -204,7 +207,7 @@ class Record:
         return {name: rest.removesuffix(")") for name, _, rest in (text.partition("(") for text in texts)}
 
     def option(self, name: str) -> Fate:
-        """Return the state of `jax.config.update(name, ...)`, which is 'unknown' if no version has the option."""
+        """Return the state of a `jax.config` option in this version: 'unknown' if no recorded version has it."""
         for span, names in self._options.items():
             if name in names.split():
                 at = _parse_span(span)

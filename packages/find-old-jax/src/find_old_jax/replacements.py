@@ -1,14 +1,14 @@
-"""List the replacements of removed and deprecated names: the new form, and the row of appendix 90.
+"""List the replacement for each removed or deprecated name, and its row in appendix 90.
 
-All of them are advice. The replacements that `--fix` makes are in safe_renames.py. For a name that isn't in these
-tables, the checker uses JAX's own message, and then searches today's names.
+These replacements are only advice; safe_renames.py lists the ones that `--fix` applies. For a name that isn't in these
+tables, the checker uses JAX's own message or, if there's none, searches the current names.
 """
 
 from __future__ import annotations
 
 import re
 
-GENERAL_ROW = 24  # the row for APIs that have nothing to do with sharding
+GENERAL_ROW = 24  # the row for APIs that are unrelated to sharding
 PLAIN = re.compile(r"[a-z]+(\.\w+)+$")
 SHARDINGS = ("Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding")
 TREE = ("map", "leaves", "flatten", "unflatten", "structure", "reduce", "transpose", "all")
@@ -141,7 +141,7 @@ REPLACEMENTS: dict[str, tuple[str, int]] = {
     "flax.optim": ("optax", GENERAL_ROW),
 }  # fmt: skip
 
-# (function, keyword): the new keyword or advice, and the row
+# Maps (function, keyword) to the new keyword or other advice, and to the row of appendix 90.
 KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.shard_map", "check_rep"): ("check_vma=", 11),
     ("jax.shard_map", "auto"): ("axis_names=, the axes that are not in auto", 11),
@@ -167,10 +167,10 @@ KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", GENERAL_ROW),
 }  # fmt: skip
 
-# the record says that these warn, but they raise an error
+# The record lists these keywords as deprecated, but passing them raises an error.
 REFUSED = {("jax.checkpoint", "concrete"), ("jax.remat", "concrete")}
 
-NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any version that can be a target
+NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any supported target version
     *(f"jax.{name}" for name in ("ad_checkpoint", "collect_profile", "example_libraries", "extend", "flatten_util")),
     *(f"jax.{name}" for name in ("test_util", "tools", "scipy.optimize", "scipy.spatial")),
     *(f"jax.experimental.{name}" for name in (
@@ -183,7 +183,7 @@ NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any version that
 
 
 def find_replacement(name: str) -> tuple[str, int] | None:
-    """Return the replacement and the row of an old dotted name, or of the removed module that contained it, or None."""
+    """Return the replacement and row for an old dotted name or for the removed module that contained it, or None."""
     parts = name.split(".")
     for end in range(len(parts), 1, -1):
         entry = REPLACEMENTS.get(".".join(parts[:end]))

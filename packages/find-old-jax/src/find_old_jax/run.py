@@ -1,4 +1,4 @@
-"""Run a script and, if it fails, print the replacement of the old API that it uses."""
+"""Run a script and, if it fails because of an old API, print the replacement for that API."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from find_old_jax.error_lookup import find_answer
 
 
 def run(command: list[str], target: str | None = None) -> int:
-    """Run a script with its arguments, as Python does, and return its exit status.
+    """Run a script with its arguments, as `python` would, and return its exit status.
 
-    If it raises an exception, print the traceback and the matching row, and return 1.
+    If the script raises an exception, print the traceback and the matching row of appendix 90, and return 1.
     """
     script, *arguments = command
     sys.argv = [script, *arguments]
@@ -33,7 +33,7 @@ def run(command: list[str], target: str | None = None) -> int:
 
 
 def explain(error: BaseException, target: str | None = None) -> None:
-    """Print the row of appendix 90 that an error leads to, if any, for the installed version of JAX."""
+    """Print the row of appendix 90 that explains an error, if any, for `target` or the installed JAX version."""
     try:
         explanation = find_answer(f"{type(error).__name__}: {error}", target or _installed_version())
     except ValueError:

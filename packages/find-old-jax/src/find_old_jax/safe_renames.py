@@ -1,27 +1,27 @@
-"""List the names that `--fix` may replace, because the new name means the same in the given context.
+"""List the names that `--fix` may replace, because the new name is equivalent in the given context.
 
-The new name also takes the same arguments. Each pair was compared on the oldest JAX that has both. If `source` is set,
-that JAX is older than the first jaxlib on PyPI (0.4.13), and its source code shows that both names are the same object.
-Otherwise, both were run. Other old names are reported, but not replaced.
+The new name also accepts the same arguments. Each pair was compared on the oldest JAX version that has both names. If
+`source` is set, that version predates the first jaxlib on PyPI (0.4.13), but its source code shows that both names
+refer to the same object. Otherwise, both names were run. All other old names are reported but not replaced.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-ANYWHERE = "anywhere"  # two names of the same object
-USED = "used"  # called, or passed to a caller, but not compared with `is`, `==` or isinstance
-CALLED = "called"  # called with arguments that are all known
-ANNOTATED = "annotated"  # in an annotation only, because isinstance would behave differently
-MODULE = "module"  # a module, if the names that are used of it still exist
+ANYWHERE = "anywhere"  # both names refer to the same object
+USED = "used"  # called, or passed to a function that calls it, but not compared with `is`, `==` or isinstance
+CALLED = "called"  # called with arguments that the new name accepts, and without `*args` or `**kwargs`
+ANNOTATED = "annotated"  # only in an annotation, because isinstance would give a different result
+MODULE = "module"  # a module, if every name that the program uses from it still exists
 
 
 class SafeRename(NamedTuple):
     new: str
     where: str
-    on: str  # the JAX on which both were compared
+    on: str  # the JAX version on which both names were compared
     source: bool = False
-    via: str = ""  # an intermediate name that is in this table itself, if no JAX has both names
+    via: str = ""  # an intermediate name, itself in this table, if no JAX version has both names
 
 
 TREE = ("map", "leaves", "flatten", "unflatten", "structure", "transpose")
@@ -77,7 +77,7 @@ SAFE_RENAMES: dict[str, SafeRename] = {
         "jax.experimental.pallas.tpu.CompilerParams", ANYWHERE, "0.6.2"),
 }  # fmt: skip
 
-# (function, keyword): the new keyword, and the JAX on which both were given the same value
+# Maps (function, keyword) to the new keyword and the JAX version on which both keywords were tried with the same value.
 RENAMED_KEYWORDS: dict[tuple[str, str], tuple[str, str]] = {
     **{("jax.experimental.pjit.pjit", f"{way}_axis_resources"): (f"{way}_shardings", "0.4.13")
        for way in ("in", "out")},

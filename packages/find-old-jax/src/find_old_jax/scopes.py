@@ -1,4 +1,4 @@
-"""Resolve each name in a program."""
+"""Resolve each name in a program to the value or import that it's bound to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Scope:
-    """The names of a function, class, comprehension or file, each with all values that are bound to it."""
+    """The names bound in a function, class, comprehension or file, each with all the values that it's bound to."""
 
     def __init__(self, node: ast.AST, outer: Scope | None) -> None:
         self.node, self.outer = node, outer
@@ -24,7 +24,11 @@ class Scope:
         scope.bound.setdefault(name, []).append((line, value))
 
     def look(self, name: str, line: int) -> object | None:
-        """Return the value of a name at a line: the last one bound before that or, in an enclosing scope, the last."""
+        """Return the value of a name at a line, or None if the name isn't bound.
+
+        In this scope, it's the last value bound up to that line, or else the first one. In an enclosing scope, it's the
+        last value bound anywhere.
+        """
         scope, own = self, True
         while scope:
             values = scope.bound.get(name)
@@ -39,17 +43,17 @@ class Scope:
 
 
 class Names:
-    """The visited nodes of a program, each with its scope, for a version of JAX."""
+    """The nodes of a program with their scopes, checked against the record of one JAX version."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
         self.scopes: dict[ast.AST, Scope] = {}
-        self.nodes: list[ast.AST] = []  # in the order of the source text
-        # cache of `dotted`, filled once the program has been read completely
+        self.nodes: list[ast.AST] = []  # in source order
+        # the cache for `dotted`, used only once the complete program has been read
         self._known: dict[ast.AST, str] | None = None
 
     def value(self, node: ast.AST) -> object:
-        """Follow a name to its value. Return any other expression as it is."""
+        """Follow a name to the expression that it's bound to. Return any other expression unchanged."""
         for _ in range(9):
             if not isinstance(node, ast.Name) or node not in self.scopes:
                 return node
@@ -60,7 +64,7 @@ class Names:
         return node
 
     def dotted(self, node: ast.AST, depth: int = 9) -> str:
-        """Return the imported name behind an expression, such as 'jax.numpy.random' for `jnp.random`, or ""."""
+        """Return the imported name that an expression refers to, such as 'jax.numpy.random' for `jnp.random`, or ""."""
         if self._known is None:
             return self._dotted(node, depth)
         if node not in self._known:
@@ -89,6 +93,6 @@ class Names:
         return ""
 
     def is_gone(self, name: ast.Name) -> bool:
-        """Tell whether a name is bound by a removed import. Only the import is reported, not each use."""
+        """Tell whether a name was imported from a removed API, which is reported at the import, not at each use."""
         bound = self.scopes[name].look(name.id, name.lineno)
         return isinstance(bound, str) and "." in bound and self.record.fate(bound).state == "gone"

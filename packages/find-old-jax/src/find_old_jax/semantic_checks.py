@@ -1,4 +1,4 @@
-"""Find old code that can't be recognised by a name: methods of arrays, ambiguous meshes, calls in the wrong context."""
+"""Find old code that no name gives away: array methods, ambiguous meshes, and calls in the wrong context."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "j
 SPECS = {"jax.P", "jax.sharding.PartitionSpec", "jax.experimental.PartitionSpec", "jax.experimental.pjit.PartitionSpec"}
 EXPLICIT = {"jax.reshard", "jax.typeof"} | {
     f"jax.sharding.{name}" for name in ("reshard", "explicit_axes", "auto_axes", "get_abstract_mesh")
-}  # a program that uses one of these means explicit axes
+}  # a program that uses one of these expects explicit axes
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
 Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
 
 
 class SemanticChecks:
-    """Check the rows of appendix 90 that depend on what a program means, for the version of its record."""
+    """Check the rows of appendix 90 that depend on context, for the JAX version of the program's record."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.dotted, self.value = program, program.dotted, program.value
@@ -49,7 +49,7 @@ class SemanticChecks:
         name, args = self.dotted(call.func), call.args
         inside = any(
             isinstance(above, FUNCTIONS) for above in self.program.around(call)
-        )  # functions that may themselves be mapped
+        )  # in a function that may itself be mapped
         if name not in JITS or inside:
             values = [*args, *(keyword.value for keyword in call.keywords)]
             self.passed_on.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
@@ -99,8 +99,8 @@ class SemanticChecks:
             yield 12, "with mesh:", ""
         without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
         if name == "jax.make_mesh" and without_types and not self.knows_explicit and ast.Starred not in map(type, args):
-            # Inside shard_map the axes' types don't matter. Outside it they do, but such code may have been written for
-            # today's default.
+            # The axis types don't matter inside shard_map. They do outside it, but a program that uses shard_map may
+            # have been written for today's default.
             maybe_meant = self.uses_shard_map and not self.constrains_shardings
             yield 16, "make_mesh without axis_types", "could be better" if maybe_meant else ""
         shard_map = self._made_by_shard_map(node.func)
@@ -128,7 +128,7 @@ class SemanticChecks:
                 yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
 
     def _made_by_shard_map(self, called: ast.AST) -> ast.Call | None:
-        """Return the `shard_map` call with the mesh and specs of a called function, through `jit` or a decorator."""
+        """Return the `shard_map` call that made a function, directly or through `jit` or a decorator, or None."""
         called = self.value(called)
         if isinstance(called, FUNCTIONS):
             above = [self.value(one) for one in getattr(called, "decorator_list", [])]
@@ -138,16 +138,16 @@ class SemanticChecks:
             return None
         if self.dotted(called.func) in JITS and len(called.args) == 1 and not called.keywords:
             return self._made_by_shard_map(called.args[0])
-        calls = [called, self.value(called.func)]  # the second is the inner call of partial(jax.shard_map, ...)(f)
+        calls = [called, self.value(called.func)]  # the second one is the inner call in partial(jax.shard_map, ...)(f)
         return next((one for one in calls if isinstance(one, ast.Call) and self._means(one, "jax.shard_map")), None)
 
     def _means(self, call: ast.Call, name: str) -> bool:
-        """Tell whether a call is one of `name`, directly or through `functools.partial`."""
+        """Tell whether a call invokes `name`, directly or through `functools.partial`."""
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
 
     def _reshards(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
-        """Report a shard_map on an explicit mesh that is called on an array with a visibly different sharding."""
+        """Report a shard_map on an explicit mesh if the sharding of an argument visibly differs from its in_specs."""
         keywords = {keyword.arg: keyword.value for keyword in shard_map.keywords}
         if "in_specs" not in keywords or "mesh" not in keywords or not self._is_explicit(keywords["mesh"]):
             return
@@ -166,7 +166,7 @@ class SemanticChecks:
                         yield 17, "in_specs that reshard", ""
 
     def _tests_devices(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
-        """Report `jax.devices("gpu") if jax.devices("gpu") else ...`, whose test raises instead of being False."""
+        """Tell whether `if` tests a call, as in `if jax.devices("gpu")`, which raises instead of being False."""
         if not platform or self._text(platform[0]) in (None, "cpu"):
             return False
         for above in self.program.around(node):
@@ -184,7 +184,7 @@ class SemanticChecks:
         return isinstance(node, ast.Call) and self.dotted(node.func) in names
 
     def _is_method(self, node: ast.AST, name: str) -> bool:
-        """Tell whether an expression is the result of `jax.jit(f).lower(x).compile()`."""
+        """Tell whether an expression calls method `name` of a lowered function: `jax.jit(f).lower(x).compile()`."""
         value = self.value(node)
         while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             if value.func.attr == name:
@@ -200,7 +200,7 @@ class SemanticChecks:
         return bool(value.elts) and all(isinstance(one, ast.Tuple) and len(one.elts) == 2 for one in value.elts)
 
     def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
-        """Tell whether an expression is the result of a JAX function, or computed from one: `(x + 1)`, `-x`, `x[0]`."""
+        """Tell whether an expression is a JAX function's result, or is computed from one: `(x + 1)`, `-x`, `x[0]`."""
         value = self.value(node)
         if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
             return True
@@ -213,7 +213,7 @@ class SemanticChecks:
         return depth > 0 and any(part is not None and self._is_from_jax(part, depth - 1) for part in parts)
 
     def _is_mesh(self, node: ast.AST) -> bool:
-        """Tell whether an expression is a mesh, by its value or, if that's unknown (as in parameters), by its name."""
+        """Tell whether an expression is a mesh by its value or, if that's unknown (as for a parameter), its name."""
         value = self.value(node)
         if isinstance(value, (ast.Name, ast.Attribute)):
             return self.has_jax and getattr(value, "id", getattr(value, "attr", "")) in ("mesh", "_mesh", "device_mesh")
@@ -245,7 +245,11 @@ class SemanticChecks:
         return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
 
     def _may_have_axis(self, node: ast.AST) -> bool:
-        """Tell whether an enclosing function is passed to a transformation that may name axes, or uses one."""
+        """Tell whether a named axis may be available to a node.
+
+        It may be if an enclosing function has an unknown decorator, is passed to another function, or mentions a name
+        that contains "map".
+        """
         around = [one for one in self.program.around(node) if isinstance(one, FUNCTIONS)]
         marked = {self._last(mark) for one in around for mark in getattr(one, "decorator_list", [])}
         known = marked <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
@@ -259,7 +263,7 @@ class SemanticChecks:
         return self.dotted(mark).rpartition(".")[2]
 
     def _under(self, node: ast.AST, wanted: set[str]) -> bool:
-        """Tell whether a node is inside a function to which one of these transformations is applied."""
+        """Tell whether a node is inside a function to which one of the `wanted` transformations is applied."""
         for above in self.program.around(node):
             if isinstance(above, FUNCTIONS):
                 marks = getattr(above, "decorator_list", [])

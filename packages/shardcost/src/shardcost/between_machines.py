@@ -1,4 +1,4 @@
-"""Find out how much a program sends from one machine to another."""
+"""Calculate how many bytes a program sends from each machine to the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ RINGS = {"all-reduce", "all-gather", "reduce-scatter"}
 
 
 def bytes_leaving(collectives: Iterable[Collective], machine_of: Sequence[int]) -> dict[int, int]:
-    """Return the bytes that leave each machine. `machine_of[i]` is the machine of the mesh's device i.
+    """Return the bytes that leave each machine, where `machine_of[i]` is the machine of the mesh's device i.
 
-    This is arithmetic, not a measurement. The assumptions are:
+    The bytes are calculated, not measured, under these assumptions:
 
-    - all-reduces, all-gathers and reduce-scatters go round a ring that visits each machine of the group once, so what
-      one device sends leaves each machine. (Other algorithms send more, or less if they first reduce inside a machine.)
-    - an all-to-all sends the same amount to each device of the group;
-    - a permute sends what its pairs say.
+    - all-reduces, all-gathers and reduce-scatters use a ring that visits each machine in the group once, so each
+      machine sends as many bytes as one device. (Other algorithms send more, or less if they first reduce within each
+      machine.)
+    - an all-to-all sends the same number of bytes to each device in the group;
+    - a permute sends from each source to its target.
 
     Raises UnknownConstruct for any other kind of collective.
     """

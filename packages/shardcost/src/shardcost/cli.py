@@ -1,4 +1,4 @@
-"""The command `shardcost`: show the cost of a dumped program, or what changes from one dump to another."""
+"""Provide the command `shardcost`, which shows the cost of a dumped program, or the changes between two dumps."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Read a collective from its line in a compiled program: what it sends, and which line of Python asked for it.
+"""Parse collectives in a compiled program: the bytes that they send, and the lines of Python behind them.
 
-In a group of n devices, each with an operand of b bytes, every device sends at least this many bytes. The algorithms
-that reach these bounds are in Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in
-MPICH" (2005).
+In a group of n devices, each with an operand of b bytes, every device sends at least this many bytes:
 
-- all-gather: each device passes on n - 1 shards of b bytes, so (n - 1) b, or (n - 1)/n of the result;
-- reduce-scatter: the same ring with sums of b/n bytes: (n - 1)/n b;
-- all-reduce: a reduce-scatter, then an all-gather of its result: 2 (n - 1)/n b;
-- all-to-all: 1/n of the operand to each of the other devices: (n - 1)/n b;
-- collective-permute: the operand, to one other device: b, or 0 from a device that's not the source of any pair.
+- all-gather: (n - 1) b, or (n - 1)/n of the result, because each device forwards n - 1 shards of b bytes;
+- reduce-scatter: (n - 1)/n b, because each device forwards n - 1 partial sums of b/n bytes;
+- all-reduce: 2 (n - 1)/n b, for a reduce-scatter and an all-gather of its result;
+- all-to-all: (n - 1)/n b, because each device sends 1/n of its operand to each other device;
+- collective-permute: b, because a source sends its operand to one target. A device that isn't a source sends 0.
+
+Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005), describe the
+algorithms that reach these bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from shardcost import hlo
 from shardcost.groups import Groups, parse_groups
 from shardcost.hlo import Computation, Instruction, Program, Shape, UnknownConstruct
 
-BYTES_SENT = {  # by one device, from the size n of its group and the bytes b of its operands
+BYTES_SENT = {  # by one device, as a function of its group's size n and its operands' bytes b
     "all-reduce": lambda n, b: 2 * (n - 1) * b / n,
     "all-gather": lambda n, b: (n - 1) * b,
     "reduce-scatter": lambda n, b: (n - 1) * b / n,
@@ -30,38 +31,38 @@ BYTES_SENT = {  # by one device, from the size n of its group and the bytes b of
     "collective-permute": lambda n, b: b if n > 1 else 0.0,
 }
 KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it sends
-# These compute nothing, so the operation that takes their result asked for them ...
+# Collectives that only transfer data. Each is attributed to the operation that uses its result.
 MOVES = ("all-gather", "all-to-all", "collective-permute")
-# ... unless it only passes the result on ...
+# Operations that only pass their operand on. The search for the operation that uses a result skips them.
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
-# ... or the Python program asks for the move itself.
+# Operations with which a Python program requests a transfer explicitly. They're attributed to themselves.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
-SEARCHED = 100  # the search for the operation that takes a result ends after this many instructions
+SEARCHED = 100  # stop searching for the operation that uses a result after this many instructions
 
 
 @dataclass(frozen=True)
 class Source:
-    """The operation and the line of a Python program that an instruction comes from."""
+    """The operation and line of Python code that an instruction was compiled from."""
 
-    operation: str  # JAX's name, as dot_general
+    operation: str  # JAX's name, such as dot_general
     file: str = ""
     line: int = 0
-    backward: bool = False  # in the backward pass of a gradient
+    backward: bool = False  # whether it's in the backward pass of a gradient
 
     @property
     def code(self) -> str:
-        """The line of code, if its file or notebook cell can be read here; otherwise "file:line", or ""."""
+        """The line of code if its file or notebook cell is readable on this machine, otherwise "file:line", or ""."""
         return linecache.getline(self.file, self.line).strip() or self.location
 
     @property
     def location(self) -> str:
-        """The file, relative to the current directory if it's inside, and the line: ``train.py:12``; or ""."""
+        """The file and line, such as ``train.py:12``, or "". A path inside the current directory is relative to it."""
         inside = self.file.startswith(os.getcwd() + os.sep)
         return f"{os.path.relpath(self.file) if inside else self.file}:{self.line}" if self.line else ""
 
     @property
     def label(self) -> str:
-        """A short name for the line: ``train.py:12``, or the code itself if it's in a notebook cell."""
+        """A short name for the line: the code itself if it's in a notebook cell, otherwise ``train.py:12``."""
         in_cell = "ipykernel_" in self.file or self.file.startswith("<")
         return self.code if in_cell else self.location
 
@@ -71,62 +72,62 @@ class Source:
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective: what each device contributes and receives, in which groups, and how often it runs."""
+    """A collective: its operands and results on each device, its groups, and how often it runs."""
 
     kind: str
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
-    groups: Groups  # positions in the mesh; for a permute, pairs of a source and a target
+    groups: Groups  # positions in the mesh; for a permute, (source, target) pairs
     times: int
-    asynchronous: bool = False  # starts at one point and is waited for at another, with work in between
-    sources: tuple[Source | None, ...] = ()  # one for each operand: the compiler combines collectives of several lines
-    links: int | None = None  # one-way links that a TPU's compiler spreads it over, if the program text gives them
-    declared_bytes: int = 0  # bytes that a kernel declares to send each time
+    asynchronous: bool = False  # started and awaited by separate instructions, with work in between
+    sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
+    links: int | None = None  # one-way links over which a TPU's compiler spreads it, if the program text says so
+    declared_bytes: int = 0  # bytes sent per run, as a kernel declares them
 
     @property
     def source(self) -> Source | None:
-        """The line of Python behind the first operand."""
+        """The line of Python that the first operand comes from."""
         return self.sources[0] if self.sources else None
 
     @property
     def group_size(self) -> int:
-        """The number of devices that communicate; for a permute 2, or 1 if no device sends to another."""
+        """The number of devices in a group. For a permute, it's 2, or 1 if no device sends to another one."""
         if self.kind == "collective-permute":
             return 2 if any(source != target for source, target in self.groups) else 1
         return max(map(len, self.groups), default=1)
 
     @property
     def bytes_sent(self) -> int:
-        """The bytes that each sender sends to other devices, in all runs together (see this module's list)."""
+        """The bytes that each sender sends to other devices over all runs, by the formulas in the module docstring."""
         if self.kind == KERNEL:
             return self.times * self.declared_bytes
         return round(self.times * BYTES_SENT[self.kind](self.group_size, hlo.nbytes(self.operands)))
 
     @property
     def input_bytes(self) -> int:
-        """The bytes that each participating device contributes, in all runs together: the size of the operands."""
+        """The bytes that each participating device contributes over all runs: the size of the operands."""
         return round(self.times * hlo.nbytes(self.operands))
 
     @property
     def output_bytes(self) -> int:
-        """The bytes that each participating device ends up with, in all runs together: the size of the results."""
+        """The bytes that each participating device ends up with, over all runs: the size of the results."""
         return round(self.times * hlo.nbytes(self.results))
 
     @property
     def participants(self) -> set[int]:
-        """The devices in a group; for a permute, all sources and targets."""
+        """The devices in any group. For a permute, they are all sources and targets."""
         return {device for group in self.groups for device in group}
 
     @property
     def senders(self) -> set[int]:
-        """The devices that send: those in a group; for a permute, those that send to another device."""
+        """The devices that send data: all devices in a group or, for a permute, all that send to another device."""
         if self.kind == "collective-permute":
             return {source for source, target in self.groups if source != target}
         return self.participants
 
 
 def collective_of(program: Program, computation: Computation, instruction: Instruction) -> Collective | None:
-    """Return one run of a collective, or None if this line only continues one that another line starts."""
+    """Return one run of a collective, or None if this instruction only continues a collective started elsewhere."""
     if _continues(program, computation, instruction):
         return None
     kind, results = instruction.kind, instruction.shapes
@@ -159,7 +160,7 @@ def collective_of(program: Program, computation: Computation, instruction: Instr
 
 
 def _enclosing_calls(program: Program, computation: Computation) -> list[Instruction]:
-    """Return the calls around a computation, innermost first, up to a loop or a conditional."""
+    """Return the chain of calls that leads to a computation, innermost first, up to a loop or a conditional."""
     calls = []
     while computation.name in program.callers:
         computation, caller = program.callers[computation.name]
@@ -170,11 +171,11 @@ def _enclosing_calls(program: Program, computation: Computation) -> list[Instruc
 
 
 def _continues(program: Program, computation: Computation, instruction: Instruction) -> bool:
-    """Return whether another line starts this collective, so that this one must not be counted.
+    """Return whether this collective was started by another instruction, so that it must not be counted again.
 
-    A TPU program writes an asynchronous collective in the fusion that starts it, again in those that overlap it with
-    work, and once more where it's waited for. All have the same chain number. (The channel doesn't identify the
-    collective, because all those of a shard_map can share one.)
+    In a TPU program, an asynchronous collective appears in the fusion that starts it, in those that overlap it with
+    other work, and in the one that waits for it. All of them have the same chain number. (The channel doesn't identify
+    a collective, because all collectives in a shard_map can share one channel.)
     """
     if "AsyncCollectiveStart" in computation.custom_calls:
         return False
@@ -186,12 +187,12 @@ def _continues(program: Program, computation: Computation, instruction: Instruct
 
 
 def _scattered(computation: Computation, reduce: Instruction, output: Instruction) -> tuple[Shape, ...]:
-    """Return the slices that a fusion keeps of its all-reduce, or () if it keeps everything.
+    """Return the slices of an all-reduce that a fusion keeps, or () if it keeps the full result.
 
-    An all-reduce of which each device keeps only a slice is a reduce-scatter: the TPU compiler writes it so.
+    The TPU compiler expresses a reduce-scatter in this form: an all-reduce of which each device keeps only a slice.
 
     Args:
-        output: the fusion's result: a slice, or a tuple of slices.
+        output: the fusion's result, which is a slice or a tuple of slices.
     """
     reached, new = {reduce.name}, [reduce.name]
     while new:
@@ -217,9 +218,9 @@ def _pairs(permute: Instruction) -> Groups:
 
 
 def source_of(program: Program, computation: Computation, instruction: Instruction) -> Source | None:
-    """Return the line of Python that an instruction, or the call around it, comes from; None if it isn't recorded.
+    """Return the line of Python that an instruction or its calling instruction comes from, or None if not recorded.
 
-    The line for a collective that only moves data is the one that uses the data.
+    For a collective that only transfers data, return the line that uses the data.
     """
     is_move = instruction.kind in MOVES
     computation, instruction = _named(program, computation, instruction, through_loops=False)
@@ -237,8 +238,9 @@ def source_of(program: Program, computation: Computation, instruction: Instructi
 def _sources(program: Program, computation: Computation, instruction: Instruction) -> tuple[Source | None, ...]:
     """Return the line of Python that each operand of a collective comes from.
 
-    If the compiler has combined several collectives, each operand has its own line: for a collective that only moves
-    data, the one that uses the element of the result, and for another one the one that computes the operand.
+    If the compiler has combined several collectives, each operand has its own line. For a collective that only
+    transfers data, it's the line that uses the corresponding element of the result. For any other collective, it's the
+    line that computes the operand.
     """
     whole = source_of(program, computation, instruction)
     if len(instruction.operands) < 2:
@@ -255,7 +257,7 @@ def _sources(program: Program, computation: Computation, instruction: Instructio
 
 
 def _element(computation: Computation, instruction: Instruction, index: int) -> Instruction | None:
-    """Return the instruction for one element of a collective's result, if there is one."""
+    """Return the instruction that extracts one element of a collective's result, or None if there isn't one."""
     users = computation.users.get(instruction.name, [])
     result = next((name for name in users if computation[name].opcode.endswith("-done")), instruction.name)
     if f"{result}#{index}" in computation.users:
@@ -267,7 +269,7 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
 def _named(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return the innermost instruction with a name among this one and the calls around it, with its computation."""
+    """Return the first of this instruction and the calls around it that has a name, and its computation."""
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]
         if caller.opcode in ("while", "conditional") and not through_loops:
@@ -277,13 +279,14 @@ def _named(
 
 
 def _consumer(program: Program, computation: Computation, move: Instruction) -> tuple[Computation, Instruction] | None:
-    """Return the instruction that an array is moved for, and its computation.
+    """Return the instruction that uses a transferred array, and the instruction's computation.
 
-    JAX 0.12 names a move after the operation that computed the array, older versions after the one that uses it. So
-    follow the array through copies, tuples, loops and fusions to the first instruction with a line that computes.
+    JAX 0.12 names a transfer after the operation that computed the array; older versions name it after the operation
+    that uses the array. So follow the array through copies, tuples, loops and fusions to the first instruction that
+    computes something and has a source line.
     """
     line = _location(program, move)
-    queue, entered = [(computation, move)], set()  # and the fusions that the array goes into
+    queue, entered = [(computation, move)], set()  # `entered`: the fusions that take the array
     for _ in range(SEARCHED):
         if not queue:
             break
@@ -312,12 +315,12 @@ def _consumer(program: Program, computation: Computation, move: Instruction) -> 
 
 
 def _position(user: Instruction, name: str) -> int:
-    """Return the position of the operand with this name, or of an element of it."""
+    """Return the position of the operand that has this name or is an element of the tuple with this name."""
     return next(i for i, operand in enumerate(user.operands) if operand == name or operand.startswith(f"{name}#"))
 
 
 def _parameters(computation: Computation, number: int) -> list[tuple[Computation, Instruction]]:
-    """Return the instruction for a parameter of a computation, with the computation, as a list of at most one."""
+    """Return the computation and the instruction for one of its parameters, as a list of at most one pair."""
     names = [
         name for name in computation.by_opcode.get("parameter", ()) if f"parameter({number})" in computation.lines[name]
     ]
@@ -325,14 +328,14 @@ def _parameters(computation: Computation, number: int) -> list[tuple[Computation
 
 
 def _only_passes_on(instruction: Instruction) -> bool:
-    """Return whether an instruction only returns its operand, so that it isn't what an array is moved for."""
+    """Return whether an instruction only passes its operand on, so that it isn't the reason for a transfer."""
     return instruction.kind in (*MOVES, *PASSES_ON) or instruction.opcode.endswith("-done")
 
 
 def _loop_body(
     program: Program, computation: Computation, carried: Instruction, name: str
 ) -> tuple[Computation, Instruction] | None:
-    """Return the body of the loop that takes this tuple, and the body's instruction for the tuple's element `name`."""
+    """Return the body of the loop that takes this tuple, and the body's instruction for the element `name`, or None."""
     users = [computation[user] for user in computation.users.get(carried.name, ())]
     if not users or users[0].opcode != "while":
         return None
@@ -349,7 +352,7 @@ def _loop_body(
 
 
 def _location(program: Program, instruction: Instruction) -> tuple[str, int]:
-    """Return the file and line of an instruction, from the instruction itself or from the program's table."""
+    """Return an instruction's file and line, from its own metadata or from the program's stack frame table."""
     file = instruction.quoted("source_file")
     if file:
         return file, instruction.number("source_line") or 0

@@ -1,4 +1,4 @@
-"""Count what a program communicates, computes and stores, from the text of its compiled form."""
+"""Count the bytes that a compiled program sends and stores, and the FLOPs that it computes, from its text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from shardcost.hlo import Computation, Program, UnknownConstruct
 from shardcost.products import flops_of
 from shardcost.report import Cost, Memory
 
-# Opcodes that can contribute to the count: collectives (of an asynchronous pair, only the first half), matrix products,
-# and instructions that move data or multiply at an unknown cost, which raise an error that names them.
+# Opcodes that can contribute to the count: collectives (only the first half of an asynchronous pair), matrix products,
+# and instructions that transfer data or multiply at an unknown cost. The latter raise an error that names them.
 COUNTED = re.compile(
     r"(all-|collective-|ragged-|reduce-scatter)[a-z-]*(?<!-done)(?<!-update)|send|recv|infeed|outfeed"
     r"|dot|scaled-dot|convolution|reduce|custom-call"
@@ -41,23 +41,23 @@ def from_hlo(
     Args:
         text: the result of `.compile().as_text()`, or a dump whose name ends in after_optimizations.txt, which XLA
             writes with XLA_FLAGS=--xla_dump_to=FOLDER.
-        memory: passed on to the result, because the text doesn't contain the memory plan.
-        axes: the names and sizes of the mesh axes in order, as {"data": 2, "model": 4}, to name those of collectives.
-        trip_counts: the number of iterations of loops for which the text doesn't give it: one number for all of them,
-            or one for each by its source line, as {"train.py:42": 100}. The error for such a loop names the line.
-        branches: "max" counts the most expensive branch of every conditional: the one that sends the most bytes and,
-            for the FLOPs, the one that multiplies the most. No device does more than that.
-        strict: raise an error for anything that can't be counted. Otherwise, count the rest and list what's missing in
+        memory: the memory plan to include in the result, because the text doesn't contain it.
+        axes: the names and sizes of the mesh axes in order, such as {"data": 2, "model": 4}, for labelling collectives.
+        trip_counts: the trip counts of loops for which the text doesn't give them: one number for all of these loops,
+            or a dictionary by source line, such as {"train.py:42": 100}. The error for such a loop names its line.
+        branches: "max" counts the most expensive branch of each conditional: for bytes, the branch that sends the most;
+            for FLOPs, the branch that computes the most. No device does more than that.
+        strict: raise an error for anything that can't be counted. Otherwise, count the rest and list the omissions in
             the result's `unknown`.
 
-    Raises UnknownConstruct (a ValueError), which names what can't be counted, and ValueError for arguments that don't
-    make sense, such as a trip count for a line without such a loop.
+    Raises UnknownConstruct (a ValueError) for a construct that can't be counted, which the message names, and
+    ValueError for invalid arguments, such as a trip count for a line that has no loop with an unknown trip count.
     """
     if branches not in (None, "max"):
         raise ValueError(f'branches={branches!r}: pass "max" or None')
     assume = _Assumptions(trip_counts)
     program = hlo.parse_program(text)
-    if isinstance(axes, Mapping):  # the caller's, not a mesh's
+    if isinstance(axes, Mapping):  # given by the caller, not taken from a mesh
         if axes and math.prod(axes.values()) != program.devices:
             raise ValueError(f"the axes {dict(axes)} don't multiply to the program's {program.devices} devices")
         axes = tuple(axes.items())
@@ -68,7 +68,7 @@ def from_hlo(
             raise UnknownConstruct(message)
         unknown.append(message)
 
-    collectives, flops = {}, {}  # by computation, for one run without the computations that it calls
+    collectives, flops = {}, {}  # for one run of each computation, without the computations that it calls
     for name, computation in program.computations.items():
         communication, products = _count_computation(program, computation, refuse)
         collectives |= {name: communication} if communication else {}
@@ -95,7 +95,7 @@ def from_hlo(
 
 
 class _CostFunction:
-    """The type of `shardcost.cost`, which is a function with another one, `from_hlo`, as its attribute."""
+    """The type of `shardcost.cost`: a callable with the function `from_hlo` as an attribute."""
 
     from_hlo = staticmethod(from_hlo)
 
@@ -109,29 +109,30 @@ class _CostFunction:
         strict: bool = True,
         **kwargs: Any,
     ) -> Cost:
-        """Count what a program communicates, computes and stores on each device, without running it.
+        """Count the bytes that a program sends and stores on each device, and its FLOPs, without running the program.
 
         Args:
             step: a function, jitted or not, or the result of its `.lower(...)` or `.compile()`.
-            args, kwargs: the arguments of the function, as arrays or `jax.ShapeDtypeStruct`s with shardings. Leave them
-                out for the result of `.lower(...)` or `.compile()`.
-            target: compile for these devices, which needn't exist here: "cpu:8", "h100:8" (GPUs), "h100:8x8" (machines
-                x GPUs), "v5e:4x4" (a TPU topology). `shardcost.targets` lists them. The arguments' mesh keeps its axes.
-            trip_counts: the number of iterations of loops for which the program doesn't give it: one number for all of
-                them, or one for each by its source line, as {"train.py:42": 100}.
-            branches: "max" counts the most expensive branch of every conditional: the one that sends the most bytes
-                and, for the FLOPs, the one that multiplies the most. No device does more than that.
-            strict: raise an error for anything that can't be counted. Otherwise, count the rest and list what's missing
+            args, kwargs: the function's arguments, as arrays or `jax.ShapeDtypeStruct`s with shardings. Omit them if
+                `step` is the result of `.lower(...)` or `.compile()`.
+            target: the devices to compile for, which needn't exist on this machine: "cpu:8", "h100:8" (GPUs),
+                "h100:8x8" (machines x GPUs), "v5e:4x4" (a TPU topology). `shardcost.targets` describes them. The
+                arguments' mesh keeps its axes.
+            trip_counts: the trip counts of loops for which the program doesn't give them: one number for all of these
+                loops, or a dictionary by source line, such as {"train.py:42": 100}.
+            branches: "max" counts the most expensive branch of each conditional: for bytes, the branch that sends the
+                most; for FLOPs, the branch that computes the most. No device does more than that.
+            strict: raise an error for anything that can't be counted. Otherwise, count the rest and list the omissions
                 in the result's `unknown`.
 
         Data sent to the host for `jax.debug` isn't counted, and neither are the FLOPs of linear algebra routines.
 
-        Raises UnknownConstruct (a ValueError), which names what can't be counted:
+        Raises UnknownConstruct (a ValueError) for a construct that can't be counted, which the message names:
 
         - a collective whose cost is unknown, or replica groups in an unknown notation;
-        - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, foreign functions;
-        - communication or products inside a loop whose trip count is unknown, if `trip_counts` doesn't give it;
-        - communication or products inside a branch that may or may not be taken, if `branches` isn't given.
+        - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, FFI calls;
+        - communication or matrix products in a loop whose trip count is unknown, unless `trip_counts` specifies it;
+        - communication or matrix products in a branch that may or may not run, unless `branches` is specified.
         """
         import jax
 
@@ -167,7 +168,7 @@ cost = _CostFunction()
 
 
 def _mesh_axes(arguments: Any, compiled: Any) -> Axes:
-    """Return the names and sizes of the axes of the first mesh among the shardings of arguments and results."""
+    """Return the axis names and sizes of the first mesh in the shardings of the arguments and results."""
     import jax
 
     shardings = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(arguments)]
@@ -177,7 +178,7 @@ def _mesh_axes(arguments: Any, compiled: Any) -> Axes:
 
 
 class _Assumptions:
-    """The trip counts that the user gives, and whether there's a loop for each."""
+    """The trip counts that the user specifies, and a record of which ones were used."""
 
     def __init__(self, trip_counts: TripCounts) -> None:
         self.given = trip_counts
@@ -198,7 +199,7 @@ class _Assumptions:
         return None
 
     def check(self) -> None:
-        """Raise ValueError if a line was given that has no loop with an unknown trip count."""
+        """Raise ValueError if a trip count was specified for a line that has no loop with an unknown trip count."""
         unused = [key for key in self.given if key not in self.used] if isinstance(self.given, Mapping) else []
         if unused:
             loops = ", ".join(sorted(self.loops)) or "none"
@@ -208,7 +209,7 @@ class _Assumptions:
 def _count_computation(
     program: Program, computation: Computation, refuse: Callable[[str], None]
 ) -> tuple[list[Collective], int]:
-    """Return the collectives and the FLOPs of one run of a computation, without the computations that it calls."""
+    """Return the collectives and FLOPs in one run of a computation, without the computations that it calls."""
     counted = {name for opcode, names in computation.by_opcode.items() if COUNTED.fullmatch(opcode) for name in names}
     collectives, flops = [], 0
     for name in computation.lines if counted else ():
@@ -225,12 +226,12 @@ def _count_computation(
 
 
 def _count_instruction(program: Program, computation: Computation, name: str) -> tuple[Collective | None, int]:
-    """Return what one run of an instruction sends, if anything, and its FLOPs."""
+    """Return the collective that an instruction runs, or None, and the FLOPs of one run."""
     instruction = computation[name]
     if instruction.kind in BYTES_SENT:
         collective = collective_of(program, computation, instruction)
         if collective:
-            hlo.nbytes(collective.operands + collective.results)  # raises for an unknown dtype
+            hlo.nbytes(collective.operands + collective.results)  # raises UnknownConstruct for an unknown dtype
         return collective, 0
     if instruction.opcode == "custom-call":
         return cost_of_custom_call(program, computation, instruction)
@@ -251,11 +252,11 @@ def _count_runs(
     branches: Branches,
     refuse: Callable[[str], None],
 ) -> Runs:
-    """Return how often each computation in `costs` runs, and refuse those for which that's unknown.
+    """Return how often each computation in `costs` runs, and refuse those whose number of runs is unknown.
 
     Args:
         costs: the bytes or FLOPs of one run, by computation.
-        contents: what each computation contains, in words, for the error message.
+        contents: a description of each computation's contents for the error message.
     """
     runs = count_runs(program, costs, assume, branches == "max")
     for name in costs:

@@ -1,4 +1,4 @@
-"""Count calls to code outside the program text, as far as the text declares its cost."""
+"""Count the cost of custom calls, whose code isn't in the program text, from the costs that the text declares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shardcost.collectives import KERNEL, Collective, source_of
 from shardcost.hlo import Computation, Instruction, Program, UnknownConstruct
 from shardcost.products import gemm_flops
 
-# Calls that neither communicate nor multiply matrices: linear algebra, sorting, bookkeeping.
+# Calls that don't communicate and whose FLOPs aren't counted: linear algebra, sorting, bookkeeping.
 FREE = re.compile(
     r"lapack_\w+|blas_\w+|cublas_\w+_ffi|(__)?cusolver\$?\w*|cu_threefry\w*|__cub\$\w+|(__gpu\$)?TopK\w*|PartialReduce"
     r"|ApproxTopK|AllocateBuffer|AssumeGatherIndicesInBound|GatherScatterIndicesBitpacked|X64\w+|SliceId|BarrierStart"
@@ -16,16 +16,16 @@ FREE = re.compile(
     r"|CompactWyHelper|InvertDiagBlocks\w+|Resize\w+|PadToStatic|SliceToDynamic|Sharding|SPMD\w+|MoveTo\w+"
     r"|annotate_device_placement"
 )
-GEMM = re.compile(r"__cublas\$\w+(\$\w+)*")  # matrix products by cuBLAS
+GEMM = re.compile(r"__cublas\$\w+(\$\w+)*")  # matrix products computed by cuBLAS
 CALLBACK = re.compile(r"xla(_ffi)?(_partitioned)?_python_(cpu|gpu)_callback")
-DEBUG = ("debug_callback", "debug_print")  # jax.debug sends values to the host, and nothing comes back
+DEBUG = ("debug_callback", "debug_print")  # jax.debug sends values to the host, which returns nothing
 PALLAS = "tpu_custom_call"
 
 
 def cost_of_custom_call(program: Program, computation: Computation, call: Instruction) -> tuple[Collective | None, int]:
-    """Return what one run of a custom call sends, and its FLOPs.
+    """Return the collective that a custom call runs, or None, and the FLOPs of one run.
 
-    Raises UnknownConstruct if the program text doesn't give them.
+    Raises UnknownConstruct if the program text doesn't declare them.
     """
     target = call.quoted("custom_call_target")
     if FREE.fullmatch(target):
@@ -48,7 +48,7 @@ def cost_of_custom_call(program: Program, computation: Computation, call: Instru
 
 
 def _kernel(program: Program, computation: Computation, call: Instruction, name: str) -> tuple[Collective | None, int]:
-    """Return the cost that the author of a Pallas kernel declares."""
+    """Return the cost that the author of a Pallas kernel declares, as a collective or None, and FLOPs."""
     estimate = re.search(r'"cost_estimate":\{"flops":"(\d+)"[^}]*"remote_bytes_transferred":"(-?\d+)"', call.attributes)
     flops, sent = (int(estimate[1]), int(estimate[2])) if estimate else (None, 0)
     communicates = '"has_communication":true' in call.attributes
@@ -69,9 +69,9 @@ def _kernel(program: Program, computation: Computation, call: Instruction, name:
 
 
 def is_debug_transfer(program: Program, computation: Computation, transfer: Instruction) -> bool:
-    """Return whether this is a transfer to the host for jax.debug.
+    """Return whether an instruction transfers data to the host for jax.debug.
 
-    On a TPU, a transfer between the slices of a large system looks similar.
+    On a TPU, transfers between the slices of a large system look similar, but mention megascale.
     """
     source = source_of(program, computation, transfer)
     to_host = "is_host_transfer=true" in transfer.attributes and "megascale" not in transfer.attributes

@@ -1,4 +1,4 @@
-"""Find out how often each computation of a compiled program runs, through calls, branches and loops."""
+"""Count how often each computation in a compiled program runs, by following calls, branches and loops."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from shardcost.collectives import source_of
 from shardcost.hlo import Computation, Instruction, Program
 from shardcost.loops import trip_count
 
-# Returns the trip count that the user gives for the loop with this label and instruction name, or None.
+# Takes a loop's label and instruction name, and returns the trip count that the user specifies for it, or None.
 Assume = Callable[[str, str], int | None]
 
 
 @dataclass
 class Runs:
-    """How often computations run, by their names."""
+    """The number of runs of each computation, by name."""
 
-    times: dict[str, int] = field(default_factory=dict)  # computations that nothing calls aren't in it
-    uncertain: dict[str, str] = field(default_factory=dict)  # why the program text doesn't give the number of runs
-    assumptions: list[str] = field(default_factory=list)  # what the user specified and the numbers depend on
+    times: dict[str, int] = field(default_factory=dict)  # without computations that are never called
+    uncertain: dict[str, str] = field(default_factory=dict)  # the reason why the number of runs is unknown
+    assumptions: list[str] = field(default_factory=list)  # values that the user specified and that the counts depend on
 
 
 def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max_branch: bool = False) -> Runs:
-    """Count the runs of the computations that have a cost, themselves or in the computations that they call.
+    """Count the runs of each computation that has a cost, either itself or in a computation that it calls.
 
     Args:
-        costs: the cost of one run of a computation without those it calls, in any unit.
-        assume: gives the trip count of a loop whose trip count the program text doesn't give.
-        max_branch: count only the most expensive branch of every conditional. Otherwise every branch is uncertain.
+        costs: the cost of one run of each computation, without the computations that it calls, in any unit.
+        assume: returns the trip count to use for a loop if the program text doesn't give it.
+        max_branch: count only the most expensive branch of each conditional. Otherwise, every branch is uncertain.
     """
     runs = Runs()
-    total: dict[str, float] = {}  # the cost of one run with all computations that it calls, if there is any
+    total: dict[str, float] = {}  # the cost of one run including callees, for computations that have a cost
 
     def runs_of_call(around: Computation, caller: Instruction, called: list[str]) -> tuple[list[tuple[str, int]], str]:
-        """Return how often an instruction runs each computation, and the reason if that's uncertain."""
+        """Return how often an instruction runs each computation, and the reason if the number is uncertain, or ""."""
         if caller.opcode not in ("conditional", "while"):
             return [(name, 1) for name in called], ""
         source = source_of(program, around, caller)
@@ -61,7 +61,7 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max
         return [(name, times + (name == caller.called("condition"))) for name in called], reason
 
     calls: dict[str, list[tuple[list[tuple[str, int]], str]]] = {}
-    for name, computation in program.computations.items():  # each comes after the computations that it calls
+    for name, computation in program.computations.items():  # callees come before their callers
         calls[name] = []
         for caller, called in computation.calls:
             if called := [below for below in called if below in total]:

@@ -1,4 +1,4 @@
-"""Find out which devices communicate with each other: replica groups in all notations of HLO, and their mesh axes."""
+"""Parse the groups of devices that communicate with each other, in every HLO notation, and find their mesh axes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NOTATION = re.compile(r"replica_groups=(\{\{.*?\}\}|\{\}|\[[^\]]*\]<=\[[^\]]*\](
 def parse_groups(attributes: str, devices: int) -> Groups:
     """Return the groups of a collective, as positions in the mesh in row-major order.
 
-    These are the notations of HLO:
+    HLO has these notations:
 
-    - ``{{0,1},{2,3}}`` lists the groups, and ``{}`` means all devices;
-    - ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)``: 0, 1, 2 ... arranged in the last
-      shape, transposed if T is given, then reshaped to the first;
-    - ``mesh['x'=2,'y'=4] {'y'}``: along named axes or parts of them, ``'y':(2)2``, with the devices optionally
+    - ``{{0,1},{2,3}}`` lists the groups, and ``{}`` means one group of all devices;
+    - ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)`` arrange 0, 1, 2 ... in the last shape, transpose the array if T is
+      given, and reshape it to the first shape, whose rows are the groups;
+    - ``mesh['x'=2,'y'=4] {'y'}`` has groups along named axes or parts of axes, such as ``'y':(2)2``. The devices may be
       permuted by ``device_ids=``.
 
     Raises UnknownConstruct for any other notation.
@@ -55,7 +55,7 @@ def _along_named_axes(text: str) -> Groups:
     along = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", text[text.rindex("{") :])
     if not {name for name, *_ in along} <= set(sizes):
         raise UnknownConstruct(f"replica groups in an unknown notation: {text!r}")
-    # 'y':(2)2 is the part of y with size 2 that follows a part of size 2. Split every axis at all such boundaries.
+    # 'y':(2)2 is the part of y that has size 2 and follows a part of size 2. Split each axis at all such boundaries.
     wanted = {(name, int(before or 1), int(size or sizes[name])) for name, before, size in along}
     parts = []  # (axis, size of the parts before, size)
     for axis, size in sizes.items():
@@ -77,14 +77,14 @@ def _integers(text: str) -> list[int]:
 
 
 def _iota(text: str) -> list[int]:
-    """Return 0, 1, 2 ... in the shape of ``[2,4]T(1,0)``, transposed and flattened."""
+    """Return 0, 1, 2 ... arranged, transposed and flattened as in ``[2,4]T(1,0)``."""
     shape, _, order = text.partition("T")
     numbers = list(range(math.prod(_integers(shape))))
     return _transpose(numbers, _integers(shape), _integers(order)) if order else numbers
 
 
 def _transpose(values: Sequence[int], shape: Sequence[int], order: Sequence[int]) -> list[int]:
-    """Transpose an array, flat in row-major order, so that its axis `order[i]` becomes axis i; return it flat."""
+    """Transpose a flattened row-major array so that axis `order[i]` becomes axis i, and return it flattened."""
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     offsets = [0]
     for axis in order:
@@ -98,7 +98,7 @@ def _in_rows(values: Sequence[int], length: int) -> Groups:
 
 @functools.lru_cache(maxsize=1024)
 def axes_of(groups: Groups, axes: Axes) -> str:
-    """Return the mesh axes along which these groups run, as ``x`` or ``x, y``, or "" if they follow no axes."""
+    """Return the mesh axes that these groups follow, such as ``x`` or ``x, y``, or "" if they follow no axes."""
     shape = [size for _, size in axes]
     if not groups:
         return ""
@@ -117,7 +117,7 @@ def axes_of(groups: Groups, axes: Axes) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def axes_between(pairs: Groups, axes: Axes) -> str:
-    """Return the mesh axes along which at least one source and its target differ, or "" if they don't fit the mesh."""
+    """Return the mesh axes along which any source and its target differ, or "" if the pairs don't fit the mesh."""
     if not axes or not pairs or max(map(max, pairs)) >= math.prod(size for _, size in axes):
         return ""
     differing = []

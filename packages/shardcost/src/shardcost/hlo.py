@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 Shape = tuple[str, tuple[int, ...]]  # dtype, dimensions
 
-# ``  ROOT %name = type opcode(``, where the type is one word, or a tuple with spaces and parentheses inside.
+# Matches ``  ROOT %name = type opcode(``, where the type is either one word, or a tuple with spaces and parentheses.
 INSTRUCTION = re.compile(r"  (ROOT )?%?([\w.\-]+) = (?:\(.*?\)|[^ (]\S*) ([a-z][\w\-]*)\(")
-# Opcodes that can run other computations. (Reductions and sorts also name one, but a scalar one without any cost.)
+# Opcodes that can run other computations. (Reductions and sorts also name one, but it's scalar and costs nothing.)
 CALLERS = ("while", "conditional", "fusion", "call", "async-start", "custom-call")
 CALLED = re.compile(
     r"\b(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations)="
@@ -22,7 +22,7 @@ ARRAY = re.compile(r"\b([a-z]\w*)\[([^\]]*)\](\{[^{}]*\})?")
 
 
 class UnknownConstruct(ValueError):
-    """The program contains something whose cost can't be counted. The message names it."""
+    """Raised for a construct whose cost can't be counted. The message names the construct."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +37,25 @@ class Instruction:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """The arrays of the result: one, or all those of a tuple."""
+        """The arrays in the result: one array, or every array in a tuple."""
         return parse_shapes(self.type)
 
     @property
     def kind(self) -> str:
-        """The opcode, where the first half of an asynchronous pair has the opcode of the whole operation."""
+        """The opcode, where the first half of an asynchronous pair has the opcode of the complete operation."""
         return self.opcode.removesuffix("-start")
 
     def called(self, key: str) -> str:
-        """Return the name of the computation in the attribute `key`, or ""."""
+        """Return the name of the computation that the attribute `key` refers to, or ""."""
         return self._search(rf"\b{key}=%([\w.\-]+)") or ""
 
     def number(self, key: str) -> int | None:
-        """Return the integer in the attribute `key`, or None."""
+        """Return the integer value of the attribute `key`, or None."""
         digits = self._search(rf"\b{key}=(\d+)")
         return int(digits) if digits else None
 
     def numbers(self, key: str) -> list[int]:
-        """Return the integers of the attribute ``key={1,2}``, or an empty list."""
+        """Return the integers in the attribute ``key={1,2}``, or an empty list."""
         digits = self._search(rf"\b{key}=\{{([\d,]*)\}}")
         return [int(n) for n in digits.split(",")] if digits else []
 
@@ -91,7 +91,7 @@ class Computation:
         return Instruction(name, element, "get-tuple-element", (base,), f", index={index}")
 
     def with_opcode(self, *opcodes: str) -> list[Instruction]:
-        """Return the instructions with any of these opcodes."""
+        """Return the instructions that have any of the given opcodes."""
         return [self[name] for opcode in opcodes for name in self.by_opcode.get(opcode, ())]
 
     def operand(self, instruction: Instruction, i: int) -> Instruction:
@@ -100,7 +100,7 @@ class Computation:
 
     @functools.cached_property
     def calls(self) -> list[tuple[str, list[str]]]:
-        """The names of the instructions that run other computations, each with the names of those computations."""
+        """The name of each instruction that runs other computations, paired with the names of those computations."""
         calls = []
         for name in (name for opcode in CALLERS for name in self.by_opcode.get(opcode, ())):
             attributes = [one or several for one, several in CALLED.findall(self.lines[name])]
@@ -111,12 +111,12 @@ class Computation:
 
     @functools.cached_property
     def custom_calls(self) -> dict[str, Instruction]:
-        """The custom calls by target. Of several calls with the same target, the last one."""
+        """The custom calls by target. If several calls have the same target, only the last one is included."""
         return {call.quoted("custom_call_target"): call for call in self.with_opcode("custom-call")}
 
     @functools.cached_property
     def users(self) -> dict[str, list[str]]:
-        """For each instruction, and each element ``while.8#1``, the names of those that take it as an operand."""
+        """The names of the instructions that take each instruction or element, such as ``while.8#1``, as an operand."""
         users: dict[str, list[str]] = {}
         for user, line in self.lines.items():
             for name in parse_instruction(user, line).operands:
@@ -127,14 +127,14 @@ class Computation:
 
     @functools.cached_property
     def async_results(self) -> dict[str, tuple[Shape, ...]]:
-        """The results of asynchronous operations, by the name of the instruction that starts them."""
+        """The results of each asynchronous operation, by the name of the instruction that starts it."""
         ends = self.with_opcode(*(opcode for opcode in self.by_opcode if opcode.endswith("-done")))
         return {end.operands[0]: end.shapes for end in ends if end.operands}
 
 
 @dataclass
 class Program:
-    """A compiled program: its computations by name, each after the computations that it calls."""
+    """A compiled program, with its computations by name. Each computation comes after those that it calls."""
 
     computations: dict[str, Computation]
     entry: str
@@ -146,7 +146,7 @@ class Program:
 
     @functools.cached_property
     def callers(self) -> dict[str, tuple[Computation, Instruction]]:
-        """For each computation that is called, the first instruction that calls it, and that one's computation."""
+        """For each called computation, the computation and instruction that call it first."""
         callers: dict[str, tuple[Computation, Instruction]] = {}
         for computation in self.computations.values():
             for name, called in computation.calls:
@@ -164,7 +164,7 @@ class Program:
 
     @functools.cached_property
     def stack_frames(self) -> dict[int, tuple[str, int]]:
-        """File and line by ``stack_frame_id``. Older versions of JAX write both into each instruction instead."""
+        """The file and line for each ``stack_frame_id``. Older JAX versions store both in each instruction instead."""
         files = dict(re.findall(r'^(\d+) "(.*)"$', self._section("FileNames"), re.M))
         locations = {
             number: (files.get(file, ""), int(line))
@@ -180,9 +180,9 @@ class Program:
 
 
 def parse_program(text: str) -> Program:
-    """Parse a compiled program's text, in time proportional to its length.
+    """Parse a compiled program's text, in time proportional to the text's length.
 
-    Raises UnknownConstruct if the text isn't HLO, or is HLO that hasn't been compiled and partitioned yet.
+    Raises UnknownConstruct if the text isn't HLO, or if it's HLO that hasn't been fully compiled.
     """
     computations: dict[str, Computation] = {}
     entry, current, last, preamble = "", None, "", []
@@ -204,7 +204,7 @@ def parse_program(text: str) -> Program:
                 current.root = last
         elif line.startswith(("  %", "  ROOT ")) or not last:
             raise UnknownConstruct(f"a line that isn't an instruction: {line[:80]!r}")
-        else:  # the metadata of a Pallas kernel can continue on further lines
+        else:  # a Pallas kernel's metadata can continue on further lines
             current.lines[last] += "\n" + line
     if not entry:
         raise UnknownConstruct(f"a text without an entry computation; {_describe(text)}")
@@ -219,7 +219,7 @@ def parse_program(text: str) -> Program:
 
 
 def _describe(text: str) -> str:
-    """Say which kind of text this seems to be instead of compiled HLO."""
+    """Describe what kind of text this seems to be, given that it isn't compiled HLO."""
     if re.match(r"\s*(#\w+ = .*\n\s*)*module @", text):
         return "this is StableHLO, the compiler's input: call .compile() before .as_text()"
     if text.startswith(("BufferAssignment", "HloLiveRange", "\nTotal bytes", "Memory Space")):
@@ -240,7 +240,7 @@ def parse_instruction(name: str, text: str) -> Instruction:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return the position of the parenthesis that closes the one at `start`."""
+    """Return the position of the parenthesis that closes the parenthesis at `start`."""
     depth = 0
     for match in re.compile(r"[()]").finditer(text, start):
         depth += 1 if match[0] == "(" else -1
@@ -250,7 +250,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def split_tuple(type_: str) -> list[str]:
-    """Return the types of a tuple's elements: ``(f32[2,4]{1,0}, (s32[], s32[]))`` has two."""
+    """Return the types of a tuple's elements, of which ``(f32[2,4]{1,0}, (s32[], s32[]))`` has two."""
     elements, depth, start = [], 0, 1
     for match in re.finditer(r"[(\[{}\]),]", type_):
         if match[0] in "([{":
@@ -266,10 +266,10 @@ def split_tuple(type_: str) -> list[str]:
 def parse_shapes(text: str) -> tuple[Shape, ...]:
     """Return the arrays in a type such as ``(f32[2,4]{1,0}, s32[])``, without their layouts.
 
-    An element of fewer than 8 bits takes up a byte, unless the layout packs it, as in ``s4[8]{0:E(4)}``. The dtype of
-    an unpacked array is written ``s4:8``.
+    An element of fewer than 8 bits takes up a byte, unless the layout packs elements, as in ``s4[8]{0:E(4)}``. The
+    dtype of an unpacked array is written as ``s4:8``.
 
-    Raises UnknownConstruct for an array whose size isn't known before the program runs: ``f32[<=8]``.
+    Raises UnknownConstruct for an array whose size is known only at run time, such as ``f32[<=8]``.
     """
     arrays = ARRAY.findall(text)
     if any("<=" in dims for _, dims, _ in arrays):
@@ -285,7 +285,7 @@ def _stored(dtype: str, layout: str) -> str:
 
 
 def itemsize(dtype: str) -> float:
-    """Return the bytes that an element of this dtype takes up. Raises UnknownConstruct for an unknown dtype."""
+    """Return the size of an element in bytes. Raises UnknownConstruct for an unknown dtype."""
     if dtype in ("token", "opaque"):
         return 0
     bits = re.match(r"(?:bf|[sufc])(\d+)", dtype)
@@ -295,10 +295,10 @@ def itemsize(dtype: str) -> float:
 
 
 def nbytes(arrays: tuple[Shape, ...]) -> float:
-    """Return the bytes that these arrays take up together."""
+    """Return the total size of the arrays in bytes."""
     return sum(itemsize(dtype) * math.prod(dims) for dtype, dims in arrays)
 
 
 def format_shapes(arrays: tuple[Shape, ...]) -> str:
-    """Format arrays for a table: ``f32[2,4] + s32[]``."""
+    """Format arrays for a table, as ``f32[2,4] + s32[]``."""
     return " + ".join(f"{dtype}[{','.join(map(str, dims))}]" for dtype, dims in arrays)

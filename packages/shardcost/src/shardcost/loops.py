@@ -1,9 +1,9 @@
 """Find the trip count of a loop from the text of a compiled program.
 
-The CPU and GPU compilers note the trip counts that they know. Otherwise the trip count is derived from the loop's own
-code, for loops like ``for (i = start; i < stop; i += step)`` over integers: the condition compares linear functions of
-i, and the body adds a constant to i. The trip count of any other loop (i doubles, or grows by an amount that depends on
-the data) isn't known.
+The CPU and GPU compilers record the trip counts that they know. Otherwise, the trip count is derived from the loop's
+code if it's an integer loop such as ``for (i = start; i < stop; i += step)``: the condition compares linear functions
+of i, and the body adds a constant to i. The trip count of any other loop is unknown, for example if i doubles or grows
+by an amount that depends on the data.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 from shardcost.hlo import Computation, Instruction, Program, itemsize
 
-Linear = tuple[int, int]  # (a, b): the value a * i + b, where i is the loop's counter
-Inputs = Callable[[Computation, Instruction], Linear]  # gives the value of a computation's input
+Linear = tuple[int, int]  # (a, b) represents the value a * i + b, where i is the loop's counter
+Inputs = Callable[[Computation, Instruction], Linear]  # returns the value of a computation's input
 
 
 class _NotLinear(Exception):
-    """A value that isn't a known linear function of the loop's counter."""
+    """Raised for a value that isn't a known linear function of the loop's counter."""
 
 
 def trip_count(program: Program, around: Computation, loop: Instruction) -> int | None:
@@ -34,7 +34,7 @@ def trip_count(program: Program, around: Computation, loop: Instruction) -> int 
 
 def _derive(program: Program, around: Computation, loop: Instruction) -> int:
     body, condition = program[loop.called("body")], program[loop.called("condition")]
-    before, after = around.operand(loop, 0), body[body.root]  # the values that enter the loop and leave each iteration
+    before, after = around.operand(loop, 0), body[body.root]  # the loop's initial values, and each iteration's results
     if (before.opcode, after.opcode) != ("tuple", "tuple"):
         raise _NotLinear
     counters: set[int] = set()
@@ -43,7 +43,7 @@ def _derive(program: Program, around: Computation, loop: Instruction) -> int:
         return _linear(program, around, before.operands[i], _no_inputs)[1]
 
     def carried(inside: Computation, instruction: Instruction) -> Linear:
-        """Return the value of an element of the loop's tuple: the counter, or one that the loop doesn't change."""
+        """Return the value of an element of the loop's tuple, which must be the counter or a loop invariant."""
         i = _element(inside, instruction)
         if i is None:
             raise _NotLinear
@@ -59,16 +59,20 @@ def _derive(program: Program, around: Computation, loop: Instruction) -> int:
     factor, step = _linear(program, body, after.operands[counter], carried)
     if factor != 1 or len(counters) != 1:
         raise _NotLinear
-    slope, offset = slope * step, slope * start(counter) + offset  # now a function of the number of iterations
+    slope, offset = slope * step, slope * start(counter) + offset  # now in terms of the number of iterations
     count = _first_failure(direction, slope, offset)
     last = start(counter) + count * step
     if not _fits(last, body[after.operands[counter]].shapes[0][0]) or abs(slope * count + offset) >= 2**31:
-        raise _NotLinear  # an integer overflows and wraps around
+        raise _NotLinear  # an integer would overflow and wrap around
     return count
 
 
 def _first_failure(direction: str, slope: int, offset: int) -> int:
-    """Return the first k = 0, 1, 2 ... for which ``slope * k + offset`` is no longer LT, LE, GT, GE, NE 0."""
+    """Return the first k = 0, 1, 2 ... for which comparing ``slope * k + offset`` with 0 gives False.
+
+    Args:
+        direction: the comparison, which is LT, LE, GT, GE or NE.
+    """
     if direction in ("GT", "GE"):
         direction, slope, offset = {"GT": "LT", "GE": "LE"}[direction], -slope, -offset
     if direction == "LE":
@@ -83,16 +87,16 @@ def _first_failure(direction: str, slope: int, offset: int) -> int:
 
 
 def _fits(value: int, dtype: str) -> bool:
-    """Return whether a dtype can represent this integer, and all between 0 and it, exactly."""
+    """Return whether a dtype can represent this integer, and every integer between 0 and it, exactly."""
     integer = re.fullmatch(r"([su])(\d+)", dtype)
-    if not integer:  # floats of every width represent integers up to this one
+    if not integer:  # every float dtype represents the integers up to this limit exactly
         return abs(value) < 2**8
     values = 2 ** int(integer[2])
     return 0 <= value < values if integer[1] == "u" else -values <= 2 * value < values
 
 
 def _linear(program: Program, inside: Computation, name: str, inputs: Inputs) -> Linear:
-    """Return the value of an instruction as a linear function of the counter. Raises _NotLinear if it isn't one."""
+    """Return the value of an instruction as a linear function of the counter. Raises _NotLinear for other values."""
     instruction = _original(inside, inside[name])
     if instruction.opcode == "constant":
         match = re.search(r"constant\((-?\d+)\)", inside.lines[instruction.name])
@@ -119,7 +123,7 @@ def _linear(program: Program, inside: Computation, name: str, inputs: Inputs) ->
 
 
 def _comparison(program: Program, inside: Computation, name: str, inputs: Inputs) -> tuple[str, Linear]:
-    """Return the loop's test as a direction and a linear function that is compared with 0."""
+    """Return the loop's condition as a comparison direction and the linear function that's compared with 0."""
     instruction = _original(inside, inside[name])
     if instruction.opcode == "fusion":
         fused, inputs = _enter(program, inside, instruction, inputs)
@@ -132,7 +136,7 @@ def _comparison(program: Program, inside: Computation, name: str, inputs: Inputs
 
 
 def _enter(program: Program, outside: Computation, fusion: Instruction, inputs: Inputs) -> tuple[Computation, Inputs]:
-    """Return the computation of a fusion, and its inputs: the fusion's operands."""
+    """Return the computation of a fusion, and a function that returns its inputs, which are the fusion's operands."""
 
     def operand(inside: Computation, instruction: Instruction) -> Linear:
         number = re.search(r"parameter\((\d+)\)", inside.lines.get(instruction.name, ""))
@@ -148,18 +152,21 @@ def _no_inputs(inside: Computation, instruction: Instruction) -> Linear:
 
 
 def _original(inside: Computation, instruction: Instruction) -> Instruction:
-    """Return the instruction whose value is copied. (The TPU compiler moves a counter to other memory and back.)"""
+    """Follow copies and conversions back to the instruction that computes the value.
+
+    The TPU compiler, for example, copies a loop's counter to another memory and back.
+    """
     while instruction.opcode in ("copy", "bitcast", "convert"):
         source = inside.operand(instruction, 0)
         old, new = source.shapes[0][0], instruction.shapes[0][0]
         if old != new and (instruction.opcode != "convert" or itemsize(old) > itemsize(new) or new.startswith("u")):
-            raise _NotLinear  # the new type may not be able to represent the value
+            raise _NotLinear  # the new dtype may not be able to represent the value
         instruction = source
     return instruction
 
 
 def _element(inside: Computation, instruction: Instruction) -> int | None:
-    """Return the index of this element in the tuple that the loop carries, or None if it isn't one."""
+    """Return the index that an instruction reads from the loop's tuple, or None if it doesn't read an element."""
     if instruction.opcode == "get-tuple-element" and inside.operand(instruction, 0).opcode == "parameter":
         return instruction.number("index")
     return None

@@ -1,7 +1,7 @@
 """Count the FLOPs of matrix products: 2 for each multiply-add.
 
-A complex multiply-add counts as 8 FLOPs (four real products and four sums), unless the compiler has already replaced it
-by real ones, as the TPU compiler does (with three real products instead of four).
+A complex multiply-add counts as 8 FLOPs (four real multiplications and four additions), unless the compiler has already
+replaced it with real operations. The TPU compiler does so, with three real products instead of four.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shardcost.hlo import Computation, Instruction, Program, UnknownConstruct
 
 
 def flops_of(program: Program, computation: Computation, instruction: Instruction) -> int:
-    """Return the FLOPs of one run of a `dot`, a `convolution`, or a `reduce` that sums products."""
+    """Return the FLOPs for one run of a `dot`, a `convolution`, or a `reduce` that sums products."""
     if instruction.opcode == "reduce":
         return _sum_of_products(program, computation, instruction)
     left, right = (computation.operand(instruction, i).shapes[0] for i in (0, 1))
@@ -28,10 +28,10 @@ def flops_of(program: Program, computation: Computation, instruction: Instructio
 
 
 def _dot(left: tuple, right: tuple, result: tuple, contracting: list[int], batch: list[int]) -> int:
-    """Return 2 x the elements of the result x the size of the contracting dimensions, or 0 for a product of vectors.
+    """Return 2 x elements in the result x size of the contracting dimensions, or 0 for a product of two vectors.
 
-    Some compilers write a product of vectors as a multiplication and a sum, which aren't counted. So that every
-    compiler gives the same number, it isn't counted as a dot either.
+    Some compilers turn a product of two vectors into a multiplication and a sum, which aren't counted. Such a product
+    isn't counted as a dot either, so that the number doesn't depend on the compiler.
     """
     if len(contracting) + len(batch) == max(len(left), len(right)):
         return 0
@@ -39,7 +39,10 @@ def _dot(left: tuple, right: tuple, result: tuple, contracting: list[int], batch
 
 
 def _sum_of_products(program: Program, computation: Computation, instruction: Instruction) -> int:
-    """Count a matrix-vector product in the form that GPU and TPU programs have: broadcast the vector, multiply, sum."""
+    """Return the FLOPs of a matrix-vector product that was compiled to a broadcast, a multiplication and this sum.
+
+    GPU and TPU programs express matrix-vector products in this form. Return 0 for any other sum.
+    """
     if not instruction.quoted("op_name").endswith("/dot_general"):
         return 0
     place, product = _origin(program, computation, instruction.operands[0])
@@ -52,7 +55,7 @@ def _sum_of_products(program: Program, computation: Computation, instruction: In
 
 
 def _origin(program: Program, computation: Computation, name: str) -> tuple[Computation, Instruction]:
-    """Return the instruction that computes a value, before conversions and inside or outside of fusions."""
+    """Return the computation and instruction that compute a value, followed back through conversions and fusions."""
     while True:
         instruction = computation[name]
         if instruction.opcode in ("convert", "bitcast", "copy", "reshape", "transpose"):
@@ -80,7 +83,7 @@ def _origin(program: Program, computation: Computation, name: str) -> tuple[Comp
 
 
 def gemm_flops(computation: Computation, call: Instruction) -> int:
-    """Return the FLOPs of a product that cuBLAS computes, from the dimensions in the call's JSON configuration."""
+    """Return the FLOPs of a cuBLAS matrix product, based on the dimensions in the call's JSON configuration."""
     match = re.search(r'"dot_dimension_numbers":(\{[^{}]*\})', call.attributes)
     if not match:
         raise UnknownConstruct(f"the custom call {call.quoted('custom_call_target')} without dimensions")
@@ -93,11 +96,11 @@ def gemm_flops(computation: Computation, call: Instruction) -> int:
 
 
 def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tuple) -> int:
-    """Return 2 x batch x input features x output features x meetings of an output, a kernel position and an input.
+    """Return 2 x batch x input features x output features x matching positions of output, kernel and input.
 
-    XLA's HloCostAnalysis counts convolutions in this way. TPU programs write matrix products as convolutions: plain
-    ones without a window; batched ones with the batch as a window dimension, which is padded and dilated so that one
-    kernel position meets each output.
+    XLA's HloCostAnalysis counts convolutions in this way. TPU programs express matrix products as convolutions: plain
+    products without a window, and batched ones with the batch as a window dimension, which is padded and dilated so
+    that exactly one kernel position applies to each output.
     """
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", instruction.attributes)
     if not labels:
@@ -122,10 +125,10 @@ def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tu
 
 
 def _meetings(outputs: int, stride: int, shift: int, inputs: int, dilation: int) -> int:
-    """Return for how many outputs o = 0, 1 ... ``stride * o + shift`` is the position of an input.
+    """Return the number of outputs o = 0, 1 ... for which ``stride * o + shift`` is the position of an input.
 
-    Input i has the position ``dilation * i``. So the outputs are those with ``stride * o = -shift`` modulo `dilation`
-    between the first and the last position.
+    Input i is at position ``dilation * i``. So count the outputs between the first and last input positions for which
+    ``stride * o = -shift`` modulo `dilation`.
     """
     common = math.gcd(stride, dilation)
     if shift % common or inputs < 1:

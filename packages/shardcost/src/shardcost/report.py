@@ -1,4 +1,4 @@
-"""The cost of a compiled program, as numbers and as tables."""
+"""Report the cost of a compiled program as numbers and tables."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SOURCE_HEADERS = ("collective", "along", "bytes sent", "operation", "source line
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on each device, as the compiler plans them."""
+    """The memory that the compiler plans to use on each device, in bytes."""
 
     arguments: int
     outputs: int
     temporaries: int
-    donated: int  # bytes of outputs that reuse the buffer of an argument
-    peak: int = 0  # the largest total at any moment, as the compiler reports it (for CPUs, without temporaries)
+    donated: int  # bytes of outputs that reuse an argument's buffer
+    peak: int = 0  # the largest total at any moment, as reported by the compiler (for CPUs, without temporaries)
 
     @property
     def total(self) -> int:
-        """Bytes of arguments, outputs and temporaries together, where donated buffers count once."""
+        """The total bytes of arguments, outputs and temporaries, where donated buffers count once."""
         return self.arguments + self.outputs + self.temporaries - self.donated
 
 
@@ -39,16 +39,17 @@ class Memory:
 class Cost:
     """The cost of a program.
 
-    Iterate over it to get the collectives, print it to get a one-line summary, or let a cell show it as a table.
+    Iterate over the cost to get its collectives, print it to get a one-line summary, or end a notebook cell with it to
+    display a table.
     """
 
     collectives: tuple[Collective, ...]
-    flops: int  # per device: 2 for each multiply-add in matrix products (not vector products), in every loop iteration
-    memory: Memory | None  # None for a program text, which doesn't contain the memory plan
+    flops: int  # per device, over all loop iterations: 2 per multiply-add in matrix products (not vector products)
+    memory: Memory | None  # None if read from a program text, which has no memory plan
     devices: int
-    axes: Axes = ()  # the names and sizes of the arguments' mesh axes, if they have a mesh
-    assumptions: tuple[str, ...] = ()  # what the program text leaves open and the caller specified
-    unknown: tuple[str, ...] = ()  # what couldn't be counted, with strict=False
+    axes: Axes = ()  # the names and sizes of the axes of the arguments' mesh, if they have one
+    assumptions: tuple[str, ...] = ()  # values that the caller specified because the program text doesn't
+    unknown: tuple[str, ...] = ()  # constructs that couldn't be counted, with strict=False
 
     def __iter__(self) -> Iterator[Collective]:
         return iter(self.collectives)
@@ -63,23 +64,23 @@ class Cost:
 
     @property
     def input_bytes(self) -> int:
-        """The bytes that one device contributes to collectives: the size of their operands."""
+        """The bytes that the busiest device contributes to collectives: the size of their operands."""
         return _busiest(self.collectives, "input_bytes")
 
     @property
     def output_bytes(self) -> int:
-        """The bytes that one device ends up with after collectives: the size of their results."""
+        """The bytes that the busiest device ends up with after collectives: the size of their results."""
         return _busiest(self.collectives, "output_bytes")
 
     def counts(self) -> dict[str, int]:
-        """Return how many collectives of each kind run, in every loop iteration, as ``{"all-gather": 24}``."""
+        """Return how often each kind of collective runs, over all loop iterations, as ``{"all-gather": 24}``."""
         counts: Counter[str] = Counter()
         for c in self:
             counts[c.kind] += c.times
         return dict(sorted(counts.items()))
 
     def by_kind(self, measure: Measure = "bytes_sent") -> dict[str, int]:
-        """Return the bytes of the busiest device for each kind of collective, as ``{"all-gather": 1024}``.
+        """Return the busiest device's bytes for each kind of collective, as ``{"all-gather": 1024}``.
 
         Args:
             measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
@@ -87,9 +88,9 @@ class Cost:
         return self._by(lambda c: c.kind, measure)
 
     def by_axis(self, measure: Measure = "bytes_sent") -> dict[str, int]:
-        """Return the bytes of the busiest device for each mesh axis or combination, as ``{"x": 1024, "x, y": 8}``.
+        """Return the busiest device's bytes for each mesh axis or combination of axes, as ``{"x": 1024, "x, y": 8}``.
 
-        A permute belongs to the axes along which at least one source and its target differ.
+        A permute is attributed to the axes along which at least one source and its target differ.
 
         Args:
             measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
@@ -101,12 +102,12 @@ class Cost:
         return self._by(axis, measure)
 
     def by_source(self, kind: str = "", measure: Measure = "bytes_sent") -> dict[str, int]:
-        """Return the bytes of the busiest device for each line of Python, as ``{"train.py:12": 1024}``.
+        """Return the busiest device's bytes for each line of Python, as ``{"train.py:12": 1024}``.
 
-        A line in a notebook cell is given by its code. `print_sources` prints the code for files as well.
+        A line in a notebook cell is identified by its code. `print_sources` also prints the code of lines in files.
 
         Args:
-            kind: count only this kind of collective, for example "all-gather". Raises ValueError for an unknown one.
+            kind: count only this kind of collective, such as "all-gather". An unknown kind raises ValueError.
             measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
         """
         return self._by(_label, measure, kind, _by_line)
@@ -117,27 +118,28 @@ class Cost:
         return [sent[device] for device in range(self.devices)]
 
     def by_machine(self, machine_of: Sequence[int]) -> dict[int, int]:
-        """Return the bytes that leave each machine, if `machine_of[i]` is the machine of the mesh's device i.
+        """Return the bytes that leave each machine, where `machine_of[i]` is the machine of the mesh's device i.
 
-        `shardcost.between_machines` lists the assumptions. Raises ValueError if a device has no machine, and
-        UnknownConstruct for a collective whose route isn't known.
+        `shardcost.between_machines` lists the assumptions. Raises ValueError if `machine_of` doesn't
+        cover every device, and UnknownConstruct for a collective whose route is unknown.
         """
         if len(machine_of) < self.devices:
             raise ValueError(f"the program runs on {self.devices} devices, and machine_of has {len(machine_of)}")
         return bytes_leaving(self, machine_of)
 
     def steps(self) -> int:
-        """Return the number of steps on one-way rings.
+        """Return the number of communication steps if collectives use one-way rings.
 
-        In a group of n devices a collective takes n - 1 steps, an all-reduce twice as many, and a permute 1.
+        In a group of n devices, an all-reduce takes 2 (n - 1) steps, a permute takes 1, and any other collective takes
+        n - 1.
         """
         return sum(c.times * (1 + (c.kind == "all-reduce")) * (c.group_size - 1) for c in self)
 
     def axes_label(self, collective: Collective) -> str:
         """Return the mesh axes along which a collective communicates: ``x``, or ``x, y``.
 
-        If its groups don't follow the axes of the arguments' mesh, return their number and size instead. A permute is
-        described by its number of pairs, and a hand-written kernel by "as declared".
+        If the groups don't follow the axes of the arguments' mesh, return the groups' number and size instead. Return
+        the number of pairs for a permute, and "as declared" for a hand-written kernel.
         """
         if collective.kind == KERNEL:
             return "as declared"
@@ -147,7 +149,7 @@ class Cost:
         return axes or f"{len(collective.groups)} x {collective.group_size} devices"
 
     def rows(self) -> list[tuple[str, str, str, str, int, int]]:
-        """Return the rows of the table: collective, axes, operand, result, times, and bytes sent by a sender."""
+        """Return the rows of the table: collective, axes, operand, result, runs, and bytes sent by each sender."""
         return [
             (
                 c.kind,
@@ -161,9 +163,9 @@ class Cost:
         ]
 
     def sources(self) -> list[tuple[str, str, int, str, str]]:
-        """Return where each collective comes from: kind, axes, bytes sent, JAX operation, and line of code.
+        """Return the source of each collective: kind, axes, bytes sent, JAX operation, and line of code.
 
-        A collective that the compiler has combined from several lines has an entry for each.
+        A collective that the compiler has combined from several lines has one entry per line.
         """
         return [
             (
@@ -178,11 +180,11 @@ class Cost:
         ]
 
     def print_sources(self) -> None:
-        """Print `sources` as a table."""
+        """Print the collectives' sources as a table."""
         print(format_table(SOURCE_HEADERS, self.sources()))
 
     def compare(self, other: Cost) -> Comparison:
-        """Return what changes from this cost to another one: between two compilers, versions, or commits."""
+        """Compare this cost with another one, for example from a different compiler, version or commit."""
         return Comparison(self, other)
 
     def _by(
@@ -194,7 +196,7 @@ class Cost:
     ) -> dict[str, int]:
         if measure not in MEASURES:
             raise ValueError(f"the measure {measure!r}: pass one of {', '.join(MEASURES)}")
-        if kind not in ("", KERNEL, *BYTES_SENT):  # an empty result would pass any test
+        if kind not in ("", KERNEL, *BYTES_SENT):  # an empty result would make most tests pass
             raise ValueError(f"the kind {kind!r}: pass one of {', '.join(BYTES_SENT)}")
         groups: dict[str, list[Collective]] = {}
         for c in (part for whole in self for part in split(whole)):
@@ -237,13 +239,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changes from one program to another."""
+    """The differences in cost between two programs."""
 
     before: Cost
     after: Cost
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Return a row for each kind and axes that differ: collective, axes, times, bytes sent, and change in bytes."""
+        """Return a row for each changed kind and axes: collective, axes, runs, bytes sent, and change in bytes."""
         before, after = (_by_kind_and_axes(report) for report in (self.before, self.after))
         rows = []
         for kind, along in sorted(before | after):
@@ -253,7 +255,7 @@ class Comparison:
         return rows
 
     def __bool__(self) -> bool:
-        """Return whether anything differs."""
+        """Return whether the two costs differ."""
         return bool(self.rows()) or any(before != after for _, before, after in self._totals())
 
     def _totals(self) -> list[tuple[str, int, int]]:
@@ -281,7 +283,7 @@ class Comparison:
 
 
 def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return how often the collectives of each kind and axes run, and the bytes that the busiest device sends."""
+    """Return the number of runs, and the bytes that the busiest device sends, for each kind and axes of collectives."""
     groups: dict[tuple[str, str], list[Collective]] = {}
     for c in report:
         groups.setdefault((c.kind, report.axes_label(c)), []).append(c)
@@ -293,7 +295,7 @@ def _arrow(before: int, after: int) -> str:
 
 
 def _by_line(collective: Collective) -> list[Collective]:
-    """Split a collective that the compiler has combined into one for each line of Python."""
+    """Split a combined collective into one collective per line of Python."""
     lines = list(dict.fromkeys(collective.sources))
     if len(lines) < 2 or not len(collective.sources) == len(collective.operands) == len(collective.results):
         return [collective]
@@ -322,7 +324,7 @@ def _busiest(collectives: Iterable[Collective], measure: Measure) -> int:
 
 
 def format_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Format rows with aligned columns. Columns of numbers are aligned right, with thousands separators."""
+    """Format rows with aligned columns. Align integers on the right and add thousands separators."""
     rows = [list(row) for row in rows]
     columns = []
     for i, header in enumerate(headers):

@@ -1,12 +1,13 @@
-"""Compile a program for devices that aren't there: NVIDIA GPUs, TPUs, or more CPU devices.
+"""Compile a program for devices that this machine doesn't have: NVIDIA GPUs, TPUs, or more CPU devices.
 
-A target is the name of a chip and a size:
+A target consists of a chip's name and a size:
 
-- ``h100:8`` is one machine with eight GPUs, ``h100:4x8`` four machines with eight GPUs each. This package brings
-  descriptions of the GPUs in `GPUS`. It needs JAX 0.10 or newer with its CUDA plugin, and the assembler ptxas (570 MB
-  together), but no GPU.
-- ``v5e:4x4`` is a TPU topology by its TPU generation and grid. It needs JAX 0.10 or newer and libtpu (Linux on x86-64).
-- ``cpu:8`` is eight devices of the CPU, which JAX must have been started with.
+- ``h100:8`` means one machine with eight GPUs, and ``h100:4x8`` means four machines with eight GPUs each. This package
+  includes descriptions of the GPUs in `GPUS`. GPU targets need JAX 0.10 or newer with its CUDA plugin, and the
+  assembler ptxas (570 MB in total), but no GPU.
+- ``v5e:4x4`` specifies a TPU topology by TPU generation and grid. TPU targets need JAX 0.10 or newer and libtpu (Linux
+  on x86-64).
+- ``cpu:8`` means eight CPU devices. JAX must have been started with at least as many.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 GPUS = ("a100", "h100", "h200", "b200")
 OLDEST_JAX = (0, 10)
-# libtpu needs these to stay quiet and to start on a machine without a TPU. They don't limit what can be described.
+# libtpu needs these to start quietly on a machine without a TPU. They don't limit which topologies can be described.
 TPU_ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
@@ -32,16 +33,16 @@ TPU_ENVIRONMENT = {
 
 
 class TargetError(RuntimeError):
-    """A target can't be compiled for on this machine. The message says what to install or change."""
+    """Raised if this machine can't compile for a target. The message says what to install or change."""
 
 
 def devices(target: str) -> list[Any]:
     """Return the devices of a target such as "h100:8", in the order of a one-dimensional mesh.
 
-    Build a mesh of them to compile a program that creates its own shardings: arrays can't be put on these devices, but
-    `jax.ShapeDtypeStruct`s with shardings on the mesh can be passed to `cost`.
+    Build a mesh from these devices to compile a program that creates its own shardings. They can't store arrays, but
+    `cost` accepts `jax.ShapeDtypeStruct`s with shardings on such a mesh.
 
-    Raises ValueError for an unknown target, and TargetError if something is missing on this machine.
+    Raises ValueError for an unknown target, and TargetError if this machine lacks something to compile for it.
     """
     chip, sizes = _parse(target)
     if chip == "cpu":
@@ -129,13 +130,14 @@ def _jax_version() -> str:
 def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
     """Lower a function for the devices of a target.
 
-    The mesh of the arguments' shardings is rebuilt from the target's devices, with the same axis names, sizes and
-    types. If the function refers to its mesh itself, for example in a `shard_map` or in `in_shardings`, it's exported
+    The mesh in the arguments' shardings is rebuilt from the target's devices, with the same axis names, sizes and
+    types. If the function itself refers to a mesh, for example in a `shard_map` or in `in_shardings`, it's exported
     from the old mesh and called on the new one.
 
-    Returns the lowered program, and the arguments with their new shardings.
+    Returns the lowered program, and the arguments and keyword arguments with their new shardings.
 
-    Raises ValueError if the mesh and the target differ in their number of devices, or if there are several meshes.
+    Raises ValueError if the mesh and the target have different numbers of devices, or if the arguments have shardings
+    on different meshes.
     """
     import jax
 
@@ -153,14 +155,14 @@ def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tu
     try:
         with _replace_context(new_mesh):
             return step.lower(*new_args, **new_kwargs), new_args, new_kwargs
-    except ValueError:  # as a rule, because the function refers to the old mesh; otherwise it's raised again
+    except ValueError:  # usually, the function refers to the old mesh; _export raises other errors again
         return _export(step, args, kwargs, new_mesh, target)
 
 
 def _export(
     step: Any, args: tuple, kwargs: dict[str, Any], new_mesh: Any, target: str
 ) -> tuple[Any, tuple, dict[str, Any]]:
-    """Lower a function for new devices by exporting it from its own mesh. Arguments that are donated stay so."""
+    """Lower a function for new devices by exporting it from its own mesh. Donated arguments remain donated."""
     import jax
     from jax import export
     from jax.sharding import Mesh
@@ -185,7 +187,7 @@ def _export(
         new_mesh = Mesh(new_mesh.devices.reshape(axis_sizes), axis_names, axis_types=axis_types)
     shardings = exported.in_shardings_jax(new_mesh)
     moved = [_move(leaf, new_mesh) for leaf in leaves]
-    if len(shardings) == len(moved):  # otherwise there are static arguments among the leaves
+    if len(shardings) == len(moved):  # otherwise, some of the leaves are static arguments
         moved = [
             leaf if hasattr(getattr(leaf, "sharding", None), "mesh") else _with_sharding(leaf, sharding)
             for leaf, sharding in zip(moved, shardings, strict=True)
@@ -196,14 +198,17 @@ def _export(
 
 
 def _replace_context(new_mesh: Any) -> AbstractContextManager[Any]:
-    """Return a context in which `new_mesh` is set, if a mesh is set now, and otherwise one that does nothing."""
+    """Return a context manager that sets `new_mesh` if a mesh is currently set, and otherwise does nothing."""
     import jax
 
     return jax.set_mesh(new_mesh) if jax.sharding.get_abstract_mesh().axis_names else contextlib.nullcontext()
 
 
 def _mesh_of(arguments: Any) -> Any:
-    """Return the mesh of the arguments' shardings, or None if they have none."""
+    """Return the mesh in the arguments' shardings, or None if there isn't one.
+
+    Raises ValueError if meshes differ in their axis names or sizes.
+    """
     import jax
 
     meshes = []
@@ -217,7 +222,7 @@ def _mesh_of(arguments: Any) -> Any:
 
 
 def _rebuild(mesh: Any, target_devices: list[Any], target: str) -> Any:
-    """Return a mesh like this one, but of the target's devices."""
+    """Return a mesh with the same axes, built from the target's devices."""
     import numpy as np
     from jax.experimental import mesh_utils
     from jax.sharding import Mesh
@@ -233,7 +238,7 @@ def _rebuild(mesh: Any, target_devices: list[Any], target: str) -> Any:
     else:
         try:
             grid = mesh_utils.create_device_mesh(sizes, target_devices)
-        except (NotImplementedError, ValueError):  # an axis takes part of a row of the grid
+        except (NotImplementedError, ValueError):  # an axis uses only part of a row of the grid
             grid = mesh_utils.create_device_mesh(sizes, target_devices, allow_split_physical_axes=True)
     return Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
 
@@ -246,7 +251,10 @@ def _line(target_devices: list[Any]) -> Any:
 
 
 def _move(leaf: Any, mesh: Any) -> Any:
-    """Return the same argument on the new mesh. An argument without a sharding on a mesh stays without one."""
+    """Return a description of an argument on the new mesh.
+
+    An array without a `NamedSharding` gets no sharding. Anything that isn't an array is returned unchanged.
+    """
     import jax
     from jax.sharding import NamedSharding
 
@@ -259,7 +267,7 @@ def _move(leaf: Any, mesh: Any) -> Any:
 
 
 def _with_sharding(leaf: Any, sharding: Any) -> Any:
-    """Describe an array with this sharding. Anything else is returned as it is."""
+    """Return a description of an array with this sharding. Return anything else unchanged."""
     import jax
 
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):

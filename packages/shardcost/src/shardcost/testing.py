@@ -1,4 +1,4 @@
-"""Assert the cost of a program in a test."""
+"""Check the cost of a program in a test."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def assert_cost(
     max_peak_memory: int | None = None,
     **kwargs: Any,
 ) -> Cost:
-    """Check what a program communicates, computes and stores, without running it. Return its cost.
+    """Check the bytes that a program sends and stores, and its FLOPs, without running it. Return its cost.
 
     Args:
-        step, args, kwargs: as for `cost`, whose options `target`, `trip_counts`, `branches` and `strict` work here too.
-            A `Cost` is checked as it is.
-        collectives: how many collectives of each kind may run, in every loop iteration, as {"all-reduce": 2}. A kind
-            that isn't in it may not run at all: {} allows no communication.
+        step, args, kwargs: the same as for `cost`, including the options `target`, `trip_counts`, `branches` and
+            `strict`. If `step` is a `Cost`, it's checked directly.
+        collectives: the exact number of runs for each kind of collective, over all loop iterations, as
+            {"all-reduce": 2}. Other kinds may not run at all, so {} forbids all communication.
         bytes_sent: the exact number of bytes that the busiest device sends.
         max_bytes_sent: the largest number of bytes that any device may send.
         flops: the exact number of FLOPs in matrix products on each device.
         max_peak_memory: the largest peak memory, in bytes per device.
 
-    Raises AssertionError, with the table and the source lines, if the cost is different, and TypeError if there's
+    Raises AssertionError, with the table and the source lines, if the cost doesn't match. Raises TypeError if there's
     nothing to check.
     """
-    __tracebackhide__ = True  # pytest then shows the caller's line
+    __tracebackhide__ = True  # makes pytest show the caller's line
     checks = (collectives, bytes_sent, max_bytes_sent, flops, max_peak_memory)
     if all(check is None for check in checks):
         raise TypeError("assert_cost needs something to check: collectives=, bytes_sent=, max_bytes_sent= ...")
