@@ -25,7 +25,7 @@ from utils import guess_gate
 from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-WAITING_SUFFIX = "-waiting"  # of the ids of cells that run without a guess, as in a reader's copy
+WAITING_SUFFIX = "-waiting"  # ends the ids of cells that run without a guess, as in a reader's copy
 MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
@@ -44,7 +44,7 @@ VARYING = {
 
 
 def fail_with(faults: list[str]) -> None:
-    """Fail with these faults, one per line, in the form the weekly report expects. Do nothing if there are none."""
+    """Fail with these faults, one per line, in the weekly report's format. Do nothing if there are none."""
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
 
@@ -74,7 +74,7 @@ def output_texts(cell: Any) -> list[tuple[str, str]]:
 
 
 def output_faults(committed: Any, executed: Any) -> list[str]:
-    """Return a fault for each cell whose outputs on the page differ from those of an execution."""
+    """Return a fault for each cell whose outputs on the page differ from those of its execution."""
     faults = []
     for page, run in zip(committed.cells, executed.cells, strict=True):
         if page.cell_type != "code":
@@ -111,7 +111,7 @@ def stderr_faults(notebook: Any) -> list[str]:
 
 
 def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
-    """Return the notebook with each code cell twice in a row, the second time with the source it has in `again`.
+    """Return the notebook with each code cell twice in a row, the second time with its source from `again`.
 
     A cell that waits for a guess in a reader's `copy` appears a third time, with its source from `copy`.
     """
@@ -169,7 +169,7 @@ def structure_faults(path: Path) -> list[str]:
     try:
         draft = readme.row(path).draft
     except ValueError as error:
-        draft, faults = True, [*faults, str(error)]  # page_lint needs that row
+        draft, faults = True, [*faults, str(error)]  # page_lint needs the row
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
@@ -246,7 +246,7 @@ def texts_after_answers(cells: list) -> list:
 
 
 def _answer_faults(cells: list) -> Iterator[str]:
-    """Report text after an answer with neither the tag `answer` nor `leads`, and the tag `answer` elsewhere."""
+    """Report text after an answer without one of the tags `answer` and `leads`, and the tag `answer` elsewhere."""
     after = texts_after_answers(cells)
     for cell in cells:
         tags = {notebooks.ANSWER_TAG, notebooks.LEADS_ON_TAG}.intersection(cell.metadata.get("tags", ()))
@@ -265,7 +265,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
     if cell.id == "script":
-        pass  # it needs a magic command, and the tests of examples/ check its code
+        pass  # it begins with a magic command, and its code is in examples/
     elif re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):

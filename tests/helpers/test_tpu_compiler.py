@@ -1,4 +1,4 @@
-"""Test compilation for absent chips, and the recorded plans that replace it if the compiler is missing."""
+"""Test compilation for absent chips, and the recorded plans that replace it if a compiler is missing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_pair_that_dies_takes_nothing_with_it(trial, words, monkeypatch, capsy
     tpu_compiler.start()
     said = capsys.readouterr().out
     assert said.count("\n") == 1 and words in said and "jax[tpu]" in said and "then restart" in said
-    assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # works without physical devices
+    assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # an abstract mesh, without devices
 
 
 def test_what_comes_first_is_said():
@@ -173,7 +173,7 @@ def test_two_notebooks_at_once():
         subprocess.Popen(run, **pipes, text=True, cwd=notebooks.ROOT, env={**environment, "JAX_PLATFORMS": "cpu"})
         for _ in range(2)
     ]
-    said = [[process.stdout.readline() for _ in range(2)] for process in both]  # both wait on stdin after this
+    said = [[process.stdout.readline() for _ in range(2)] for process in both]  # then both wait on stdin
     for process, (ready, sent) in zip(both, said, strict=True):
         _, errors = process.communicate(timeout=60)
         assert "ready to compile" in ready, errors

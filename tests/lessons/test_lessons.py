@@ -85,7 +85,7 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, m
 
 @pytest.mark.once
 def test_lessons_that_start_several_processes_say_where_they_run() -> None:
-    """README, the lessons' requirements and the tests agree on the lessons that Windows can't run."""
+    """Test that README, the lessons' requirements and the tests agree on which lessons Windows can't run."""
     cells = {notebooks.number(path): notebooks.read(path).cells for path in notebooks.lessons()}
     starts = [number for number, lesson in cells.items() if any("run_processes" in cell.source for cell in lesson)]
     assert tuple(starts) == NOT_ON_WINDOWS

@@ -91,7 +91,7 @@ def test_ci_installs_slurm_for_the_target_that_tests_it():
 def test_no_page_and_no_command_uses_a_compilation_cache():
     """Test that lessons and commands leave JAX's compilation cache off.
 
-    With a cache, a lesson would count fewer compilations than a reader does. It can't store programs for TPUs either.
+    With a cache, a lesson would count fewer compilations than in a reader's run. The cache can't store TPU programs.
     """
     places = [ROOT / "Makefile", *notebooks.lessons()]
     places += [

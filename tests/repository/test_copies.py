@@ -196,7 +196,8 @@ def test_without_its_list_a_copy_stays_too(course, damage):
     assert "my answer" in mine.read_text()
 
 
-@pytest.mark.parametrize("writes", range(6))  # of two lessons, the list after each, and the start page
+# An update writes five files: two lessons, the list after each of them, and the start page.
+@pytest.mark.parametrize("writes", range(6))
 def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
     real, left = Path.write_text, [writes]
@@ -213,7 +214,7 @@ def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes)
         list(copies.update_copies(course))
     monkeypatch.setattr(Path, "write_text", real)
     for mine in (course / "work").iterdir():
-        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is incomplete
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is cut short
     assert list(copies.update_copies(course)) == []
     write(course, "Seven, as a new version says.")
     assert list(copies.update_copies(course)) == []

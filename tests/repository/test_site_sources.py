@@ -121,7 +121,7 @@ def test_first_uses(text, found):
 
 
 # Terms that also have an everyday sense or a different technical sense, and the lessons whose first use of the term has
-# the glossary's sense. To add a lesson here and in the glossary, read its first use of the term.
+# the glossary's sense. Before you add a lesson here and in the glossary, read its first use of the term.
 READ = {
     "backend": {"01"},
     "latency": {"07"},

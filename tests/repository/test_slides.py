@@ -1,4 +1,4 @@
-"""Test the slides: no answer appears with its question, each cell has its type, and a page loads no external file."""
+"""Test the slides: no answer appears beside its question, each cell has its type, and a page loads no external file."""
 
 from __future__ import annotations
 
@@ -99,7 +99,10 @@ def test_no_answer_stands_beside_its_question(path):
 
 @LESSONS
 def test_every_question_is_answered_before_the_next(path):
-    """Test that code or notes come between two questions: an output, a figure or later text answers each question."""
+    """Test that code or notes follow each question before the next one.
+
+    An output, a figure or the text of a later cell answers the question. In appendix 90, a table may answer it.
+    """
     cells = slides.arrange_slides(notebooks.read(path)).cells
     asked = [i for i, cell in enumerate(cells) if QUESTION in cell.source]
     assert asked
@@ -295,7 +298,7 @@ def test_the_title_has_its_price_and_the_picture():
     ]
 
 
-if importlib.util.find_spec("nbconvert"):  # JupyterLab, which the default environment includes, depends on it
+if importlib.util.find_spec("nbconvert"):  # the default environment includes it with JupyterLab
 
     def test_a_page_needs_nothing_from_elsewhere():
         notebook = notebooks.read(notebooks.ROOT / "notebooks" / "01_devices.ipynb")

@@ -78,7 +78,7 @@ def overflowing_elements(tab: Any) -> list[str]:
 
 
 def small_text(tab: Any) -> list[str]:
-    """Return paragraphs, list items and table cells in a font smaller than 14 px."""
+    """Return paragraphs, list items, table cells and summaries in a font smaller than 14 px."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('main article :is(p, li, td, summary)')].filter(node =>
             node.innerText.trim() && parseFloat(getComputedStyle(node).fontSize) < 14
@@ -86,7 +86,7 @@ def small_text(tab: Any) -> list[str]:
     )
 
 
-CONTRAST = "color-contrast"  # the rule that takes four fifths of axe's time, and more in wider windows
+CONTRAST = "color-contrast"  # an axe rule that takes four fifths of the time, and more in wider windows
 
 
 def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> list[str]:

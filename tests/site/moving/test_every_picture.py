@@ -19,7 +19,7 @@ def test_each_place_is_a_cell_and_each_kind_has_its_script():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, width):
-    """Set each slider to its ends and to one step before its end, and make each choice: no shape may leave the frame."""
+    """Set each slider to its ends and one step before its end, and make each choice: no shape may leave the frame."""
     at = hand(kind, width=width)
     outside = """svg => {
         const frame = svg.getBoundingClientRect();

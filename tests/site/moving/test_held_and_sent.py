@@ -11,11 +11,11 @@ from tools.site import interactive_figures
 
 # For each program: the number of steps, the numbers of all-reduces, all-gathers and reduce-scatters, and the
 # activations that a layer keeps, in units of A. In the lesson, a layer needs 4 all-reduces, or 4 all-gathers and 4
-# reduce-scatters. Recomputing it adds an all-reduce, or two all-gathers and a reduce-scatter; only gathering again adds
-# two all-gathers. Each collective is a step, and so are attention and the MLP in the forward pass, in the backward pass
-# and in the recomputation. A layer keeps x and norm(x) for each of its halves, replicated or sharded eight ways;
-# 4 / 8 + 1 for attention (q, k, v and the result, then scores and weights: 2 * 8192 of 16,384 numbers); and 1 / 2 and
-# 1 / 16 for the MLP. The lesson's JAX programs keep as much (compared manually with traces of JAX 0.10.2).
+# reduce-scatters. Recomputing it adds an all-reduce, or two all-gathers and a reduce-scatter; repeating only the
+# gathers adds two all-gathers. Each collective is a step, and so are attention and the MLP in the forward pass, in the
+# backward pass and in the recomputation. A layer keeps x and norm(x) for each of its halves, replicated or sharded
+# eight ways; 4 / 8 + 1 for attention (q, k, v and the result, then scores and weights: 2 * 8192 of 16,384 numbers); and
+# 1 / 2 and 1 / 16 for the MLP. The lesson's JAX programs keep as much (compared manually with traces of JAX 0.10.2).
 FOUND = {
     "tensor": (8, (4, 0, 0), "6.1"),  # 4 + 2.0625
     "sequence": (12, (0, 4, 4), "4.3"),  # 2 * (1 / 8 + 1) + 2.0625

@@ -53,4 +53,4 @@ def test_one_after_the_other_hides_nothing(hand):
     said = at.set(rows=2048, gathers="one after the other")
     assert "For all of its 147 µs of sending the chip does not compute. The step takes 321 µs." in said
     assert "For all of its 220 µs" in at.set(layers=3)
-    assert "The step takes 286 µs." in at.set(rows=512)  # 3 · (73.4 + 21.8)
+    assert "The step takes 286 µs." in at.set(rows=512)  # 3 · (73.4 + 21.8) = 285.6
