@@ -25,26 +25,26 @@ from utils import guess_gate
 from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-WAITING_SUFFIX = "-waiting"  # ends the ids of cells that are executed without a guess, as in a reader's copy
+WAITING_SUFFIX = "-waiting"  # ends the ids of cells that run without a guess, as in a reader's copy
 MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
-    # a script, written for the first time or again
+    # whether %%writefile creates or overwrites a script
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
-# A cell with the metadata `varies`, which gives the reason, may also have `varying`, which says what differs. By
-# default it's "words", and then only the kinds of the outputs are compared.
+# If a cell's outputs differ between runs, its metadata give the reason in `varies`, and in `varying` a key of this
+# table, for the part that differs. The default is "words", for which only the kinds of the outputs are compared.
 VARYING = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
-    # with its padding
+    # the padding depends on the number of digits
     "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),
     "words": (re.compile(r"(?s).+"), "<some text>"),
 }
 
 
 def fail_with(faults: list[str]) -> None:
-    """Fail with these faults, one per line, in the form the weekly report expects. Do nothing if there are none."""
+    """Fail with these faults, one per line, in the weekly report's format. Do nothing if there are none."""
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
 
@@ -57,7 +57,7 @@ def mask_text(text: str) -> str:
 
 
 def output_texts(cell: Any) -> list[tuple[str, str]]:
-    """Return each output of a cell as (kind, text), with streams merged. A figure has its alt text and its data."""
+    """Return each output of a cell as (kind, text), with streams merged. A figure gives its alt text and its data."""
     texts = []
     for output in notebooks.merge_streams(cell.outputs):
         if output.output_type == "stream":
@@ -74,7 +74,7 @@ def output_texts(cell: Any) -> list[tuple[str, str]]:
 
 
 def output_faults(committed: Any, executed: Any) -> list[str]:
-    """Return a fault for each cell whose outputs on the page differ from those of an execution."""
+    """Return a fault for each cell whose outputs on the page differ from those of its execution."""
     faults = []
     for page, run in zip(committed.cells, executed.cells, strict=True):
         if page.cell_type != "code":
@@ -92,7 +92,7 @@ def output_faults(committed: Any, executed: Any) -> list[str]:
 
 
 def first_difference(on_page: list[tuple[str, str]], from_run: list[tuple[str, str]]) -> tuple[str, str]:
-    """Return the first two lines that differ, each with the kind of its output, or 'nothing' after the last line."""
+    """Return the first two lines that differ, each with the kind of its output, or 'nothing' past the end."""
     lines = [
         [f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (on_page, from_run)
     ]
@@ -111,7 +111,7 @@ def stderr_faults(notebook: Any) -> list[str]:
 
 
 def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
-    """Return the notebook with each code cell twice in a row, the second time with the source it has in `again`.
+    """Return the notebook with each code cell twice in a row, the second time with its source from `again`.
 
     A cell that waits for a guess in a reader's `copy` appears a third time, with its source from `copy`.
     """
@@ -150,7 +150,7 @@ def leak_faults(executed: Any) -> list[str]:
 
 
 def structure_faults(path: Path) -> list[str]:
-    """Return the faults in a notebook's structure: its form, headings, links, names and code."""
+    """Return the faults in a notebook's structure: its format, headings, links, names and code."""
     raw = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(raw, as_version=4)
     faults = [] if raw == notebooks.to_text(notebook) else ["not in canonical form: run make stamp"]
@@ -169,7 +169,7 @@ def structure_faults(path: Path) -> list[str]:
     try:
         draft = readme.row(path).draft
     except ValueError as error:
-        draft, faults = True, [*faults, str(error)]  # a page's reading time depends on that line
+        draft, faults = True, [*faults, str(error)]  # page_lint needs the row
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
@@ -246,7 +246,7 @@ def texts_after_answers(cells: list) -> list:
 
 
 def _answer_faults(cells: list) -> Iterator[str]:
-    """Report text after an answer with neither the tag `answer` nor `leads`, and the tag `answer` elsewhere."""
+    """Report text after an answer without one of the tags `answer` and `leads`, and the tag `answer` elsewhere."""
     after = texts_after_answers(cells)
     for cell in cells:
         tags = {notebooks.ANSWER_TAG, notebooks.LEADS_ON_TAG}.intersection(cell.metadata.get("tags", ()))
@@ -265,7 +265,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
     if cell.id == "script":
-        pass  # it has a magic, and its code is in examples/
+        pass  # it begins with a magic command, and its code is in examples/
     elif re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
@@ -284,9 +284,9 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
 
 
 def _name_faults(cells: list) -> Iterator[str]:
-    """Report a cell that assigns a name which a function in an earlier cell reads.
+    """Report each cell that reassigns a name that a function in an earlier cell reads.
 
-    A reader who goes back and runs that function again would run it on the new value.
+    A reader who goes back and calls that function again would get a result for the new value.
     """
     defined, read = set(), {}
     for cell in cells:
@@ -307,7 +307,7 @@ def _name_faults(cells: list) -> Iterator[str]:
 
 
 def badge_faults(notebook: Any, path: str) -> list[str]:
-    """Report a first cell without the badges that belong to this path."""
+    """Report the notebook if its first cell lacks the badges for this path."""
     if notebooks.badges(path) in notebook.cells[0].source:
         return []
     return [f"{path}: not the badges of {notebooks.repository()[0]}"]
@@ -322,7 +322,7 @@ def predictions_of(module: ModuleType) -> dict[str, Any]:
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
-    """Check that each prediction is compared in one cell, which begins with an empty guess, and in no other."""
+    """Check that each prediction is compared in exactly one cell, and that this cell begins with an empty guess."""
     faults, compared = [], []
     alias = module.__name__.split(".")[-1]
     for cell in notebook.cells:
@@ -348,9 +348,9 @@ def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
 
 
 def reading_faults(executed: Any, module: ModuleType) -> list[str]:
-    """List the cells where a right guess isn't read as right: the cell's result differs from the prediction's truth.
+    """List the cells that don't accept the right guess, because their result differs from the prediction's truth.
 
-    A guess whose right answer varies between runs may also be wrong.
+    If the right answer varies between runs, a cell may also call the guess wrong.
     """
     faults = []
     for cell, prediction in _compared(executed, module):

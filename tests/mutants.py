@@ -1,4 +1,4 @@
-"""Mutants of a solution, changed in one place. A check must refuse each one, unless it gives the same results."""
+"""Make mutants of a solution, each with one change. A check must reject those that give different results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed solution. `change` is the first line that differs, before and after, as `ast.unparse` writes it."""
+    """A solution with one change. `change` shows the first line that differs, before and after, from `ast.unparse`."""
 
     change: str
     source: str
@@ -45,7 +45,7 @@ class Mutant:
 
 
 def make_mutants(exercise: Any, most: int) -> list[Mutant]:
-    """Return solutions with a single change: all or, if there are more than `most`, evenly spaced ones."""
+    """Return all mutants of an exercise's solution or, if there are more than `most`, an evenly spaced selection."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(exercise.function)))
     [function] = tree.body
     assert isinstance(function, ast.FunctionDef)
@@ -67,7 +67,10 @@ def make_mutants(exercise: Any, most: int) -> list[Mutant]:
 
 
 def _replacements(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
-    """Yield the nodes that may replace a node, with strings from the same function. None removes the statement."""
+    """Yield the nodes that may replace a node. None removes the statement.
+
+    A string is replaced with another one from `texts`, the strings in the function.
+    """
     if isinstance(node, ast.Constant):
         yield from (ast.Constant(value) for value in _replacement_values(node.value, texts))
     elif isinstance(node, ast.BinOp):
@@ -107,7 +110,7 @@ def _replacement_values(value: Any, texts: list[str]) -> list[Any]:
 
 
 def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
-    """Yield the collection without one of its elements, and with the first two swapped."""
+    """Yield the collection without each of its elements in turn, and with its first two elements swapped."""
     rest = {} if isinstance(node, ast.Set) else {"ctx": ast.Load()}
     for i in range(len(node.elts)):
         yield type(node)(node.elts[:i] + node.elts[i + 1 :], **rest)
@@ -116,7 +119,11 @@ def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.
 
 
 def _replacement_calls(node: ast.Call) -> Iterator[ast.AST]:
-    """Yield the call's first argument or object, the call without a keyword, and with two arguments swapped."""
+    """Yield the replacements of a call.
+
+    They are its first argument or, without arguments, its object; the call without each of its keywords in turn; and
+    the call with its first two arguments swapped.
+    """
     if node.args and not isinstance(node.args[0], ast.Starred):
         yield node.args[0]
     elif isinstance(node.func, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Check that a finished page has the required parts: an opening with numbers, a picture, a script, a fair duration."""
+"""Check a finished page's required parts: an opening with numbers, a picture, a script and a realistic duration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_CELLS = ["title", "setup", "opening", "plan", "imports"]
 
 
 def page_faults(path: Path, cells: list) -> Iterator[str]:
-    """Yield a sentence for each part that a finished page lacks."""
+    """Yield a message for each part that the page lacks or that breaks a rule."""
     title, plan = cells[0].source, cells[3].source
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     if [cell.id for cell in cells[:5]] != FIRST_CELLS:

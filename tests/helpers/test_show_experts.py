@@ -1,4 +1,4 @@
-"""The pictures of lesson 14: who is dropped, and how the experts share the tokens."""
+"""Test lesson 14's figures of dropped tokens and of each expert's share of the tokens."""
 
 from __future__ import annotations
 

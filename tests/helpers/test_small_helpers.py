@@ -40,9 +40,9 @@ def test_mistake_needs_one():
 @pytest.mark.parametrize(
     ("parts", "left"),
     [
-        (["\r 10%|#  |", "\r 90%|## |", "\r           \r"], []),  # a progress bar that leaves nothing
+        (["\r 10%|#  |", "\r 90%|## |", "\r           \r"], []),  # a progress bar that erases itself
         (["\r 90%|## |", "\r           \rdone\n"], ["done\n"]),
-        (["first\n", "abc", "\rd"], ["first\ndbc"]),  # what is not overwritten stays
+        (["first\n", "abc", "\rd"], ["first\ndbc"]),  # characters that aren't overwritten remain
         (["  two\n", "lines  \n"], ["  two\nlines  \n"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Test compiling for chips that aren't there, and the record that replaces it if a compiler is missing."""
+"""Test compilation for absent chips, and the recorded plans that replace it if a compiler is missing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from utils.devices import release_numbers
 from utils.mesh import make_mesh
 
 NUMBER = tuple(int(n) for n in jax.__version__.split(".")[:2])
-# Whether this JAX and this libtpu can together read all of the lesson's programs: 0.10.2 with 0.0.42.1 can, and so can
-# 0.12.0.1 with 0.0.52, but 0.10.2 with 0.0.52 can't.
+# PAIR is true if this JAX can read all the lessons' programs that this libtpu compiles. JAX 0.10.2 can read those of
+# libtpu 0.0.42.1, and JAX 0.12.0.1 can read those of libtpu 0.0.52, but JAX 0.10.2 can't read those of libtpu 0.0.52.
 LIBTPU = importlib.metadata.version("libtpu") if importlib.util.find_spec("libtpu") else ""
 PAIR = LIBTPU and (NUMBER >= (0, 12) or (NUMBER >= (0, 10) and release_numbers(LIBTPU) < (0, 0, 43)))
 COMPILES = pytest.mark.skipif(not PAIR, reason="needs a libtpu, and a JAX that reads what it writes")
@@ -40,12 +40,12 @@ RECORDED = tpu_compiler.recorded_plans()
 def fresh(monkeypatch):
     monkeypatch.setattr(tpu_compiler, "_can_compile", {})
     monkeypatch.setattr(tpu_compiler, "_plans", {})
-    for name, value in targets.TPU_ENVIRONMENT.items():  # start() sets them: put them back afterwards
+    for name, value in targets.TPU_ENVIRONMENT.items():  # start() changes these, so restore them afterwards
         monkeypatch.setenv(name, value)
 
 
 def test_a_missing_compiler_is_reported_in_one_line(monkeypatch, capsys):
-    """Shardcost's errors say what to install, and its own tests check them."""
+    """Test that start() prints shardcost's error. Shardcost's own tests check that it says what to install."""
     monkeypatch.setattr(
         tpu_compiler, "TRIAL", "from shardcost.targets import TargetError as E; raise E('it needs libtpu')"
     )
@@ -74,7 +74,7 @@ def test_a_pair_that_dies_takes_nothing_with_it(trial, words, monkeypatch, capsy
     tpu_compiler.start()
     said = capsys.readouterr().out
     assert said.count("\n") == 1 and words in said and "jax[tpu]" in said and "then restart" in said
-    assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # without devices
+    assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # an abstract mesh, without devices
 
 
 def test_what_comes_first_is_said():
@@ -85,7 +85,7 @@ def test_what_comes_first_is_said():
 def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
     monkeypatch.setattr(tpu_compiler, "_can_compile", {"tpu": False, "cuda": False})
     never = lambda: pytest.fail("compiled")  # noqa: E731
-    # A chip gathers two (2048, 8192) bfloat16 arrays, of which it has a 64th: it sends 63 pieces of each.
+    # Each chip stores a 64th of two (2048, 8192) bfloat16 arrays. To gather them, it sends 63 pieces of each.
     assert tpu_compiler.plan("one layer, FSDP", never).sent == {"all-gather": (2, 2 * 63 * 2048 * 8192 * 2 // 64)}
     # Each of eight GPUs sends seven eighths of two (4096, 16384) float32 gradients.
     sent = tpu_compiler.plan("one step, h100:8", never).sent
@@ -99,7 +99,7 @@ def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
 
 
 def test_a_changed_program_is_compiled_anew(monkeypatch):
-    """Both programs have the same label: the first gathers 64 bytes, split eight ways, the second nothing."""
+    """Compile two programs with the same label: the first gathers eight pieces of 8 bytes, the second sends nothing."""
     monkeypatch.setattr(tpu_compiler, "_can_compile", {"tpu": True})
     mesh = make_mesh((8,), ("i",))
     cut, whole = (NamedSharding(mesh, spec) for spec in (P("i"), P()))
@@ -114,9 +114,10 @@ def test_a_changed_program_is_compiled_anew(monkeypatch):
 
 
 def test_a_summary_adds_up_by_kind():
-    """Computed by hand: on a ring of 4, each of two gathers of 8-byte pieces sends 24 bytes, three times over.
+    """Add up the collectives of a ring of four devices.
 
-    Each sum of 8 bytes sends 12.
+    Each of the two gathers of 8-byte pieces sends 3 * 8 = 24 bytes and runs three times, so they send 144 bytes. An
+    all-reduce of 8 bytes sends 2 * 3/4 * 8 = 12 bytes; one runs once and the other twice, so they send 36 bytes.
     """
     ring = ((0, 1, 2, 3),)
     piece = (("f32", (2,)),)
@@ -161,9 +162,9 @@ sys.stdin.read()
 @COMPILES
 @pytest.mark.elsewhere
 def test_two_notebooks_at_once():
-    """Both hold the compiler at the same time.
+    """Test that two processes can use the compiler at the same time.
 
-    Summing 128 float32 numbers over eight chips takes 2 (7/8) 512 bytes.
+    To sum 128 float32 numbers (512 bytes) over eight chips, each chip sends 2 * 7/8 * 512 = 896 bytes.
     """
     environment = {name: value for name, value in os.environ.items() if name not in targets.TPU_ENVIRONMENT}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
@@ -172,23 +173,24 @@ def test_two_notebooks_at_once():
         subprocess.Popen(run, **pipes, text=True, cwd=notebooks.ROOT, env={**environment, "JAX_PLATFORMS": "cpu"})
         for _ in range(2)
     ]
-    said = [[process.stdout.readline() for _ in range(2)] for process in both]  # neither ends before both have spoken
+    said = [[process.stdout.readline() for _ in range(2)] for process in both]  # then both wait on stdin
     for process, (ready, sent) in zip(both, said, strict=True):
         _, errors = process.communicate(timeout=60)
         assert "ready to compile" in ready, errors
         assert sent == "{'all-reduce': (1, 896)}\n"
-        assert errors == ""  # and quietly
+        assert errors == ""
 
 
-# `make test-newest`, which is part of .ci/run, recompiles the small plans ("small"), and the weekly run recompiles all
-# of them ("1"). All other runs recompile only a product, a training step and a program that the compiler rejects.
-# `make check-costs`, part of the weekly run, installs JAX's CUDA plugin and recompiles those for GPUs ("gpus").
+# COURSE_PLANS selects the plans to recompile. `make test-newest`, which is part of .ci/run, recompiles the small ones
+# ("small"). The weekly run recompiles all plans for TPUs ("1"), and in `make check-costs`, which installs JAX's CUDA
+# plugin, all plans for GPUs ("gpus"). All other runs recompile only ALWAYS: a product, a training step and a program
+# that the compiler rejects.
 WHICH = os.environ.get("COURSE_PLANS", "")
-# A release of a compiler may change the counts and the memory of a whole step by a few per cent.
+# A new compiler release may change the counts and the memory of a full training step by a few per cent.
 WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |one step|layers cut by .*, v5e|64 v6e")
 LIGHT = [label for label in RECORDED if not WHOLE_STEP.match(label)]
 ALWAYS = ["weights, bfloat16, 4096", "one step, v5e:2x4", "data, 8, v5e:2x4"]
-SLOW = {  # half a minute each, or more
+SLOW = {  # each takes at least half a minute to compile
     label for lesson in ("08", "19") for label in tpu_compiler.recorded_plans(lesson) if label not in {*LIGHT, *ALWAYS}
 }
 
@@ -200,7 +202,7 @@ def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
 
 
 def wanted(lesson: str) -> list[str]:
-    """Return the labels of the lesson's plans that are recompiled here. All of lesson 19's plans are large."""
+    """Return the labels of the lesson's plans that COURSE_PLANS selects."""
     gpus = {label for label in RECORDED if tpu_compiler.platform_of(label) == "cuda"}
     asked = {
         "": set(ALWAYS),
@@ -227,18 +229,21 @@ print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
 
 
 def _why(error):
-    """Return the error without its code, which older releases don't print, and without the amount of memory missing."""
+    """Remove the error code, which older releases don't print, and sizes such as (15.75G) from an error message."""
     return re.sub(r"(?<=: )E\d+: \w+: |\([\d.]+G\)", "", error)
 
 
 def plan_faults(found: dict[str, dict]) -> list[str]:
-    """What differs from the record. Large programs may differ by a few per cent between releases of libtpu."""
+    """Return the differences between compiled and recorded plans.
+
+    The numbers of a large program may differ by a few per cent, as they do between releases of libtpu.
+    """
     faults = []
     for label, fields in found.items():
         recorded, plan = RECORDED[label], tpu_compiler.plan_from_json(fields)
         if label in LIGHT:
-            near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # a few pages more or less
-            links = recorded.links and plan.links  # an old record may not contain links
+            near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # allow for a few memory pages
+            links = recorded.links and plan.links  # old records don't list the links
             if replace(plan, peak=0, links={}) != replace(recorded, peak=0, links={}) or not near:
                 faults.append(f"{label}: recorded {recorded}, compiled {plan}")
             elif links and links != recorded.links:
@@ -262,7 +267,10 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
 
 @COMPILES
 def test_lesson_08_has_the_orders_that_jax_chooses():
-    """In a ring through all sixteen chips of a 4 x 4 grid, each step is one hop. A row's ends are three hops apart."""
+    """Compare the orders of chips in lesson 08 with JAX's.
+
+    In the ring through all sixteen chips of a 4 x 4 grid, each step is one hop. The ends of a row are three hops apart.
+    """
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("08")).cells}
     exec(cells["places-run"], space := {"np": np})
     exec(cells["rings"], space)
@@ -277,18 +285,19 @@ def test_lesson_08_has_the_orders_that_jax_chooses():
 
 
 def test_the_record_by_hand():
-    """Compute by hand the size of a chip's arguments, and the FLOPs of its matrix products."""
+    """Compare the recorded size of a chip's arguments and its FLOPs with values derived from the model's dimensions."""
     layers, table = 24 * (4 * 2048**2 + 2 * 2048 * 8192), 32768 * 2048
-    # Each token: 2 FLOPs a weight forward, 4 backward, and 2 for the layers' second forward pass, which leaves out the
-    # last product; and attention's two products over 1024 tokens, 4 x 1024 x 2048, four times.
+    # For each token, a weight takes 2 FLOPs in the forward pass and 4 in the backward pass. Recomputing the layers
+    # takes another 2 for each of their weights, except those of the last product. Attention's two products over 1024
+    # tokens take 4 x 1024 x 2048 FLOPs, four times.
     flops = 8 * layers - 24 * 2 * 2048 * 8192 + 6 * table + 24 * 4 * 4 * 1024 * 2048
     for layout, share, rows in [("FSDP", 64, 1), ("tensor", 8, 8), ("both", 64, 4)]:
-        for batch in (1, 4):  # sequences for each chip
+        for batch in (1, 4):  # sequences per chip
             label = f"{layout}, {64 * batch}, v5e"
-            state = 12 * (layers + table) // share  # and the tokens, rounded up
+            state = 12 * (layers + table) // share  # the upper bound also includes the tokens and padding
             assert state <= RECORDED[label].arguments <= state + 2 * batch * rows * 1025 * 4 + 4096, label
             assert RECORDED[label].flops == 1024 * batch * flops, label
-    # Eight sequences for each of eight GPUs, which share the state.
+    # The state is sharded over eight GPUs, and each GPU processes eight sequences.
     gpu = RECORDED["FSDP, 64, h100:8"]
     assert gpu.flops == 1024 * 8 * flops and 0 <= gpu.arguments - 12 * (layers + table) // 8 < 8 * 1025 * 4 + 4096
 
@@ -296,9 +305,9 @@ def test_the_record_by_hand():
 @COMPILES
 @pytest.mark.parametrize("sizes", [(8, 8), (16, 4)])
 def test_the_chips_along_model_lie_in_a_row(sizes):
-    """Each chip is next to the following one, but the last isn't next to the first, so the row is open.
+    """Test that chips that are consecutive along `model` are neighbours, but the last and the first aren't.
 
-    That's why lesson 08 uses half the rate.
+    Such a row isn't a ring, so lesson 08 uses half the rate for this axis.
     """
     chips = mesh_utils.create_device_mesh(sizes, targets.devices("v5e:8x8"), allow_split_physical_axes=True)
     at = np.array([chip.coords for chip in chips.flat]).reshape(*sizes, 3)
@@ -328,7 +337,11 @@ def test_lesson_08_names_the_versions_of_its_record():
 @COMPILES
 @pytest.mark.elsewhere
 def test_a_loop_goes_both_ways():
-    """Each device sends once, then once each way in n/2 iterations, as the lesson says. It does 1/8 of the work."""
+    """Count the transfers of a collective matrix product on n = 8 devices.
+
+    Each device sends once, and then once in each direction in each of n/2 iterations, as the lesson says. It computes
+    an eighth of the product.
+    """
     cut = NamedSharding(Mesh(mesh_utils.create_device_mesh((8,), targets.devices("v5e:2x4")), ("i",)), P("i"))
     a = jax.ShapeDtypeStruct((8192, 8192), "bfloat16", sharding=cut)
     found = cost(jax.jit(lambda a, b: a @ b, out_shardings=cut), a, a)
@@ -340,7 +353,7 @@ def test_a_loop_goes_both_ways():
 @COMPILES
 @pytest.mark.elsewhere
 def test_a_gather_that_adds_up():
-    """On 64 v5p chips, a gather becomes a sum of zero-padded pieces, over all six links of each chip."""
+    """Test that on 64 v5p chips, XLA gathers by summing zero-padded pieces, over all six links of each chip."""
     mesh = Mesh(mesh_utils.create_device_mesh((64,), targets.devices("v5p:4x4x4")), ("i",))
     cut = NamedSharding(mesh, P("i"))
     w = jax.ShapeDtypeStruct((2048, 8192), "bfloat16", sharding=cut)

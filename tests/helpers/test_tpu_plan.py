@@ -1,4 +1,4 @@
-"""Lesson 09 shows the plan of a TPU program as its compiler made it."""
+"""Test that lesson 09 shows the plan that the TPU compiler makes for its program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="
     reason="lesson 09 shows what libtpu 0.0.52 made",
 )
 def test_tpu_plan_of_lesson_09():
-    """Its two layers: in the text's order, with the first product between the halves of the second gather."""
+    """Compile the lesson's two layers and find its five operations in the program.
+
+    They must be in the lesson's order, and the third must fuse the first product with a part of the second gather.
+    """
     os.environ.update(targets.TPU_ENVIRONMENT)
     chips = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4").devices
     mesh, rows = Mesh(np.array(chips), ("i",), axis_types=(AxisType.Auto,)), P("i")

@@ -1,4 +1,4 @@
-"""Lesson 19's estimate: as the page has it, as its judge and its script have it, and as the compiler said."""
+"""Compare lesson 19's estimate with its checker, its script, its opening figure and the compiler's record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORDED = tpu_compiler.recorded_plans("19")
 
 @pytest.fixture(scope="module")
 def page():
-    """What the cells of the lesson define that only count."""
+    """Return the definitions of the lesson's cells that calculate the estimate."""
     space = {"guess": None, "ex19": ex19}
     for cell in notebooks.read(notebooks.lesson("19")).cells:
         if cell.id in ("task-state", "compute-run", "price-define"):
@@ -35,7 +35,7 @@ def test_the_estimate_is_near_what_the_compiler_says(page, label):
     assert math.isclose(found.arguments, 12 * page["N"] / (sizes[1] * sizes[2]), rel_tol=1e-3)
     assert math.isclose(found.flops / page["C"], computes, rel_tol=0.01)
     assert math.isclose(found.peak / 1e9, holds, rel_tol=0.2)
-    sums = 16.1 if sizes == [1, 64, 1] else 0  # gradients that are all-reduced
+    sums = 16.1 if sizes == [1, 64, 1] else 0  # GB of gradients that the compiler all-reduces in addition
     assert math.isclose(found.bytes_sent / page["W"], sends + sums * 1e9 / page["W"], rel_tol=0.03)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the tracer, with expected bytes that are worked out by hand."""
+"""Test the tracer on arrays and programs whose bytes and FLOPs are known."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def test_resharding_through_the_host_is_traced(sharding):
 
 
 def test_flops(sharding):
-    """A square and a sum take two FLOPs per element. Placing takes none; programs compiled before don't count."""
+    """Test that only the FLOPs of newly compiled programs count.
+
+    Squaring and summing take two FLOPs per element, and transferring an array to the devices takes none.
+    """
     host, sums = read(...), jax.jit(lambda array: (array * array).sum())
     assert trace(lambda: jax.device_put(host, sharding)).flops == 0
     assert 2 * host.size <= trace(lambda: sums(jax.device_put(host, sharding))).flops < 2.1 * host.size

@@ -1,6 +1,6 @@
-"""Lesson 09's script, on traces made by hand with the names that GPUs and TPUs give: no accelerator is at hand.
+"""Test lesson 09's script on synthetic traces that use the names of real GPU and TPU traces.
 
-Names: openxla/xla, xla/tsl/profiler/utils/xplane_schema.cc (planes, lines, the stat hlo_op).
+The names of planes, lines and the stat hlo_op are those of openxla/xla, xla/tsl/profiler/utils/xplane_schema.cc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def plane(name: str, zero: int = 0, **lines: list[tuple]) -> str:
-    """A plane in protobuf's text form. Each event: its name, start and duration in µs, and its stat hlo_op or None."""
+    """Return a plane in protobuf's text format.
+
+    Each event is a tuple of its name, its start and its duration in µs, and its stat hlo_op or None.
+    """
     names: list[str] = []
     text = ""
     for i, (line, events) in enumerate(lines.items()):
@@ -39,7 +42,7 @@ def plane(name: str, zero: int = 0, **lines: list[tuple]) -> str:
 
 
 def gpu(number: int, computes: list[int], meets: int, **more) -> str:
-    """One step of a GPU: kernels one after the other on a stream, then NCCL's on another one."""
+    """Return a GPU's trace of one step: consecutive kernels on one stream, then NCCL's kernel on another stream."""
     ends = [sum(computes[:i]) for i in range(len(computes) + 1)]
     kernels = [("loop_fusion", a, took, f"fusion.{i}") for i, (a, took) in enumerate(zip(ends, computes, strict=False))]
     stream, nccl = "Stream #13(Compute)", [(NCCL, ends[-1], meets, "all-reduce-start.1"), ("MemcpyD2H", 900, 5, None)]
@@ -47,7 +50,11 @@ def gpu(number: int, computes: list[int], meets: int, **more) -> str:
 
 
 def tpu(number: int, computes: list[int], waits: int) -> str:
-    """One step of a TPU. Other lines repeat its time, a loop holds its operations, the all-reduce has two halves."""
+    """Return a TPU's trace of one step.
+
+    As in real traces, other lines repeat the step's duration, a loop's event spans its operations, and the all-reduce
+    has a start and a done event.
+    """
     ends = [sum(computes[:i]) for i in range(len(computes) + 1)]
     ops = [(f"%fusion.{i} = f32[8]", a, took, None) for i, (a, took) in enumerate(zip(ends, computes, strict=False))]
     ops += [("%while.1 = (f32[8])", 0, ends[-1], None), ("%all-reduce-start.1 = f32[8]", ends[-1], 1, None)]
@@ -58,7 +65,7 @@ def tpu(number: int, computes: list[int], waits: int) -> str:
 
 
 def said(folder: Path, *processes: str) -> list[str]:
-    """What the script prints of these processes' traces."""
+    """Return the lines that the script prints for these processes' traces."""
     for i, text in enumerate(processes):
         where = folder / f"{i}" / "plugins" / "profile" / "now"
         where.mkdir(parents=True)

@@ -17,7 +17,7 @@ from tools.lessons import notebooks
 from tools.reader import copies as copies
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
-NOT_ON_WINDOWS = ("16", "17")  # they start, stop and kill several processes, and say so
+NOT_ON_WINDOWS = ("16", "17")  # they start and kill processes, and say that they need Linux or macOS
 
 
 def module_of(path: Path) -> ModuleType:
@@ -26,13 +26,13 @@ def module_of(path: Path) -> ModuleType:
 
 @pytest.fixture
 def machine(path: Path) -> None:
-    """Skip the lesson on a system on which it doesn't claim to run."""
+    """Skip the lesson on a system that it doesn't support."""
     if sys.platform == "win32" and notebooks.number(path) in NOT_ON_WINDOWS:
         pytest.skip("needs Linux or macOS")
 
 
 def guessed(path: Path) -> Any:
-    """Return the lesson with the right guesses, which were worked out by hand, in the cells that compare them."""
+    """Return the lesson with the right guesses filled in, which were worked out without running it."""
     return lesson_lint.with_right_guesses(notebooks.read(path), module_of(path))
 
 
@@ -41,9 +41,11 @@ def guessed(path: Path) -> Any:
 def test_alone_each_cell_twice_on_one_core(
     path: Path, tmp_path: Path, served: dict, machine: None, chip: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run each cell as shipped: it shows what's on the page. Then with the right guess: it shows the same, and says so.
+    """Run each code cell twice, and each question a third time.
 
-    Run each question a third time, as it is in a reader's copy, without a guess: it shows only that it waits for one.
+    The first run uses the committed cell, and must show the outputs on the page. The second uses the right guess, and
+    must show the same outputs and accept the guess. The third uses the cell of a reader's copy, without a guess, and
+    must show only that it waits for one.
     """
     for name, value in served.items():
         monkeypatch.setenv(name, value)
@@ -54,7 +56,7 @@ def test_alone_each_cell_twice_on_one_core(
         run = execute_notebook(copy)
     for setup in [cell for cell in run.cells if cell.id in ("setup", "setup-again")]:
         [output] = setup.outputs = notebooks.merge_streams(setup.outputs)
-        # the page shows the setup in a clone, which prints one line less
+        # the page shows the setup cell's output in a clone, which lacks this line
         line, output.text = output.text.split("\n", 1)
         assert line.startswith("Using the course in ")
     first, second = lesson_lint.select_run(run, second=False), lesson_lint.select_run(run, second=True)
@@ -83,7 +85,7 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, m
 
 @pytest.mark.once
 def test_lessons_that_start_several_processes_say_where_they_run() -> None:
-    """README, the lessons' requirements and the tests agree on the lessons that Windows can't run."""
+    """Test that README, the lessons' requirements and the tests agree on which lessons Windows can't run."""
     cells = {notebooks.number(path): notebooks.read(path).cells for path in notebooks.lessons()}
     starts = [number for number, lesson in cells.items() if any("run_processes" in cell.source for cell in lesson)]
     assert tuple(starts) == NOT_ON_WINDOWS

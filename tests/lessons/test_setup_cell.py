@@ -1,4 +1,4 @@
-"""Run the setup cell in all the places where a notebook may be opened. It fetches from a served copy (see conftest)."""
+"""Run the setup cell in each environment in which a notebook may be opened. It fetches a served copy (see conftest)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS = "\nimport utils.compat, exercises.framework; print('ours', utils.compat.s
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder to which the cell fetches the course, in a home of this test's own."""
+    """Return the folder to which the cell fetches the course, in a temporary home directory."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home" / ".cache" / f"{NAME.replace('/', '-')}-{REVISION}"
 
@@ -45,7 +45,10 @@ def test_alone_it_fetches_once_and_says_where(python, served, cache):
 
 @pytest.mark.once
 def test_an_interrupted_fetch_is_no_trap(python, served, cache):
-    """A killed git leaves a partial clone, so the cell fetches to a temporary name and renames the clone at the end."""
+    """Test that a partial clone, which git leaves if it's killed, doesn't stop the next fetch.
+
+    The cell fetches to a temporary name and renames the complete clone.
+    """
     slow = {**served, "GIT_CONFIG_VALUE_0": "https://nowhere.invalid/"}
     assert python(CELL, **slow).returncode and not cache.exists()
     cache.with_name(f"{cache.name}.77").mkdir(parents=True)
@@ -56,7 +59,7 @@ def test_an_interrupted_fetch_is_no_trap(python, served, cache):
 @pytest.mark.parametrize("where", ["colab", "kaggle"])
 def test_on_a_hosted_notebook(python, served, tmp_path, cache, where):
     (tmp_path / "site" / "google" / "colab").mkdir(parents=True)
-    for module in ("__init__.py", "output.py"):  # jax imports the second if it finds the first
+    for module in ("__init__.py", "output.py"):  # JAX imports google.colab.output if it finds google.colab
         (tmp_path / "site" / "google" / "colab" / module).touch()
     hosts = {"colab": {"PYTHONPATH": str(tmp_path / "site")}, "kaggle": {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}}
     run = python("import google.colab\n" * (where == "colab") + CELL, **served, **hosts[where])

@@ -1,4 +1,4 @@
-"""Check what the make targets for tests select, and that no lesson or command uses a compilation cache."""
+"""Check which tests the make targets select, and that no lesson or command uses a compilation cache."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MARKS = ("elsewhere", "once")
 
 
 def selection(target: str) -> Namespace:
-    """Return the paths, the expression of marks and the pass with which a make target runs pytest."""
+    """Return the paths, the mark expression and the passes that a make target gives to pytest."""
     command = ["make", "--dry-run", "--no-print-directory", target]
     lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    [line] = [line for line in lines if " -m pytest " in line and "--passes " in line]  # not the package's tests
+    [line] = [line for line in lines if " -m pytest " in line and "--passes " in line]  # skips the tests of packages/
     parser = ArgumentParser()
     parser.add_argument("paths", nargs="*")
     parser.add_argument("-m", dest="marks", default="")
@@ -37,7 +37,7 @@ def selection(target: str) -> Namespace:
 
 
 def selects(chosen: Namespace, path: str, marks: tuple[str, ...]) -> bool:
-    """Tell whether pytest would run a test with these marks in this file or folder."""
+    """Return whether pytest would run a test with these marks in this file or folder."""
     in_paths = any(Path(path).is_relative_to(folder) for folder in chosen.paths or ["tests"])
     return in_paths and chosen.marks.evaluate(lambda name, **_: name in marks)
 
@@ -49,7 +49,7 @@ def module_marks(path: Path) -> tuple[str, ...]:
 
 
 def test_no_test_is_left_out():
-    """Every test runs in one of the three targets at least, whatever its marks are."""
+    """Test that every test runs in at least one of the three targets, whatever its marks are."""
     chosen = [selection(target) for target in FOR_EACH_JAX]
     cases = [
         (f"tests/{folder}", marks)
@@ -69,7 +69,7 @@ def test_no_test_is_left_out():
     [("test", "plain", False), ("test-oldest", "plain", True), ("test-newest", "doubled", True)],
 )
 def test_the_table_in_the_readme_describes_the_targets(target, passes, on_each_jax):
-    """The table in tests/README.md says how often a lesson's cells are executed; the selection must match."""
+    """Compare a target's selection with tests/README.md, whose table says how often a lesson's cells are executed."""
     chosen = selection(target)
     assert chosen.passes == passes
     assert selects(chosen, "tests/lessons", ()) and selects(chosen, "tests/helpers", ())
@@ -89,7 +89,10 @@ def test_ci_installs_slurm_for_the_target_that_tests_it():
 
 
 def test_no_page_and_no_command_uses_a_compilation_cache():
-    """Lessons count compilations, as a reader's run does, and compile for TPUs, which the cache can't store."""
+    """Test that lessons and commands leave JAX's compilation cache off.
+
+    With a cache, a lesson would count fewer compilations than in a reader's run. The cache can't store TPU programs.
+    """
     places = [ROOT / "Makefile", *notebooks.lessons()]
     places += [
         path for folder in ("utils", "lesson_helpers", "exercises", "tools") for path in (ROOT / folder).rglob("*.py")

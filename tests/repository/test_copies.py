@@ -1,4 +1,4 @@
-"""Test the reader's copies: they show no answer beside its question, and keep the reader's work."""
+"""Test the reader's copies, which collapse the answers to questions and preserve the reader's work."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsew
 
 
 def test_a_fold_says_what_it_follows():
-    """It names the guess only if it's the first one after a question."""
+    """Test the titles of collapsible sections: only the first one after a question mentions the guess."""
     again = leads("Again?\n\n" + ASKED)
     cells = [text(ASKED), ran("a"), answer("Seven."), ran("b"), answer("More."), again, ran("c")]
     copied = copies.make_copy(new_notebook(cells=[*cells, answer("Eight.")])).cells
@@ -149,7 +149,7 @@ def test_a_copy_that_holds_work_stays(course):
     mine.write_text(mine.read_text().replace("count", "my answer"))
     assert list(copies.update_copies(course)) == []
     write(course, "Seven, as a new version says.")
-    for _ in range(2):  # today and tomorrow
+    for _ in range(2):  # each update repeats the message
         [line] = copies.update_copies(course)
         assert (
             line
@@ -166,7 +166,10 @@ def test_a_copy_that_holds_work_stays(course):
 
 
 def test_a_copy_that_was_only_looked_at_follows_the_course(course):
-    """JupyterLab saves an opened notebook, adding the kernel's metadata and sorting the keys."""
+    """Test that a copy is updated if the reader only opened it.
+
+    JupyterLab saves an opened notebook, adds the kernel's metadata and sorts the keys.
+    """
     list(copies.update_copies(course))
     mine = course / "work" / "02_sharding.ipynb"
     looked_at = json.loads(mine.read_text())
@@ -193,7 +196,8 @@ def test_without_its_list_a_copy_stays_too(course, damage):
     assert "my answer" in mine.read_text()
 
 
-@pytest.mark.parametrize("writes", range(6))  # two lessons, the list after each, and the start page
+# An update writes five files: two lessons, the list after each of them, and the start page.
+@pytest.mark.parametrize("writes", range(6))
 def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
     real, left = Path.write_text, [writes]
@@ -210,13 +214,13 @@ def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes)
         list(copies.update_copies(course))
     monkeypatch.setattr(Path, "write_text", real)
     for mine in (course / "work").iterdir():
-        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # complete, or missing
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is cut short
     assert list(copies.update_copies(course)) == []
     write(course, "Seven, as a new version says.")
     assert list(copies.update_copies(course)) == []
     names = {mine.name for mine in (course / "work").iterdir()}
     assert names == {"02_sharding.ipynb", "03_later.ipynb", "START.md", ".copies.json"}
-    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # it contains nobody's work
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # the reader hasn't edited it
 
 
 BAD = {
@@ -324,7 +328,7 @@ def test_where_to_go_on_is_where_one_was_last(course):
 
 
 def test_no_fold_puts_its_title_into_the_table_of_contents():
-    """JupyterLab's left panel shows the headings in the source, collapsed or not."""
+    """Test that collapsible sections contain no headings, which JupyterLab would list in its table of contents."""
     for path in notebooks.lessons():
         for cell in copies.make_copy(notebooks.read(path)).cells:
             folded = re.findall(r"<details>.*?</details>", cell.source, re.S)
@@ -344,6 +348,9 @@ def test_the_workflow_pushes_where_the_badges_lead():
 
 
 def test_a_copy_of_a_copy_is_the_same():
-    """A workflow that runs twice, or a reader who opens a copy in a clone of the branch, must not change anything."""
+    """Test that copying a copy changes nothing.
+
+    That happens if the workflow runs twice, or if a reader opens a copy in a clone of the copies' branch.
+    """
     once = copies.make_copy(notebooks.read(notebooks.lesson("02")))
     assert notebooks.to_text(copies.make_copy(once)) == notebooks.to_text(once)

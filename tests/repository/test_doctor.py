@@ -161,7 +161,7 @@ def test_eight_devices_really_add_up():
 
 
 def test_a_kernel_whose_devices_run_is_asked_itself(monkeypatch):
-    monkeypatch.setattr(doctor, "run_trial_process", None)  # a second process couldn't use a TPU that this one holds
+    monkeypatch.setattr(doctor, "run_trial_process", None)  # a second process couldn't use a TPU that this process uses
     found = doctor.run_trial()
     assert (found.python, found.value_of("sum")) == (sys.executable, "28.0")
     assert [line.status for line in doctor.check_jax(found)] == ["OK"] * 2
@@ -180,7 +180,7 @@ def test_a_trial_that_hangs_is_ended(monkeypatch):
 
 
 def test_a_python_without_jax_says_so(tmp_path):
-    bare = tmp_path / "python"  # without site-packages
+    bare = tmp_path / "python"  # runs Python without site-packages
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
     bare.chmod(0o755)
     [line] = doctor.check_jax(doctor.run_trial_process(str(bare)))
@@ -202,7 +202,7 @@ def test_what_does_not_answer_is_named(monkeypatch):
     def answer(request, timeout):
         if "github" in request.full_url:
             raise URLError("Name or service not known")
-        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # the server answers, even if it refuses
+        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # the server responds, although it refuses
 
     monkeypatch.setattr(doctor.urllib.request, "urlopen", answer)
     assert doctor.find_unreachable() == {"the course's repository": "Name or service not known"}

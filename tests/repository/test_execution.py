@@ -1,4 +1,7 @@
-"""Test, in small notebooks, that the execution of lessons finds faults. How they appear depends on JAX and Python."""
+"""Test on small notebooks that executing a lesson finds its faults.
+
+Errors and warnings differ between versions of JAX and Python, so `make test-oldest` and `make test-newest` run this.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from tools.lessons import notebooks
 
 pytestmark = pytest.mark.elsewhere
 
-# Deprecated in every supported JAX. JAX 0.7.2 attributes the warning to a line of its own, later versions to the
-# caller's.
+# Every supported JAX warns that this is deprecated. JAX 0.7.2 attributes the warning to one of its own lines, and later
+# versions attribute it to the caller's line.
 OLD = "jax.jit(lambda x: x, backend='cpu')(1)"
 HELPER = f"import jax, warnings\ndef use():\n    {OLD}\ndef warn():\n    warnings.warn('going', FutureWarning)\n"
 STRANGER = "import warnings\ndef use():\n    warnings.warn('none of ours', PendingDeprecationWarning)\n"
 
 
 def small(*sources: str) -> Any:
-    """Return a notebook of the setup cell and these cells, without outputs."""
+    """Return a notebook with the setup cell and a cell for each source, without outputs."""
     cells = [nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")]
     cells += [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
     return nbformat.v4.new_notebook(cells=cells)
@@ -70,7 +73,7 @@ def test_what_differs_from_the_page_is_found(clone):
 @pytest.mark.parametrize(
     ("page", "executed", "same_for"),
     [
-        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # an unmarked estimate must be equal
+        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # unmarked outputs may not vary
         ("first 41.3 ms", "first  9.0 µs", {"durations", "numbers", "words"}),
         ("loss 0.0013, 4 of 397", "loss 1e-3, 12 of 397", {"numbers", "words"}),
         ("16 bytes in 0.5 s", "8 bytes in 0.5 s", {"numbers", "words"}),
@@ -110,7 +113,7 @@ def test_words_that_belittle_are_found_but_terms_are_not(tmp_path, text, faulty)
 
 
 def test_a_deprecated_form_is_found(folder):
-    """Deprecations are found however often they occur, although JAX and Python report a line only once by default."""
+    """Test that every use of a deprecated form is found, although JAX and Python by default report a line only once."""
     cells = [f"import jax\n{OLD}", "from utils import helper\nhelper.use()", "helper.use()", "helper.warn()"]
     found = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
     assert [fault.split(":")[0] for fault in found] == ["cell-0", "cell-1", "cell-2", "cell-3"]
@@ -120,14 +123,14 @@ def test_a_deprecated_form_is_found(folder):
 
 
 def test_a_name_taken_twice_is_found():
-    """The check uses Python's symbol tables, which changed for comprehensions in Python 3.12."""
+    """Test the check for reassigned names, because Python 3.12 changed the symbol tables of comprehensions."""
 
     def faults(reads):
         return list(lesson_lint._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))
 
     found = ["cell-2: takes the name 'rows', which a function of the cell cell-1 reads"]
     assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == found
-    assert not faults("rows = 9\nways = [lambda x: x + rows]")  # the cell defines the name itself, so it can run again
+    assert not faults("rows = 9\nways = [lambda x: x + rows]")  # this cell sets `rows` itself, so it can run again
     assert not faults("def way(rows):\n    return [row for row in rows]")
     assert not faults("ways = rows + 1")
     assert not faults("ways = [x + rows for x in range(3)]")

@@ -1,4 +1,4 @@
-"""Test the folder for a USB drive: it has the packages of each system, and the course installs from it offline."""
+"""Test the folder for a USB drive, which contains each system's packages so that the course installs offline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.teach import handout
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """Replace the steps of a handout, and return the list of commands that would have run."""
+    """Prevent `handout` from running commands, and return the list of commands that it would have run."""
     taken = []
 
     def run(command, **options):

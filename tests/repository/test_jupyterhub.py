@@ -35,7 +35,10 @@ def test_each_has_a_home_and_nobody_gets_in_without_the_password(monkeypatch, tm
 
 
 def test_a_clone_is_brought_once(monkeypatch, tmp_path):
-    """The course in this test has one file, and a `tools.reader.copies` that records each call."""
+    """Test that a returning user keeps their clone, in which `tools.reader.copies` runs again.
+
+    The course in this test consists of the settings and a `tools.reader.copies` that records each call.
+    """
     course, room = tmp_path / "course", tmp_path / "room"
     for part in ("teach", "tools/reader", ".venv/bin"):
         (course / part).mkdir(parents=True)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.elsewhere
 
 
 def test_drafts_are_named():
-    """Drafts pass the tests, and the summary lists what they lack."""
+    """Name the missing parts of drafts in pytest's summary, because drafts pass all tests."""
     paths = {row.number: notebooks.ROOT / row.path for row in DRAFTS}
     lacks = {number: list(page_lint.page_faults(path, notebooks.read(path).cells)) for number, path in paths.items()}
     if lacks:
@@ -68,7 +68,7 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
 
 
 def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
-    """By hand: 05 has four exercises and 05b has three, so 05c begins with the eighth."""
+    """Add lesson 05c: lesson 05 has four exercises and 05b has three, so 05c begins with Exercise 5.8."""
     path = new.create_lesson("05c", "more_rings", "More rings", copy)
     assert [row.number for row in readme.rows(copy)][5:9] == ["05", "05b", "05c", "06"]
     assert "### Exercise 5.8 — " in path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Routes through the course: README's, the site's and START.md's are one table, and its sections are there."""
+"""Test that README, the site and START.md show the same routes through the course, and that their sections exist."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_minutes_are_those_of_the_lessons_and_sections():
     whole = reading_time.minutes(cells)
     titles = [cell.source.splitlines()[0][3:] for cell in cells if cell.source.startswith("## ")]
     sections = reading_time.minutes_of(cells, titles)
-    assert sections <= whole < sections + 6  # the first screen
+    assert sections <= whole < sections + 6  # minutes for the cells before the first section
     with pytest.raises(ValueError, match=r"no section \['Nowhere'\]; there are"):
         reading_time.minutes_of(cells, ["Nowhere"])
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.key)
 def test_each_lesson_of_a_route_finds_what_it_needs(route):
-    """Earlier on the route, or among the lessons that the route says it assumes."""
+    """Test that a lesson's prerequisites come earlier on the route or are among the lessons that the route assumes."""
     known, used = set(route.assumes), set()
     for number in route.steps:
         needed = set(routes.needs(number))

@@ -55,7 +55,7 @@ def test_each_entry_is_complete_and_used_in_a_lesson(entry, read_lessons):
     assert 1 <= len(sentences) <= 3 and entry.definition.endswith(".")
 
 
-# Pairs of a simplified and a traditional character, of which each script uses only one.
+# Pairs of a simplified and a traditional character, neither of which occurs in the other script.
 PAIRS = (
     "归歸约約换換术術强強动動后後带帶宽寬环環闭閉编編译譯计計随隨数數据據缩縮维維认認设設备備缓緩冲衝区區赠贈机機类類拟擬训訓练練轮輪"
     "显顯运運标標视視图圖隐隱层層钥鑰迟遲叶葉节節链鏈损損码碼网網纯純树樹结結构構汇匯复複制製顶頂线線规規静靜态態队隊张張时時间間词詞"
@@ -120,8 +120,8 @@ def test_first_uses(text, found):
     assert [(text[start:end], entry) for start, end, entry in uses] == found
 
 
-# Terms whose words also have an everyday sense, or a different technical one, and the lessons whose first use of the
-# word was read and has the glossary's sense. A lesson joins here and in the glossary once its first use has been read.
+# Terms that also have an everyday sense or a different technical sense, and the lessons whose first use of the term has
+# the glossary's sense. Before you add a lesson here and in the glossary, read its first use of the term.
 READ = {
     "backend": {"01"},
     "latency": {"07"},
@@ -203,7 +203,7 @@ def test_a_page_keeps_what_the_notebook_says(path):
 
 def test_the_tables_of_figures_are_those_that_their_lessons_print():
     cells = figures.cells_by_id("03")
-    automatic = figures.printed_text(cells["chooses"])  # of the two products that explicit axes refuse
+    automatic = figures.printed_text(cells["chooses"])  # includes the two products that explicit axes reject
     nine = figures.printed_text(cells["nine"]).splitlines()
     for line, (x, w, collectives, sent, flops) in zip(nine, figures.PRODUCTS, strict=True):
         cost = f"{collectives} · sends {sent:,} bytes · computes {flops:,} FLOPs "
@@ -222,12 +222,12 @@ def test_the_chips_of_figures_are_those_of_their_lessons():
 
 
 def numbers_of_figures(number: str) -> list:
-    """Return the numbers of each of a lesson's interactive figures."""
+    """Return the data of each interactive figure in a lesson."""
     return [numbers(figures.cells_by_id(number)) for _, _, numbers in FIGURES[number]]
 
 
 def test_figures_get_the_data_that_their_lessons_store():
-    """Check the values against the lessons' sources and outputs, read by eye."""
+    """Compare the figures' data with values copied from the lessons' sources and outputs."""
     [five] = numbers_of_figures("05")
     assert five["v"] == [[3], [1], [4], [8], [5], [9], [2], [6]]
     assert five["t"] == [[10 * device + place for place in range(8)] for device in range(8)]
@@ -240,7 +240,7 @@ def test_figures_get_the_data_that_their_lessons_store():
 
 
 def test_the_routes_through_a_grid_are_those_of_the_pictures():
-    """Check them against lesson 08's pictures, read by eye, chip by chip."""
+    """Compare the routes with the chips' coordinates as read off lesson 08's pictures."""
     (two, four), (around, lines) = numbers_of_figures("08")
     assert (two["name"], four["name"]) == ("v5e:2x4", "v5e:4x2")
     assert two["lines"] == [[[0, 0], [1, 0], [0, 1], [1, 1], [1, 3], [0, 3], [1, 2], [0, 2]]]
@@ -295,7 +295,7 @@ def test_a_page_that_is_no_more_leaves_nothing(tmp_path):
     (target / "kept.html").parent.mkdir()
     (target / "kept.html").touch()
     site.stage(source, target)
-    # so Sphinx has nothing to rebuild
+    # the modification times stay, so Sphinx doesn't rebuild the pages
     assert {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")} == times
     assert (target / "kept.html").exists()
     (source / "notebooks" / "99_gone.ipynb").write_text("{}")
@@ -324,7 +324,7 @@ def test_the_pages_questions_are_the_lessons():
 
 
 def test_questions_as_data():
-    """The first question of lesson 02 asks for the number of a device, and that of 16 for a length."""
+    """Check the first questions of lesson 02, about a device's number, and of lesson 16, about a length."""
     assert next(predictions.questions(notebooks.lesson("02")))["truth"] == 6
     first = next(predictions.questions(notebooks.lesson("16")))
     assert first["truth"] == 16 and first["unit"] == "numbers"
@@ -334,7 +334,7 @@ def test_questions_as_data():
 
 
 def test_what_the_page_on_old_code_knows():
-    """Check a few names by hand, from JAX's changelog: removed in which release, deprecated, or still there."""
+    """Compare a few names with JAX's changelog: one was removed, one is deprecated, and two are current."""
     told = old_code.page_data()
     assert told["newest"].startswith("0.12") and told["appendix"] == "notebooks/90_old_code_new_jax.html"
     state, last, new, row = told["names"]["jax"]["tree_map"]
@@ -350,4 +350,4 @@ def test_what_the_page_on_old_code_knows():
     assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in told["phrases"]
     assert (
         len(gzip.compress(old_code.page_json().encode())) < 40_000
-    )  # compressed as by a server; the complete record takes 290 kB
+    )  # bytes, compressed as by a server; the complete record takes 290 kB

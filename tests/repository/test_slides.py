@@ -1,4 +1,4 @@
-"""Test the slides: no answer is beside its question, each cell has its type, and a page loads no external file."""
+"""Test the slides: no answer appears beside its question, each cell has its type, and a page loads no external file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
 
 
 def shown(notebook: Any) -> list[tuple[str, str]]:
-    """Return the slides as (type, source). For an output, the source is 'output of' and the cell."""
+    """Return the cells of the slides as (type, source). For an output, the source is 'output of' and the cell's id."""
     found = []
     for cell in slides.arrange_slides(notebook).cells:
         output = cell.cell_type == "code" and cell.outputs
@@ -99,7 +99,10 @@ def test_no_answer_stands_beside_its_question(path):
 
 @LESSONS
 def test_every_question_is_answered_before_the_next(path):
-    """An output, a figure or the text of a later cell answers it. In appendix 90, a table may do so."""
+    """Test that code or notes follow each question before the next one.
+
+    An output, a figure or the text of a later cell answers the question. In appendix 90, a table may answer it.
+    """
     cells = slides.arrange_slides(notebooks.read(path)).cells
     asked = [i for i, cell in enumerate(cells) if QUESTION in cell.source]
     assert asked
@@ -110,7 +113,7 @@ def test_every_question_is_answered_before_the_next(path):
 
 @LESSONS
 def test_a_question_stands_above_its_answer(path):
-    """It's above the first output that follows it, unless a heading comes in between."""
+    """Test that the first output after a question is on the question's slide, unless a heading comes in between."""
     question = begun = ""
     for cell in slides.arrange_slides(notebooks.read(path)).cells:
         if slides.slide_type(cell) in ("slide", "subslide"):
@@ -155,7 +158,7 @@ def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_where_a_cell_stands_by_the_rule(cell, kind):
-    """The rule is that of notebooks/README.md, and a type in the metadata takes precedence."""
+    """Test the rule of notebooks/README.md for slide types, and that a type in the metadata takes precedence."""
     assert slides.slide_type(cell) == kind
     kept = notebooks.canonical(small(marked(cell, "fragment"))).cells[0]
     assert slides.slide_type(kept) == "fragment"
@@ -260,7 +263,7 @@ def test_what_of_a_text_is_shown(sources, becomes):
 
 
 def test_the_speaker_reads_what_the_room_may_say():
-    """The notes come with the question, before the answer is shown: the right answer, and the common mistakes."""
+    """Test that the notes to a question tell the speaker the right answer and the common mistakes."""
     question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
     word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
     page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))
@@ -295,7 +298,7 @@ def test_the_title_has_its_price_and_the_picture():
     ]
 
 
-if importlib.util.find_spec("nbconvert"):  # part of JupyterLab, in the default environment
+if importlib.util.find_spec("nbconvert"):  # the default environment includes it with JupyterLab
 
     def test_a_page_needs_nothing_from_elsewhere():
         notebook = notebooks.read(notebooks.ROOT / "notebooks" / "01_devices.ipynb")

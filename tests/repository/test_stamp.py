@@ -22,7 +22,7 @@ def test_readme_lists_the_lessons_as_the_notebooks_are():
 
 
 def test_readme_s_tables_are_written_by_part(tmp_path):
-    """By hand: 40 + 10, 65 + 10 and 40 minutes are 2.75 hours."""
+    """Write the tables of three lessons, of 40 + 10, 65 + 10 and 40 minutes: 2.75 hours, rounded to 3."""
     task = new_markdown_cell("### Exercise 6.1 — A (●○○ · 10 min)\n\nNot the 4 of · 3 min).", id="task")
     (tmp_path / "notebooks").mkdir()
     for name, title, plan in (
@@ -94,7 +94,7 @@ def test_a_badge_leads_to_the_lesson(path):
         "mybinder.org/v2/gh/",
         "codespaces.new/",
     ]
-    # Codespaces doesn't open a file
+    # three badges open the lesson, but Codespaces can't open a file
     assert notebooks.badges(f"notebooks/{path.name}").count(f"/notebooks/{path.name})") == 3
 
 
@@ -126,7 +126,7 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
         text = page.read_text(encoding="utf-8")
         assert set(re.findall(rf"github\.com/{another}/blob/([\w.-]+)", text)) <= {"v1.2", "copies-v1.2"}
         assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old name must be gone
-    if repo not in another:  # and so must the folder of its clone
+    if repo not in another:  # and so must the name of the clone's folder
         assert repo not in (tmp_path / "teach" / "workshop.md").read_text(encoding="utf-8")
     site = "https://{}.github.io/{}/".format(*another.split("/"))
     assert site in (tmp_path / "README.md").read_text(encoding="utf-8")

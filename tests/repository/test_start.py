@@ -18,7 +18,7 @@ ROOT = notebooks.ROOT
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Replace the steps of a command, and return the list of those that would have run."""
+    """Prevent `start` from running commands, and return the list of commands that it would have run."""
     steps = []
     monkeypatch.setattr(start, "run", lambda command, folder=start.HERE: steps.append((command, folder)) or 0)
     return steps
@@ -38,7 +38,7 @@ def test_each_command_does_what_the_makefile_s_does(ran):
         ran.clear()
         start.main(command)
         [line] = dry_run(target)
-        assert ran[0][0][1:] == line.split()[1:]  # the same environment with the same requirements
+        assert ran[0][0][1:] == line.split()[1:]  # sets up the same environment with the same requirements
     assert ran[1][0][-2:] == ["-k", "02_"]
 
 
@@ -60,7 +60,7 @@ def test_a_step_that_fails_ends_it(monkeypatch):
 
 def test_an_old_python_is_told_so_in_a_sentence(monkeypatch):
     source = (ROOT / "start.py").read_text(encoding="utf-8")
-    # the oldest Python still in use, which parses the whole file before it runs a line
+    # Python parses the complete file before it runs a line, so the oldest version still in use must be able to parse it
     ast.parse(source, feature_version=(3, 6))
     monkeypatch.setattr(sys, "version_info", (3, 6, 8))
     with pytest.raises(SystemExit, match=r"this is Python 3\.6, but the course needs Python 3\.11"):

@@ -13,7 +13,7 @@ from tools.lessons import notebooks
 
 
 def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
-    """Return files, patterns, and all matches that each pattern must have for this oldest JAX and these Pythons."""
+    """Return (file, pattern, set of expected matches) for each file that names the oldest JAX or a Python."""
     first, last = pythons[0], pythons[-1]
     minors = first.removeprefix("3."), last.removeprefix("3.")
     jobs = {
@@ -53,7 +53,7 @@ def faults(root: Path) -> list[str]:
 
 
 def package_faults(root: Path) -> list[str]:
-    """Return the packages of requirements.txt that the lists for the oldest and the newest JAX lack."""
+    """Return a fault for each package of requirements.txt that the list for the oldest or the newest JAX lacks."""
 
     def named(file: str) -> set[str]:
         return set(re.findall(r"^[\w-]+", (root / file).read_text(encoding="utf-8"), re.M))
@@ -78,7 +78,10 @@ def minors(versions: list[str]) -> list[str]:
 
 
 def test_the_weekly_run_takes_each_minor_version_below_the_newest():
-    """The released versions are those in the record of names, which each new release extends (see CONTRIBUTING)."""
+    """Test that the weekly run covers JAX's minor versions from the oldest supported one to the last before the newest.
+
+    The released versions come from the record of names, to which each release is added (see CONTRIBUTING).
+    """
     course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     released = minors(Record().versions)
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")

@@ -69,7 +69,7 @@ def test_long():
 def github(tmp_path, monkeypatch):
     """Simulate GitHub with no open issues.
 
-    The file `calls` lists the calls of `gh`, and `body` has the text of the issue.
+    The file `calls` lists the calls of `gh`, and the file `body` contains the text of the issue.
     """
     (tmp_path / "gh").write_text(GH.format(folder=str(tmp_path)))
     (tmp_path / "gh").chmod(0o755)

@@ -12,16 +12,16 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
-# A paragraph with "NNN minutes", and then a table whose first column is Minutes.
+# Matches a paragraph that says "NNN minutes" and the table after it, whose first column is Minutes.
 PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
 
 
-# in the column How: all participants run these cells, not only the teacher
+# Words in the column How that ask all participants to run the cells, not only the teacher.
 RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")
 
 
 def lesson(number: str) -> dict:
-    """Return a lesson's headings, its minutes and those of its exercises, and its code by part."""
+    """Return a lesson's sections and headings, its minutes in total and by exercise, and its code by part."""
     every = notebooks.read(notebooks.lesson(number)).cells
     cells = [cell for cell in every if cell.cell_type == "markdown"]
     [plan] = [cell.source for cell in cells if cell.id == "plan"]
@@ -65,7 +65,7 @@ def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
             own.add(node.arg)
         elif isinstance(node, ast.alias):
             made.add((node.asname or node.name).split(".")[0])
-    # `w = f(w)` needs a w, while a loop, a function or a comprehension defines its own variables.
+    # `w = f(w)` needs an earlier `w`, while a loop, a function or a comprehension defines its own variables.
     scopes = ast.For | ast.With | ast.FunctionDef | ast.ClassDef | ast.comprehension
     inside = made if any(isinstance(node, scopes) for node in ast.walk(statement)) else set()
     needs = used - own - inside
@@ -102,7 +102,7 @@ def plan_faults(total: int, rows: str) -> list[str]:
 
 
 def not_run(rows: str) -> list[str]:
-    """Return the sections that nobody has run, although a cell that everybody runs needs their names."""
+    """Return the sections that participants haven't run, although a cell that they all run needs names from there."""
     faults, there = {}, {}
     for row in rows.splitlines():
         _, number, what, how = (part.strip() for part in row.strip("|").split("|"))

@@ -17,7 +17,7 @@ from tools.site import browser
 from tools.site import build as site
 
 HTML = site.BUILD / "html"
-# a pattern, because only requests that match are intercepted
+# matches requests to other hosts, so that only these are intercepted
 ELSEWHERE = re.compile("^(?!http://127.0.0.1:|data:|file:)")
 NOT_THERE = "404.html"  # GitHub's page for unknown URLs, which no page links to
 PAGES = sorted(
@@ -32,7 +32,7 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
     def copyfile(self, *args: Any) -> None:
-        with suppress(ConnectionError):  # the tab was closed before everything had arrived
+        with suppress(ConnectionError):  # the tab may close before the response is complete
             super().copyfile(*args)
 
 
@@ -59,14 +59,14 @@ def chromium() -> Iterator[Any]:
 def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
     """Yield a function that opens a tab of a given width and colour scheme.
 
-    The tab's `errors` collects the messages of the console and the network.
+    The tab's list `errors` collects console messages and failed requests.
     """
     contexts = []
 
     def make(width: int = 1280, scheme: str = "light") -> Any:
         context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
-        context.set_default_timeout(90_000)  # ms; a busy machine isn't a fault of the page
+        context.set_default_timeout(90_000)  # ms, so that a busy machine doesn't fail the tests
         page, errors = context.new_page(), []
 
         def refuse(route: Any) -> None:

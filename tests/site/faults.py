@@ -11,7 +11,7 @@ PHONE = 390
 
 
 def open_page(tab: Any, url: str, until: str = "load") -> Any:
-    """Open a page. With `until="networkidle"`, wait until it has requested everything, at least half a second."""
+    """Open a page. With `until="networkidle"`, wait until it hasn't used the network for half a second."""
     tab.goto(url, wait_until=until)
     return tab
 
@@ -19,7 +19,7 @@ def open_page(tab: Any, url: str, until: str = "load") -> Any:
 def broken_images(tab: Any) -> list[str]:
     """Return pictures that don't load or have no alt text.
 
-    Decorations are outside the text, or beside the lessons' titles.
+    Decorative pictures, outside the text or beside the lessons' titles, may have an empty alt text.
     """
     return tab.evaluate(
         """async () => {
@@ -45,7 +45,7 @@ def element_ids(tab: Any) -> list[str]:
 
 
 def dead_links(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
-    """Return the internal links to a missing file or anchor. `known` has the anchors of each file."""
+    """Return the internal links to a missing file or anchor. `known` maps each file to its anchors."""
     faults = []
     for link in found:
         if not link.startswith(base):
@@ -78,7 +78,7 @@ def overflowing_elements(tab: Any) -> list[str]:
 
 
 def small_text(tab: Any) -> list[str]:
-    """Return sentences in letters smaller than 14 px."""
+    """Return paragraphs, list items, table cells and summaries in a font smaller than 14 px."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('main article :is(p, li, td, summary)')].filter(node =>
             node.innerText.trim() && parseFloat(getComputedStyle(node).fontSize) < 14
@@ -86,11 +86,14 @@ def small_text(tab: Any) -> list[str]:
     )
 
 
-CONTRAST = "color-contrast"  # axe's rule that takes four fifths of its time, and longer in wider windows
+CONTRAST = "color-contrast"  # an axe rule that takes four fifths of the time, and more in wider windows
 
 
 def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> list[str]:
-    """Return what axe calls serious or critical: by all its rules, by only some, or by all except some."""
+    """Return the violations that axe rates as serious or critical.
+
+    Check only the rules in `only`, or all rules except those in `but`.
+    """
     rules = {rule: {"enabled": False} for rule in but}
     chosen = {"runOnly": {"type": "rule", "values": only}} if only else {"rules": rules}
     found = Axe().run(tab, options={"resultTypes": ["violations"], **chosen}).response["violations"]
@@ -103,7 +106,7 @@ def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> lis
 
 
 def small_code(tab: Any) -> list[str]:
-    """Return code in letters smaller than the prose. Code wider than 88 columns may be smaller."""
+    """Return code in a font smaller than the prose, except code wider than 88 columns."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('div.cell_input pre:not([style*=columns])')].filter(pre =>
             parseFloat(getComputedStyle(pre).fontSize) < 15).map(pre => `small: ${pre.innerText.slice(0, 60)}`)"""
@@ -111,7 +114,7 @@ def small_code(tab: Any) -> list[str]:
 
 
 def clipped_elements(tab: Any) -> list[str]:
-    """Return elements wider than their box, which are cut off in print and need scrolling on a wide screen."""
+    """Return elements wider than their container, which are cut off in print and need scrolling on a wide screen."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('pre, table, img, p, h2, h3, h4')].filter(node => {
             const box = node.getBoundingClientRect();
@@ -123,7 +126,7 @@ def clipped_elements(tab: Any) -> list[str]:
 
 
 def broken_words(tab: Any) -> list[str]:
-    """Return words in tables that are broken into two lines other than after a hyphen."""
+    """Return words in tables that are broken across lines, except after a hyphen."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('main :is(th, td)')].flatMap(cell => {
             const found = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = new Range();

@@ -1,4 +1,4 @@
-"""Provide interactive figures, each alone on a page."""
+"""Serve each kind of interactive figure on a page of its own, and operate its controls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lesson_of(kind):
 
 
 def numbers_of(kind):
-    """Return the numbers that the first page with this kind gives to it."""
+    """Return the data that the first lesson with this kind of figure passes to it."""
     number = lesson_of(kind)
     read = next(read for _, found, read in interactive_figures.FIGURES[number] if found == kind)
     return read(interactive_figures.cells_by_id(number)) if read else None
@@ -51,7 +51,7 @@ def page_of(kind, numbers):
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory):
-    """Write a page for each kind of figure, and yield the folder's address."""
+    """Write a page for each kind of figure, serve the pages, and yield the server's address."""
     folder = tmp_path_factory.mktemp("moving")
     shutil.copytree(STATIC / "moving", folder / "moving")
     for name in ("moving.js", "course.css"):
@@ -62,13 +62,16 @@ def bare(tmp_path_factory):
 
 
 class Hand:
-    """A reader at a figure, who sets its controls by their labels and reads its text."""
+    """Simulate a reader, who finds a figure's controls by their labels, sets them, and reads the figure's text."""
 
     def __init__(self, page):
         self.page, self.place = page, page.locator(".moving")
 
     def set(self, **values):
-        """Set controls: `m=8` sets the one whose label begins with m, to a number, or to one of its choices."""
+        """Set controls to numbers or choices, and return the figure's text.
+
+        `m=8` sets the control whose label begins with m to 8.
+        """
         return self.by_label({name.replace("_", " "): value for name, value in values.items()})
 
     def by_label(self, values):
@@ -86,7 +89,7 @@ class Hand:
 
 @pytest.fixture
 def hand(tab, bare):
-    """Yield a function that opens a figure alone on a page."""
+    """Yield a function that opens the page of a figure. Its pages must end without errors."""
     pages = []
 
     def come(kind, **options):

@@ -1,4 +1,4 @@
-"""Test that a figure hides the cases that its lesson asks about until there's a guess, and no others."""
+"""Test that a figure hides only the cases that its lesson asks about, until the reader has guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test lesson 15's figure: the bytes of the cache, and the FLOPs per byte read."""
+"""Test lesson 15's figure of the bytes in the cache and the FLOPs per byte read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(hand):
     each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) per byte", printed, re.M)[1]
     read = re.search(r"([\d,]+) bytes to read", printed)[1]
     assert f"one device alone reads {read} bytes" in at.said() and f"does {each} FLOPs for each" in at.said()
-    # the lesson's cache has 2,097,152 bytes at 8 a number: a quarter at 2; an eighth of that on a device
+    # The lesson's cache takes up 1,048,576 bytes, at 8 bytes per number. At 2 bytes per number it takes up a quarter of
+    # that, of which each device stores an eighth.
     stored = re.search(r"cache: ([\d,]+)", interactive_figures.printed_text(cell_of("15", "write-cache")))[1]
     bytes_ = int(stored.replace(",", "")) // 4
     assert f"a cache of {bytes_:,} bytes at 2 a number, {bytes_ // 8:,} on each of eight devices" in at.said()
@@ -38,7 +39,7 @@ def test_with_many_rows_it_comes_to_the_lessons_levels(hand, length):
 
 def test_without_a_cache_the_rows_share_all_that_is_read(hand):
     at = hand("cache")
-    # by hand: 104,448 weights at 2 bytes; a row does 2 FLOPs with each, so as many FLOPs a byte as rows
+    # The 104,448 weights take up 2 bytes each, and each row does 2 FLOPs per weight: one FLOP per row and byte.
     said = at.set(rows=7, characters=0)
     assert (
         "a cache of 0 bytes" in said
@@ -46,7 +47,7 @@ def test_without_a_cache_the_rows_share_all_that_is_read(hand):
         and "does 128.0 FLOPs for each: less than the 241" in said
     )
     assert "does 256.0 FLOPs for each: at least the 241 of a TPU v5e at its published rates" in at.set(rows=8)
-    # 2 rows of 16: 2 (104,448 + 2 * 256 * 16) bytes, 4 (104,448 + 4,096) FLOPs
+    # Two rows of 16 characters read 2 * (104,448 + 2 * 256 * 16) bytes, and do 4 * (104,448 + 4,096) FLOPs.
     said = at.set(rows=1, characters=1)
     assert "225,280 bytes" in said and f"does {4 * 108_544 / 225_280:.1f} FLOPs" in said
     assert "16,384 bytes at 2 a number, 2,048 on each" in said

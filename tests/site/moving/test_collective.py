@@ -1,4 +1,4 @@
-"""Test lesson 05's figure: a collective for one device."""
+"""Test lesson 05's figure of one device's part in a collective."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_device_gets_what_the_lessons_figures_say(hand, figure, names):
 
 
 def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(hand):
-    """By hand, for 3 1 4 8 5 9 2 6."""
+    """Check pmean and pmax of 3 1 4 8 5 9 2 6, whose sum is 38: the mean is 4.75, and the maximum is 9."""
     at = hand("collective")
     assert "pmean: device 5 gets 4.75." in at.set(collective="pmean", device=5)
     assert "pmax: device 0 gets 9." in at.set(collective="pmax", device=0)
@@ -43,12 +43,12 @@ def test_who_enters_and_where_a_number_goes(hand):
     assert "device 5 gets 5 15 25 35 45 55 65 75." in at.said()
     assert "gets 2 12 22 32 42 52 62 72. Of each of the eight parts the number at place 2 enters." in at.set(device=2)
     assert dashed(at) == 1 and arrows(at) == 8
-    # by hand: pairs (i, i + 1) for i < 7; with the eighth (7, 0)
+    # the 7 pairs are (i, i + 1) for i < 7, and the eighth is (7, 0)
     assert "device 0 gets 0. Nobody's number enters" in at.set(collective="ppermute, 7 pairs", device=0)
     assert arrows(at) == 0
     assert "The number of device 6 enters, and no other." in at.set(device=7)
     assert "The number of device 7 enters, and no other." in at.set(collective="ppermute, 8 pairs", device=0)
-    assert arrows(at) == 1 and dashed(at) == 0  # what a device had does not stay
+    assert arrows(at) == 1 and dashed(at) == 0  # a device doesn't keep its own number
     out = {"arrows": "out of its numbers"}
     assert "the 3 of device 0 enters the result of device 1, and no other" in at.set(**out)
     assert "the 6 of device 7 enters no result" in at.set(collective="ppermute, 7 pairs", device=7)
@@ -71,7 +71,7 @@ def dashed(at):
 
 
 def strong(at):
-    """Return the numbers in thick frames before the collective, in the order of the devices."""
+    """Return the numbers in thick frames in the upper row, which shows the devices before the collective."""
     return at.page.locator(".moving svg").evaluate(
         """svg => [...svg.querySelectorAll("rect[stroke-width='2']")]
             .filter((box) => Number(box.getAttribute("y")) < 200).map((box) => box.nextSibling.textContent)"""

@@ -1,4 +1,4 @@
-"""Test lesson 06's figure: the bytes that a device sends, by mesh and number of examples."""
+"""Test lesson 06's figure of the bytes that a device sends, by mesh and number of examples."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_with_1024_examples_it_is_what_the_lesson_prints(hand):
 
 
 def test_each_mesh_has_batches_for_which_it_sends_least(hand):
-    # By hand, from the counted table: an example adds 0, 266, 798 and 1,862 bytes (along model, divided by 128). So
-    # 1 x 8 and 2 x 4 are equal at 58,860 / 1,064 = 55.3 examples, 2 x 4 and 4 x 2 at 116,886 / 532 = 219.7, 4 x 2 and
-    # 8 x 1 at 233,355 / 266 = 877.3.
+    # By the lesson's table, an example adds 0, 266, 798 or 1,862 bytes (those sent along model, divided by 128). So
+    # 1 x 8 and 2 x 4 send the same amount for 58,860 / 1,064 = 55.3 examples, 2 x 4 and 4 x 2 for
+    # 116,886 / 532 = 219.7, and 4 x 2 and 8 x 1 for 233,355 / 266 = 877.3.
     at = hand("cut_batch")
     borders = {8: "1 x 8", 48: "1 x 8", 56: "2 x 4", 216: "2 x 4", 224: "4 x 2", 872: "4 x 2", 880: "8 x 1"}
     for examples, mesh in borders.items():

@@ -19,7 +19,7 @@ def test_each_place_is_a_cell_and_each_kind_has_its_script():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, width):
-    """Set each control to both ends and to the middle, and make each choice. Nothing may leave the frame."""
+    """Set each slider to its ends and one step before its end, and make each choice: no shape may leave the frame."""
     at = hand(kind, width=width)
     outside = """svg => {
         const frame = svg.getBoundingClientRect();
@@ -48,7 +48,7 @@ def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, wid
                 fine()
         elif field.get_attribute("type") == "range":
             for end in ("Home", "End"):
-                field.press(end)  # with the keyboard
+                field.press(end)
                 fine()
             field.press("ArrowLeft")
             fine()
@@ -67,7 +67,10 @@ def test_the_status_is_heard_once_the_hand_rests(hand, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_sight_answers_no_question(hand, kind):
-    """All answers on the page are hidden, and the figure shows none of them. Its `asks` are questions of the page."""
+    """Test that a figure's initial settings reveal no answer while all answers on the page are hidden.
+
+    moving.js raises an error if the figure's `asks` names a question that isn't on the page.
+    """
     at = hand(kind)
     at.page.evaluate("""() => {
         for (const index of Object.values(JSON.parse(document.querySelector(".moving").dataset.questions))) {

@@ -1,4 +1,4 @@
-"""Test lesson 10's figure: the part of a model's state that each device stores."""
+"""Test lesson 10's figure of the part of a model's state that each device stores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def test_eight_devices_hold_what_the_lesson_prints(hand):
 
 def test_the_papers_own_example(hand):
     at = hand("held")
-    # ZeRO's first figure prints 120, 31.4, 16.6 and 1.9 GB for 7.5e9 parameters on 64 chips, as does exercise 10.1
+    # Figure 1 of the ZeRO paper and exercise 10.1 give 120, 31.4, 16.6 and 1.9 GB for 7.5e9 parameters on 64 chips.
     said = at.said()
     assert "120 with all copied, 31.4 at stage 1, 16.6 at stage 2, 1.88 at stage 3" in said
-    # 7.5e9 * 2 bytes are 15 GB, which stay whole at stage 2: 14 / (16 / 7.5 - 2) = 105, where 16 GB are full
+    # At stage 2, the weights stay replicated: 7.5e9 * 2 bytes = 15 GB. So 14 / (16 / 7.5 - 2) = 105 devices of 16 GB
+    # are exactly full, and 106 are enough.
     assert "all copied never, stage 1 never, stage 2 from 106 devices on, stage 3 from 8 devices on" in said
     assert "1,120 with all copied, 293 at stage 1, 155 at stage 2, 17.5 at stage 3" in at.set(parameters="70e9")
-    # 70e9 * 16 / 16e9 = 70 chips would be full
+    # 70e9 * 16 / 16e9 = 70 chips would be exactly full, so 71 are enough.
     assert "stage 2 never, stage 3 from 71 devices on" in at.said()
     bars = at.page.locator(".moving svg text")
     at.set(devices=70)
@@ -37,14 +38,15 @@ def test_what_fills_a_chip_does_not_fit(hand):
     at = hand("held")
     words = at.page.locator(".moving svg text")
     at.set(devices=8, parameters="1e9")
-    # 1e9 parameters of 16 bytes are 16 GB
+    # 1e9 parameters, at 16 bytes each, take up 16 GB.
     assert "16 GB, full" in words.all_text_contents() and "5.5 GB, fits" in words.all_text_contents()
     assert (
         "all copied never, stage 1 from 2 devices on, stage 2 from 2 devices on, stage 3 from 2 devices on" in at.said()
     )
     at.set(memory="TPU v6e, 32 GB")
     assert "all copied always, stage 1 always, stage 2 always, stage 3 always" in at.said()
-    # 7.5e9 parameters, 16 bytes: 120 GB / 8 devices = 15 GB of 16; 80 GB are 10.67 bytes: 4 + 12 / 2 = 10
+    # 7.5e9 parameters, at 16 bytes each, take up 120 GB, so each of 8 devices stores 15 GB of at most 16. 80 GB are
+    # 10.67 bytes per parameter, and at stage 1, two devices need 4 + 12 / 2 = 10.
     assert "stage 3 from 8 devices on" in at.set(memory="TPU v5e, 16 GB", parameters="7.5e9", devices=1)
     assert "The one device holds, in GB: 120 with all copied, 120 at stage 1" in at.said()
     assert "120 GB, too much" in words.all_text_contents()

@@ -1,4 +1,4 @@
-"""Test lesson 11's figure: the collectives of a layer, and the activations that it keeps."""
+"""Test lesson 11's figure of a layer's collectives and of the activations that it keeps."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import pytest
 from tests.site.moving.conftest import cell_of
 from tools.site import interactive_figures
 
-# By program: steps; all-reduces, all-gathers and reduce-scatters; A that a layer keeps. Of the collectives the lesson
-# says 4 all-reduces, or 4 gathers and 4 reduce-scatters; computed again, one all-reduce, or two gathers and a
-# reduce-scatter, come again; gathered again, two gathers. Each of these is a step, as are attention and MLP, forward,
-# backward, and when they are computed again. Kept: x and norm(x) of two halves, whole or in eighths; of attention
-# 4 / 8 + 1 (q, k, v, result, scores and weights: 2 * 8192 of 16,384 numbers), of the MLP 1 / 2 and 1 / 16.
-# The JAX programs of the lesson keep the same, as they are traced (checked by hand, with JAX 0.10.2).
+# For each program: the number of steps, the numbers of all-reduces, all-gathers and reduce-scatters, and the
+# activations that a layer keeps, in units of A. In the lesson, a layer needs 4 all-reduces, or 4 all-gathers and 4
+# reduce-scatters. Recomputing it adds an all-reduce, or two all-gathers and a reduce-scatter; repeating only the
+# gathers adds two all-gathers. Each collective is a step, and so are attention and the MLP in the forward pass, in the
+# backward pass and in the recomputation. A layer keeps x and norm(x) for each of its halves, replicated or sharded
+# eight ways; 4 / 8 + 1 for attention (q, k, v and the result, then scores and weights: 2 * 8192 of 16,384 numbers); and
+# 1 / 2 and 1 / 16 for the MLP. The lesson's JAX programs keep as much (compared manually with traces of JAX 0.10.2).
 FOUND = {
     "tensor": (8, (4, 0, 0), "6.1"),  # 4 + 2.0625
     "sequence": (12, (0, 4, 4), "4.3"),  # 2 * (1 / 8 + 1) + 2.0625
-    "tensor, again": (11, (5, 0, 0), "1.0"),  # x
+    "tensor, again": (11, (5, 0, 0), "1.0"),  # only x
     "sequence, again": (17, (0, 6, 5), "0.125"),
     "sequence, gather again": (14, (0, 6, 4), "2.6"),  # 4 / 8 + 2.0625
 }
@@ -48,25 +49,28 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program)
 def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
     at = hand("held_and_sent")
     assert "backward, all-reduce sends 2 units; 8 of 8 units so far." in at.set(program="tensor")
-    assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # attention, sum, MLP, sum
+    assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # forward, the second one
     assert "backward, MLP sends nothing; 4 of 8" in at.set(step=5)
-    assert "backward, all-reduce sends 2 units; 6 of 8" in at.set(step=6)  # where the half begins
-    # after the first half: x, norm(x), 1.5 of the head
+    assert "backward, all-reduce sends 2 units; 6 of 8" in at.set(step=6)  # sums the gradient of the half's input
+    # The first half keeps x, norm(x) and 1.5 A of its attention head.
     assert "forward, all-reduce sends 2 units; 2 of 8 units so far. Kept for the way back: about 3.5 A" in at.set(
         step=2
     )
     assert "before the layer; 0 of 8 units so far. Kept for the way back: about 0 A" in at.set(step=0)
-    # pieces: gather, attention, reduce-scatter, gather, MLP, reduce-scatter
+    # The forward steps are all-gather, attention, reduce-scatter, all-gather, MLP and reduce-scatter.
     assert "forward, reduce-scatter sends 1 unit; 4 of 8" in at.by_label({"program": "sequence", "step": 6})
     assert "backward, all-gather sends 1 unit; 5 of 8" in at.set(step=7)  # the transpose of the reduce-scatter
-    # again: gather, attention, reduce-scatter, gather, and the MLP's first product, without the sum at the end
+    # The recomputation ends with the MLP's first product, so it doesn't repeat the last collective.
     assert "again, MLP: up sends nothing; 7 of 11" in at.by_label({"program": "sequence, again", "step": 11})
     assert "again, all-gather sends 1 unit; 6 of 10" in at.by_label({"program": "sequence, gather again", "step": 8})
     assert "again, MLP: up sends nothing; 6 of 10" in at.by_label({"program": "tensor, again", "step": 7})
 
 
 def test_who_stands_at_the_end_stays_there(hand):
-    """Eight steps aren't the end of every program, so a new program must not begin there."""
+    """Test that a figure at its last step stays at the last step if the reader chooses a program with more steps.
+
+    Before the last step, the number of the step stays.
+    """
     at = hand("held_and_sent")
     at.set(program="tensor")
     assert "8 of 8" in at.place.inner_text()

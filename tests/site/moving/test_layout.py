@@ -1,4 +1,4 @@
-"""Test lesson 02's figure: any spec on any mesh of eight devices, and what JAX refuses."""
+"""Test lesson 02's figure of specs on any mesh of eight devices, and of the specs that JAX refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.site.interactive_figures import alt_text, printed_text
 
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
     at = hand("layout")
-    # by hand: of 4 by 2, device 6 stands at the fourth row, the first half of the columns
+    # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth row and the first half of the columns.
     assert (
         "gives float32[4@x,8@y]: 8 pieces of (1, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [3:4, 0:4]."
         in at.said()
@@ -35,7 +35,7 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
                 assert f"{8 // int(count)} cop" in said
                 others = ", ".join(other for other in devices.split(", ") if int(other) != device)
                 assert said.endswith(f"device{'s' * (', ' in others)} {others}." if others else f"{piece}.")
-    assert at.page.locator(".moving svg circle").count() == 16  # eight in the mesh, eight in the array
+    assert at.page.locator(".moving svg circle").count() == 16  # eight for the mesh and eight for the array
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,20 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(h
             assert found[1] == re.search(ours, said)[1]
             compared += 1
     assert compared, "JAX says it otherwise now"
-    assert at.page.locator(".moving svg circle").count() == 8  # the mesh's alone
+    assert at.page.locator(".moving svg circle").count() == 8  # only the mesh's
 
 
 def test_other_meshes_and_what_jax_says_first(hand):
     at = hand("layout")
-    # by hand: 4 by 2, so device 6 stands at (3, 0): the fourth pair of rows, the first half of the columns
+    # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth pair of rows and the first half of the columns.
     assert "pieces of (2, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [6:8, 0:4]." in at.set(
         mesh="4 by 2", array="(8, 8)"
     )
-    # ten rows go over 2, not over 4 nor 8; an axis of one device splits nothing
+    # Ten rows can be split over 2 devices, but not over 4 or 8. An axis of one device splits nothing.
     assert "2 pieces of (5, 3), 4 copies of each" in at.set(mesh="2 by 4", array="(10, 3)", spec="P('x')")
     assert "IndivisibleError: array axis 0 is split 8 ways, but its size is 10." in at.set(mesh="8 by 1")
     assert "gives float32[10@x,3]: replicated, 8 copies of (10, 3)" in at.set(mesh="1 by 8")
-    # JAX 0.10.2: first the names twice, then the unknown ones, then the rank, then the sizes
+    # JAX 0.10.2 first looks for duplicate names, then for unknown names, and then checks the rank and the sizes.
     assert "DuplicateSpecError" in at.set(spec="P('rows', 'x', 'x')")
     assert "rows is not found" in at.set(spec="P('rows', None, None)")
     assert "rank of at least 3" in at.set(spec="P(('x', 'y'), None, None)")

@@ -1,4 +1,4 @@
-"""Test lesson 04's figure: the arrays between two layers."""
+"""Test lesson 04's figure of the arrays between two layers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ def test_what_is_sent_is_what_the_lesson_counted(hand, w1, w2):
         interactive_figures.printed_text(cell_of("04", "mlp-count")),
     )
     assert f"w1 by {w1}, w2 by {w2}: {line[1]}, {line[2]} bytes sent by each device." in said
-    # in the picture stand the same collectives, with bytes that add up to the same
+    # The picture shows the same collectives, and their bytes add up to the same total.
     steps = [re.fullmatch(r"([a-z-]+): ([\d,]+) bytes", words) for words in texts(at)]
     steps = [step for step in steps if step]
     assert [step[1] for step in steps] == re.findall(r"([a-z-]+) over y", line[1])
     assert sum(int(step[2].replace(",", "")) for step in steps) == int(line[2].replace(",", ""))
-    # by hand: partial sums come of a contraction that is cut, and the contraction is cut where a weight's rows are
+    # A product gives partial sums if its contracting dimension is sharded, that is, the weight is sharded by rows.
     assert texts(at).count("partial sums") == [w1, w2].count("rows")
 
 
 @pytest.mark.parametrize("device, row, column", [(0, 0, 0), (3, 0, 3), (5, 1, 1)])
 def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(hand, device, row, column):
-    # By hand: device 4 i + j is at place i along x, j along y; x by rows, w1 by columns, w2 by rows.
+    # Device 4 i + j is at position i along x and j along y. The input is sharded by rows along x, and along y, w1 is
+    # sharded by columns and w2 by rows.
     at = hand("middle")
     at.set(w1="columns", w2="rows", device=device)
     held = at.page.locator(".moving svg").evaluate(
@@ -47,7 +48,7 @@ def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(hand, device, row, c
             return found;
         }"""
     )
-    x, w1, hidden, taken, w2, result = held  # each: place, of how many; down, then across
+    x, w1, hidden, taken, w2, result = held  # each: index and number of pieces, by rows and by columns
     assert x == result == [row, 2, 0, 1]
     assert w1 == [0, 1, column, 4] and w2 == [column, 4, 0, 1]
     assert hidden == taken == [row, 2, column, 4]

@@ -1,4 +1,4 @@
-"""Test lesson 16's figure: the shards of each process, and where a complete array can be fetched."""
+"""Test lesson 16's figure of each process's shards, and of the processes that can fetch the complete array."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def test_two_processes_hold_and_fetch_what_the_lesson_prints(hand):
 
 
 def test_meshes_of_two_axes(hand):
-    """By hand, and as JAX 0.10.2 and 0.7.2 did with as many processes."""
+    """Compare the shards on meshes of two axes with those that JAX 0.10.2 and 0.7.2 made in as many processes."""
     at = hand("owners")
     assert "[0:8], [8:16], [0:8], [8:16]. x is cut, and all 16 numbers are here, so np.asarray(x) works" in at.set(
         mesh="model 4 x data 2"
     )
     assert "shards of x, each [8:16]. That is 8 of the 16" in at.set(mesh="data 2 x model 4")
     assert "[0:4], [4:8], [8:12], [12:16]. x is cut, and all" in at.set(spec="P('model')")
-    # process 1 of 4, places 2 and 3; the first name cuts in large pieces, also where it is the mesh's second axis
+    # Process 1 of 4 has the mesh's positions 2 and 3. The first name in a spec splits into the larger pieces, even if
+    # it's the mesh's second axis.
     assert "2 addressable shards of x, [8:12], [12:16]. That is 8 of" in at.set(processes="4")
     at.by_label({"seen": 1})
     assert "shards of x, [8:10], [12:14]. That is 4 of the 16 numbers, so np.asarray(x) raises in process 1." in at.set(

@@ -1,4 +1,4 @@
-"""Test lesson 08's figure: the route of an axis through a grid of chips."""
+"""Test lesson 08's figure of a mesh axis's route through a grid of chips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOXES = """() => {
 
 def test_jaxs_hops_are_those_of_the_lesson(hand):
     at = hand("places")
-    # The figure's titles: hops 1 2 1 2 1 2 1 2, and all 1
+    # The titles of the lesson's figure say hops 1 2 1 2 1 2 1 2 for v5e:2x4, and only hops of 1 for v5e:4x2.
     assert "v5e:2x4, as JAX leads it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.said()
     assert "the 8 pieces make 12 hops in all; around a ring of neighbours it would be 8." in at.said()
     assert at.page.locator(".moving svg rect").count() == 12  # a square for each hop
@@ -28,11 +28,13 @@ def test_jaxs_hops_are_those_of_the_lesson(hand):
 
 def test_the_readers_orders(hand):
     at = hand("places")
-    # By hand, two chips in a row: 3 hops from (0, 3) straight back; around the edge; (1, 3) to (0, 0) is 4
+    # In a grid with two chips per row, the last hop is 3 from (0, 3) straight back to (0, 0) if the order goes back and
+    # forth by rows, and 4 from (1, 3) to (0, 0) if it goes row by row.
     assert at.set(order=ROWS).startswith("v5e:2x4 in an order that is your choice, not JAX's: hops 1 1 1 1 1 1 1 3.")
-    assert "hops 1 1 1 1 1 1 1 1. Each step is one hop" in at.set(order=COLUMNS)  # the lesson: around the edge
+    assert "hops 1 1 1 1 1 1 1 1. Each step is one hop" in at.set(order=COLUMNS)  # around the edge, as in the lesson
     assert "hops 1 2 1 2 1 2 1 4. The longest step is 4 hops." in at.set(order="row by row")
-    # Four chips in a row: (3, 0) to (0, 1) is 4; squares (0..1, 0..1) and (2..3, 0..1): (0, 1) to (2, 0) is 3
+    # In a grid with four chips per row, (3, 0) to (0, 1) is 4 hops. The squares are (0..1, 0..1) and (2..3, 0..1), and
+    # from (0, 1) to (2, 0) is 3 hops.
     assert "hops 1 1 1 4 1 1 1 4." in at.set(axis="v5e:4x2")
     assert "hops 1 1 1 3 1 1 1 3." in at.set(order="squares of four")
     assert "hops 1 1 1 1 1 1 1 1." in at.set(order=ROWS)
@@ -53,14 +55,15 @@ def test_the_sixteen_of_the_second_figure(hand, bare):
     at.page.route("**/places.html", lambda route: route.fulfill(body=page, content_type="text/html"))
     at.page.reload()
     assert at.said() == f"data = 16, as JAX leads it: hops {'1 ' * 15}1. Each step is one hop: a ring of neighbours."
-    # The lesson: three hops from the last back to the first, and half the rate
+    # In the lesson, the last chip is three hops from the first, so the axis has half the rate.
     said = at.set(axis="data = 4")
     assert "hops 1 1 1 3, the same in each of the 4 lines. The row does not close: what goes around must come" in said
     assert said.endswith("over the same wires, 3 hops, at half the rate.")
-    # By hand: a row's four chips, and a square's, which are a ring
+    # The four chips of a row aren't a ring, and those of a square are.
     assert "hops 1 1 1 3, the same" in at.set(order="row by row")
     assert "hops 1 1 1 1, the same in each of the 4 lines. Each step is one hop" in at.set(order="squares of four")
-    # One line of all: (3, 0) to (0, 1) is 4, (3, 3) to (0, 0) is 6; squares 3 apart, (2, 3) to (0, 0) is 5
+    # In one line of all 16 chips, consecutive squares are 3 hops apart, and (2, 3) to (0, 0) is 5 hops. Row by row,
+    # (3, 0) to (0, 1) is 4 hops, and (3, 3) to (0, 0) is 6.
     at.set(axis="data = 16")
     assert f"hops {'1 1 1 3 ' * 3}1 1 1 5. The longest step is 5 hops." in at.said()
     assert f"hops {'1 1 1 4 ' * 3}1 1 1 6. The longest step is 6 hops." in at.set(order="row by row")
@@ -69,7 +72,7 @@ def test_the_sixteen_of_the_second_figure(hand, bare):
         at.page.set_viewport_size({"width": width, "height": 700})
         for way in ("data = 16", "data = 4"):
             at.set(axis=way)
-            # At one moment: the picture is drawn anew whenever the window's new size arrives
+            # Read all boxes in one call, because the picture is redrawn when the window's size changes.
             frame, *boxes = at.page.evaluate(BOXES)
             assert len(boxes) > 16
             for left, top, right, bottom in boxes:

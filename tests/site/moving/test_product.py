@@ -1,4 +1,4 @@
-"""Test lesson 03's figure: the table of products, by the product that one device computes."""
+"""Test lesson 03's figure of the table of products, which shows one device's part of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_what_a_device_multiplies_takes_the_flops_and_lacks_the_bytes_of_the_tab
         factors, product = re.search(r"of w: ([\d ·]+) = ([\d,]+) FLOPs", said).groups()
         assert f"{math.prod(map(int, factors.split(' · '))):,}" == product == told["flops"]
         lacks = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) of [xw]\b(?! by|:)", said)]
-        if "gather" in told["collectives"]:  # of float32: a gather sends as much as a device lacks
+        if "gather" in told["collectives"]:  # float32: 4 bytes sent for each number that a device lacks
             assert f"{4 * sum(lacks):,}" == told["sent"]
         else:
             assert lacks == [] and "It holds all of these" in said
@@ -31,15 +31,15 @@ def test_by_hand(hand):
     at = hand("product")
     assert "x[B, D_X] · w[D, F_X]: device 5 multiplies [0:64, 0:256] of x by [0:256, 320:384] of w" in at.said()
     assert "does not hold 14,336 of x, and no other device does the same work." in at.said()
-    # x[B, D_X] · w[D, F]: every device gathers x, and all do the same
+    # x[B, D_X] · w[D, F]: every device gathers x, and all devices do the same work
     assert "x[B, D_X] · w[D, F]: device 5 multiplies [0:64, 0:256] of x by [0:256, 0:512] of w" in at.set(product=6)
     assert "devices 0, 1, 2, 3, 4, 6, 7 do the same work" in at.said()
     assert "does not hold 14,336 of x, and" in at.said()
     assert at.page.locator(".moving svg [stroke-dasharray='5 4']").count() == 0
-    # D split on both sides: partial sums
+    # D is sharded in both factors, so the result is partial sums.
     assert "[0:64, 160:192] of x by [160:192, 0:512] of w" in at.set(product=7)
     assert at.page.locator(".moving svg [stroke-dasharray='5 4']").count() == 1
-    # data parallelism, and FSDP
+    # Product 3 is data parallelism, and product 4 is FSDP.
     assert "[24:32, 0:256] of x by [0:256, 0:512] of w" in at.set(product=3, device=3)
     assert "It holds all of these, and no other device does the same work. Nothing is sent." in at.said()
     assert "does not hold 114,688 of w, and" in at.set(product=4)

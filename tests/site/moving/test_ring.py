@@ -1,4 +1,4 @@
-"""Test lesson 07's figure: the steps of a collective on a ring."""
+"""Test lesson 07's figure of a collective's steps on a ring."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 
 def slots(at):
-    """Return the numbers in each slot as [slot][device], by the place where they are drawn. An empty slot has ""."""
+    """Return the numbers in all slots as [slot][device], read from where they are drawn. An empty slot gives ""."""
     words = at.page.locator(".moving svg text").evaluate_all(
         "all => all.map((one) => [+one.getAttribute('x'), +one.getAttribute('y'), one.textContent])"
     )
     start = next(i for i, (_, _, word) in enumerate(words) if word == "device") + 1
     n = int(at.place.get_by_label(re.compile("^devices")).input_value())
-    devices = {words[start + 2 * i][0]: i for i in range(n)}  # a device's number, then a slot's
+    devices = {words[start + 2 * i][0]: i for i in range(n)}  # the labels of devices and slots alternate
     height = {round(words[start + 2 * i + 1][1]): i for i in range(n)}
     found = [[""] * n for _ in range(n)]
     for x, y, word in words[start + 2 * n :]:
@@ -45,23 +45,25 @@ def test_the_gather_is_half_full_after_three_steps(hand):
 def test_steps_and_bytes_are_those_by_hand(hand):
     at = hand("ring")
     assert "7 blocks: 7/8 of the array, which is (n - 1)/n." in at.set(collective="all-gather, one way", step=7)
-    # by hand: one way 7 steps, 7/8 of the array; the short way 4 steps, and over a wire at most 4/8
+    # One way takes 7 steps, in which a device sends 7/8 of the array. The short way takes 4 steps, in which at most 4/8
+    # go over a wire in one direction.
     said = at.set(collective="all-gather, short way", step=4)
     assert "after step 4 of 4: 64 of 64" in said
     assert "7 blocks, 4 to the right and 3 to the left: 7/8 of the array" in said
     assert "at most 4/8 over a wire in one direction" in said
     assert "after step 7 of 7: 8 of 64 slots are not empty" in at.set(collective="reduce-scatter", step=7)
-    assert "7 blocks: 7/8 of the array" in at.said()  # 3,584 of 4,096 bytes
+    assert "7 blocks: 7/8 of the array" in at.said()  # 3,584 bytes of an array of 4,096
     assert "after step 14 of 14: 64 of 64 slots hold a whole sum" in at.set(collective="all-reduce", step=14)
-    assert "14 blocks: 14/8 of the array, which is 2 (n - 1)/n." in at.said()  # 7,168 of 4,096
+    assert "14 blocks: 14/8 of the array, which is 2 (n - 1)/n." in at.said()  # 7,168 bytes of an array of 4,096
     assert "28 blocks: 28/8 of the array, in bundles of 7, 6, 5, 4, 3, 2, 1." in at.set(
         collective="all-to-all", step=7
-    )  # 3.5 * 4,096, as lesson 07 counts over its wires
+    )  # 3.5 * 4,096 = 14,336 bytes, as lesson 07 counts for each wire
 
 
 def test_the_slots_are_those_of_the_lessons_panels(hand):
     at = hand("ring")
-    # Reduce-scatter: at step 4 each device has given four slots away and has 5 parts in one, by hand; at last its own
+    # Reduce-scatter: by step 4, each device has sent away four slots, and another slot contains the sum of 5 blocks. In
+    # the end, each device has only the complete sum of its own slot.
     assert at.set(collective="reduce-scatter", step=0) and slots(at) == [["1"] * 8] * 8
     at.set(step=4)
     assert column(at, 0) == ["1", "1", "1", "5", "", "", "", ""]
@@ -69,19 +71,20 @@ def test_the_slots_are_those_of_the_lessons_panels(hand):
     at.set(step=7)
     assert [[x for x in line if x] for line in slots(at)] == [["8"]] * 8
     assert all(slots(at)[k][k] == "8" for k in range(8))
-    # From there the second half of an all-reduce fills a slot a step, to the right
+    # From there, the second half of an all-reduce fills one slot per step, with blocks that travel to the right.
     at.set(collective="all-reduce", step=8)
     assert column(at, 0) == ["8", "", "", "", "", "", "", "8"]
-    # Short way: a slot on either side, the last step one alone
+    # The short way fills a slot on either side in each step, except in the last, which fills only one.
     at.set(collective="all-gather, short way", step=3)
     assert column(at, 0) == ["0", "1", "2", "3", "", "5", "6", "7"]
     assert column(at, 5) == ["0", "", "2", "3", "4", "5", "6", "7"]
-    # All-to-all: a column of one colour, then shifted right, and in the end row j is of device j everywhere
+    # All-to-all: a device's blocks start in one column, all with its number, and then travel to the right. In the end,
+    # all blocks in row j are from device j.
     at.set(collective="all-to-all", step=0)
     assert all(column(at, k) == [str(k)] * 8 for k in range(8))
     at.set(step=2)
-    assert column(at, 0) == ["0", "6", "6", "6", "6", "6", "6", "7"]  # 0 its own, 7 and 6 came for it; 6's travel on
-    assert column(at, 4) == ["2", "2", "2", "3", "4", "2", "2", "2"]  # 4 its own, 3 and 2 came; 2's travel on
+    assert column(at, 0) == ["0", "6", "6", "6", "6", "6", "6", "7"]  # it keeps those of 0, 7 and 6; 6's others go on
+    assert column(at, 4) == ["2", "2", "2", "3", "4", "2", "2", "2"]  # it keeps those of 4, 3 and 2; 2's others go on
     at.set(step=7)
     assert slots(at) == [[str(j)] * 8 for j in range(8)]
 
