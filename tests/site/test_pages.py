@@ -318,7 +318,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
 
 
 def test_a_number_as_people_type_it(tab, address):
-    """Test fractions, and commas that separate groups of three digits or are decimal points, and reject the rest."""
+    """Test guesses with fractions, thousands separators and decimal commas, and guesses that aren't numbers."""
     page = faults.open_page(tab(), address + LESSONS[2])
     asked = {"truth": 11.25, "reason": "", "mistakes": [], "unit": "rows", "within": 0.01}
     right = "([asked, said]) => reading(asked, said).right"

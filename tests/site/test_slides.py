@@ -96,7 +96,7 @@ def test_back_to_the_first(opened):
 
 
 def test_an_answer_comes_with_the_next_key(opened):
-    """Test lesson 06: a question first appears without its code, which the next key shows, and another the output."""
+    """Test in lesson 06 that the first key after a question shows its code, and the second key shows the output."""
     page, *_ = opened("06_pmap_data_parallel")
     counted = []
     while not page.evaluate(STATE)["question"]:

@@ -50,7 +50,10 @@ def test_twice_the_best_interval_loses_a_quarter_more(hand):
 
 
 def test_the_minimum_is_seen_on_an_axis_from_zero(hand):
-    """Test that the axis ends at the first of 2, 4, 8, 20, 40 and 80% that's at least 2.2 times Young's loss."""
+    """Test that the axis is long enough for the minimum.
+
+    It ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval.
+    """
     at = hand("saves")
     words = at.place.locator("svg text")
     # 2.2 * 2.09 % = 4.6 %, so the axis ends at 8 %. The opening interval, 9.69 minutes, loses 3.0 %.

@@ -45,7 +45,7 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
     assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")
     ends = at.page.locator(".moving svg text").all_text_contents()
     assert ends.count("wrong") == len(wrong) and ends.count("right") == 8 - len(wrong)
-    # the slow device multiplies eight times, for 80 µs each
+    # the slow device computes eight products of 80 µs each
     assert "all is done after 640 µs." in at.by_label({"µs of": 80})
 
 
