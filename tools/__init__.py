@@ -1,6 +1,7 @@
-"""Run the course's own tools, for start.py and make. Each subpackage says what it's for."""
+"""Provide the tools that start.py and make run. Each subpackage's docstring describes its purpose."""
 
 import utils  # noqa: F401  (makes `shardcost` and `find_old_jax` importable)
 
-# a lesson's number: 05, or 05b in a split one. It's defined here for modules that run on a bare Python
+# The pattern of a lesson's number, such as 05, or 05b for the second part of a split lesson. It's defined here because
+# some modules that need it run on a Python without packages.
 NUMBER = r"\d\d[a-z]?"

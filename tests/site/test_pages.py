@@ -25,13 +25,13 @@ def test_there_is_a_page_for_each_lesson():
 
 
 def none(found):
-    """Fail with these faults, one a line."""
+    """Fail if there are any faults, and list them one per line."""
     assert not found, "\n".join(map(str, found))
 
 
 @pytest.fixture(scope="session")
 def known(chromium, address):
-    """Return the files of the site, each with the anchors that it has."""
+    """Return the ids of the anchors in each of the site's files, by file name."""
     found = {str(path.relative_to(HTML)): [] for path in HTML.rglob("*") if path.is_file()}
     context = chromium.new_context()
     page = context.new_page()
@@ -43,10 +43,10 @@ def known(chromium, address):
 
 
 def show_all(page):
-    """Show all answers on a page with questions."""
+    """Show all answers, if the page has questions, and return the page."""
     for box in page.get_by_label("Show the answers").all():
         box.check()
-    page.wait_for_timeout(500)  # the theme measures scrolling elements again after a moment
+    page.wait_for_timeout(500)  # the theme measures scrolling elements again after a delay
     return page
 
 
@@ -65,7 +65,7 @@ def test_light_and_wide(tab, address, known, name):
 def test_dark_and_as_narrow_as_a_phone(tab, address, name):
     page = faults.open_page(tab(faults.PHONE, "dark"), address + name, "networkidle")
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    # while the answers are collapsed
+    # Look for these faults before the answers are shown.
     found = [*page.errors, *faults.accessibility_faults(page), *faults.wide_gaps(page)]
     show_all(page)
     found += [*faults.overflowing_elements(page), *faults.small_text(page), *faults.broken_words(page)]
@@ -104,10 +104,10 @@ def test_the_contents_of_a_page_are_in_a_drawer_where_code_needs_the_room(tab, a
 
 @pytest.mark.parametrize("name", ["index.html", LESSONS[2], LESSONS[8]])
 def test_figures_stand_on_the_ground_of_the_page(tab, address, name):
-    """In light and dark mode, a figure's corner has the page's colour, and its ink the opposite one."""
+    """Test that a figure's corners have the page's colour, and that its ink stands out, in light and in dark mode."""
     for scheme, ground in (("light", 255), ("dark", 18)):
         page = faults.open_page(tab(scheme=scheme), address + name)
-        page.add_style_tag(content=".bd-header-article { display: none !important; }")  # it would cover the page
+        page.add_style_tag(content=".bd-header-article { display: none !important; }")  # the header covers figures
         figure = page.locator(":is(div.cell_output, p) > img, .wide-figure > img").first
         drawn = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
         assert {max(drawn.getpixel((x, y))) for x in (1, 3) for y in (1, 3)} == {ground}
@@ -118,7 +118,7 @@ def test_figures_stand_on_the_ground_of_the_page(tab, address, name):
 def test_the_picture_of_the_front_page_is_legible_on_a_phone(tab, address):
     page = faults.open_page(tab(faults.PHONE), address)
     scale = page.locator("p > img").evaluate("img => img.clientWidth / img.naturalWidth")
-    assert scale * 11.5 / 72 * 160 >= 10  # px; titles of 11.5 points at 160 dots an inch, as in utils/show
+    assert scale * 11.5 / 72 * 160 >= 10  # px; utils/show draws titles at 11.5 points and 160 dots per inch
 
 
 def test_each_lesson_of_the_list_has_its_picture(tab, address):
@@ -155,9 +155,9 @@ def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
     assert page.locator("details.answer").count() == 2 * len(answers)
     for answer in answers.values():
         assert page.locator("details.answer", has_text=answer.solution.splitlines()[0]).count() == 1
-    folded = page.locator("details.hide")  # the code of setup and opening
+    folded = page.locator("details.hide")  # the code of the setup and opening cells
     assert folded.count() == 2 and page.locator("details.hide[open]").count() == 0
-    assert page.locator("details.hide > summary[aria-label]").count() == 0  # its text is its name
+    assert page.locator("details.hide > summary[aria-label]").count() == 0  # the summary's text is its accessible name
     assert readme.row(path).draft or page.locator("span[id^='use-'] > a").count() > 5
 
 
@@ -197,7 +197,7 @@ def test_a_fold_opens_by_keyboard(tab, address):
 
 
 def test_what_a_page_says_of_itself(tab, address):
-    """The description is the sentence below the lesson's title. Shared links show it, with a picture that exists."""
+    """Test that shared links show the sentence below the page's title, and a picture that exists."""
     for name, title, words in (
         (LESSONS[2], "02 · Sharding — One Program, Many Devices", "The weights of a model with 6.9 billion parameters"),
         (
@@ -233,15 +233,15 @@ def test_an_address_that_leads_nowhere(tab, address):
     page = faults.open_page(tab(), address + NOT_THERE)
     none([*page.errors, *faults.accessibility_faults(page)])
     links = faults.link_targets(page)
-    # the 404 page is shown for any folder
+    # GitHub shows the 404 page for URLs in any folder, so its links must be absolute
     assert links and all(link.startswith(f"{site.site_url()}/") for link in links)
 
 
 @pytest.mark.parametrize("name", ["index.html", *LESSONS])
 def test_a_page_is_light(tab, address, name):
-    """Without pictures, as a server sends it, a page takes less than 250 kB.
+    """Test that a page takes up less than 250 kB, compressed and without pictures.
 
-    With the theme's icons it took 740 kB to 1 MB.
+    With all of the theme's icons, pages took up 740 kB to 1 MB.
     """
     page, got = tab(), []
     page.on("response", lambda response: got.append(response))
@@ -256,7 +256,7 @@ WAITS = "button.answer-waits"
 
 
 def answered(notebook):
-    """Return the cells with output that answer a question: the first one after each question."""
+    """Yield, for each question, the position of the first cell with output after it, among all cells with output."""
     outputs = [cell for cell in notebook.cells if cell.get("outputs")]
     places = {cell.id: place for place, cell in enumerate(notebook.cells)}
     for cell in notebook.cells:
@@ -266,7 +266,7 @@ def answered(notebook):
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
-    notebook = site.page_notebook(path)  # an exercise that nobody has attempted shows nothing there
+    notebook = site.page_notebook(path)  # as on the page, checks of exercises have no output
     first = list(answered(notebook))
     assert first or readme.row(path).draft
     page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
@@ -274,7 +274,7 @@ def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
     assert outputs.count() == sum(bool(cell.get("outputs")) for cell in notebook.cells)
     assert waits.count() == len(first)
     assert [place for place in first if outputs.nth(place).is_visible()] == []
-    for place in first:  # the first one that still waits
+    for place in first:  # a click removes its button, so the next one is the first
         waits.first.click()
         assert outputs.nth(place).is_visible()
     hidden = page.locator("article [hidden]:not(.route)")
@@ -291,7 +291,7 @@ def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
     assert page.errors == []
     page.reload()
     assert page.locator(WAITS).count() == before - 1
-    # All at once, on every page, until the reader takes it back.
+    # The box shows all answers on every page, until the reader unchecks it.
     page.get_by_label("Show the answers").check()
     assert page.locator(WAITS).count() == 0
     faults.open_page(page, address + LESSONS[3])
@@ -305,7 +305,7 @@ ASKED = json.loads((site.SITE / "predictions.json").read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
-    """Each mistake gets its explanation, or the reason; the right answer is right."""
+    """Test that the right answer is accepted, and that each mistake gets its own explanation or the general reason."""
     page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     asked = ASKED[path.stem]
     assert page.locator("form.guess").count() == len(asked) - asked.count(None)
@@ -318,7 +318,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
 
 
 def test_a_number_as_people_type_it(tab, address):
-    """A comma separates groups of three digits, or is the decimal point. Anything else isn't a number."""
+    """Test guesses with fractions, thousands separators and decimal commas, and guesses that aren't numbers."""
     page = faults.open_page(tab(), address + LESSONS[2])
     asked = {"truth": 11.25, "reason": "", "mistakes": [], "unit": "rows", "within": 0.01}
     right = "([asked, said]) => reading(asked, said).right"
@@ -331,7 +331,10 @@ def test_a_number_as_people_type_it(tab, address):
 
 
 def test_a_right_guess_shows_the_answer_and_a_wrong_one_is_told_why(tab, address):
-    """Lesson 02's first question: of a (4, 8) array sharded by P("x", "y") on 2 by 4, device 6 has [2, 5], not 5."""
+    """Test lesson 02's first question: which of 2 x 4 devices stores [2, 5] of a (4, 8) array sharded by P("x", "y")?
+
+    It's device 6, not 5.
+    """
     page = faults.open_page(tab(faults.PHONE), address + LESSONS[2])
     form, waits = page.locator("form.guess").first, page.locator(WAITS)
     before, fields = waits.count(), form.locator("input")

@@ -1,4 +1,4 @@
-"""Test the PDF: it opens, has bookmarks and page numbers for all lessons, and no text is cut off at the right."""
+"""Test that the PDF opens, has bookmarks and page numbers for all lessons, and cuts off no text at the right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reader():
 
 
 def squeezed(text):
-    return re.sub(r"\s", "", unicodedata.normalize("NFKC", text))  # a ligature such as fi may be one character
+    return re.sub(r"\s", "", unicodedata.normalize("NFKC", text))  # NFKC splits ligatures, such as fi, into letters
 
 
 def test_all_chapters_are_there_where_the_contents_say(reader):
@@ -50,7 +50,7 @@ def test_answers_and_glossary_are_printed(reader):
 def test_it_has_a_title_and_page_numbers(reader):
     assert reader.metadata.title == "One Program, Many Devices"
     words = reader.pages[9].extract_text().split()
-    assert "10" in (words[0], words[-1])  # the margin comes before the text or after it
+    assert "10" in (words[0], words[-1])  # the margin is extracted before or after the text
 
 
 def test_nothing_is_cut_off(tab):

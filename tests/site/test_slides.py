@@ -36,7 +36,7 @@ FOLLOWS = """at => {
 
 @pytest.fixture(scope="module")
 def address():
-    """Yield the address of the slides, which are served on this machine."""
+    """Serve the slides on this machine, and yield their address."""
     folder = notebooks.ROOT / "slides"
     assert {path.stem for path in folder.glob("*.html")} >= {*LESSONS}, "there are no slides: make slides"
     yield from serve(folder)
@@ -44,7 +44,7 @@ def address():
 
 @pytest.fixture
 def opened(address, chromium):
-    """Yield a function that opens a lesson's slides, and returns the console's errors and the requests with them."""
+    """Yield a function that opens a lesson's slides, and returns the page, console errors and requested URLs."""
     page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
     complaints, asked = [], []
     page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
@@ -96,7 +96,7 @@ def test_back_to_the_first(opened):
 
 
 def test_an_answer_comes_with_the_next_key(opened):
-    """In lesson 06, the question comes alone. Its code is on the next slide, and then its output."""
+    """Test in lesson 06 that the first key after a question shows its code, and the second key shows the output."""
     page, *_ = opened("06_pmap_data_parallel")
     counted = []
     while not page.evaluate(STATE)["question"]:
@@ -111,15 +111,16 @@ def test_an_answer_comes_with_the_next_key(opened):
 
 
 def test_the_speaker_reads_what_the_wall_does_not_show(opened):
-    """The text that discusses an answer is in the notes of that answer, in the speaker's window."""
+    """Test that the text that discusses an answer appears in the speaker's window, and not on the slide."""
     page, *_ = opened("06_pmap_data_parallel")
     while not page.evaluate(STATE)["question"]:
         page.keyboard.press("ArrowRight")
     page.evaluate("addEventListener('message', said => window.met ||= /connected/.test(said.data))")
     with page.expect_popup() as opening:
         page.keyboard.press("s")
-    page.wait_for_function("window.met")  # before this, reveal.js reverts the effect of a key
-    for _ in range(2):  # the code, then its output; a second key is reverted while the preview is still updating
+    page.wait_for_function("window.met")  # until the windows are connected, reveal.js reverts key presses
+    # Show the code, then its output. While the preview is updating, reveal.js would revert the second key press.
+    for _ in range(2):
         page.keyboard.press("ArrowRight")
         opening.value.wait_for_function(FOLLOWS, arg=page.evaluate("JSON.stringify(Reveal.getIndices())"))
     opening.value.locator(".speaker-controls-notes .value", has_text="the loss is the other 7").wait_for()

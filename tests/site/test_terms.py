@@ -1,4 +1,4 @@
-"""Test the Sphinx extension that links the first uses of terms, in small documents."""
+"""Test the Sphinx extension that links the first use of each term to the glossary, with small documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RING = glossary.Entry("ring", "环", "環", ("ring", "rings"), frozenset({"07"})
 
 
 def linked(text, lesson="07", entries=(MESH, RING)):
-    """Return the text of a document with its links in square brackets, and the anchors of the uses."""
+    """Link the terms in a text, and return it with the links as [words](target), and the anchors by term."""
     document = publish_doctree(text, settings_overrides={"report_level": 5})
     anchors = terms.link(document, lesson, list(entries))
     for link in list(document.findall(addnodes.pending_xref)):

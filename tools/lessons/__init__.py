@@ -1,1 +1,1 @@
-"""Read the notebooks, generate what depends on them, and create new ones."""
+"""Read the lessons' notebooks, generate the files that depend on them, and create new lessons."""

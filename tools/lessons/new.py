@@ -1,8 +1,8 @@
 """Create a draft lesson: `make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"`.
 
 Write the notebook, its exercises, their alternative solutions and its script from tools/lessons/template. Add a line to
-the changelog, point the **Next:** link of the lesson before to the new one, run `make stamp`, and execute the notebook.
-The result is a draft that passes every test, with examples for its author to replace.
+the changelog, point the previous lesson's **Next:** link to the new one, run `make stamp`, and execute the notebook.
+The result is a draft that passes every test and contains examples for its author to replace.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"'
 
 
 def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:
-    """Write all files of a new lesson, and return the path of its notebook, which isn't executed yet.
+    """Write all of a new lesson's files, and return the path of its notebook, without executing it.
 
-    Raises ValueError, with the command to type, if an argument is missing or invalid, or the number is taken.
+    Raises ValueError, with the command to type, if an argument is missing or invalid, or if the number is taken.
     """
     existing = {notebooks.number(path): path for path in notebooks.lessons(root)}
     for wrong, why in (
@@ -87,7 +87,7 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
 
 
 def template_cells(text: str) -> Iterator[NotebookNode]:
-    """Yield the cells of a template. Each begins with a line `<!-- id text|code {metadata} -->`."""
+    """Yield the cells of a template, in which each begins with a line `<!-- id text|code {metadata} -->`."""
     _, *parts = re.split(r"^<!-- ([a-z-]+) (text|code) ?(\{.*\})? -->\n", text, flags=re.M)
     for name, kind, metadata, source in zip(*[iter(parts)] * 4, strict=True):
         make = new_markdown_cell if kind == "text" else new_code_cell

@@ -1,4 +1,4 @@
-"""Read notebooks, and write them in canonical form, with the setup cell and the badges that each of them has."""
+"""Read notebooks, write them in canonical form, and generate their setup cells and badges."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tools import NUMBER
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = Path(__file__).with_name("setup_cell.py")
-PACKAGES = ("exercises", "lesson_helpers", "packages", "utils", ".one-program")  # what lessons need of the course
-IMPORTED = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")  # and what they can import
+PACKAGES = ("exercises", "lesson_helpers", "packages", "utils", ".one-program")  # course files that lessons need
+IMPORTED = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")  # the packages that lessons can import
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-QUESTION = "> **Predict.**"  # begins a block of text that asks for a prediction
-ANSWER_TAG = "answer"  # tag of a text that reveals the answer to the question before it, up to a question or a heading
-LEADS_ON_TAG = "leads"  # tag of a text after an answer that doesn't discuss it, but leads to the next question or cell
-REVEALS_ANSWER_TAG = "tells"  # tag of a cell whose code reveals an answer, for example in a picture's alt text
+QUESTION = "> **Predict.**"  # starts a block of text that asks for a prediction
+ANSWER_TAG = "answer"  # tags text that reveals an answer, up to the next question or heading
+LEADS_ON_TAG = "leads"  # tags text that follows an answer, but only introduces the next question or cell
+REVEALS_ANSWER_TAG = "tells"  # tags a cell whose code reveals an answer, for example in a picture's alt text
 HIDDEN_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # hides a cell's code in Colab and elsewhere
-CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"}  # the metadata that a cell may have
+CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"}  # the metadata that cells keep
 
 
 def lessons(root: Path = ROOT) -> list[Path]:
-    """Return the paths of all lessons, in order. A lesson that was split in two is 05 and 05b."""
+    """Return the paths of all lessons, in order. A split lesson's parts are numbered 05 and 05b."""
     paths = (root / "notebooks").glob("*.ipynb")
     return sorted((path for path in paths if re.match(f"{NUMBER}_", path.name)), key=number)
 
 
 def lesson(wanted: str, root: Path = ROOT) -> Path:
-    """Return the path of a lesson, given as 02, 2 or 02_sharding.
+    """Return the path of the lesson that `wanted` names, such as 02, 2 or 02_sharding.
 
-    Raises ValueError, with all numbers, if it doesn't exist.
+    Raises ValueError, with a list of all numbers, if there's no such lesson.
     """
     paths = {number(path): path for path in lessons(root)}
     begin = wanted.lower().split("_")[0]
@@ -48,7 +48,7 @@ def number(path: Path) -> str:
 
 
 def repository(text: str | None = None) -> tuple[str, str]:
-    """Return the repository's 'owner/name' and the revision, from the constants in the setup cell."""
+    """Return the repository's 'owner/name' and the revision, from the constants in the setup cell `text`."""
     match = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)
     if not match:
         raise ValueError("the setup cell has no lines REPOSITORY = ... and REVISION = ...")
@@ -60,9 +60,9 @@ def setup_source() -> str:
 
 
 def copies_branch(revision: str) -> str:
-    """Return the branch to which the badges lead, whose lessons have no outputs.
+    """Return the branch that the badges link to, whose lessons have no outputs.
 
-    The workflow copies.yml pushes it. Only main and version tags have such a branch. For other revisions, return the
+    The workflow copies.yml pushes such a branch for main and for each version tag. For other revisions, return the
     revision itself.
     """
     return f"copies-{revision}" if re.fullmatch(r"main|v[\d.]+", revision) else revision
@@ -75,7 +75,7 @@ def colab_url(path: str, setup: str | None = None) -> str:
 
 
 def badges(path: str, setup: str | None = None) -> str:
-    """Return the four badges, as Markdown, of the notebook at `path` in the repository that the setup cell names."""
+    """Return the Markdown of the four badges that open the notebook at `path`, from the setup cell's repository."""
     name, revision = repository(setup)
     revision = copies_branch(revision)
     blob = f"{name}/blob/{revision}/{path}"
@@ -111,9 +111,9 @@ def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def merge_streams(outputs: list) -> list:
-    """Join the parts in which a stream arrives into one output.
+    """Merge consecutive outputs of the same stream into one.
 
-    Drop text that a carriage return has overwritten, as by a progress bar, and streams that are then empty.
+    Drop text that was overwritten after a carriage return, as in a progress bar, and streams that are then empty.
     """
     merged: list = []
     for output in outputs:
@@ -134,7 +134,7 @@ def merge_streams(outputs: list) -> list:
 
 
 def _overwritten(line: str) -> str:
-    """Return what a terminal shows of a line with carriage returns, after which each part overwrites the one before."""
+    """Return the visible text of a line, in which the text after a carriage return overwrites the text before it."""
     visible = ""
     for part in line.split("\r"):
         visible = part + visible[len(part) :]
@@ -144,25 +144,25 @@ def _overwritten(line: str) -> str:
 def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if "execution_count" in output:
         output.execution_count = None
-    if output.output_type == "stream":  # the output of the script's cell, as on a reader's first run
+    if output.output_type == "stream":  # %%writefile's output on a reader's first run
         output.text = re.sub(r"^Overwriting (?=\w+\.py$)", "Writing ", output.text, flags=re.M)
     return output
 
 
 def default_slide_type(cell: nbformat.NotebookNode) -> str:
-    """Return a cell's slide type, unless its metadata gives another one. notebooks/README.md explains the rule."""
+    """Return the slide type of a cell whose metadata doesn't specify one. notebooks/README.md explains the rule."""
     if cell.cell_type == "code":
         if re.fullmatch(r"ex-.*-stub", cell.id):
             return "-"
         return "skip" if re.fullmatch(r"setup|imports|script|ex-.*-check", cell.id) else "subslide"
-    text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # comments in a listing aren't headings
+    text = re.sub(r"^```.*?^```$", "", cell.source, flags=re.M | re.S)  # comments in a code block aren't headings
     if re.search(r"^##? ", text, re.M):
         return "slide"
     return "subslide" if re.search(rf"^(### |{re.escape(QUESTION)}|\|)", text, re.M) else "notes"
 
 
 def split_blocks(source: str) -> list[str]:
-    """Split a text at its empty lines, but not inside a fenced listing."""
+    """Split a text at its empty lines, except inside fenced code blocks."""
     fences = re.split(r"(^```.*?^```$)", source, flags=re.M | re.S)
     parts = [[part] if part.startswith("```") else re.split(r"\n\s*\n", part) for part in fences]
     return [block.strip("\n") for part in parts for block in part if block.strip()]

@@ -1,7 +1,7 @@
-"""Write site/predictions.json, from which the site's pages evaluate guesses as the lessons do (part of `make stamp`).
+"""Write site/predictions.json, with which the site's pages evaluate guesses as the lessons do (part of `make stamp`).
 
-It has an entry for each question of a lesson, in order: the data of the `Prediction` with which a cell compares the
-guess, or null if no cell compares the answer, or if the answer varies between runs.
+The file has an entry for each question in a lesson, in order: the data of the `Prediction` that a cell compares the
+guess with, or null if no cell compares it or if the answer varies between runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATH = ROOT / "site" / "predictions.json"
 
 
 def predictions_json(root: Path = ROOT) -> str:
-    """Return the text of the file, with a line for each question."""
+    """Return the text of site/predictions.json, with one line per question."""
     lessons = []
     for path in notebooks.lessons(root):
         lines = ",\n".join(json.dumps(question, ensure_ascii=False) for question in questions(path))
@@ -30,7 +30,7 @@ def predictions_json(root: Path = ROOT) -> str:
 
 
 def questions(path: Path) -> Iterator[dict[str, Any] | None]:
-    """Yield the data of each question in a lesson."""
+    """Yield the prediction's data, or None, for each question in a lesson."""
     number = notebooks.number(path)
     module = importlib.import_module(f"exercises.ex{number}")
     entries: list[dict[str, Any] | None] = []

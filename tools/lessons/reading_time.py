@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from tools.lessons.notebooks import QUESTION
 
 FURTHER = "## Going further"
-WORDS, LINES = 150, 10  # that a reader reads in a minute
+WORDS, LINES = 150, 10  # read per minute
 
 
 def minutes(cells: list) -> int:
-    """Return the minutes that the core of a lesson takes, without its exercises."""
+    """Return the minutes that a lesson takes, without its exercises and *Going further*."""
     return math.ceil(_minutes(cells))
 
 
 def minutes_of(cells: list, sections: Iterable[str]) -> int:
-    """Return the minutes that these sections take, by title. Raises ValueError for an unknown section."""
+    """Return the minutes that the sections with these titles take. Raises ValueError for an unknown title."""
     by_title: dict[str, list] = {}
     own: list = []
     for cell in cells:

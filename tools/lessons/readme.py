@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tools.lessons import notebooks
 
-PARTS = {  # by the number of the first lesson in the part
+PARTS = {  # keyed by the number of each part's first lesson
     "00": "Part I: eight devices",
     "07": "Part II: knowing the cost before you run",
     "10": "Part III: training at scale",
     "90": "Appendix",
 }
-# the opening sentence of a lesson that may still be incomplete
+# The opening sentence of a lesson that may be incomplete.
 DRAFT = "This lesson is a draft: 0 of its sections are done."
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
 HEAD = "| No. | Title | What it is about | Minutes | Open |\n|---|---|---|---|---|"
@@ -29,8 +29,8 @@ class Row:
     title: str
     path: str
     price: str
-    minutes: int  # of the core
-    practice: int  # of the exercises
+    minutes: int  # without the exercises
+    practice: int  # minutes for the exercises
 
     @property
     def part(self) -> str:
@@ -42,9 +42,9 @@ class Row:
 
 
 def row(path: Path) -> Row:
-    """Return the row of a lesson.
+    """Return a lesson's row, from its cells `title` and `plan`.
 
-    Raises ValueError, with the form of the line, if its cells `title` and `plan` lack one.
+    Raises ValueError, with an example of the missing line, if one of these cells lacks a line that the row needs.
     """
     cells = notebooks.read(path).cells
     title, plan = (next((cell.source for cell in cells if cell.id == name), "") for name in ("title", "plan"))
@@ -73,15 +73,15 @@ def rows(root: Path = notebooks.ROOT) -> list[Row]:
 
 
 def hours(rows: list[Row]) -> int:
-    """Return the hours that all finished lessons take together."""
+    """Return the total hours that all finished lessons take, including their exercises."""
     return round(sum(row.minutes + row.practice for row in rows if not row.draft) / 60)
 
 
 def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> str:
-    """Return the README's text with the tables of lessons, and the minutes of the shortest and the longest lesson.
+    """Update the tables of lessons in the README's text, and the minutes of its shortest and longest lessons.
 
-    Each row has the Colab badge of the repository that `setup` names (the text of a setup cell; None: that of this
-    course). The other badges are above the first table. Raises ValueError if the text has no place for one of these.
+    Each row has a Colab badge for the repository named in `setup`, the text of a setup cell (None: this course's).
+    The other badges are above the first table. Raises ValueError if the text lacks a place for the tables or minutes.
     """
     _, *others = notebooks.badges(rows[0].path, setup).split("\n")
     tables = [BEGIN, f"A badge opens its lesson in Colab. The first lesson in other places: {' '.join(others)}\n"]

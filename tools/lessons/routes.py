@@ -1,7 +1,7 @@
-"""Routes through the course, by need: README's table, the cards of the site's front page, START.md's list.
+"""Generate the routes through the course: the tables in the README and START.md, and the site's cards.
 
-A step is a lesson, whole or some of its sections. Minutes are those that the lesson promises, or the sections' by
-tools/lessons/reading_time.py.
+Each step of a route is a complete lesson or some of its sections. A lesson takes the minutes that its plan states, and
+tools/lessons/reading_time.py estimates the minutes of sections.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from tools import NUMBER
 from tools.lessons import notebooks, reading_time, readme
 
-WORKSHOPS = "an hour, half a day, one or two days"  # the plans of teach/workshop.md
+WORKSHOPS = "an hour, half a day, one or two days"  # the lengths of the workshops in teach/workshop.md
 BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "<!-- These are the routes -->"
 
 
 @dataclass(frozen=True)
 class Route:
-    key: str  # in addresses: 02_sharding.html?route=fsdp
+    key: str  # in URLs, as in 02_sharding.html?route=fsdp
     need: str
-    steps: dict[str, tuple[str, ...]]  # by lesson, the sections to read; none of them: all
-    assumes: tuple[str, ...] = ()  # lessons that the steps need and that the reader is expected to know already
-    besides: str = ""  # Markdown, with links as README has them
+    steps: dict[str, tuple[str, ...]]  # the sections to read, by lesson; an empty tuple means the complete lesson
+    assumes: tuple[str, ...] = ()  # lessons that the reader should already know
+    besides: str = ""  # Markdown, with links that are relative to README.md
 
 
 ROUTES = (
@@ -81,15 +81,16 @@ ROUTES = (
 
 
 def needs(number: str) -> list[str]:
-    """Return the numbers of the lessons that a lesson's paragraph *You need* names."""
+    """Return the numbers of the lessons that a lesson lists as prerequisites, in its paragraph *You need*."""
     plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
-    paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])  # without what they teach
+    # Drop the parentheses, which say what the listed lessons teach.
+    paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])
     named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
     return [other for one, several in named for other in re.findall(NUMBER, one or several)]
 
 
 def minutes(route: Route) -> int:
-    """Of reading and guessing; exercises come on top."""
+    """Return the minutes for reading and guessing on a route, without its exercises."""
     total = 0
     for number, sections in route.steps.items():
         path = notebooks.lesson(number)
@@ -98,9 +99,11 @@ def minutes(route: Route) -> int:
 
 
 def table(copies: bool = False, setup: str | None = None) -> str:
-    """As README has it: what one needs, the lessons, each with a link that opens it in Colab, the lessons that they
-    assume, the minutes, and which sections where not all are needed. In `copies`, beside START.md, a lesson lies in the
-    same folder. `setup` names the repository, as in `readme.listed`."""
+    """Return a Markdown table of the routes, followed by the sections to read if a route skips some of a lesson.
+
+    A row contains the need, links that open the lessons in Colab, the assumed lessons, and the minutes. With `copies`,
+    for START.md, the links point to the lessons in the same folder. `setup` is as in `readme.with_lesson_tables`.
+    """
     owner, name = notebooks.repository(setup)[0].split("/")
     head = "| You want | Lessons | Minutes + exercises |"
     rows, parts = [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"], []
@@ -128,7 +131,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
 
 
 def _time(route: Route) -> str:
-    """Minutes of reading and guessing and, where lessons are whole, of their exercises."""
+    """Return a route's minutes, and those of its exercises if the route includes only complete lessons."""
     if any(route.steps.values()):
         return f"{minutes(route)} (most lessons only in part)"
     return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).practice for number in route.steps)}"
@@ -145,14 +148,14 @@ def _link(number: str, copies: bool, setup: str | None) -> str:
 
 
 def listed(text: str, setup: str | None = None) -> str:
-    """README's text with the table of routes. Raises ValueError where it has no place for it."""
+    """Update the table of routes in the README's text. Raises ValueError if the text has no place for it."""
     return readme.replace_once(
         text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
     )
 
 
 def cards() -> str:
-    """The routes as the site's front page shows them; a link carries the route along."""
+    """Return the routes as cards for the site's front page, with links that pass the route's key to the lessons."""
     items = []
     for route in ROUTES:
         steps = " ".join(
@@ -181,7 +184,7 @@ def _card(need: str, steps: str, time: str) -> str:
 
 
 def places(number: str) -> Iterator[str]:
-    """Where a lesson stands on each of its routes, hidden until site/_static/course.js knows which one was chosen."""
+    """Yield a lesson's position on each of its routes. site/_static/course.js shows only that of the chosen route."""
     for route in ROUTES:
         if number not in route.steps:
             continue

@@ -15,18 +15,18 @@ from tools.lessons import notebooks
 BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 
 
-WITHOUT_NUMBER = {"16": "train.py"}  # the files that start it contain its name
+WITHOUT_NUMBER = {"16": "train.py"}  # its name has no number, because the files that start it contain the name
 
 
 def script_of(path: Path) -> Path | None:
-    """Return the path of a lesson's script, or None."""
+    """Return the path of a lesson's script, or None if it has none."""
     number = notebooks.number(path)
     paths = sorted((path.parent.parent / "examples").glob(WITHOUT_NUMBER.get(number, f"{number}_*.py")))
     return paths[0] if paths else None
 
 
 def copy_name(script: Path) -> str:
-    """Return the name of a reader's copy, such as will_it_wait.py."""
+    """Return the file name of a reader's copy of a script, such as will_it_wait.py."""
     return script.name.split("_", 1)[-1]
 
 
@@ -35,7 +35,7 @@ def cell_source(script: Path) -> str:
 
 
 def with_script_table(text: str, root: Path = notebooks.ROOT) -> str:
-    """Return the text of examples/README.md with a row for each script: its lesson, its name and its first line."""
+    """Return the text of examples/README.md with a row per script: its lesson, file name and summary line."""
     rows = ["| Lesson | Script | What it does |", "|---|---|---|"]
     for path in notebooks.lessons(root):
         if script := script_of(path):
@@ -46,7 +46,7 @@ def with_script_table(text: str, root: Path = notebooks.ROOT) -> str:
 
 
 def script_faults(path: Path, cells: list) -> Iterator[str]:
-    """Yield the ways in which a page's script differs from examples/, or isn't run."""
+    """Yield a message if a lesson lacks its script, has an outdated copy of it, or doesn't run it."""
     script, cells_with_script = script_of(path), [cell for cell in cells if cell.id == "script"]
     if not script or not cells_with_script:
         yield f"no script: examples/{notebooks.number(path)}_name.py, and a cell `script` in Take it to work"

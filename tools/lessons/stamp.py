@@ -1,7 +1,7 @@
 """Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
 
-Without arguments, update everything that is generated: the setup cell and badges of each lesson, from the constants in
-setup_cell.py; names of new cells, and the canonical form; and the README's tables of lessons and routes.
+Without arguments, update everything that's generated: each lesson's setup cell and badges, from the constants in
+setup_cell.py; the ids of new cells; the canonical form of notebooks; and the README's tables of lessons and routes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tools.lessons import cell_names, notebooks, readme, routes, scripts
 
-PAGES = (  # files besides the notebooks that contain the repository's address
+PAGES = (  # files other than notebooks that contain the repository's URL
     "README.md",
     "CHANGELOG.md",
     "CITATION.cff",
@@ -28,10 +28,10 @@ BADGE = re.compile(  # badge links: the service, the repository's name, and the 
 
 
 def stamp(root: Path, name: str, revision: str) -> None:
-    """Write a repository name and a revision into all files that contain them, and update what is generated.
+    """Write a repository's name and a revision into all files that contain them, and update the generated content.
 
-    Raises ValueError if `name` isn't owner/name, if the revision has characters that a URL wouldn't, or if a lesson or
-    the README lacks a line that the tables need.
+    Raises ValueError if `name` isn't of the form owner/name, if the revision contains characters other than letters,
+    digits, `_`, `.` and `-`, or if a lesson or the README lacks a line that the tables need.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or not re.fullmatch(r"[\w.-]+", revision):
         raise ValueError(f"expected owner/name and a branch, tag or commit; got {name!r} and {revision!r}")
@@ -61,7 +61,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
             if cell.id == "setup":
                 cell.source = text.rstrip("\n")
                 cell.metadata.update(notebooks.HIDDEN_CODE)
-            elif cell.id == "opening":  # its picture matters, not its code
+            elif cell.id == "opening":  # hide the code, because only its picture matters
                 cell.metadata.update(notebooks.HIDDEN_CODE)
             elif cell.id == "script":
                 script = scripts.script_of(path)

@@ -34,8 +34,8 @@ GOALS = {"seconds": 60, "cpu_seconds": 25, "megabytes": 2000}
 class LessonCost:
     """The cost of one execution of a notebook in a new process."""
 
-    seconds: float  # wall-clock time, which depends on the other load of the machine
-    cpu_seconds: float  # CPU time of the kernel and of its finished child processes, which has the lesson's budget
+    seconds: float  # wall-clock time, which depends on the machine's other load
+    cpu_seconds: float  # CPU time of the kernel and its finished child processes, which the lesson's budget limits
     megabytes: float  # peak memory of the kernel
 
     @property
@@ -45,10 +45,10 @@ class LessonCost:
 
 
 def measure_lesson(notebook: nbformat.NotebookNode, folder: Path) -> LessonCost:
-    """Execute the notebook in this folder, with an additional last cell that reports the kernel's resources."""
+    """Execute a notebook in `folder`, with an extra last cell that writes down the kernel's resource usage."""
     notebook = nbformat.from_dict(notebook)
     path, report = folder / "measured.ipynb", folder / "used.txt"
-    # The kernel writes to a file, so that the process that drives it isn't measured.
+    # The kernel reports its own usage, in a file, so that nbclient's process isn't included.
     source = f"""import pathlib, resource
 own, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def training_step_text(mesh, layers: int) -> str:
-    """Compile a training step of an unrolled transformer, parallel on a 4 x 2 mesh, and return its text."""
+    """Compile a training step of an unrolled transformer, sharded over a 4 x 2 mesh, and return its HLO text."""
     import jax
     import jax.numpy as jnp
     from jax.sharding import NamedSharding
@@ -117,7 +117,7 @@ def training_step_text(mesh, layers: int) -> str:
 
 
 def unroll(text: str, copies: int) -> str:
-    """Repeat all parts of a program's text, under different names each time."""
+    """Repeat the computations in a program's HLO text, with different names in each copy."""
     start = text.index("\n%")
     preamble, (parts, _, main) = text[:start], text[start:].partition("\nENTRY ")
     head, _, body = main.partition("\n")
@@ -129,7 +129,7 @@ def unroll(text: str, copies: int) -> str:
 
 
 def measure_cost_reader() -> None:
-    """Time how the counter reads long programs, compiled for a TPU v5e-8 if libtpu is installed, else for the CPU."""
+    """Time the cost counter on long programs, compiled for a TPU v5e-8 if libtpu is installed, else for the CPU."""
     import numpy as np
     from jax.sharding import AxisType, Mesh
     from shardcost import from_hlo

@@ -4,8 +4,8 @@ usage: PYTHON tools/maintenance/jax_names.py dump > V.json           inspect the
        PYTHON tools/maintenance/jax_names.py read FOLDER V > V.json  read names from the source of a JAX too old to run
        python -m tools.maintenance.jax_names add V.json...           add releases to the record
 
-A release may have a name, warn of its use, or raise a message of JAX's own instead. The record contains only names that
-some release has.
+In a release, a name may work, cause a deprecation warning, or raise JAX's message about its removal. The record
+contains only names that some release has.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ RECORD = Path(__file__).parents[2] / "packages" / "find-old-jax" / "src" / "find
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 EXCLUDED = re.compile(
     r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b"
-)  # generated, or not for users
+)  # generated modules, and modules that aren't for users
 UNSIGNED = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
-SIGNED_FROM = (0, 7, 2)  # the oldest version that can be checked for: the signatures of older ones aren't needed
+SIGNED_FROM = (0, 7, 2)  # the oldest JAX that the checker can target, so it needs no older signatures
 
 
 def dump() -> dict:
-    """Inspect the installed JAX.
+    """Inspect the installed JAX, and return its version, its modules, and the "options" of jax.config.
 
-    Return, for each module, "names", "calls", "warns" and "gone", and the "options" of jax.config.
+    Each module has "names", "calls", "warns" and "gone" or, if it can't be imported, "names" and "read".
     """
     import jax
 
@@ -44,7 +44,7 @@ def dump() -> dict:
             with warnings.catch_warnings(record=True) as caught_warnings:
                 warnings.simplefilter("always")
                 module = importlib.import_module(name)
-        except BaseException:  # it needs TensorFlow or a GPU, or is deprecated in a way of its own
+        except BaseException:  # it needs TensorFlow or a GPU, or raises its own deprecation error
             path = Path(jax.__file__).parent.joinpath(*name.split(".")[1:])
             source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             by_module[name] = {"names": read_names(source), "read": True}
@@ -52,7 +52,7 @@ def dump() -> dict:
         by_module[name] = describe_module(module)
         above, _, last = name.rpartition(".")
         for warning in caught_warnings:
-            if name in str(warning.message) and "deprecated" in str(warning.message):  # of any category
+            if name in str(warning.message) and "deprecated" in str(warning.message):  # whatever the warning's category
                 by_module[above].setdefault("warns", {})[last] = str(warning.message)
     options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
     return {"version": jax.__version__, "modules": by_module, "options": sorted(options)}
@@ -67,7 +67,7 @@ def modules(root: Path) -> list[str]:
         name = ".".join(("jax", *parts))
         if parts and PUBLIC.match(name) and not EXCLUDED.match(name):
             names.append(name)
-    for module in pkgutil.iter_modules([str(root)]):  # compiled modules
+    for module in pkgutil.iter_modules([str(root)]):  # include compiled modules
         names += [f"jax.{module.name}"] if PUBLIC.match(f"jax.{module.name}") else []
     return sorted(set(names))
 
@@ -99,8 +99,8 @@ def describe_module(module) -> dict:
 def signature(value) -> str | None:
     """Return a signature such as '2 a b c': the number of positional arguments, and the names of all arguments.
 
-    `*` means any number, `**` means any name, and `!` after a name means that JAX warns of it. Return None if the value
-    isn't callable or has no signature.
+    `*` means any number, `**` means any name, and `!` after a name means that using it causes a warning. Return None if
+    the value isn't callable or has no signature.
     """
     if not callable(value) or inspect.ismodule(value):
         return None
@@ -120,7 +120,7 @@ def signature(value) -> str | None:
 
 
 def read(root: Path, version: str) -> dict:
-    """Return the same as `dump`, from the source of a JAX version, without running it."""
+    """Read a JAX version's public names from its source, without running it, and return them as `dump` does."""
     by_module = {}
     for name in modules(root):
         path = root.joinpath(*name.split(".")[1:])
@@ -176,13 +176,13 @@ def merge(dumps: list[dict]) -> dict:
         entry = {"in": spans([{"x"} if one else set() for one in here]).popitem()[0]}
         entry["names"] = spans([set(one["names"]) if one else set() for one in here])
         if here[-1] and here[-1].get("read"):
-            entry["read"] = True  # if the newest version wasn't imported, its names may be incomplete
+            entry["read"] = True  # names read from the newest version's source may be incomplete
         messages: dict[str, str] = {}
         for kind in ("warns", "gone"):
             entry[kind] = spans([set((one or {}).get(kind, {})) for one in here])
             for one in here:
                 messages |= {name: " ".join(text.split()) for name, text in ((one or {}).get(kind) or {}).items()}
-        entry["said"] = dict(sorted(messages.items()))  # the last message about each name
+        entry["said"] = dict(sorted(messages.items()))  # the newest message about each name
         entry["calls"] = {}
         for span, texts in spans([_words((here[i] or {}).get("calls", {})) for i in signed], signed).items():
             entry["calls"][span] = texts
@@ -191,7 +191,7 @@ def merge(dumps: list[dict]) -> dict:
 
 
 def apart(record: dict) -> list[dict]:
-    """Split a record into results of `dump`. Merging those gives the same record."""
+    """Split a record into a result of `dump` for each version. This is the inverse of `merge`."""
     dumps = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
     for i, words in _each(record["options"]):
         dumps[i]["options"] += words
@@ -239,7 +239,7 @@ def spans(sets: list[set[str]], positions: list[int] | None = None) -> dict[str,
 
 
 def record_text(record: dict) -> str:
-    """Return the record as JSON, with a line for each module."""
+    """Return the record as JSON, with one line per module."""
     lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in record["modules"].items()]
     head = json.dumps({"versions": record["versions"], "options": record["options"]})[:-1]
     return f'{head}, "modules": {{\n' + ",\n".join(lines) + "\n}}\n"

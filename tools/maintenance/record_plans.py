@@ -1,7 +1,8 @@
-"""Record everything that a lesson's cells compile for TPUs and GPUs in utils/tpu_plans/NN.json: `make record`.
+"""Record the compilers' plans for a lesson's TPU and GPU programs in utils/tpu_plans/NN.json: `make record`.
 
-It needs libtpu and, for lesson 08's GPUs, JAX's CUDA plugin. Plans for a chip whose compiler is missing here keep their
-record. Lesson 08 takes about five minutes on two cores. The tests compile the same programs and compare.
+This requires libtpu and, for the GPU programs of lesson 08, JAX's CUDA plugin. If a chip's compiler isn't installed,
+its recorded plans are kept. Lesson 08 takes about five minutes on two cores. The tests compile the same programs, and
+compare their plans with the record.
 """
 
 from __future__ import annotations
@@ -22,19 +23,18 @@ from utils import tpu_compiler
 
 
 def lessons_with_plans() -> list[str]:
-    """Return the numbers of the lessons that compile for chips that aren't there."""
+    """Return the numbers of the lessons that compile programs for absent chips."""
     return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler" in path.read_text("utf-8")]
 
 
 def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Compile the lesson's programs on this machine, for all labels or for these.
+    """Compile a lesson's programs with these labels (None: all of them), and return the compilers' plans by label.
 
-    Return the compilers' plans by label, as values that JSON can represent. Raises RuntimeError if nothing can be
-    compiled.
+    The plans can be converted to JSON. Raises RuntimeError if nothing was compiled.
     """
     from utils.devices import start_devices
 
-    space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # what the setup cell defines
+    space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # defined by the setup cell
     ask = tpu_compiler.plan
 
     def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:

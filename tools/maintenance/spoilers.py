@@ -1,10 +1,8 @@
-"""Count the answers that are visible beside their questions in a real JupyterLab, before any cell is run:
-
-`make spoilers`.
+"""Count the questions whose answers are visible in JupyterLab before any cell is run: `make spoilers`.
 
 The reader's copies are opened in a headless browser of 1440 by 900 px, and each question is scrolled to the top of the
-window. An answer is visible as an output, an open collapsible section, a text with the tag `answer`, or the alt text of
-a picture in the code. Other code and headings aren't read.
+window. An output, an expanded collapsible section, a text with the tag `answer`, and a picture's alt text in the code
+count as visible answers. Other code and headings aren't checked.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.reader import copies
 from tools.site import browser
 
-SHORTEST_DESCRIPTION = 60  # characters: a shorter string in code is a title or a label
+SHORTEST_DESCRIPTION = 60  # characters; shorter strings in code are titles or labels
 LAB = notebooks.ROOT / "tools" / "reader" / "lab" / "overrides.json"
-# put all cells into the page, not only the visible ones
+# Make JupyterLab render all cells, not only the visible ones.
 RENDER_ALL_CELLS = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}
 VISIBLE_CONTENT = """(question) => {
   question.scrollIntoView({ block: "start" });
@@ -49,14 +47,14 @@ VISIBLE_CONTENT = """(question) => {
 
 
 def letters_and_digits(text: str) -> str:
-    """Keep only letters and digits, which are the same in Markdown and in the rendered text."""
+    """Keep only a text's letters and digits, which are the same in Markdown and in rendered text."""
     return re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "]", text))
 
 
 def answers_by_question(path: Path) -> list[tuple[list[str], list[str]]]:
-    """Return, for each question, the texts that reveal its answer and the code lines with alt texts of pictures.
+    """Return, for each question, the texts that reveal its answer, and the code lines that contain alt texts.
 
-    They're those before the next question.
+    These are the texts and lines between the question and the next one.
     """
     cells = notebooks.read(path).cells
     collapsed, answers = copies.blocks_to_collapse(cells), []
@@ -72,7 +70,7 @@ def answers_by_question(path: Path) -> list[tuple[list[str], list[str]]]:
 
 
 def description_lines(code: str) -> list[str]:
-    """Return the lines of a cell that contain a constant alt text. Strings with computed values reveal nothing."""
+    """Return a cell's lines that contain constant alt texts. Strings with computed values reveal nothing."""
     lines = code.split("\n")
     strings = [
         text
@@ -86,7 +84,7 @@ def description_lines(code: str) -> list[str]:
 
 
 def _is_description(node: ast.AST) -> bool:
-    """Tell whether a node is a call of `picture`, or the assignment of an alt text."""
+    """Return whether a node is a call of `picture` or assigns an alt text."""
     if isinstance(node, ast.Assign):
         return getattr(node.targets[0], "id", "") in ("told", "alt")
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "picture"
@@ -103,7 +101,7 @@ def _constants(node: ast.AST) -> Iterator[ast.Constant]:
 
 @contextmanager
 def run_lab(folder: Path) -> Iterator[str]:
-    """Start JupyterLab in this folder, from the readers' environment, and yield its URL."""
+    """Start the JupyterLab of the readers' environment in this folder, and yield its URL."""
     settings = folder / "settings"
     settings.mkdir()
     (settings / "overrides.json").write_text(json.dumps(json.loads(LAB.read_text()) | RENDER_ALL_CELLS))
@@ -130,7 +128,7 @@ def run_lab(folder: Path) -> Iterator[str]:
 
 
 def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
-    """Yield, for each question of the open lesson, everything visible that reveals its answer."""
+    """Yield, for each question in the open lesson, the visible content that reveals its answer."""
     page.wait_for_selector(".jp-Notebook blockquote")
     page.wait_for_function("document.querySelectorAll('.jp-MarkdownOutput:empty').length === 0")
     questions = [q for q in page.query_selector_all(".jp-Notebook blockquote") if "Predict." in q.text_content()]

@@ -1,9 +1,9 @@
-"""Report a failure of the weekly compatibility check: one issue for each kind of run, opened once and then updated.
+"""Report a failure of the weekly compatibility check: create an issue for this kind of run, or update the open one.
 
 usage: python3 -m tools.maintenance.weekly_report newest|nightly|oldest|links|0.9 REPORT LOG
 
-REPORT is the file of pytest's --junitxml (missing if no test ran), and LOG is the output of the run. This runs in
-GitHub Actions, on a bare Python with GitHub's `gh` on the PATH, and takes the number of the run from the environment.
+REPORT is the file written by pytest's --junitxml (missing if no test ran), and LOG is the run's output. This script
+runs in GitHub Actions, and needs only Python and GitHub's `gh`. It reads the run's id from the environment.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TITLES = {
     "links": "Weekly run: links lead nowhere",
     "compilers": "Weekly run: a compiler sends something other than what the lessons say",
 }
-ISSUE_LIMIT = 65_536  # characters that GitHub accepts in the body of an issue
+ISSUE_LIMIT = 65_536  # characters; GitHub's limit for the body of an issue
 TRUNCATED = "\n\n(Cut here, at GitHub's limit: the run's log has the rest.)\n"
-LONGEST_LINE = 300  # characters of a line, so that one long table doesn't hide the other cells
+LONGEST_LINE = 300  # characters; longer lines are truncated, so that a long table doesn't hide the other cells
 
 
 def main(kind: str, report: str, log: str) -> None:
@@ -36,12 +36,12 @@ def main(kind: str, report: str, log: str) -> None:
 
 
 def issue_title(kind: str) -> str:
-    """Return the title of the issue. A kind without a title of its own is a version of JAX."""
+    """Return the issue's title. A kind that isn't in `TITLES` is a version of JAX."""
     return TITLES.get(kind, f"Weekly run: the course fails on JAX {kind}")
 
 
 def read_report(report: Path) -> tuple[dict[str, list[str]], str]:
-    """Return the failures by lesson (for other tests: by test), without duplicates, and the versions tested."""
+    """Return the failures by lesson or, for other tests, by test, without duplicates, and the tested versions."""
     failures: dict[str, list[str]] = {}
     if not report.exists():
         return failures, ""
@@ -57,11 +57,11 @@ def read_report(report: Path) -> tuple[dict[str, list[str]], str]:
 
 
 def first_paragraph(problem: ElementTree.Element) -> list[str]:
-    """Return the lines of a failure's first paragraph: one for each cell of a lesson, or an assertion's message."""
+    """Return the lines of a failure's first paragraph: one for each failed cell, or an assertion's message."""
     message, text = problem.get("message", "").removeprefix("Failed: "), problem.text or ""
-    if message == "collection failure":  # this says nothing, but the traceback's last line does
+    if message == "collection failure":  # only the traceback's last error line gives the reason
         message = re.findall(r"^E +(.*)", text, re.M)[-1]
-    # there's no traceback, only the message itself, which pytest 9.2 shortens in the attribute
+    # The text is the message without a traceback. It's complete, while pytest 9.2 shortens the attribute.
     elif text.startswith(message[:60]):
         message = text
     paragraph = re.split(r"\n\s*\n", message.strip())[0]
@@ -69,7 +69,7 @@ def first_paragraph(problem: ElementTree.Element) -> list[str]:
 
 
 def issue_body(failures: dict[str, list[str]], versions: str, log: Path) -> str:
-    """Return the text of the issue. Quotations are indented as code, in which GitHub ignores names and markup."""
+    """Return the issue's text. Quoted output is indented as code, so that GitHub ignores mentions and markup in it."""
     repository = f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
     parts = [
         f"[The last weekly run]({repository}/actions/runs/{os.environ['GITHUB_RUN_ID']}) failed"

@@ -1,1 +1,1 @@
-"""Set up the environment, update the reader's copies of the lessons, and check the machine."""
+"""Set up the reader's environment, update the reader's copies of the lessons, and check the machine."""

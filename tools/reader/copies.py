@@ -1,7 +1,7 @@
-"""Make the reader's copies of the lessons in work/. `make lab` runs this; `make fresh LESSON=02` starts one over.
+"""Make the reader's copies of the lessons in work/. `make lab` runs this; `make fresh LESSON=02` replaces a copy.
 
-A copy has no outputs, and text that reveals an answer is in a collapsible section, so that readers don't see an answer
-beside its question. A copy that contains somebody's work is never overwritten.
+In a copy, outputs are removed and text that reveals an answer is in a collapsible section, so that readers don't see an
+answer beside its question. A copy that the reader has changed is never overwritten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from utils.files import write_atomically
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
 
 COLLAPSED_ANSWER = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
-# For later collapsed sections, which don't directly follow a question.
+# The start of later collapsed sections, which don't directly follow a question.
 COLLAPSED_TEXT = COLLAPSED_ANSWER.replace("After your guess: what it shows", "What this shows")
 LESSON_CHANGED = (
     "Lesson {0} has changed since you began it. Your copy is kept; make fresh LESSON={0} gives you the new one."
@@ -55,7 +55,7 @@ These are your copies of the lessons. Make guesses, run cells, change anything: 
 
 
 def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return a lesson as a reader should first see it: without outputs, and with the answers collapsed."""
+    """Return a lesson as readers should first see it, without outputs and with collapsed answers."""
     to_collapse = blocks_to_collapse(notebook.cells)
     copy = notebooks.canonical(notebook)
     opening = COLLAPSED_TEXT
@@ -69,14 +69,14 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 cell.source = AFTER_GUESS + cell.source.removeprefix(AFTER_GUESS)
         elif parts := {part for at, part in to_collapse if at == number}:
             cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, opening))
-            cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # a copy of a copy collapses nothing twice
+            cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # so that a copy of this copy collapses nothing again
             opening = COLLAPSED_TEXT
         opening = COLLAPSED_ANSWER if asks else opening
     return copy
 
 
 def _add_skip(line: re.Match) -> str:
-    """Append `or guess = skip` to the line of an empty guess, in the form that utils/guess_gate.py recognises."""
+    """Append `or guess = skip` to the comment on an empty guess, in the form that utils/guess_gate.py recognises."""
     if line[0].endswith(OR_SKIP):
         return line[0]
     return f"{line[0]}, {OR_SKIP}" if line[1] else f"{line[0]}  # {OR_SKIP}"
@@ -99,7 +99,7 @@ def _collapse(text_blocks: list[str], to_collapse: set[int], opening: str) -> It
 def blocks_to_collapse(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
     """Return the blocks of text that reveal an answer, as pairs (index of the cell, index of the block).
 
-    They're the blocks of a cell with the tag `answer`, up to a question or a heading.
+    These are the blocks of cells with the tag `answer`, up to the cell's first question or heading.
     """
     return {
         (number, part)
@@ -116,7 +116,7 @@ def blocks_to_collapse(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int
 def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:
     """Copy each lesson that has no copy yet, and update the unchanged copies.
 
-    Yields a message for each lesson that has changed since the reader began it, and for each file that was renamed.
+    Yields a message for each lesson that has changed since the reader began it, and for each file moved to work/kept.
     """
     work = root / "work"
     work.mkdir(exist_ok=True)
@@ -146,7 +146,7 @@ def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:
 
 
 def _set_aside(path: Path, root: Path) -> Path:
-    """Move a file to work/kept, and return its new path, relative to the course."""
+    """Move a file to work/kept, and return its new path relative to the course's folder."""
     folder = root / "work" / "kept"
     folder.mkdir(exist_ok=True)
     names = (folder / f"{path.stem}.{count}{path.suffix}" for count in range(1, 10_000))
@@ -156,7 +156,7 @@ def _set_aside(path: Path, root: Path) -> Path:
 
 
 def restart_lesson(number: str, root: Path = notebooks.ROOT) -> str:
-    """Replace the reader's copy of a lesson with a new one, and keep the old one.
+    """Replace the reader's copy of a lesson with a new one, and move the old one to work/kept.
 
     Raises ValueError for an unknown lesson.
     """
@@ -170,9 +170,9 @@ def restart_lesson(number: str, root: Path = notebooks.ROOT) -> str:
 
 
 def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
-    """Return the text of the start page: where to continue, which lessons have changed, and what is solved."""
+    """Return the start page's text, which shows where to continue, the lessons that have changed, and the results."""
     results, rows, untouched = progress.load_progress(), [], ""
-    latest = (0.0, "", "")  # the lesson in progress that was saved last: (time, number, link)
+    latest = (0.0, "", "")  # the most recently saved lesson in progress: (time, number, link)
     for path in notebooks.lessons(root):
         number = notebooks.number(path)
         title = next(line[2:] for line in notebooks.read(path).cells[0].source.split("\n") if line.startswith("# "))
@@ -200,7 +200,7 @@ def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
 
 
 def _load_fingerprints(work: Path) -> dict[str, dict[str, str]]:
-    """Load the fingerprints of each copy and of the lesson it was made from, or {} if the list isn't usable."""
+    """Return the fingerprints of each copy and of the lesson it was made from, or {} if their file can't be used."""
     try:
         saved = json.loads((work / ".copies.json").read_text(encoding="utf-8"))
         return {name: {"copy": marks["copy"], "lesson": marks["lesson"]} for name, marks in saved.items()}
@@ -222,7 +222,7 @@ def _fingerprint(text: str) -> str:
 
 
 def find_running_lab(work: Path) -> str:
-    """Return the address of a JupyterLab that is running in this folder, or ""."""
+    """Return the URL of a JupyterLab that is running in this folder, or "" if there's none."""
     from jupyter_server.serverapp import list_running_servers
 
     here = [server for server in list_running_servers() if Path(server["root_dir"]).resolve() == work.resolve()]
@@ -249,7 +249,7 @@ def _main(arguments: list[str]) -> None:
         for line in update_copies():
             print(line)
         print("Opening work/START.md. To stop, save and press Ctrl-C here. The same command opens it again.")
-    elif arguments[0] == "--over":  # the lessons themselves, for .github/workflows/copies.yml
+    elif arguments[0] == "--over":  # replace the lessons themselves, for .github/workflows/copies.yml
         for path in notebooks.lessons():
             notebooks.write(make_copy(notebooks.read(path)), path)
     elif arguments[0] == "--fresh":

@@ -1,8 +1,8 @@
 """Check whether this machine is ready for the course: `make doctor`, or `check_setup()` in a notebook.
 
-It needs only the standard library, so it runs before anything is installed, and even on a Python that is too old. JAX
-is tried in a separate process with a time limit, so that a crash or a hang is reported instead of ending the check. (In
-a kernel that has run the setup cell, the kernel's own devices are checked.)
+This module needs only the standard library, so it runs before anything is installed, and even on a Python that's too
+old. It tests JAX in a separate process with a time limit, so that a crash or a hang is reported instead of ending the
+check. (In a kernel that has run the setup cell, it tests the kernel's own devices.)
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from utils import devices
 from utils.devices import OLDEST_JAX, release_numbers
 
 ROOT = Path(__file__).resolve().parents[2]
-# Packages of requirements.txt whose import name is different.
+# Packages in requirements.txt that have a different import name.
 IMPORTED_AS = {"orbax-checkpoint": "orbax", "scikit-learn": "sklearn"}
-TRIAL_TIMEOUT = 40  # seconds for JAX to start: two on most machines, many from a cold disk
+TRIAL_TIMEOUT = 40  # seconds; JAX starts in two on most machines, but takes longer from a cold disk
 LESSON_MEMORY, COMFORTABLE_MEMORY = (
     1.0,
     2.0,
-)  # GB of free memory: lesson 06 peaks at 0.9, and the second allows for a browser
-# GB of free disk space: for the installation, and for the traces of lesson 09
+)  # GB of free memory; lesson 06 peaks at 0.9, and the second value leaves room for a browser
+# GB of free disk space for the installation, and for lesson 09's traces.
 INSTALLATION_DISK, TRACES_DISK = 3.0, 0.2
 OK, NOTE, STOP = "OK", "NOTE", "STOP"
 
@@ -46,7 +46,7 @@ def _libraries() -> list[str]:
     return [IMPORTED_AS.get(name, name) for name in packages if name not in ("jax", "jupyterlab")]
 
 
-# The program of the trial process. Each line that it prints is a key and a value, and shows how far it has come.
+# The trial process runs this program. Each line that it prints is a key and a value, which shows how far it got.
 TRIAL_PROGRAM = f"""
 import importlib.util, sys
 print("python", *sys.version_info[:3], flush=True)
@@ -151,7 +151,7 @@ def course_python() -> str:
 
 
 def run_trial() -> Trial:
-    """Run the trial in this process if its devices are already running, else in a process of its own.
+    """Run the trial in this process if it has already started its devices, else in a separate process.
 
     A TPU belongs to a single process, so another one couldn't use it.
     """
@@ -164,7 +164,7 @@ def run_trial() -> Trial:
 
 
 def run_trial_process(python: str, patience: float = TRIAL_TIMEOUT) -> Trial:
-    # Without preallocation off, JAX would reserve most of a GPU's memory.
+    # If preallocation weren't turned off, JAX would reserve most of a GPU's memory.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUTF8": "1"}
     with tempfile.TemporaryDirectory() as folder:  # keep files in the current folder from shadowing an import
         try:
@@ -225,13 +225,13 @@ def _ended(trial: Trial) -> str:
 
 
 def _variables() -> str:
-    """Return advice on environment variables that are set here and can keep JAX from starting."""
+    """Return advice to unset environment variables that can keep JAX from starting, or "" if none is set."""
     names = [name for name in ("XLA_FLAGS", "JAX_PLATFORMS") if os.environ.get(name)]
     return f"unset {' and '.join(names)} (now {', '.join(os.environ[name] for name in names)}); " if names else ""
 
 
 def free_memory() -> float | None:
-    """Return the GB of memory that a program can still get, also in a container, or None if that's unknown."""
+    """Return the free memory in GB, within a container's limit if there's one, or None if it's unknown."""
     free = []
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -270,7 +270,7 @@ def check_disk(free: float, installed: bool) -> Check:
 
 
 def download_urls() -> dict[str, str]:
-    """Return the URLs that the course may have to download from. pip's own index setting replaces PyPI."""
+    """Return the URLs, by name, that the course may have to download from. An index in pip's settings replaces PyPI."""
     cell = (ROOT / "tools" / "lessons" / "setup_cell.py").read_text(encoding="utf-8")
     name = re.search(r'^REPOSITORY = "(.+)"', cell, re.M)[1]
     index = os.environ.get("PIP_INDEX_URL", "")
@@ -281,12 +281,12 @@ def download_urls() -> dict[str, str]:
 
 
 def find_unreachable(timeout: float = 6) -> dict[str, str]:
-    """Return the reason for each download source that can't be reached, by name."""
+    """Return the names of the download sources that can't be reached, with the reasons."""
 
     def problem(url: str) -> str:
         try:
             urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=timeout).close()
-        except urllib.error.HTTPError as error:  # the server answers, even if it refuses
+        except urllib.error.HTTPError as error:  # the server is reachable, even if it refuses the request
             return "page not found" if error.code in (404, 410) else ""
         except (OSError, ValueError) as error:
             return str(getattr(error, "reason", error))

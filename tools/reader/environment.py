@@ -3,7 +3,8 @@
 usage: environment.py [--newest-python] VENV REQUIREMENTS...
 
 uv, which is ten times as fast as pip, installs the packages if it's on the PATH or pip can install it. Otherwise, or if
-uv fails, pip does. It needs only the standard library, and reports each failure in a single line that says what to do.
+uv fails, pip installs them. This script needs only the standard library, and reports each failure in a single line with
+advice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-OLDEST, NEWEST = (3, 11), (3, 13)  # the Pythons in pyproject.toml, which older Pythons can't parse
+OLDEST, NEWEST = (3, 11), (3, 13)  # as in pyproject.toml, which Pythons before 3.11 can't parse
 NETWORK_ERRORS = (
     "NewConnection|NameResolution|to resolve|service not known|nodename nor|ConnectTimeout|refused|ProxyError"
 )
@@ -28,26 +29,26 @@ REASONS = {  # advice for patterns in the messages of pip, venv and the system
     "ensurepip is not|No module named .?venv": "this Python has no venv module. "
     "On Debian and Ubuntu: apt-get install python3-venv",
 }
-UV_VARIABLES = {  # pip's settings, from files or the environment, and uv's variables for them
+UV_VARIABLES = {  # pip's settings, from files or the environment, and the equivalent variables of uv
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "constraint": "UV_CONSTRAINT",
     "cert": "SSL_CERT_FILE",
 }
-# Settings that uv doesn't have or treats differently. For example, pip installs the pre-releases that PIP_CONSTRAINT
-# names, which the weekly run needs, and uv doesn't.
+# Settings that uv lacks or treats differently. For example, the weekly run needs the pre-releases that PIP_CONSTRAINT
+# names, which only pip installs.
 PIP_ONLY_SETTINGS = r"[.](no-index|pre|proxy|trusted-host)=|:env:[.]constraint='[^']"
-# the folder of an environment's programs, and their suffix
+# The folder that contains an environment's programs, and their suffix.
 BIN, EXE = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
-NOT_FOUND, STOPPED = 3, 130  # exit statuses: no newer Python than the oldest was found; stopped by Ctrl-C
+NOT_FOUND, STOPPED = 3, 130  # exit statuses: found no Python newer than the oldest; stopped by Ctrl-C
 REPORT_EVERY = 15  # seconds between messages that a step is still running
 
 
 def describe_python(python: str) -> str:
-    """Return the path and version of the interpreter below any active environment, or "" if it doesn't start.
+    """Return the path and version of a Python's base interpreter, outside any environment, or "" if it doesn't start.
 
-    pyenv's shims, for example, may not start.
+    A shim of pyenv, for example, may fail to start.
     """
     code = "import os, sys; print(os.path.realpath(sys._base_executable), sys.version)"
     try:
@@ -57,7 +58,7 @@ def describe_python(python: str) -> str:
 
 
 def find_newest_python() -> str | None:
-    """Return the newest Python with JAX wheels, here, on the PATH or pyenv's, or None if there's only the oldest."""
+    """Return the newest Python with JAX wheels (this one, on the PATH or pyenv's), or None if only 3.11 is found."""
     for minor in range(NEWEST[1], OLDEST[1], -1):
         candidates = glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))
         candidates = [sys.executable] * (sys.version_info[1] == minor) + [
@@ -70,7 +71,7 @@ def find_newest_python() -> str | None:
 
 
 def run_step(command: list[str], **variables: str) -> tuple[int, str]:
-    """Run a command, report every few seconds that it's still running, and return its exit status and its output."""
+    """Run a command, report regularly that it's still running, and return its exit status and output."""
     start = time.monotonic()
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, env={**os.environ, **variables}, **pipes) as step:
@@ -83,7 +84,7 @@ def run_step(command: list[str], **variables: str) -> tuple[int, str]:
 
 
 def run_or_exit(command: list[str], problem: str) -> None:
-    """Run a command. If it fails, exit with advice or with the line of its output that gives the reason."""
+    """Run a command. If it fails, exit with advice or with the reason from its output."""
     status, output = run_step(command)
     if status:
         lines = output.splitlines() or ["no reason given"]
@@ -93,7 +94,7 @@ def run_or_exit(command: list[str], problem: str) -> None:
 
 
 def find_uv(python: str) -> str | None:
-    """Return the path of uv, from the PATH or installed with pip beside this Python, or None."""
+    """Return the path of uv, from the PATH or else installed with this Python's pip, or None if that fails."""
     if uv := shutil.which("uv"):
         return uv
     status, _ = run_step([python, "-m", "pip", "install", "--quiet", "--retries", "0", "uv"])
@@ -106,7 +107,7 @@ def install_packages(venv: str, requirements: list[str]) -> None:
     arguments = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
     _, pip_config = run_step([python, "-m", "pip", "config", "list"])
     settings = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # search all indexes, as pip does
-    # the environment's settings come first, and override the others
+    # pip lists the environment's settings first. They override the others, so they're applied last.
     for name, value in reversed(re.findall(r"^[\w:]+[.]([\w-]+)='(.+)'$", pip_config, re.M)):
         settings |= {UV_VARIABLES[name]: value} if name in UV_VARIABLES else {}
     uv = None if re.search(PIP_ONLY_SETTINGS, pip_config) else find_uv(python)
@@ -115,7 +116,7 @@ def install_packages(venv: str, requirements: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    python = getattr(sys, "_base_executable", sys.executable)  # the interpreter below any active environment
+    python = getattr(sys, "_base_executable", sys.executable)  # the base interpreter, outside any active environment
     if arguments[0] == "--newest-python":
         python, arguments = find_newest_python(), arguments[1:]
         if python is None:
@@ -125,7 +126,7 @@ def main(arguments: list[str]) -> int:
     description, stamp = (
         describe_python(python),
         Path(venv, ".installed"),
-    )  # the stamp file has a hash of the Python, and of each installed file
+    )  # the stamp file contains hashes of the Python and of each installed requirements file
     python_hash = hashlib.sha256(description.encode()).hexdigest()
     file_hashes = {
         name: hashlib.sha256(description.encode() + Path(name).read_bytes()).hexdigest() for name in requirements
@@ -139,7 +140,7 @@ def main(arguments: list[str]) -> int:
         print(f"Creating {venv} with Python {re.search(r' (3[.][0-9]+)', description)[1]} ...", flush=True)
         run_or_exit([python, "-m", "venv", "--clear", venv], f"{python} couldn't create {venv}")
         installed, missing = [python_hash], requirements
-        stamp.write_text(python_hash)  # an interrupted installation continues from here
+        stamp.write_text(python_hash)  # so that an interrupted installation keeps the environment
     print(f"Installing the packages in {', '.join(missing)} (this takes minutes, the first time only) ...", flush=True)
     install_packages(venv, requirements)
     stamp.write_text("\n".join([*installed, *(file_hashes[name] for name in missing)]))

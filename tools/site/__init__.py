@@ -1,1 +1,1 @@
-"""Build the site and the PDF from the committed notebooks."""
+"""Build the course's site and PDF from the committed notebooks."""

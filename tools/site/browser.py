@@ -1,4 +1,4 @@
-"""Find the browser that prints the PDF and tests the site: the system's Chromium or Chrome, which isn't downloaded."""
+"""Find or install the browser that prints the PDF and tests the site: the system's Chromium or Chrome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_browser() -> str | None:
 
 
 def has_chinese_font() -> bool:
-    """Tell whether a font has the Chinese characters of the PDF's glossary. If that can't be determined, assume so."""
+    """Return whether a font has the Chinese characters of the PDF's glossary, or True if that can't be determined."""
     if not shutil.which("fc-list"):
         return True
     return bool(subprocess.run(["fc-list", ":lang=zh", "family"], capture_output=True, text=True).stdout.strip())
@@ -39,9 +39,9 @@ def has_chinese_font() -> bool:
 def ensure_browser() -> str:
     """Return the path of a browser.
 
-    On Debian and Ubuntu, root gets the browser and a font installed if they're missing.
+    If the browser or a Chinese font is missing, install it with apt-get, which requires root on Debian or Ubuntu.
 
-    Raises SystemExit, with what to install, if there's no browser.
+    Raises SystemExit, with installation advice, if there's still no browser.
     """
     if find_browser() and has_chinese_font():
         return find_browser()
@@ -66,7 +66,7 @@ def ensure_browser() -> str:
 
 @contextmanager
 def launch() -> Iterator[Any]:
-    """Start a headless browser, and yield Playwright's object for it."""
+    """Start a headless browser, and yield Playwright's `Browser` object."""
     from playwright.sync_api import sync_playwright
 
     program = ensure_browser()

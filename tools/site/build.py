@@ -1,8 +1,8 @@
 """Build the site and the PDF from the committed notebooks: `make site`. No notebook is executed.
 
-The sources are written to site/_build: the lessons with their hints and solutions, and the front page with its table.
-Sphinx turns them into pages, as site/conf.py specifies. A browser prints the PDF from a single long page with the same
-content.
+This module writes the sources to site/_build: the lessons with their hints and solutions, and the front page with its
+list of lessons. Sphinx turns the sources into pages, as site/conf.py specifies. A browser prints the PDF from a single
+long page with the same content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
-PAGES = {  # other pages than lessons, and their sources, in the order of the navigation and the PDF
+PAGES = {  # pages other than lessons, and their sources, in the order of the navigation and the PDF
     "index.md": "site/index.md",
     "old_code.md": "site/old_code.md",
     "glossary.md": "site/glossary.md",
@@ -37,10 +37,10 @@ PAGES = {  # other pages than lessons, and their sources, in the order of the na
 }
 NOT_PRINTED = {"old_code.md"}  # nobody can paste code into a PDF
 PDF = "one-program-many-devices.pdf"
-# the end of an exercise's heading, which must not be split between two lines
+# The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
-THUMBNAIL_SIZE = (352, 192)  # px of a lesson's picture in the list: twice its displayed size
-CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # in the cell that checks an exercise
+THUMBNAIL_SIZE = (352, 192)  # px; twice the displayed size of a lesson's picture in the list
+CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the call that checks an exercise
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Answer:
 
 
 def answers_of(number: str) -> dict[str, Answer]:
-    """Return the hints and solutions of a lesson's exercises by name, from their source code, without JAX."""
+    """Return a lesson's hints and solutions by the exercise's name, from the source code, without importing JAX."""
     source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     answers, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
@@ -64,18 +64,18 @@ def answers_of(number: str) -> dict[str, Answer]:
 
 
 def launch_links(path: str) -> list[tuple[str, str]]:
-    """Return the services that open the notebook at `path`, each with its URL, from the badges."""
+    """Return the names and URLs of the badges that open the notebook at `path`."""
     return re.findall(r"\[!\[(Open in \w+)\]\([^)]*\)\]\(([^)]*)\)", notebooks.badges(path))
 
 
 def escape_markdown(text: str) -> str:
-    """Escape plain text, so that Markdown shows it as it is. Leave `code` as code."""
+    """Escape plain text, so that Markdown displays it unchanged, but keep `code` as code."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~`])", r"\\\1", part) for i, part in enumerate(parts))
 
 
 def collapsible(summary: str, body: str) -> str:
-    """Return the Markdown of a collapsible section, which can also be opened from the keyboard."""
+    """Return the Markdown of a collapsible section, which readers can also open with the keyboard."""
     return f'<details class="answer"><summary>{html.escape(summary)}</summary>\n\n{body}\n\n</details>'
 
 
@@ -86,8 +86,8 @@ def code_block(source: str) -> str:
 def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
     """Return a lesson's notebook as the site shows it, with alt texts, interactive figures and collapsed answers.
 
-    In print, nothing is collapsed: the setup cell shows only its output, and the answers are at the end of the
-    document.
+    In the printed version, nothing is collapsed: the setup cell shows only its output, and the answers are at the end
+    of the document.
     """
     notebook, answers = notebooks.read(path), answers_of(notebooks.number(path))
     cells = []
@@ -115,7 +115,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
         check = CHECK_CALL.search(cell.source)
         if check:
-            cell.outputs = []  # remove "not attempted yet", because nobody can attempt it on the page
+            cell.outputs = []  # remove "not attempted yet", because an exercise can't be attempted on the page
         if check and not printed:
             answer, (_, colab) = answers[check[2]], launch_links(f"notebooks/{path.name}")[0]
             folds = (
@@ -160,7 +160,7 @@ def table_of_contents() -> str:
 
 
 def other_page_titles(printed: bool = False) -> dict[str, str]:
-    """Return the names and titles of the pages other than lessons."""
+    """Return the titles, by name, of all pages except the front page and the lessons."""
     excluded = {"index.md", *(NOT_PRINTED if printed else ())}
     texts = {
         name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name not in excluded
@@ -169,12 +169,12 @@ def other_page_titles(printed: bool = False) -> dict[str, str]:
 
 
 def lesson_title(path: Path) -> str:
-    """Return a lesson's title, with its number."""
+    """Return a lesson's title, including its number."""
     return notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
 
 
 def front_page(text: str, printed: bool = False) -> str:
-    """Fill the {{marks}} in site/index.md or site/print.md with content from the notebooks and the README."""
+    """Replace the {{marks}} in site/index.md or site/print.md with content from the notebooks and the README."""
     rows = readme.rows()
     name, _ = notebooks.repository()
     page = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -208,7 +208,7 @@ def _thumbnail_path(row: readme.Row) -> str:
 
 
 def _first_figure(row: readme.Row) -> str | None:
-    """Return a lesson's first figure as base64, or None, as in some drafts."""
+    """Return a lesson's first figure as base64, or None if there's none, as in some drafts."""
     outputs = (output for cell in notebooks.read(ROOT / row.path).cells for output in cell.get("outputs", ()))
     return next((output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})), None)
 
@@ -242,7 +242,7 @@ def _list_item(row: readme.Row) -> str:
 
 
 def with_repository_links(text: str, source: str) -> str:
-    """Point a page's relative links to the repository, if their target has no page on the site."""
+    """Change relative links whose targets have no page on the site, so that they lead to the repository."""
     name, revision = notebooks.repository()
     staged = {*PAGES.values(), *(f"notebooks/{path.name}" for path in notebooks.lessons())}
 
@@ -257,7 +257,7 @@ def with_repository_links(text: str, source: str) -> str:
 
 
 def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each source file of the site."""
+    """Yield the name and text of each source file of the site or, if `printed`, of the PDF."""
     for staged, source in PAGES.items():
         if printed and staged in NOT_PRINTED:
             continue
@@ -272,9 +272,9 @@ def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
 
 
 def stage(folder: Path, target: Path, printed: bool = False) -> None:
-    """Write the source files that have changed.
+    """Write the changed source files to `folder`, and delete files that are no longer among the sources.
 
-    If a page was removed, rebuild all, because Sphinx would keep the old page.
+    If a file was deleted, delete `target` too, because Sphinx would keep the page that it built from the file.
     """
     files = {folder / name: text.encode() for name, text in staged_files(printed)}
     files[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
@@ -289,7 +289,7 @@ def stage(folder: Path, target: Path, printed: bool = False) -> None:
 
 
 def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
-    """Run Sphinx, with warnings as errors. Raises SystemExit, after Sphinx has printed the reason."""
+    """Run Sphinx, with warnings as errors. If it fails, raise SystemExit after Sphinx has printed the reason."""
     from sphinx.cmd.build import main
 
     doctrees = BUILD / f"{target.name}-doctrees"

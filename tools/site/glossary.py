@@ -1,4 +1,4 @@
-"""The glossary, site/glossary.md: its entries, and where a text first uses one of them."""
+"""Parse the glossary, site/glossary.md, and find the first use of each entry in a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HAN = re.compile(r"[\u4e00-\u9fff]")
 
 @dataclass(frozen=True)
 class Entry:
-    """One term. `forms` are what is looked for in a text; `lessons` are the only ones in which, or None for all."""
+    """A term, with the `forms` to look for in a text, and the `lessons` to look for them in (None: all)."""
 
     term: str
     simplified: str
@@ -29,13 +29,13 @@ class Entry:
 
 
 def read(path: Path = GLOSSARY) -> list[Entry]:
-    """The entries in the order of the page. Raises ValueError, naming the term, where an entry lacks something."""
+    """Return the entries in page order. Raises ValueError, naming the term, if an entry lacks a part."""
     _, *sections = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)
     return [_entry(section) for section in sections]
 
 
 def _entry(section: str) -> Entry:
-    """`term`, then a line `simplified · traditional · *other, forms* · in 01, 02`, then the definition."""
+    """Parse a section: the term, a line `simplified · traditional · *other, forms* · in 01, 02`, and the definition."""
     parts = [part.strip() for part in section.split("\n\n") if part.strip()]
     if len(parts) != 3:
         raise ValueError(f"{parts[0]!r} needs a line of Chinese terms and one paragraph of definition")
@@ -45,7 +45,7 @@ def _entry(section: str) -> Entry:
 
 
 def names(line: str, term: str) -> tuple[list[str], tuple[str, ...], frozenset[str] | None]:
-    """The two Chinese terms, the other forms and the lessons of an entry's second line."""
+    """Return the two Chinese terms, the other forms and the lessons that an entry's second line specifies."""
     first, *rest = (part.strip() for part in line.split("·"))
     chinese = [first, *rest[:1]]
     if len(chinese) != 2 or not all(map(HAN.search, chinese)):
@@ -62,15 +62,15 @@ def names(line: str, term: str) -> tuple[list[str], tuple[str, ...], frozenset[s
 
 
 def identifier(term: str) -> str:
-    """The anchor of a term's entry, on GitHub as on the site."""
+    """Return the anchor of a term's entry, which is the same on GitHub and on the site."""
     return re.sub(r"[^a-z0-9]+", "-", term.lower()).strip("-")
 
 
 def first_uses(text: str, entries: Iterable[Entry]) -> list[tuple[int, int, Entry]]:
-    """Start, end and entry of the first use of each entry in a text, in the text's order; the longest form wins.
+    """Return the start, end and entry of each entry's first use in a text, in text order. The longest form wins.
 
-    A use is a whole word, hyphens included: 'mesh' is not used in 'meshwork', 'reduce' not in 'all-reduce'. A form may
-    begin with a capital, as at the head of a sentence.
+    A use is a complete word, including hyphens: 'meshwork' isn't a use of 'mesh', nor 'all-reduce' one of 'reduce'. A
+    form may begin with a capital letter, as at the start of a sentence.
     """
     owner = {}
     for entry in entries:

@@ -1,8 +1,8 @@
-"""Replace the theme's 1.5 MB of icons by the dozen that the site's pages show.
+"""Replace the theme's 1.5 MB of icons with the dozen that the site's pages show.
 
-The theme loads all of Font Awesome Free as a single script. This module replaces that script by one with only the icons
-that the built pages name. (Font Awesome Free's icons: CC BY 4.0, https://fontawesome.com/license/free; the notice is
-kept.)
+The theme loads all of Font Awesome Free as a single script. This module replaces that script with one that contains
+only the icons named in the built pages. (Font Awesome Free's icons are licensed under CC BY 4.0,
+https://fontawesome.com/license/free. The new script keeps the notice.)
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import re
 from pathlib import Path
 
 SCRIPT = "_static/scripts/fontawesome.js"
-# name:[width,height,[other names],"code","path"]. If two families have an icon, the last one (solid) is the one that
-# pages show.
+# name:[width,height,[other names],"code","path"]. If two families contain an icon, pages show the last one (solid).
 ICON_DEFINITION = r'[{,]"?([\w-]+)"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]'
 SCRIPT_TEMPLATE = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), written by tools/site/icons.py.
 const icons = ICONS;
@@ -37,11 +36,11 @@ new MutationObserver(draw).observe(document.body, { childList: true, subtree: tr
 
 
 def shrink_icons(pages: Path) -> None:
-    """Write the smaller script into the built pages. Raises ValueError for an icon that the theme's script lacks."""
+    """Replace the icon script in the built site. Raises ValueError if a page names an icon that the script lacks."""
     script = pages / SCRIPT
     text = script.read_text(encoding="utf-8")
     if text.startswith("// Icons of"):
-        return  # a later change of the theme restores the theme's own script
+        return  # already replaced; Sphinx writes the theme's script again only if the theme changes
     all_icons = {
         name: (int(width), int(height), path) for name, width, height, path in re.findall(ICON_DEFINITION, text)
     }

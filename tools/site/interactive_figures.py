@@ -2,7 +2,7 @@
 
 site/_static/moving/KIND.js draws each kind, with the controls of site/_static/moving.js. Measured numbers are the data
 that a cell of the committed notebook stores beside its picture (utils/show/picture.py), and all others are computed in
-JavaScript from the lesson's formulas. If a figure would reveal the answer to a question (named in its `asks`), it stays
+JavaScript from the lesson's formulas. A figure that would reveal the answer to a question, named in its `asks`, stays
 hidden until the reader has guessed.
 """
 
@@ -47,7 +47,7 @@ MLP_SHARDINGS = [
 
 
 def _products(_: Cells) -> list[dict[str, str]]:
-    """Return the rows of lesson 03's table, with numbers as the page prints them."""
+    """Return the rows of lesson 03's table, with numbers formatted as on the page."""
     return [
         {"a": x, "b": w, "collectives": collectives, "sent": f"{sent:,}", "flops": f"{flops:,}"}
         for x, w, collectives, sent, flops in PRODUCTS
@@ -55,34 +55,34 @@ def _products(_: Cells) -> list[dict[str, str]]:
 
 
 def _mlp_shardings(_: Cells) -> dict[str, dict[str, Any]]:
-    """Return what lesson 04's network sends for each sharding of its two weights."""
+    """Return the collectives and the bytes sent for each sharding of the two weights in lesson 04's network."""
     return {f"{w1}, {w2}": {"said": collectives, "sent": sent} for w1, w2, collectives, sent in MLP_SHARDINGS}
 
 
 def _values_before(cells: Cells) -> dict[str, list[list[float]]]:
-    """Return the devices' values before a collective of lesson 05: one number each for v, and eight each for t."""
+    """Return each device's values before a collective in lesson 05: one number in v, and eight in t."""
     return {"v": figure_data(cells["move"]), "t": figure_data(cells["eight"])}
 
 
 def _ring_routes(cell: Cell, *names: str) -> list[dict[str, Any]]:
-    """Return the routes in a figure of lesson_helpers/pod_axes.py: the name of each, and the chips it visits."""
+    """Return the name and the chips of each route in a figure that lesson_helpers/pod_axes.py draws."""
     return [{"name": name, "lines": lines} for name, lines in zip(names, figure_data(cell), strict=True)]
 
 
 def _chip_rates(_: Cells) -> dict[str, float]:
-    """Return the rates of the chip for which lesson 09 draws its estimate."""
+    """Return the rates of the chip in lesson 09's estimate."""
     chip = CHIPS["TPU v5e"]
     return {"flops": chip.flops, "ringRate": chip.ring_rate}
 
 
 def _parameter_bytes(cells: Cells) -> dict[str, Any]:
-    """Return the bytes per parameter of each part in lesson 10's figure, and the chips' memory in GB."""
+    """Return the bytes per parameter of each part in lesson 10's figure, and the memory of three chips in GB."""
     memory = {name: CHIPS[name].hbm / 1e9 for name in ("TPU v5e", "TPU v6e", "H100 SXM")}
     return {"parts": dict(figure_data(cells["opening"])), "chips": memory}
 
 
 def _roofline_corner(_: Cells) -> dict[str, Any]:
-    """Return the chip that lesson 15's figure marks, and its FLOPs per byte."""
+    """Return the chip that lesson 15's figure marks, and the FLOPs per byte at its roofline's corner."""
     chip = CHIPS["TPU v5e"]
     return {"chip": chip.name, "corner": round(chip.flops / chip.hbm_rate)}
 
@@ -124,12 +124,12 @@ FIGURES: dict[str, list[tuple[str, str, Callable[[Cells], Any] | None]]] = {
 
 
 def kinds_of(number: str) -> list[str]:
-    """Return the kinds of figures on a lesson's page, each once."""
+    """Return the kinds of figures on a lesson's page, without duplicates."""
     return list(dict.fromkeys(kind for _, kind, _ in FIGURES.get(number, ())))
 
 
 def with_figures(number: str, cell: Cell) -> str:
-    """Return a text cell with its figure inserted or, for a code cell, the figure to insert after it, or ""."""
+    """Return a text cell's source with its figure or, for a code cell, the figure to insert after it ("" if none)."""
     text = cell.source if cell.cell_type == "markdown" else ""
     for name, kind, numbers in FIGURES.get(number, ()):
         if name == cell.id:
@@ -161,7 +161,7 @@ def question_numbers(number: str) -> dict[str, int]:
 
 
 def figure_data(cell: Cell) -> Any:
-    """Return the data that a cell stores beside its picture. Raises ValueError if there's none."""
+    """Return the data that a cell stores beside its picture. Raises ValueError if it stores none."""
     for output in cell.outputs:
         if FIGURE_DATA in output.get("data", {}):
             return output.data[FIGURE_DATA]
@@ -169,7 +169,7 @@ def figure_data(cell: Cell) -> Any:
 
 
 def alt_text(cell: Cell) -> str:
-    """Return the alt text of a cell's figure. Raises ValueError if there's none."""
+    """Return the alt text of a cell's figure. Raises ValueError if the cell shows no figure."""
     for output in cell.outputs:
         if text := output.get("metadata", {}).get("image/png", {}).get("alt"):
             return text
@@ -177,12 +177,12 @@ def alt_text(cell: Cell) -> str:
 
 
 def printed_text(cell: Cell) -> str:
-    """Return what a cell prints."""
+    """Return the text that a cell prints."""
     return "".join(output.get("text", "") for output in cell.outputs if output.output_type == "stream")
 
 
 def scripts_for(name: str) -> list[str]:
-    """Return the scripts in _static that a page of the site loads."""
+    """Return the scripts in _static that a page loads for its interactive figures."""
     for path in notebooks.lessons():
         if name == f"notebooks/{path.stem}" and (kinds := kinds_of(notebooks.number(path))):
             return ["moving.js", *(f"moving/{kind}.js" for kind in kinds)]

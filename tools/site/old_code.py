@@ -1,7 +1,7 @@
-"""Collect the data of the site's page on old code: the rows, phrases and names that the migration checker knows.
+"""Collect the data for the site's page on old code: the rows, phrases and names that the migration checker knows.
 
-Only names that are removed or deprecated in the newest JAX are included. A name that shares the fate of its module or
-class is left out, because the page looks that up instead.
+Only names that the newest JAX has removed or deprecated are included. A name that shares the fate of its module or
+class is omitted, because the page looks up the module or class instead.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 from tools.lessons import notebooks
 
-# the last one: a name with another use today, which is old only in a message
+# The last state is that of a name with a new use today, which is old only if an error message contains it.
 GONE, WARNS, ONLY_IN_MESSAGES = "gone", "warns", ""
 
 
 @cache
 def page_data() -> dict[str, Any]:
-    """Return all data of the page, for site/_static/old_code.js."""
+    """Return all the data that site/_static/old_code.js uses."""
     record = Record()
     return {
         "newest": record.version,
@@ -47,10 +47,10 @@ def page_data() -> dict[str, Any]:
 
 
 def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
-    """Return the old names by the module or class that contains them.
+    """Return the old names, grouped by the module or class that contains them.
 
-    Each has [state, last release that had it, replacement, row]. If only a part of the name is old, that's the last
-    element.
+    The value of a name is [state, last release that had it, replacement, row], followed by the old part if only a part
+    of the name is old.
     """
     entries: dict[str, list[Any]] = {}
     by_holder: dict[str, dict[str, list[Any]]] = {}
@@ -65,18 +65,18 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
         if old == name or entries[old][2:4] != [
             new,
             row,
-        ]:  # a containing module or class comes first in the sorted order
+        ]:  # its module or class is sorted before it
             by_holder.setdefault(holder, {})[leaf] = entries[name]
     return by_holder
 
 
 def all_names(record: Record) -> Iterator[str]:
-    """Yield every dotted name that a recorded JAX had or that a row mentions."""
+    """Yield every dotted name in a recorded JAX release or in the checker's replacements."""
     yield from {*REPLACEMENTS, *record.everything()}
 
 
 def _keyword_state(record: Record, name: str, keyword: str, row: int) -> str:
-    """Return 'gone' or 'warns' for a keyword in today's JAX, or "" if the function accepts it or isn't recorded."""
+    """Return 'gone' or 'warns' for a keyword in the newest JAX, or "" if it's accepted or its function is unknown."""
     call = record.call(name)
     if call is not None and not call.any_keyword and keyword not in call.keywords:
         return GONE
@@ -88,5 +88,5 @@ def _is_gone_as_module(record: Record, name: str) -> bool:
 
 
 def page_json() -> str:
-    """Return the data as compact JSON."""
+    """Return the page's data as compact JSON."""
     return json.dumps(page_data(), ensure_ascii=False, separators=(",", ":"))

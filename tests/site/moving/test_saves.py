@@ -1,4 +1,4 @@
-"""Test lesson 17's figure: the time lost to saves and to failures."""
+"""Test lesson 17's figure, which shows the time lost to saves and to failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.site import interactive_figures
 
 
 def rows() -> list[tuple[str, str, str]]:
-    """Return, for the fast and the slow storage, the seconds of a save, the minutes between saves and the loss."""
+    """Return the seconds per save, the minutes between saves, and the loss, for the fast and then the slow storage."""
     return re.findall(
         r"^save +(\S+) s, every +(\S+) minutes: (\S+) lost",
         interactive_figures.printed_text(cell_of("17", "young")),
@@ -29,10 +29,11 @@ def test_the_slow_storage_is_that_of_the_page(hand):
 def test_the_fast_storage_is_that_of_the_page(hand):
     at = hand("saves")
     save, minutes, lost = rows()[0]
-    said = at.by_label({"a save after": 0})  # the slow one's interval; the figure opens with the fast storage
+    said = at.by_label({"a save after": 0})  # the slow storage's interval; the figure opens with the fast one
     shown = at.place.locator(".value").nth(1).inner_text()
     assert shown == "2.43 s" and save == "2.4"
-    # a tenth of 38.8 minutes; at 38.8 of them 2.43 s / 2326.3 s, 0.1045 %, and half of 38.77 / 185.58 minutes, 10.446 %
+    # Young's interval is a tenth of the slow storage's, 38.77 minutes = 2326.3 s. At the slow storage's interval,
+    # saves take 2.43 / 2326.3 = 0.1045 % of the time, and failures waste half of 38.77 / 185.58, which is 10.446 %.
     assert f"interval, 3.88 minutes, loses {lost}." in said and minutes == "3.9"
     assert "0.10% of the work is lost to saves, 10.45% to failures, together 10.6%" in said
 
@@ -40,22 +41,26 @@ def test_the_fast_storage_is_that_of_the_page(hand):
 def test_twice_the_best_interval_loses_a_quarter_more(hand):
     at = hand("saves")
     at.by_label({"a save takes": 0})
-    # by the formula 1.25 * 20.89 % = 26.1 %, on either side: 5.22 + 20.89, and 20.89 + 5.22
+    # At twice and at half Young's interval, the formula gives 1.25 * 20.89 % = 26.1 %: 5.22 + 20.89, and 20.89 + 5.22.
     assert "5.22% of the work is lost to saves, 20.89% to failures, together 26.1%" in at.by_label({"a save after": 4})
     assert "20.89% of the work is lost to saves, 5.22% to failures, together 26.1%" in at.by_label({"a save after": -4})
-    # a failure every 3.09 * 4 hours: Young's interval is twice as long, and loses half
+    # With a failure every 4 * 3.09 = 12.4 hours, Young's interval doubles and its loss halves.
     assert "Young's interval, 77.5 minutes, loses 10.4%" in at.by_label({"a failure every": 4})
     assert "12.4 h" in at.place.locator(".value").all_inner_texts()
 
 
 def test_the_minimum_is_seen_on_an_axis_from_zero(hand):
-    """The axis ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval."""
+    """Test that the axis is long enough for the minimum.
+
+    It ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval.
+    """
     at = hand("saves")
     words = at.place.locator("svg text")
-    opening = words.all_text_contents()  # 2.2 * 2.09 % = 4.6 %; 9.69 minutes lose 3.0 %
+    # 2.2 * 2.09 % = 4.6 %, so the axis ends at 8 %. The opening interval, 9.69 minutes, loses 3.0 %.
+    opening = words.all_text_contents()
     assert {"0%", "2%", "4%", "6%", "8%"} <= set(opening) and "↑" not in opening
-    at.by_label({"a save after": 0})  # loses 10.6 %, above the axis
+    at.by_label({"a save after": 0})  # a loss of 10.6 %, above the end of the axis
     assert "↑" in words.all_text_contents() and "8%" in words.all_text_contents()
-    at.by_label({"a save takes": 0})  # 2.2 * 20.89 % = 46 %
+    at.by_label({"a save takes": 0})  # 2.2 * 20.89 % = 46 %, so the axis ends at 80 %
     slow = words.all_text_contents()
     assert "80%" in slow and "↑" not in slow

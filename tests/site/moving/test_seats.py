@@ -1,4 +1,4 @@
-"""Test lesson 14's figure: the tokens that get a slot, and the bytes of empty slots."""
+"""Test lesson 14's figure, which shows the tokens that get a slot and the bytes sent for empty slots."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tools.site import interactive_figures
 
 
 def shown(at):
-    """Return the tokens served and dropped, and the empty slots, of each expert, as written beside the bars."""
+    """Return the numbers beside each expert's bar: tokens served, tokens dropped, and empty slots."""
     words = at.place.locator("svg text").all_text_contents()
     return [[int(word) for word in words[i + 1 : i + 4]] for i, word in enumerate(words) if word.startswith("expert ")]
 
 
 def test_ten_seats_are_as_the_lesson_counts(hand):
     at = hand("seats")
-    # one for each token: 3 + 23 + 5 of 11, 31 and 13 find none
+    # With 8 slots each, the experts chosen by 11, 31 and 13 tokens drop 3 + 23 + 5 of them.
     assert "8 seats an expert (factor 1): 31 of 64 tokens are dropped, and 31 of 64 seats are empty." in at.said()
     at.set(seats=10)
     counts = re.findall(r"\[([\d ]+)\]", interactive_figures.printed_text(cell_of("14", "seats-run")))
     seated, dropped = ([int(count) for count in row.split()] for row in counts)
     assert len(seated) == len(dropped) == 8
     assert shown(at) == [[s, d, 10 - s] for s, d in zip(seated, dropped, strict=True)]
-    # of its 64 tokens: 1 + 21 + 3 dropped; of its 80 seats: 10 + 7 + 8 + 6 + 10 empty
+    # With 10 slots each, 1 + 21 + 3 of the 64 tokens are dropped, and 10 + 7 + 8 + 6 + 10 of the 80 slots are empty.
     assert "10 seats an expert (factor 1.25): 25 of 64 tokens are dropped, and 41 of 80 seats are empty." in at.said()
 
 
@@ -35,19 +35,21 @@ def test_the_bytes_are_those_that_the_lesson_counts(hand):
     assert len(rows) == 2
     for seats, sent in rows:
         assert f"A device sends {sent} bytes in a training step" in at.set(seats=seats)
-    # four all-to-alls of 7/8 of a token of 64 numbers of 8 bytes; with 64 seats eight times as much for each token
+    # A step's four all-to-alls each send 7/8 of a token, which is 64 numbers of 8 bytes: 4 * 7/8 * 512 = 1,792 bytes.
+    # With 64 slots per expert, there are 512 slots for 64 tokens, so each token costs eight times as much.
     assert "14,336 for each seated token; if all seats were taken, 1,792." in at.said()
     assert "(factor 8): 0 of 64 tokens are dropped, and 448 of 512 seats" in at.said()
 
 
 def test_an_even_router_and_one_half_way(hand):
     at = hand("seats")
-    said = at.set(seats=8, unevenness=0)  # a seat for everybody: factor 1
+    said = at.set(seats=8, unevenness=0)  # at factor 1, an even router finds a slot for every token
     assert "(factor 1): 0 of 64 tokens are dropped, and 0 of 64 seats are empty." in said
     assert "1,792 for each seated token; if all seats were taken, 1,792." in said
-    # half way from 8 to 0, 3, 2, 11, 4, 31, 13, 0: 4, 5.5, 5, 9.5, 6, 19.5, 10.5, 4; the first two halves rounded up
+    # Halfway from 8 tokens each to 0, 3, 2, 11, 4, 31, 13, 0 is 4, 5.5, 5, 9.5, 6, 19.5, 10.5, 4. Only the first two
+    # fractions are rounded up, so that the tokens add up to 64.
     said = at.set(unevenness=50)
     assert [seated + dropped for seated, dropped, _ in shown(at)] == [4, 6, 5, 10, 6, 19, 10, 4]
-    assert "15 of 64 tokens are dropped, and 15 of 64 seats are empty." in said  # 2 + 11 + 2
+    assert "15 of 64 tokens are dropped, and 15 of 64 seats are empty." in said  # 2 + 11 + 2 dropped
     said = at.set(seats=1)
     assert "(factor 0.125): 56 of 64 tokens are dropped, and 0 of 8 seats are empty." in said

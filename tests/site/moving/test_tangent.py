@@ -1,4 +1,4 @@
-"""Test lesson 00's figure: the slope of the tangent is the next derivative."""
+"""Test lesson 00's figure, in which the slope of a tangent is the value of the next derivative."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ def test_it_begins_with_the_lessons_numbers(hand):
     first, second, third = re.findall(r"at 0.5: +(-?[\d.]+), by hand", table)
     said = at.said()
     assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in said
-    assert said.endswith(f" tanh 0.4621, first {first}.")  # tanh 0.5 by hand
+    assert said.endswith(f" tanh 0.4621, first {first}.")  # tanh(0.5) = 0.46212
     said = at.set(tangent="second")
     assert f"first {first}, second {second}, third {third}." in said
 
 
 def test_each_tangent_has_the_slope_of_the_next(hand):
     at = hand("tangent")
-    # by hand: at 0 they are 0, 1, 0, -2, as the lesson prints of the last three
+    # At 0, tanh and its derivatives are 0, 1, 0 and -2. The lesson prints the last three.
     said = at.set(x=0, tangent="second")
     assert "the tangent to the second derivative falls 2.0000" in said and "the third derivative is -2.0000" in said
     assert "tanh 0.0000, first 1.0000, second 0.0000, third -2.0000." in said
     said = at.set(tangent="first derivative")
     assert "the tangent to the first derivative climbs 0.0000" in said and "the second derivative is 0.0000" in said
-    assert said.endswith("tanh 0.0000, first 1.0000, second 0.0000.")  # what a tangent needs, and no more
-    # by hand: tanh 1 = 0.76159; 1 - t^2 = 0.41997; -2 t (1 - t^2) = -0.63970; (1 - t^2)(6 t^2 - 2) = 0.62163
+    assert said.endswith("tanh 0.0000, first 1.0000, second 0.0000.")  # this tangent doesn't need the third
+    # With t = tanh(1) = 0.76159: 1 - t^2 = 0.41997; -2 t (1 - t^2) = -0.63970; (1 - t^2)(6 t^2 - 2) = 0.62163.
     assert "falls 0.6397 for each 1 to the right: there the second derivative is -0.6397." in at.set(x=1)
     said = at.set(tangent="second")
     assert "tanh 0.7616, first 0.4200, second -0.6397, third 0.6216." in said
-    # tanh is odd: so the second changes its sign, the others of the derivatives do not
+    # Because tanh is odd, its second derivative also changes sign at -1, and the first and third derivatives don't.
     assert "tanh -0.7616, first 0.4200, second 0.6397, third 0.6216." in at.set(x=-1)
 
 

@@ -1,4 +1,4 @@
-"""Test lesson 05b's figure: a product whose pieces travel around the ring."""
+"""Test lesson 05b's figure, which shows a matrix product while pieces of b are sent around the ring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.site import interactive_figures
 
 
 def lines(at):
-    """Return the numbers in each device's row: its own, the multiplied slices, the pieces of b, and its results."""
+    """Return the numbers in each row: the device, the slices it multiplied, its pieces of b, and its product count."""
     words = at.page.locator(".moving svg text").evaluate_all(
         "all => all.map((one) => [+one.getAttribute('x'), Math.floor(+one.getAttribute('y')), one.textContent])"
     )
@@ -30,12 +30,13 @@ def test_a_step_is_a_row_of_the_lessons_figure(hand):
     drawn = interactive_figures.alt_text(cell_of("05b", "overlap-draw"))
     assert "in use, step 0 to 7: device 0 holds 0 7 6 5 4 3 2 1; device 1 holds 1 0 7 6 5 4 3 2; " in drawn
     at = hand("travelling")
-    in_use = {0: "01234567", 1: "70123456", 3: "56701234", 7: "12345670"}  # rows of that figure
+    # By step, the pieces that devices 0 to 7 use in the lesson's figure.
+    in_use = {0: "01234567", 1: "70123456", 3: "56701234", 7: "12345670"}
     for step, row in in_use.items():
         at.set(step=step)
         assert [line[2][0] for line in lines(at)] == list(map(int, row))
         assert [line[3] for line in lines(at)] == [[step + 1]] * 8
-    # device 2 at step 3, by hand: it began with piece 2, had 1 and 0, has 7, and 6 arrives from device 1
+    # At step 3, device 2 has used pieces 2, 1 and 0, uses 7, and receives 6 from device 1.
     said = at.set(step=3)
     assert lines(at)[2] == [2, [0, 1, 2, 7], [7, 6], [4]]
     assert "device 0 multiplies slice 5 of its rows with piece 5, while piece 4 arrives" in said
@@ -49,7 +50,7 @@ def test_gathering_sends_the_same_holds_all_and_multiplies_last(hand):
     at = hand("travelling")
     said = at.set(program="gathered", step=5)
     assert "device 0 has 6 of 8 pieces, and piece 2 arrives. Nothing is multiplied yet." in said
-    assert lines(at)[3] == [3, [], [0, 1, 2, 3, 5, 6, 7], [0]]  # 3 2 1 0 7 6 are there, 5 arrives
+    assert lines(at)[3] == [3, [], [0, 1, 2, 3, 5, 6, 7], [0]]  # it has 3, 2, 1, 0, 7 and 6, and receives 5
     said = at.set(step=7)
     assert "8 of 8 pieces, and nothing arrives any more. Now it multiplies. It needs room for 8 pieces" in said
     assert lines(at)[3] == [3, list(range(8)), list(range(8)), [8]]

@@ -1,4 +1,4 @@
-"""Test lesson 18's figure: the ring product through two buffers, with a slow device."""
+"""Test lesson 18's figure, which times a ring product with two buffers per device and one slow device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_lessons_figure(hand):
 
 
 def test_any_device_may_be_the_slow_one(hand):
-    """The ring is symmetric, so what the lesson's figure says of device 2 beside 3 holds beside any slow device."""
+    """Test that the device before any slow one waits as device 2 does before device 3 in the lesson's figure."""
     waits = _waits(interactive_figures.alt_text(cell_of("18", "free-mended")), 2)
     at = hand("waits")
     at.by_label(FIGURE)
@@ -45,14 +45,15 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(hand):
     assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")
     ends = at.page.locator(".moving svg text").all_text_contents()
     assert ends.count("wrong") == len(wrong) and ends.count("right") == 8 - len(wrong)
-    # by hand: eight products of the slow one, of 80 µs
+    # the slow device computes eight products of 80 µs each
     assert "all is done after 640 µs." in at.by_label({"µs of": 80})
 
 
 def test_a_cross_is_where_a_piece_was_still_to_be_read(hand):
-    """By hand: device 2's copy of step 2 begins after two products of 21.80 µs, and arrives 20.97 µs later.
+    """Test when the first cross appears, which marks a piece that's overwritten while it's still being sent.
 
-    It arrives in buffer 1, from which device 3 sends its step 1 from 60 to 80.97 µs.
+    Device 2's copy of step 2 begins after two products of 21.80 µs, and takes 20.97 µs. It overwrites buffer 1 of
+    device 3, which sends that buffer's content from 60 to 80.97 µs, in its step 1.
     """
     said = hand("waits").by_label({"µs of": 60})
     assert "the first on device 3 after 64.58 µs" in said

@@ -10,4 +10,4 @@ ALTERNATIVES = {
         lambda rows, columns: np.float64(rows * columns / 2),
     ],
 }
-EQUIVALENT_MUTANTS = {}  # exercise: [(change, why)], as the test prints a change that is accepted
+EQUIVALENT_MUTANTS = {}  # exercise: [(change, why it's equivalent)]; the test prints the changes

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-cli.parse_args()  # TODO: its arguments
+cli.parse_args()  # TODO: add arguments
 n = jax.device_count()
 mesh = jax.make_mesh((n,), ("x",), axis_types=(AxisType.Auto,))
 numbers = jnp.arange(2.0 * n)  # YOURS
