@@ -51,7 +51,7 @@ class Chip:
     printed: tuple[PrintedRate, ...]  # interconnect rates on the manufacturer's pages, newest page first
     switched: bool  # True: links go to a switch that reaches every chip (GPU); False: to fixed neighbours (TPU)
     sources: tuple[str, ...]  # pages that list these numbers
-    note: str  # on what the sources disagree, and which one the course uses
+    note: str  # which numbers the sources disagree on, and which source the course uses
 
     @property
     def network(self) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def spec_text(spec: jax.sharding.PartitionSpec) -> str:
     """Return a PartitionSpec as it's written in code, such as ``P(('x', 'y'))``.
 
-    Its repr begins with ``PartitionSpec`` on JAX 0.7.2, and a spec with a single entry ends in ``,)`` on every version.
+    On JAX 0.7.2, its repr begins with ``PartitionSpec``. On every version, a single entry is followed by ``,)``.
     """
     return f"P({', '.join(repr(entry) for entry in spec)})"
 
@@ -52,7 +52,7 @@ def evaluate_equation(equation: JaxprEqn, *values: Any) -> list[Any]:
 
 
 def dma_operands(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:
-    """Return the operands of a jaxpr's `dma_start` or `dma_wait` equation, grouped from its flat list of values.
+    """Return the operands of a jaxpr's `dma_start` or `dma_wait` equation, built from its flat list of values.
 
     The operands are the source, the target, the semaphore that counts arrivals, the semaphore that counts departures
     (None for a local copy), and the target's device. Each of the first four is a pair: a reference and its transforms.
@@ -78,9 +78,9 @@ def scan_counts(equation: JaxprEqn) -> tuple[int, int]:
 
 
 def race_detection() -> pltpu.InterpretParams:
-    """Return the parameters for `pallas_call(..., interpret=)` that make it report a kernel's data races as warnings.
+    """Return the value for `pallas_call(..., interpret=)` that interprets a kernel and reports its data races.
 
-    On JAX 0.12, the default is to raise an error at the first race.
+    Ask JAX 0.12 for warnings, because by default it raises an error at the first race.
     """
     from jax.experimental.pallas import tpu as pltpu
 

@@ -1,4 +1,4 @@
-"""Compare the bytes that a program sends when compiled for CPUs, GPUs and TPUs, on a machine with CPUs only."""
+"""Compare the bytes that a program sends when compiled for CPUs, GPUs and TPUs, on a machine that has only CPUs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
         recompile: compile for all columns here. This needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
             jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
 
-    Raises ValueError if a program compiled for the CPU sends other bytes than the record lists: the program has
-    changed, so run `make record-costs`. Raises `shardcost.TargetError` if `recompile` is set and a required package is
+    Raises ValueError if the CPU column differs from the record, because then the program has changed and
+    `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
     missing.
     """
     compiled = {label: compile_for(["CPU"], *program) for label, program in programs.items()}
@@ -75,7 +75,7 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
 
 
 def compile_for(columns: Iterable[str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Compile a function for these columns of `TARGETS`, and return the bytes it sends by column and kind."""
+    """Return the bytes that a function sends when compiled for these columns of `TARGETS`, by column and kind."""
     return {
         column: (
             cost(function, *arguments) if column == "CPU" else cost(function, *arguments, target=TARGETS[column][0])

@@ -73,7 +73,7 @@ class Run:
 
     stdout: tuple[str, ...]
     stderr: tuple[str, ...]
-    returncodes: tuple[int, ...]  # as in `subprocess`: 0 means success, -9 killed by SIGKILL
+    returncodes: tuple[int, ...]  # as in `subprocess`: 0 means success, and -9 means killed by SIGKILL
     outcomes: tuple[str, ...]  # how each process ended, in words, with its last error
 
     def __str__(self) -> str:

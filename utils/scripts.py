@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class ScriptError(RuntimeError):
-    """The failure of a script. The message ends with the script's output; a notebook shows it without a traceback."""
+    """An error raised if a script fails. Its message ends with the script's output; a notebook shows no traceback."""
 
     def _render_traceback_(self) -> list[str]:  # IPython calls this
         return [f"ScriptError: {self}"]

@@ -36,7 +36,7 @@ def embeddable_json(value: Any) -> str:
 
 
 def page_description(doctree: nodes.document | None) -> str:
-    """Return a page's first paragraph of more than 30 characters, which in a lesson is the bold one below the title."""
+    """Return a page's first paragraph of more than 30 characters: in a lesson, the bold one below the title."""
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         text = " ".join(paragraph.astext().split())
         if len(text) > 30 and not text.startswith("Open in"):
@@ -108,7 +108,7 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
 
 
 def always_outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Mark the page about old code as outdated in every build, because its data comes from files besides its source."""
+    """Rebuild the page about old code every time, because its data comes from files other than its source."""
     return sorted({"old_code"} & env.found_docs)
 
 

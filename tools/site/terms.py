@@ -82,7 +82,7 @@ def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -
 
 
 class FirstUses(SphinxTransform):
-    """Link the first use of each term in a lesson. On the glossary page, label the entries and mark translations."""
+    """Link the first use of each term in a lesson. On the glossary page, prepare the entries."""
 
     default_priority = 850
 
@@ -138,7 +138,7 @@ def again(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 
 def lead_back(app: Sphinx, document: nodes.document, docname: str) -> None:
-    """Add the lessons that use each glossary entry below it, each as a link to the lesson's first use."""
+    """List below each glossary entry the lessons that use it, with a link to each lesson's first use."""
     if docname != "glossary":
         return
     for entry, section in zip(glossary.read(), sections(document), strict=True):

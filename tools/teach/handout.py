@@ -1,7 +1,7 @@
-"""Prepare a folder with the course, its slides and its packages, to take to a workshop without internet on a USB drive.
+"""Prepare a folder for a USB drive, with the course, its slides and its packages, for a workshop without internet.
 
 Run `make handout`, or `make handout FOR="3.12" SYSTEMS="linux windows"` to choose the Python versions and
-systems. In that folder, start.py installs the packages from `wheels`, beside the course, without a network.
+systems. In that folder, start.py needs no network: it installs the packages in `wheels`, beside the course.
 """
 
 from __future__ import annotations
