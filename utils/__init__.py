@@ -1,4 +1,4 @@
-"""Helpers that several lessons share. The notebooks' own cells hold everything that the course teaches.
+"""Provide helpers that several lessons share. Everything that the course teaches is in the notebooks' own cells.
 
 Importing this package makes the packages in `packages/` importable, as if they were installed.
 """

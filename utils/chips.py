@@ -13,74 +13,74 @@ BOOK_GPUS = "https://jax-ml.github.io/scaling-book/gpus/"
 
 @dataclass(frozen=True)
 class PrintedRate:
-    """An interconnect rate as a data sheet prints it. It always counts all the links of one chip.
+    """An interconnect rate as printed on a data sheet, which always includes all the links of one chip.
 
-    Sheets differ in two ways: the unit, and whether the rate adds up both directions of each link.
+    Data sheets differ in the unit, and in whether they add up both directions of each link.
     """
 
     number: int
     unit: str  # "GB/s" or "Gbit/s"
-    directions: int  # 2 if the sheet adds up sending and receiving, 1 if it gives one of them
+    directions: int  # 2 if the rate is the sum of sending and receiving, 1 if it's for one direction
 
     def __str__(self) -> str:
         return f"{self.number:,} {self.unit}"
 
     @property
     def bits(self) -> int:
-        """Return what to divide by to get from the printed unit to GB/s."""
+        """Return the divisor that converts the printed unit to GB/s."""
         return {"GB/s": 1, "Gbit/s": 8}[self.unit]
 
     @property
     def one_direction(self) -> float:
-        """Return the bytes/s that the chip can send over all its links together."""
+        """Return the bytes/s that the chip can send over all its links combined."""
         return self.number * 1e9 / self.bits / self.directions
 
 
 @dataclass(frozen=True)
 class Chip:
-    """The published rates of one chip. GB is 1e9 bytes.
+    """The published rates of one chip. A GB is 1e9 bytes.
 
-    Every rate of the interconnect except `printed` counts one direction: the bytes that leave the chip each second.
+    Every interconnect rate except `printed` counts one direction: the bytes that leave the chip each second.
     """
 
     name: str
-    flops: float  # dense bfloat16 FLOP/s (without sparsity); a multiply-and-add counts as 2
+    flops: float  # dense bfloat16 FLOP/s (without sparsity); a multiply-add counts as 2
     hbm: float  # bytes of memory
-    hbm_rate: float  # bytes/s between memory and chip
-    links: int  # interconnect links of the chip
-    printed: tuple[PrintedRate, ...]  # the interconnect on the manufacturer's pages, today's page first
-    switched: bool  # do the links lead to a switch and so to every other chip (GPU), or to fixed neighbours (TPU)?
-    sources: tuple[str, ...]  # pages that print these numbers
-    note: str  # where sources disagree, and which one was used
+    hbm_rate: float  # bytes/s between this memory and the chip
+    links: int  # number of interconnect links
+    printed: tuple[PrintedRate, ...]  # interconnect rates on the manufacturer's pages, newest page first
+    switched: bool  # True: links go to a switch that reaches every chip (GPU); False: to fixed neighbours (TPU)
+    sources: tuple[str, ...]  # pages that list these numbers
+    note: str  # which numbers the sources disagree on, and which source the course uses
 
     @property
     def network(self) -> float:
-        """Return the bytes/s that the chip sends over all its links together."""
+        """Return the bytes/s that the chip can send over all its links combined."""
         return self.printed[0].one_direction
 
     @property
     def link_rate(self) -> float:
-        """Return the bytes/s that the chip sends over one link."""
+        """Return the bytes/s that the chip can send over one link."""
         return self.network / self.links
 
     @property
     def ring_links(self) -> int:
-        """Return the links that a ring can use: two on a torus, to the two neighbours, and all through a switch."""
+        """Return how many links a ring can use: all of them through a switch, or two on a torus, one per neighbour."""
         return self.links if self.switched else 2
 
     @property
     def ring_rate(self) -> float:
-        """Return the bytes/s that the chip sends in a ring that uses both ways round."""
+        """Return the bytes/s that the chip can send in a ring that uses both directions."""
         return self.ring_links * self.link_rate
 
     @property
     def flops_per_hbm_byte(self) -> float:
-        """Return the FLOPs per byte of memory read or written at which computing and memory take equally long."""
+        """Return the FLOPs per byte read or written at which computation takes as long as memory access."""
         return self.flops / self.hbm_rate
 
     @property
     def flops_per_ring_byte(self) -> float:
-        """Return the FLOPs per byte sent in a ring at which computing and sending take equally long."""
+        """Return the FLOPs per byte sent in a ring at which computation takes as long as communication."""
         return self.flops / self.ring_rate
 
 

@@ -1,4 +1,4 @@
-"""Notation and internals that differ between the supported versions of JAX (0.7.2 to the newest), and nothing else."""
+"""Hide the differences between the supported versions of JAX (0.7.2 to the newest), and do nothing else."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def spec_text(spec: jax.sharding.PartitionSpec) -> str:
-    """Return a PartitionSpec as people type it, such as ``P(('x', 'y'))``.
+    """Return a PartitionSpec as it's written in code, such as ``P(('x', 'y'))``.
 
-    Its repr begins with ``PartitionSpec`` on 0.7.2, and ends a one-element tuple with ``,)`` on every version.
+    On JAX 0.7.2, its repr begins with ``PartitionSpec``. On every version, a single entry is followed by ``,)``.
     """
     return f"P({', '.join(repr(entry) for entry in spec)})"
 
 
 def device_text(device: jax.Device) -> str:
-    """Return a device as ``cpu:3``. Before 0.10.0, its own name is ``TFRT_CPU_3``."""
+    """Return a device's name in the form ``cpu:3``. JAX before 0.10.0 calls the same device ``TFRT_CPU_3``."""
     return f"{device.platform}:{device.id}"
 
 
@@ -43,7 +43,7 @@ def pcast(x: jax.Array, axis_name: str | tuple[str, ...], *, to: str) -> jax.Arr
 def evaluate_equation(equation: JaxprEqn, *values: Any) -> list[Any]:
     """Evaluate one equation of a jaxpr on these values, and return its results.
 
-    `get_bind_params` returns functions and parameters on 0.7.2, and only the parameters on 0.10.2.
+    JAX's `get_bind_params` returns functions and parameters on 0.7.2, but only the parameters on 0.10.2.
     """
     bound = equation.primitive.get_bind_params(equation.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)
@@ -52,12 +52,12 @@ def evaluate_equation(equation: JaxprEqn, *values: Any) -> list[Any]:
 
 
 def dma_operands(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:
-    """Return the operands of a jaxpr's `dma_start` or `dma_wait`, evaluated on these values.
+    """Return the operands of a jaxpr's `dma_start` or `dma_wait` equation, built from its flat list of values.
 
-    These are the source, the target, the semaphore that counts arrivals, the one that counts departures (None for a
-    local copy), and the target's device. Each of the first four is a pair of a reference and its transforms.
+    The operands are the source, the target, the semaphore that counts arrivals, the semaphore that counts departures
+    (None for a local copy), and the target's device. Each of the first four is a pair: a reference and its transforms.
 
-    References and transforms are separate operands on 0.7.2, while on 0.10.2 a reference carries its transforms.
+    On JAX 0.7.2, references and transforms are separate operands. On 0.10.2, a reference contains its transforms.
     """
     import jax
 
@@ -70,17 +70,17 @@ def dma_operands(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:
 
 
 def scan_counts(equation: JaxprEqn) -> tuple[int, int]:
-    """Return how many of a scan's operands are constants, and how many are carried."""
+    """Return the number of a scan's constants and the number of its carried values."""
     if "num_carry" in equation.params:
         return equation.params["num_consts"], equation.params["num_carry"]
-    constants, carried, _ = equation.params["ft_in"].unpack()  # 0.12
+    constants, carried, _ = equation.params["ft_in"].unpack()  # since JAX 0.12
     return len(constants.vals), len(carried.vals)
 
 
 def race_detection() -> pltpu.InterpretParams:
-    """Return the value of `pallas_call(..., interpret=)` that interprets a kernel and reports its data races.
+    """Return the value for `pallas_call(..., interpret=)` that interprets a kernel and reports its data races.
 
-    By default, 0.12 raises an error at the first race.
+    Ask JAX 0.12 for warnings, because by default it raises an error at the first race.
     """
     from jax.experimental.pallas import tpu as pltpu
 

@@ -1,4 +1,4 @@
-"""Compare what the compilers for CPUs, GPUs and TPUs make a program send, on a machine without GPUs and TPUs."""
+"""Compare the bytes that a program sends when compiled for CPUs, GPUs and TPUs, on a machine that has only CPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shardcost import cost
 from shardcost.report import format_table
 
 RECORDS = Path(__file__).with_name("compiled_costs")
-# Each column's header, its target, and the packages that compile for it.
+# For each column's header, the compile target and the packages that compiling for it requires.
 TARGETS = {
     "CPU": ("cpu:8", ()),
     "8 H100s": ("h100:8", ("jax-cuda12-plugin",)),
@@ -24,14 +24,14 @@ BytesByKind = dict[str, int]
 
 
 class CompilerComparison:
-    """What each device sends for each program: `bytes_sent[program][column]` has bytes by kind of collective."""
+    """The bytes that each device sends, by kind of collective, in `bytes_sent[program][column]`."""
 
     def __init__(self, bytes_sent: Mapping[str, Mapping[str, BytesByKind]], note: str) -> None:
         self.bytes_sent = bytes_sent
         self.note = note
 
     def total(self, program: str, column: str) -> int:
-        """Return the bytes that each device sends for a program, of all kinds."""
+        """Return the bytes that each device sends in a program, summed over all kinds of collectives."""
         return sum(self.bytes_sent[program][column].values())
 
     def __str__(self) -> str:
@@ -42,19 +42,20 @@ class CompilerComparison:
 
 
 def compare_compilers(record: str, programs: Mapping[str, Program], recompile: bool = False) -> CompilerComparison:
-    """Return the bytes that each device sends for each program, compiled for eight CPUs, H100s and TPU chips.
+    """Compare the bytes that each device sends in each program when compiled for eight CPUs, H100s and TPU chips.
 
-    The CPU's column is compiled here. The others are recorded, because compiling them takes packages that most
-    machines don't have.
+    Compile the programs for the CPU here. Read the other columns from a record, because compiling for those chips
+    requires packages that most machines don't have.
 
     Args:
-        record: the lesson's number, which names the record: "03" is `compiled_costs/03.json`.
+        record: the number of the lesson whose record is read, such as "03" for `compiled_costs/03.json`.
         programs: `{label: (function, arguments)}`, where the arguments are on a mesh of eight devices.
-        recompile: compile all columns here. It needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
-            jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes some seconds for each program.
+        recompile: compile for all columns here. This needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
+            jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
 
-    Raises ValueError if the CPU's compiler sends something else than the record says: the program has changed, and
-    `make record-costs` is due. Raises `shardcost.TargetError` if `recompile` and something is missing.
+    Raises ValueError if the CPU column differs from the record, because then the program has changed and
+    `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
+    missing.
     """
     compiled = {label: compile_for(["CPU"], *program) for label, program in programs.items()}
     if recompile:
@@ -74,7 +75,7 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
 
 
 def compile_for(columns: Iterable[str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the bytes sent by kind of collective, for each of these columns of `TARGETS`."""
+    """Return the bytes that a function sends when compiled for these columns of `TARGETS`, by column and kind."""
     return {
         column: (
             cost(function, *arguments) if column == "CPU" else cost(function, *arguments, target=TARGETS[column][0])
@@ -84,7 +85,7 @@ def compile_for(columns: Iterable[str], function: Callable[..., Any], arguments:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of JAX and of the compilers that are installed here, by package."""
+    """Return the installed versions of JAX and of the compilers, by package."""
     packages = ["jax", *(package for _, packages in TARGETS.values() for package in packages)]
     return {package: importlib.metadata.version(package) for package in packages}
 

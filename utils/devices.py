@@ -14,34 +14,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import jax
 
-OLDEST_JAX = "0.7.2"  # as in pyproject.toml
+OLDEST_JAX = "0.7.2"  # the same as in pyproject.toml
 _started: list[jax.Device] = []
 
 
 class SetupError(RuntimeError):
-    """Setup can't continue. The message says what to do; a notebook shows only the message, without a traceback."""
+    """An error that stops the setup. The message tells readers what to do; a notebook shows it without a traceback."""
 
-    def _render_traceback_(self) -> list[str]:  # IPython asks for this
+    def _render_traceback_(self) -> list[str]:  # IPython calls this
         return [f"SetupError: {self}"]
 
 
 def start_devices(count: int = 8) -> list[jax.Device]:
     """Start JAX with `count` devices (1 to 64), print which ones they are, and return them.
 
-    If an accelerator platform has at least `count` devices, use these. Otherwise emulate the devices on the CPU: a
-    smaller number of accelerators stays available through `jax.devices()`, while new arrays go to the emulated devices.
-    In either case, make the processes that this one starts use emulated devices, because an accelerator that this
-    process has opened is closed to every other one. A second call changes nothing.
+    If an accelerator platform has at least `count` devices, use those. Otherwise emulate the devices on the CPU: new
+    arrays go to the emulated devices, while any accelerators remain available through `jax.devices()`. In either case,
+    make child processes use emulated devices, because no other process can use an accelerator that this one has opened.
+    A second call changes nothing.
 
-    Raises ValueError if count isn't from 1 to 64, and SetupError if JAX is missing, too old, or already running with
-    fewer devices.
+    Raises ValueError if `count` isn't an integer from 1 to 64, and SetupError if JAX is missing, too old, or already
+    running with fewer devices.
     """
     if type(count) is not int or not 1 <= count <= 64:
         raise ValueError(f"the number of devices must be a whole number from 1 to 64, not {count!r}")
     jax = _import_jax()
     requested = _requested_elsewhere()
     _avoid_probing_for_hardware(jax)
-    # If JAX is already running, the check below says whether it has enough devices.
+    # This fails if JAX is already running. The check below then finds out whether there are enough devices.
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)
 
@@ -71,7 +71,7 @@ def start_devices(count: int = 8) -> list[jax.Device]:
 
 
 def _describe_machine(available: list[jax.Device], chosen: list[jax.Device], count: int, version: str) -> list[str]:
-    """Say in at most three lines which devices the lessons use, and what that means for an accelerator's owner."""
+    """Describe in at most three lines which devices the lessons use, and what that means for any accelerators."""
     kind = f"{available[0].platform.upper()}{f' ({available[0].device_kind})' * (available[0].platform != 'cpu')}"
     if available[0].platform == "cpu":
         return [f"{count} CPU device{'s' * (count > 1)} (emulated) · jax {version}"]
@@ -98,7 +98,7 @@ def started_devices() -> list[jax.Device]:
 
 
 def release_numbers(release: str) -> tuple[int, ...]:
-    """Return the first three numbers of a release for comparison: (0, 10, 2) for '0.10.2'."""
+    """Return the first three numbers of a release, such as (0, 10, 2) for '0.10.2', to compare it with others."""
     return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
 
 
@@ -107,7 +107,7 @@ def _import_jax():
         import jax
     except ModuleNotFoundError as error:
         if error.name != "jax":
-            raise  # JAX is there and broken: its own message says how
+            raise  # JAX is installed but broken, and its own message explains why
         raise SetupError(
             f'this kernel has no JAX. Install it with: {sys.executable} -m pip install "jax>={OLDEST_JAX}"'
         ) from error
@@ -120,7 +120,7 @@ def _import_jax():
 
 
 def _requested_elsewhere() -> dict[str, int]:
-    """Return the numbers of CPU devices that environment variables ask for. JAX's own option overrides them."""
+    """Return the number of CPU devices that each environment variable requests. JAX's own option overrides these."""
     flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
     variable = os.environ.get("JAX_NUM_CPU_DEVICES", "")
     requested = {"XLA_FLAGS": int(flag[1])} if flag else {}
@@ -130,9 +130,10 @@ def _requested_elsewhere() -> dict[str, int]:
 def _avoid_probing_for_hardware(jax) -> None:
     """Restrict JAX to the CPU on a machine without accelerators.
 
-    Otherwise JAX probes for hardware: libtpu without a TPU takes a lock, pauses and writes a page of warnings; a GPU
-    without its plugin causes a warning. JAX has already set `jax_platforms` if it saw a TPU chip. If a plugin (a GPU's)
-    is installed, don't rule anything out, because naming platforms turns a plugin without hardware into an error.
+    Otherwise JAX would probe for hardware: without a TPU, libtpu takes a lock, pauses and prints a page of warnings;
+    a GPU without its plugin causes a warning. If JAX has detected a TPU chip, it has already set `jax_platforms`. If a
+    plugin (such as a GPU's) is installed, leave the choice to JAX, because naming platforms turns a plugin without
+    hardware into an error.
     """
     chip = importlib.util.find_spec("libtpu") and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
     plugin = importlib.util.find_spec("jax_plugins") or importlib.metadata.entry_points(group="jax_plugins")

@@ -1,4 +1,4 @@
-"""Write files that are never left half-written."""
+"""Write files so that they're never left half-written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file completely or, if the disk is full or the process is killed, not at all. Keep a symbolic link."""
+    """Write a file completely or, if the disk is full or the process is killed, not at all.
+
+    If the path is a symbolic link, keep the link and write the file that it points to.
+    """
     path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""Write a function of a lesson, and everything that it refers to, as the source of a stand-alone program."""
+"""Convert a lesson's function, and everything that it refers to, into the source of a stand-alone program."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any
 def program_source(function: Callable, args: Sequence[Any] = ()) -> str:
     """Return the source of a program that calls the function with these arguments.
 
-    It contains the function's own source, preceded by what that refers to: functions and classes of the lesson as
-    source, modules and other functions as imports, and values as literals or pickles.
+    The program contains the function's source, preceded by everything that it refers to: the lesson's own functions
+    and classes as source, modules and other functions as imports, and values as literals or pickles.
 
     Raises ValueError if the source of a function isn't available, or if a value can't be pickled.
     """
@@ -38,7 +38,7 @@ def _add_source(function: Any, parts: dict[str, str]) -> str:
     source = ""
     with suppress(OSError, TypeError):
         source = textwrap.dedent(inspect.getsource(unwrapped))
-    # Check the source, because Python 3.13 may return that of the program given to `python -c` instead.
+    # Check the source, because Python 3.13 may return the source of a `python -c` program instead.
     if not re.search(rf"^(async )?(def|class) {name}\b", source, re.M):
         raise ValueError(f"the source of {name} is not available: give the program as text")
     parts[name] = ""  # reserve the name, because the function may refer to itself
@@ -56,19 +56,19 @@ def _add_source(function: Any, parts: dict[str, str]) -> str:
                 parts[reference] = f"from {home} import {value.__name__} as {reference}"
         else:
             parts[reference] = f"{reference} = {_expression_for(value, reference)}"
-    parts[name] = parts.pop(name) or source  # after everything that it refers to
+    parts[name] = parts.pop(name) or source  # move it after everything that it refers to
     return name
 
 
 def _names_from_outside(table: symtable.SymbolTable) -> set[str]:
-    """Return the names that a source refers to and doesn't define inside its functions."""
+    """Return the names that the source refers to but doesn't define inside its functions."""
     is_module = table.get_type() == "module"
     names = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (is_module or s.is_global())}
     return names.union(*map(_names_from_outside, table.get_children()))
 
 
 def _expression_for(value: Any, name: str) -> str:
-    """Return an expression that evaluates to the value. Raises ValueError, with the name, if there's none."""
+    """Return an expression that evaluates to the value. Raises ValueError, which mentions `name`, if there's none."""
     with suppress(ValueError, SyntaxError):
         if ast.literal_eval(repr(value)) == value:
             return repr(value)

@@ -1,8 +1,9 @@
-"""In a reader's copy, hide the answer to a question until the reader has made a guess.
+"""Hide the answer to each question in a reader's copy of a lesson until the reader has made a guess.
 
-The copies write `or guess = skip` after `guess = None`. Until the reader replaces None, such a cell still runs, so that
-later cells work, but its output is withheld. So is the output of the cells that belong to the answer: the copies begin
-them with the line AFTER_GUESS. The lessons themselves, which are executed for their outputs, have neither.
+In the copies, each line with `guess = None` also contains `or guess = skip`. Until the reader replaces None, the cell
+still runs, so that later cells work, but its output is withheld. The same goes for cells that belong to the answer,
+which begin with the line AFTER_GUESS in the copies. The original lessons contain neither of these additions, because
+they're executed for their outputs.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ MESSAGE = (
     "Your guess first: put it in place of None, and run this cell again. To see the answer without one: guess = skip"
 )
 MESSAGE_AFTER = "Your guess first: answer the question above, and run its cell. Then run this one."
-waiting = False  # whether the cell that is running withholds its output
+waiting = False  # whether the running cell's output is being withheld
 
 
 def wait_for_guesses(shell: Any) -> None:
-    """Make an IPython shell withhold the output of cells whose question has no guess yet, and say so instead."""
-    if "skip" in shell.user_ns:  # the setup cell runs again
+    """Make an IPython shell replace the output of cells whose question has no guess yet with a request for a guess."""
+    if "skip" in shell.user_ns:  # the setup cell has already run
         return
     from IPython.utils.capture import capture_output
 
     shell.user_ns["skip"] = SKIP
-    answered = False  # the last question that ran, if any
+    answered = False  # whether the last question that ran has a guess
     captures: list[Any] = []
 
     def before_cell(info: Any) -> None:

@@ -1,4 +1,4 @@
-"""Find out which device holds which piece of a sharded array, and how many bytes a change of sharding transfers."""
+"""Find out which device holds which piece of a sharded array, and how many bytes resharding transfers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Piece = tuple[tuple[int, int], ...]  # (start, stop) along each axis of the arra
 
 
 def pieces(array: jax.Array | jax.ShapeDtypeStruct) -> dict[Piece, list[int]]:
-    """Return, by piece of an array in the order of its elements, the ids of the devices that hold this piece.
+    """Map each piece of an array, in the order of the elements, to the ids of the devices that hold the piece.
 
-    Raises TypeError if the array has no sharding, and ValueError if it was deleted, or if other processes hold some of
-    its shards.
+    Raises TypeError if the array has no sharding, and ValueError if it has been deleted or if other processes hold some
+    of its shards.
     """
     if getattr(array, "sharding", None) is None:
         raise TypeError(
@@ -41,16 +41,16 @@ def pieces(array: jax.Array | jax.ShapeDtypeStruct) -> dict[Piece, list[int]]:
 
 
 def pieces_by_device(array: jax.Array | jax.ShapeDtypeStruct) -> dict[int, Piece]:
-    """Return, by device id, the piece that this device holds. Raises the errors of `pieces`."""
+    """Map each device's id to the piece of the array that the device holds. Raises the same errors as `pieces`."""
     return {device: piece for piece, devices in pieces(array).items() for device in devices}
 
 
 def bytes_arriving(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | jax.ShapeDtypeStruct) -> dict[int, int]:
-    """Return, by device id, the fewest bytes that a device receives when an array changes its sharding.
+    """Map each device's id to the minimum number of bytes that the device receives when an array is resharded.
 
-    These are the elements of its new piece minus those that its old piece also contains, times the bytes of an element.
+    The minimum is the number of elements in its new piece that aren't in its old one, times the bytes per element.
 
-    Raises ValueError if the two arrays differ in shape, dtype or devices, and the errors of `pieces`.
+    Raises ValueError if the two arrays differ in shape, dtype or devices, and the same errors as `pieces`.
     """
     if before.shape != after.shape or before.dtype != after.dtype:
         raise ValueError(
@@ -71,7 +71,7 @@ def piece_shape(piece: Piece) -> tuple[int, ...]:
 
 
 def overlap(one: Piece, other: Piece) -> Piece:
-    """Return the piece that two pieces share. It's empty along each axis on which they don't overlap."""
+    """Return the intersection of two pieces, which is empty along each axis on which they don't overlap."""
     shared = ((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
     return tuple((start, max(start, stop)) for start, stop in shared)
 
@@ -82,7 +82,7 @@ def format_piece(piece: Piece) -> str:
 
 
 def describe(array: jax.Array | jax.ShapeDtypeStruct) -> str:
-    """Return a sentence that says which devices hold which piece. Raises the errors of `pieces`."""
+    """Describe in a sentence which devices hold which piece of an array. Raises the same errors as `pieces`."""
     devices_by_piece = pieces(array)
     parts = []
     for piece, devices in devices_by_piece.items():

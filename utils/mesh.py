@@ -1,4 +1,4 @@
-"""Make meshes from the course's devices, in the same way on every supported JAX and every machine."""
+"""Make the same meshes of the course's devices on every machine and every supported version of JAX."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from utils.devices import started_devices
 def make_mesh(sizes: Sequence[int], names: Sequence[str], *, axis_types: Sequence[AxisType] | None = None) -> Mesh:
     """Arrange the first `prod(sizes)` of the course's devices in a mesh, in row-major order.
 
-    `jax.make_mesh` differs in three ways: its axes are explicit by default since 0.9.0, it uses the default platform's
-    devices, and on a TPU, it may reorder them to suit the physical topology.
+    `jax.make_mesh` differs in three ways: its axes are explicit by default since JAX 0.9.0, it uses the default
+    platform's devices, and on a TPU, it may reorder them to suit the physical topology.
 
     Args:
-        sizes, names: the mesh's axes, as in `jax.make_mesh`.
-        axis_types: the type of each axis. By default, all of them are automatic.
+        sizes, names: the sizes and names of the mesh's axes, as in `jax.make_mesh`.
+        axis_types: the type of each axis. By default, all axes are automatic.
 
     Raises ValueError if sizes, names and axis types differ in number, if a size is below one, if two axes have the same
     name, or if there aren't enough devices.

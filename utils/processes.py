@@ -38,8 +38,8 @@ jax.distributed.initialize(
     os.environ["COORDINATOR"], n, i, heartbeat_timeout_seconds=seconds
 )
 """
-# Each child reads from a pipe whose other end only the parent holds open. The read returns when the parent has ended,
-# for whatever reason, and then the child has to clean up by itself.
+# Each child reads from a pipe whose other end only the parent holds open. The read returns once the parent has ended,
+# for whatever reason, and then the child must clean up.
 CHILD_PROGRAM = """\
 import atexit, io, os, runpy, shutil, signal, sys, threading
 
@@ -58,8 +58,8 @@ atexit.register(lambda: finished and (sys.stderr.flush(), os._exit(0)))
 runpy.run_path(sys.argv[2], run_name="__main__")
 finished.append(True)
 """
-# Three patterns for Python's messages in stderr. REPORT_START matches the start of an error report, but not the later
-# tracebacks of a chained exception: those belong to the report that begins with their cause.
+# These patterns match Python's messages in stderr. REPORT_START matches the start of an error report, but not the later
+# tracebacks of a chained exception, because those belong to the report that begins with their cause.
 REPORT_START = re.compile(
     r"(?<!exception occurred:\n\n)(?<!following exception:\n\n)^(?:Exception in thread .*\n)?Traceback ", re.M
 )
@@ -69,11 +69,11 @@ IGNORED_ERROR = re.compile(r"^Exception ignored .*\n(?:Traceback .*\n(?:[ \t].*\
 
 @dataclass(frozen=True)
 class Run:
-    """The results of all processes, in order. If it's the last expression in a cell, it's displayed as a table."""
+    """The results of all processes, in order. A notebook displays them as a table."""
 
     stdout: tuple[str, ...]
     stderr: tuple[str, ...]
-    returncodes: tuple[int, ...]  # as in `subprocess`: 0 is success, and -9 means killed by signal 9
+    returncodes: tuple[int, ...]  # as in `subprocess`: 0 means success, and -9 means killed by SIGKILL
     outcomes: tuple[str, ...]  # how each process ended, in words, with its last error
 
     def __str__(self) -> str:
@@ -113,24 +113,25 @@ def run_processes(
     """Run a program in n processes with 8 / n emulated devices each, and wait until all of them have ended.
 
     Args:
-        program: source text, or a function of the lesson. A function is sent as source, together with what it refers
-            to: other functions as source, modules as imports, and values as copies.
+        program: source text, or a function from the lesson. A function is sent as source, along with everything that it
+            refers to: other functions as source, modules as imports, and values as copies.
         n: the number of processes: 1, 2, 4 or 8.
         args: the arguments for `program`, if it's a function.
         timeout: the seconds after which processes that are still running are killed.
-        silence_timeout: the seconds of silence after which they're killed as well, because they must be hanging.
-            Silence begins once every process has printed something, and any further output ends it. None: no limit.
-        heartbeat_timeout: the seconds of silence after which JAX considers a process dead.
-        folder: the working directory, which is kept. By default it's a temporary one, which is deleted.
+        silence_timeout: the seconds without output after which running processes are killed, because they must be
+            hanging. The clock starts once every process has printed something, and restarts at any further output.
+            None: no limit.
+        heartbeat_timeout: the seconds without a heartbeat after which JAX considers a process dead.
+        folder: the working directory, which is kept. By default, it's a temporary directory that's deleted afterwards.
         preamble: source text that runs before the program in each process.
 
-    All of these processes, and any that they start, end with this call, even if the cell is interrupted or the kernel
-    dies.
+    When this call ends, so do all of these processes and any that they have started, even if the cell is interrupted or
+    the kernel dies.
 
-    Raises NotImplementedError on Windows, and ValueError if n doesn't divide 8, or if the program can't be sent; the
-    message says what to do instead.
+    Raises NotImplementedError on Windows, and ValueError if n doesn't divide 8 or if the program can't be sent. The
+    message tells readers what to do instead.
     """
-    if sys.platform == "win32":  # which has no SIGSTOP, no process groups, and no pass_fds
+    if sys.platform == "win32":  # Windows has no SIGSTOP, no process groups and no pass_fds
         raise NotImplementedError("this needs Linux or macOS: on Windows, open the lesson in WSL or Colab")
     if type(n) is not int or n < 1 or TOTAL_DEVICES % n:
         raise ValueError(f"n must divide the {TOTAL_DEVICES} devices: 1, 2, 4 or 8, not {n!r}")
@@ -190,7 +191,7 @@ def run_processes(
 class _PipeReader(threading.Thread):
     """Collect a pipe's output in a background thread.
 
-    A file won't do, because the process itself would write to it, and its file sizes may be limited.
+    A file wouldn't do, because the process itself would write to it, and the size of its files may be limited.
     """
 
     def __init__(self, pipe: Any) -> None:
@@ -204,8 +205,8 @@ class _PipeReader(threading.Thread):
                 self.bytes += chunk
 
     def read_all(self) -> str:
-        """Return all of the output, once the processes have ended."""
-        self.join(5)  # not forever, because a process that left its session may still hold the pipe open
+        """Return all of the output. Call this once the processes have ended."""
+        self.join(5)  # don't wait forever, because a process that left its session may keep the pipe open
         return self.bytes.decode("utf-8", errors="replace")
 
 
@@ -231,9 +232,9 @@ def _free_port() -> int:
 def _wait_for_all(
     processes: list, readers: list[_PipeReader], label: str, timeout: float, silence_timeout: float | None
 ) -> tuple[set[int], str]:
-    """Wait until all processes have ended or a limit is reached, and show the elapsed time meanwhile.
+    """Wait until all processes have ended or a limit is reached, and show the elapsed time while waiting.
 
-    Return the indices of the processes that are still running, and the limit that was reached, in words.
+    Return the indices of the processes that are still running, and a description of the limit that was reached.
     """
     started = last_shown = last_output = time.monotonic()
     sizes: list[int] = []
@@ -254,7 +255,7 @@ def _wait_for_all(
 
 
 def _kill_all(processes: list) -> None:
-    """Kill all processes and what they started. Stop them all first, so that none can report another's end."""
+    """Kill all processes and their children. Stop them all first, so that none can report that another one died."""
     for signal_number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
             with suppress(ProcessLookupError, PermissionError):
@@ -264,7 +265,7 @@ def _kill_all(processes: list) -> None:
 
 
 def _show_status(text: str) -> None:
-    """Print a status line over the previous one. It stays on the screen if it ends with a newline."""
+    """Print a status line over the previous one. A line that ends with a newline stays on the screen."""
     print(f"\r{text.rstrip():<60}", end=text[len(text.rstrip()) :], flush=True)
 
 
@@ -274,7 +275,7 @@ def _describe(returncode: int) -> str:
 
 
 def _without_gloo_messages(text: str) -> str:
-    """Remove the messages that Gloo prints when it connects."""
+    """Remove the messages that Gloo prints when processes connect."""
     rest = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
     return rest if rest == text else _without_gloo_messages(rest)  # one message may be inside another
 
@@ -284,14 +285,14 @@ def _last_error(stderr: str, errors_only: bool = False) -> str:
 
     Use the first of these that exists: the last error that Python reports for the main thread, the first one that it
     reports for another thread, the runtime's last fatal message, and (unless `errors_only`) the last line. For a
-    chained exception, use the first cause. Leave out the date and source location that start the runtime's lines.
+    chained exception, use the first cause. Omit the date and source location at the start of the runtime's lines.
 
     Errors that Python ignored count only if stderr contains nothing else, because a process that's shutting down
     reports many of them.
     """
     rest = IGNORED_ERROR.sub("", stderr)
     stderr = rest if rest.strip() else stderr
-    causes: dict[bool, list[str]] = {True: [], False: []}  # in a thread: an error there doesn't end the process
+    causes: dict[bool, list[str]] = {True: [], False: []}  # True: in a thread, where an error doesn't end the process
     starts = [match.start() for match in REPORT_START.finditer(stderr)]
     for start, end in pairwise([0, *starts, len(stderr)]):
         report = stderr[start:end]

@@ -10,25 +10,25 @@ from pathlib import Path
 
 
 class ScriptError(RuntimeError):
-    """A script failed. The message ends with everything it printed; a notebook shows it without a traceback."""
+    """An error raised if a script fails. Its message ends with the script's output; a notebook shows no traceback."""
 
     def _render_traceback_(self) -> list[str]:  # IPython calls this
         return [f"ScriptError: {self}"]
 
 
 def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **environment: object) -> None:
-    """Run ``python COMMAND`` in a process of its own, and print the command and its output.
+    """Run ``python COMMAND`` in a separate process, and print the command and its output.
 
-    The process uses emulated CPU devices, because an accelerator that this kernel has opened is closed to every other
-    process. In a terminal, the same script takes the accelerators that it finds.
+    The process uses emulated CPU devices, because no other process can use an accelerator that this kernel has opened.
+    In a terminal, the same script uses any accelerators that it finds.
 
     Args:
-        command: the script, which is looked up in the current folder, and its arguments, as typed in a shell.
-        folder: the folder in which the script runs.
-        check: raise an error if the script fails. Otherwise print its errors and its exit status, too.
-        environment: further environment variables, such as ``JAX_NUM_CPU_DEVICES=4``.
+        command: the script's path, relative to the current folder, and its arguments, as typed in a shell.
+        folder: the script's working directory.
+        check: raise an error if the script fails. Otherwise, also print its errors and its exit status.
+        environment: additional environment variables, such as ``JAX_NUM_CPU_DEVICES=4``.
 
-    Raises ScriptError, with the script's output, if its exit status isn't 0 and `check` is set.
+    Raises ScriptError, with the script's output, if `check` is set and the exit status isn't 0.
     """
     variables = {name: str(value) for name, value in environment.items()}
     script, *arguments = shlex.split(command)

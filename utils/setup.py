@@ -1,4 +1,4 @@
-"""Run by the setup cell: put the course first on the import path, and start eight devices."""
+"""Put the course first on the import path, and start eight devices. The setup cell runs this file."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ COURSE = Path(__file__).parents[1]
 PACKAGES = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")
 FOLDERS = [str(COURSE), *map(str, COURSE.glob("packages/*/src"))]
 sys.path[:] = FOLDERS + [path for path in sys.path if path not in FOLDERS]
-# Forget any other package of the same name that is already imported.
+# Remove imported packages that have the names of the course's packages but come from elsewhere.
 for name in [name for name in sys.modules if name.split(".")[0] in PACKAGES]:
     if str(COURSE) not in str(getattr(sys.modules[name], "__file__", "")):
         del sys.modules[name]

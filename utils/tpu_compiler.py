@@ -1,11 +1,11 @@
-"""Compile programs for TPUs and GPUs that this machine doesn't have, or look up recorded results if it can't.
+"""Compile programs for TPUs and GPUs that this machine doesn't have, or look up recorded results instead.
 
-The compiler for TPUs is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms), and the
-one for NVIDIA GPUs in JAX's CUDA plugin, which also needs ptxas (570 MB together). The course never installs either on
-its own. Without them, or with versions that this JAX can't use, a lesson gets the same numbers from its record in
-`tpu_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare:
-`make test` those that take little time, `make test-newest` more of them, and the weekly check all of them, including
-those for GPUs.
+The TPU compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms). The compiler for
+NVIDIA GPUs is in JAX's CUDA plugin, which also needs ptxas (570 MB together). The course never installs either compiler
+by itself. Without them, or with versions that this JAX can't use, a lesson reads the same numbers from its record in
+`tpu_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare the
+results with the record: `make test` checks the quick programs, `make test-newest` checks more of them, and the weekly
+check covers all of them, including those for GPUs.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from jax.stages import Compiled
 
 RECORDS = Path(__file__).with_name("tpu_plans")  # NN.json: the plans of lesson NN
-TRIALS = {"tpu": "v5e:2x2", "cuda": "h100:8"}  # by platform: the target of the trial compile
+TRIALS = {"tpu": "v5e:2x2", "cuda": "h100:8"}  # the target of the trial compile, by platform
 PACKAGES = {"tpu": "libtpu", "cuda": "jax-cuda12-plugin"}
-# Check that a compile survives, and that the program it writes can be read. (JAX 0.10.2 can't read all that libtpu
-# 0.0.52 writes, and some older pairs crash.)
+# Check that compiling doesn't crash, and that JAX can read the compiled program. (JAX 0.10.2 can't read everything that
+# libtpu 0.0.52 writes, and some older pairs crash.)
 TRIAL = """
 import sys, jax
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -47,19 +47,19 @@ print("it compiles")
 
 @dataclass(frozen=True)
 class Plan:
-    """What one chip does in a compiled program. If the compiler refused the program, `error` says why."""
+    """The work of one chip in a compiled program. If the compiler rejected the program, `error` is the message."""
 
-    sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # kind of collective: number of runs, bytes sent
-    asynchronous: dict[str, int] = field(default_factory=dict)  # kind: the number of runs that overlap with other work
-    flops: int = 0  # of matrix products, with every iteration of each loop
+    sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # by kind of collective: number of runs, bytes sent
+    asynchronous: dict[str, int] = field(default_factory=dict)  # by kind: number of runs that overlap other work
+    flops: int = 0  # of matrix products, counting every iteration of each loop
     arguments: int = 0  # bytes
-    peak: int = 0  # bytes of memory in use at the same time, at most
+    peak: int = 0  # maximum number of bytes of memory in use at any time
     error: str = ""
-    links: dict[int, int] = field(default_factory=dict)  # number of links used: bytes sent, if the program text says so
+    links: dict[int, int] = field(default_factory=dict)  # bytes sent, by number of links used (if it's known)
 
     @property
     def times(self) -> int:
-        """Return the number of collectives that a chip takes part in."""
+        """Return the number of times that a chip runs a collective."""
         return sum(times for times, _ in self.sent.values())
 
     @property
@@ -72,15 +72,15 @@ _plans: dict[str, Plan] = {}  # by label: the programs compiled since `start`
 
 
 def start(*platforms: str) -> None:
-    """Find out whether this machine can compile for these platforms ("tpu" by default), and print a line for each.
+    """Check whether this machine can compile for these platforms ("tpu" by default), and print a line for each.
 
-    The first compile runs in a separate process, because some pairs of JAX and libtpu crash with no message.
+    The trial compile runs in a separate process, because some pairs of JAX and libtpu crash without a message.
     """
     _can_compile.clear()
     _plans.clear()
     for name, value in targets.TPU_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    # The plugin looks for CUDA's libraries unless JAX leaves GPUs out.
+    # Restrict JAX to the CPU, because otherwise the plugin looks for CUDA's libraries.
     path = str(Path(targets.__file__).parents[1])
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
     for platform in platforms or ("tpu",):
@@ -95,7 +95,7 @@ def start(*platforms: str) -> None:
 
 
 def _find_obstacle(platform: str, environment: dict[str, str]) -> str:
-    """Return why this machine can't compile for a platform and what to do about it, or "" if it can."""
+    """Explain why this machine can't compile for a platform and how to fix that. Return "" if it can compile."""
     command = [sys.executable, "-c", TRIAL, TRIALS[platform]]
     try:
         trial = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -105,25 +105,25 @@ def _find_obstacle(platform: str, environment: dict[str, str]) -> str:
         if trial.stdout.endswith("it compiles\n"):
             return ""
         last_line = (trial.stderr.splitlines() or [""])[-1]
-        if "TargetError: " in last_line:  # it says what to install
+        if "TargetError: " in last_line:  # the message says what to install
             return last_line.partition("TargetError: ")[2]
         failure = f"signal {-trial.returncode}" if trial.returncode < 0 else textwrap.shorten(last_line, 120)
     return f"A trial compile for {TRIALS[platform]} failed ({failure}). Try {_upgrade(platform)}, then restart"
 
 
 def _upgrade(platform: str) -> str:
-    """Return the command that installs a pair of JAX and a compiler that work together."""
+    """Return the command that installs JAX together with a compiler that works with it."""
     return f'pip install --upgrade "jax[{"tpu" if platform == "tpu" else "cuda12"}]"'
 
 
 def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | AbstractMesh:
     """Return a mesh with automatic axes over all chips of a TPU topology, such as ``v5e:4x4``.
 
-    On a machine that can't compile for TPUs, return an abstract mesh, which has sizes and no devices.
+    On a machine that can't compile for TPUs, return an abstract mesh, which has sizes but no devices.
 
     Args:
         topology: the topology's name, as in `jax.experimental.topologies`.
-        sizes, names: the mesh's axes, as in `jax.make_mesh`.
+        sizes, names: the sizes and names of the mesh's axes, as in `jax.make_mesh`.
     """
     from jax.experimental import mesh_utils
     from jax.sharding import AbstractMesh, AxisType, Mesh
@@ -134,16 +134,16 @@ def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | Ab
 
 
 def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any, recompile: bool = True) -> Plan:
-    """Return what one chip does in a program, according to the chip's compiler.
+    """Return the work of one chip in a program, according to the chip's compiler.
 
     Args:
-        label: the program's name in the record. The record doesn't notice if the program changes. A label that contains
-            the name of a GPU, such as ``FSDP, h100:8``, belongs to a program for GPUs, and any other one to TPUs.
-        compile_it: a function that lowers and compiles the program, or counts it as well. It's called with `arguments`.
-        recompile: compile the program if this machine can. Otherwise look it up in the record.
+        label: the program's name in the record. The record doesn't reveal whether the program has changed. A label that
+            contains the name of a GPU, such as ``FSDP, h100:8``, is for a GPU program; any other is for a TPU program.
+        compile_it: a function that takes `arguments`, and returns the compiled program or its cost.
+        recompile: compile the program if this machine can. Otherwise, or if this is False, look it up in the record.
 
     Raises JaxRuntimeError, with the compiler's message, if the program doesn't fit into a chip's memory; LookupError if
-    the record doesn't have this label; and RuntimeError if this JAX can't read the compiled program.
+    the label isn't in the record; and RuntimeError if this JAX can't read the compiled program.
     """
     if recompile and can_compile(platform_of(label)):
         result = _plans[label] = _compile(compile_it, *arguments)
@@ -161,14 +161,14 @@ def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any
 
 
 def can_compile(platform: str) -> bool:
-    """Return whether this machine can compile for a platform. Raises RuntimeError if `start` hasn't checked that."""
+    """Return whether this machine can compile for a platform. Raises RuntimeError if `start` hasn't checked it."""
     if platform not in _can_compile:
         raise RuntimeError("call tpu_compiler.start() first: it finds out whether this machine can compile for a chip")
     return _can_compile[platform]
 
 
 def platform_of(label: str) -> str:
-    """Return the platform of a recorded program: "cuda" if its label names a GPU, and otherwise "tpu"."""
+    """Return the platform of a recorded program: "cuda" if its label contains the name of a GPU, otherwise "tpu"."""
     return "cuda" if any(f"{gpu}:" in label for gpu in targets.GPUS) else "tpu"
 
 
@@ -179,7 +179,7 @@ def recorded_plans(lesson: str = "*") -> dict[str, Plan]:
 
 
 def plan_from_json(fields: dict[str, Any]) -> Plan:
-    """Return a plan from a record. JSON turned its pairs into lists, and its integer keys into strings."""
+    """Convert a plan from JSON, which has turned the plan's pairs into lists and its integer keys into strings."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
     return Plan(**{**fields, "sent": sent, "links": links})
@@ -192,7 +192,7 @@ def _compile(compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Pla
         result = compile_it(*arguments)
         return summarize(result if isinstance(result, Cost) else cost(result))
     except jax.errors.JaxRuntimeError as error:
-        if str(error).startswith("INTERNAL"):  # the program has been compiled, but its text can't be read
+        if str(error).startswith("INTERNAL"):  # the program was compiled, but JAX can't read its text
             pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
             advice = f"Another pair may work ({_upgrade('tpu')}); the record has the lesson's own programs."
             raise RuntimeError(f"{pair}. {advice}") from error
@@ -203,7 +203,7 @@ def _compile(compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Pla
 
 
 def summarize(counted: Cost) -> Plan:
-    """Sum up the cost of a program by kind of collective."""
+    """Summarize the cost of a program as a plan, with one total per kind of collective."""
     times, sizes, overlapped, links = Counter(), Counter(), Counter(), Counter()
     for collective in counted:
         times[collective.kind] += collective.times

@@ -1,4 +1,4 @@
-"""Extend Sphinx with each page's metadata for search engines and link previews, a sitemap and a 404 page."""
+"""Add a sitemap, a 404 page, and metadata for search engines and link previews to the site that Sphinx builds."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SITEMAP = (
 
 
 def embeddable_json(value: Any) -> str:
-    """Return JSON that can't end the script element that contains it."""
+    """Return the value as JSON without any ``<``, so that it can't close the script element around it."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def page_description(doctree: nodes.document | None) -> str:
-    """Return a page's first sentence, which in a lesson is the bold one below the title."""
+    """Return a page's first paragraph of more than 30 characters: in a lesson, the bold one below the title."""
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         text = " ".join(paragraph.astext().split())
         if len(text) > 30 and not text.startswith("Open in"):
@@ -45,7 +45,7 @@ def page_description(doctree: nodes.document | None) -> str:
 
 
 def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Add metadata, data and scripts to a page's head. Give the front page a title of its own."""
+    """Add metadata, embedded data and scripts to a page's head. Replace the title of the front page."""
     if app.builder.name != "html" or not doctree:
         return
     config = app.config
@@ -94,7 +94,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
 
 
 def write_site_files(app: Any, exception: Exception | None) -> None:
-    """Write sitemap.xml, robots.txt and 404.html."""
+    """Write sitemap.xml, robots.txt and 404.html after a successful build."""
     if exception or app.builder.name != "html":
         return
     base, out = app.config.html_baseurl, Path(app.outdir)
@@ -108,7 +108,7 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
 
 
 def always_outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Rebuild the page on old code every time, because its data comes from other files than its source."""
+    """Rebuild the page about old code every time, because its data comes from files other than its source."""
     return sorted({"old_code"} & env.found_docs)
 
 

@@ -1,4 +1,4 @@
-"""Print the course as a PDF with a browser, with bookmarks and page numbers in the table of contents."""
+"""Print the course to a PDF in a browser. The PDF has bookmarks, and page numbers in its table of contents."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tools.site import browser
 
-# The links in the table of contents. Their page numbers are known only after printing.
+# The CSS selector of the links in the table of contents, whose page numbers are known only after printing.
 CONTENTS_LINKS = "nav.contents a"
 
 
 def write_pdf(page: Path, pdf: Path) -> None:
-    """Print the page twice, because only the first PDF shows on which page each chapter begins."""
-    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # it logs a line on import
+    """Print the page twice, because it takes a first PDF to find out on which page each chapter begins."""
+    logging.getLogger("pikepdf").setLevel(logging.WARNING)  # pikepdf logs a line on import
     import pikepdf
 
     with browser.launch() as program:
@@ -28,12 +28,12 @@ def write_pdf(page: Path, pdf: Path) -> None:
             [CONTENTS_LINKS, pages],
         )
         tab.pdf(path=pdf, prefer_css_page_size=True, outline=True, tagged=True)
-    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # makes the file a third smaller
+    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # saving it again makes it a third smaller
         printed.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
 def chapter_pages(pdf: Path) -> dict[str, int]:
-    """Return the page number, from 1, of each bookmark of the first two levels."""
+    """Return the page number, counted from 1, of each bookmark in the first two levels, by title."""
     from pypdf import PdfReader
 
     reader = PdfReader(pdf)

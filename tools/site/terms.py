@@ -1,4 +1,4 @@
-"""Sphinx extension: the first use of each glossary term in a lesson leads to its entry, and the entry to the uses."""
+"""Link each lesson's first use of a glossary term to the term's entry, and each entry to the lessons that use it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sphinx.transforms import SphinxTransform
 from tools import NUMBER
 from tools.site import glossary
 
-# Not prose: headings, code, what is a link already, tables, what cells show.
+# Terms become links only in prose, not in headings, code, existing links, tables, captions or raw HTML.
 NOT_PROSE = (
     nodes.title,
     nodes.literal,
@@ -31,7 +31,7 @@ LESSON = re.compile(rf"notebooks/({NUMBER})_")
 
 
 def prose(document: nodes.Node) -> Iterator[nodes.Text]:
-    """The texts of the document that a reader reads as sentences, in order; folded answers are passed over."""
+    """Yield the document's prose as text nodes, in order, without cell outputs and collapsed answers."""
     folded = False
     for child in document.children:
         if isinstance(child, nodes.raw):
@@ -45,7 +45,7 @@ def prose(document: nodes.Node) -> Iterator[nodes.Text]:
 
 
 def join(document: nodes.Node) -> None:
-    """Make one text of neighbours: a term may stand on two lines, which the parser keeps apart."""
+    """Merge adjacent text nodes, because the parser splits text into lines and a term may span two of them."""
     for element in document.findall(nodes.TextElement):
         joined: list[nodes.Node] = []
         for child in element.children:
@@ -59,7 +59,7 @@ def join(document: nodes.Node) -> None:
 
 
 def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -> dict[str, str]:
-    """Make a link of each entry's first use; return the anchors of these uses, by term."""
+    """Turn the first use of each glossary entry into a link, and return the anchors of these uses, by term."""
     left = {entry.term: entry for entry in entries if entry.counts_in(lesson)}
     anchors = {}
     join(document)
@@ -82,14 +82,14 @@ def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -
 
 
 class FirstUses(SphinxTransform):
-    """In a lesson, link the first uses. On the glossary's page, mark the languages and name the entries."""
+    """Link the first use of each term in a lesson. On the glossary page, prepare the entries."""
 
     default_priority = 850
 
     def apply(self, **kwargs: Any) -> None:
         docname = self.env.docname
         if found := LESSON.match(docname):
-            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):  # a lesson is read again after these
+            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):  # reread the lesson if one changes
                 self.env.note_dependency(file)
             uses(self.env)[docname] = link(self.document, found[1], glossary.read())
         elif docname == "glossary":
@@ -98,12 +98,12 @@ class FirstUses(SphinxTransform):
 
 
 def sections(document: nodes.document) -> list[nodes.section]:
-    """The entries: the sections below the page's own."""
+    """Return the sections of the glossary's entries, which are nested in the page's own section."""
     return [node for node in document.findall(nodes.section) if isinstance(node.parent, nodes.section)]
 
 
 def name(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: nodes.section) -> None:
-    """Make the entry a target of references, and of its second line a line in three languages."""
+    """Label the entry as a target for references, and mark the language of each translation in its second line."""
     labels, label = env.get_domain("std"), f"term-{glossary.identifier(entry.term)}"
     labels.labels[label] = (docname, section["ids"][0], entry.term)
     labels.anonlabels[label] = (docname, section["ids"][0])
@@ -118,7 +118,7 @@ def name(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: no
 
 
 def uses(env: BuildEnvironment) -> dict[str, dict[str, str]]:
-    """For each lesson, the anchors of its first uses."""
+    """Return the anchors of each lesson's first uses, by document name and by term."""
     if not hasattr(env, "course_uses"):
         env.course_uses = {}
     return env.course_uses
@@ -133,12 +133,12 @@ def merge(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildE
 
 
 def again(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """The glossary's page shows what the lessons use, so it is written whenever one of them is."""
+    """Write the glossary page in every build, because it lists the lessons that use each term."""
     return ["glossary"]
 
 
 def lead_back(app: Sphinx, document: nodes.document, docname: str) -> None:
-    """Below each entry, the lessons that use it, each a link to the first use there."""
+    """List below each glossary entry the lessons that use it, with a link to each lesson's first use."""
     if docname != "glossary":
         return
     for entry, section in zip(glossary.read(), sections(document), strict=True):

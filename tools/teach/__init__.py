@@ -1,1 +1,1 @@
-"""Prepare a workshop: slides, and a folder for a USB drive."""
+"""Prepare a workshop: make its slides, and a folder to hand out on USB drives."""

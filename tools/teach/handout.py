@@ -1,7 +1,7 @@
-"""Prepare a folder for a USB drive, with the course, slides and packages, for a workshop without internet.
+"""Prepare a folder for a USB drive, with the course, its slides and its packages, for a workshop without internet.
 
-Run `make handout`, or `make handout FOR="3.12" SYSTEMS="linux windows"` for a selection. In that folder, start.py
-installs from `wheels`, which is beside the course, without a network.
+Run `make handout`, or `make handout FOR="3.12" SYSTEMS="linux windows"` to choose the Python versions and
+systems. In that folder, start.py needs no network: it installs the packages in `wheels`, beside the course.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.reader import environment
 
 OUT = notebooks.ROOT / "handout"
 PYTHONS = ("3.11", "3.12", "3.13")
-SYSTEMS = {  # uv's name for each system, and pip's names, any of which fits
+SYSTEMS = {  # for each system, its name in uv, then pip's names for it; a wheel may have any of them
     "linux": ("x86_64-manylinux_2_28", "manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64"),
     "mac": ("aarch64-apple-darwin", "macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11_0_arm64"),
     "windows": ("x86_64-pc-windows-msvc", "win_amd64"),
@@ -36,10 +36,12 @@ Slides of the lessons are in course/slides. Open them in a browser.
 
 
 def fetch_wheels(python: str, system: str, wheels: Path) -> None:
-    """Download the packages that the lessons need on a different Python and system.
+    """Download the packages that the lessons need for a Python version and a system.
 
-    uv resolves the requirements, because pip would ignore packages that only the other system needs. pip downloads them
-    without further dependencies. Raises CalledProcessError.
+    Resolve the requirements with uv, because pip would skip packages that only the target system needs. Then
+    download exactly the resolved packages with pip.
+
+    Raises SystemExit if uv is missing, and CalledProcessError if uv or pip fails.
     """
     platform, *platforms = SYSTEMS[system]
     uv = environment.find_uv(sys.executable)
@@ -60,7 +62,7 @@ def fetch_wheels(python: str, system: str, wheels: Path) -> None:
 
 
 def copy_course(target: Path) -> None:
-    """Copy the committed files, and the slides if `make slides` has made them."""
+    """Copy the committed files, and the slides if `make slides` has been run."""
     target.mkdir(parents=True)
     packed = subprocess.run(["git", "-C", str(notebooks.ROOT), "archive", "HEAD"], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(target)], input=packed.stdout, check=True)
@@ -69,7 +71,7 @@ def copy_course(target: Path) -> None:
 
 
 def main(pythons: list[str], systems: list[str]) -> None:
-    """Make the folder. Raises SystemExit, with advice, if a name is unknown or a download fails."""
+    """Fill the folder `handout`. Raises SystemExit, with advice, if a name is unknown or a download fails."""
     wrong = [name for name in pythons if name not in PYTHONS] + [name for name in systems if name not in SYSTEMS]
     if wrong:
         raise SystemExit(f"Error: unknown name {wrong[0]}; choose from {', '.join([*PYTHONS, *SYSTEMS])}")

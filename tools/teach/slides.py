@@ -1,9 +1,9 @@
-"""Make slides of the lessons from their notebooks: `make slides`, or `make slides LESSONS="01 02"`.
+"""Make slides from the lessons' notebooks: `make slides`, or `make slides LESSONS="01 02"`.
 
-`default_slide_type` in tools/lessons/notebooks.py decides which cell begins a slide (notebooks/README.md has the rule).
-This module decides what a slide shows of a cell, and in which size: questions, code, outputs and pictures. The prose
-between them becomes speaker notes. All files are written to disk, reveal.js included, so that slides work without a
-network.
+`default_slide_type` in tools/lessons/notebooks.py decides which cells begin a slide (notebooks/README.md explains the
+rule). This module decides which parts of a cell appear on a slide, and at what size: questions, code, outputs and
+pictures. The prose between them becomes speaker notes. All files, including reveal.js, are written to disk, so that the
+slides work without a network.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tools.site import build as site
 OUT = notebooks.ROOT / "slides"
 PREDICTIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 TEMPLATE = Path(__file__).with_name("slides_template")
-LONG_TABLE = 13  # lines of a table that's too long to be read from the back of a room
+LONG_TABLE = 13  # a table with this many lines or more can't be read from the back of a room
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
-SLIDE_HEIGHT, SLIDE_WIDTH = 696, 1218  # px of a slide, without its margins
-CODE_SIZES = (24, 22, 20)  # px of code, of which the first that fits is used
+SLIDE_HEIGHT, SLIDE_WIDTH = 696, 1218  # px, without the margins of a slide
+CODE_SIZES = (24, 22, 20)  # font sizes of code in px; a slide uses the first that fits
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """Return a cell's slide type, from its metadata or, without any, from the rule."""
+    """Return a cell's slide type from its metadata, if it's set there, or otherwise by the default rule."""
     return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.default_slide_type(cell)
 
 
@@ -45,12 +45,12 @@ def arrange_slides(
     workshop_notes: dict[str, str] | None = None,
     on_demand: dict[str, site.Answer] | None = None,
 ) -> nbformat.NotebookNode:
-    """Split the notebook into cells as its slides show them, in nbconvert's terms, one for each thing that appears.
+    """Return a notebook for nbconvert with one cell for each part of a slide, and with the speaker notes.
 
     Args:
-      predictions: the data in site/predictions.json for each question, whose common mistakes go into the notes.
-      workshop_notes: by heading, the workshop guide's notes on the first question below it.
-      on_demand: by exercise, its hint and solution.
+      predictions: the data in site/predictions.json for each question. The notes list its common mistakes.
+      workshop_notes: the workshop guide's notes on the first question below each heading, by heading.
+      on_demand: the hint and solution of each exercise, by the name of its function.
     """
     shown: list = []
     expected, remaining_notes, headings = iter(predictions or ()), dict(workshop_notes or {}), {}
@@ -59,7 +59,7 @@ def arrange_slides(
         for part in _parts(cell):
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
-                headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # by level, the last heading
+                headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # the latest heading of each level
                 predicted = [next(expected, None) for _ in range(part.source.count(QUESTION))]
                 parts += [_text(cell, "notes", [answer_note(each)]) for each in predicted if each]
                 for heading in headings.values() if predicted else ():
@@ -70,7 +70,7 @@ def arrange_slides(
                 parts.append(_text(cell, "notes", [f"**Hint.** {site.escape_markdown(answer.hint)}", solution]))
         for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
-            # a slide shows only its first cell of notes, so join them
+            # Join consecutive notes, because a slide shows only its first cell of notes.
             if shown and slide_type(part) == slide_type(shown[-1]) == "notes":
                 shown[-1].source += f"\n\n{part.source}"
             else:
@@ -81,7 +81,10 @@ def arrange_slides(
 
 
 def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
-    """Put code and output on one slide, or on one each, with the question above them until text follows its answer."""
+    """Put code and its output on the same slide if they fit, and on separate slides otherwise.
+
+    Repeat the current question at the top of each new slide until text follows its answer.
+    """
     question, answered, room = "", False, SLIDE_HEIGHT
     for number, cell in enumerate(cells):
         kind, size = slide_type(cell), CODE_SIZES[-1]
@@ -115,7 +118,7 @@ def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
 
 
 def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> float:
-    """Estimate the height of a cell in px, with the sizes in slides.css."""
+    """Estimate the height of a cell in px from the font sizes in slides.css."""
 
     def lines(text: str, columns: int) -> int:
         return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
@@ -125,7 +128,7 @@ def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> 
     if cell.cell_type == "markdown":
         return sum(36 * lines(block, 92) + 12 for block in split_blocks(cell.source))
     if cell.source:
-        wide = 0.618 * size * max(map(len, cell.source.splitlines()))  # in the widest of the fonts
+        wide = 0.618 * size * max(map(len, cell.source.splitlines()))  # px, in the widest font of slides.css
         return (
             1.2 * size * lines(cell.source, 99) + 22 if wide <= SLIDE_WIDTH or size == CODE_SIZES[-1] else float("inf")
         )
@@ -141,13 +144,13 @@ def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> 
 
 
 def _stub_name(cell: nbformat.NotebookNode) -> str:
-    """Return the name of the function in an exercise's stub, or ""."""
+    """Return the name of the function in an exercise's stub, or "" if the cell isn't a stub."""
     match = re.search(r"^def (\w+)\((?s:.*)# your code here", cell.source, re.M)
     return match[1] if match else ""
 
 
 def answer_note(prediction: dict) -> str:
-    """Return the note with a question's right answer, and the feedback for each common wrong answer."""
+    """Return a speaker note with a question's right answer and the feedback on each common mistake."""
 
     def said(guess: float | str) -> str:
         return f"`{guess}`" if isinstance(guess, str) else f"{guess:,.10g}"
@@ -169,8 +172,8 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     if cell.cell_type == "code":
         drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
         if cell.id == "opening":
-            kind = "-"  # below the title
-        elif not drawn or "\n" in cell.source:  # a single line that draws would only repeat the picture
+            kind = "-"  # on the same slide as the title
+        elif not drawn or "\n" in cell.source:  # omit a single line that only draws the picture
             yield _code(cell, kind, source=cell.source)
             kind = "fragment"
         if cell.outputs:
@@ -182,14 +185,14 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
 
 
 def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator[nbformat.NotebookNode]:
-    """Split a text into what the slides show and what the notes contain.
+    """Split a Markdown cell into cells for the slides and cells for the speaker notes.
 
-    Each heading begins a slide, and so does a question without a heading.
+    Each heading begins a slide, and so does a question that isn't the first below a heading.
     """
     text_blocks = split_blocks(cell.source)
     group: list[str] = []  # the blocks of the current slide
     notes: list[str] = []
-    # below a heading, a slide shows a paragraph and then its list; of an exercise, everything
+    # Below a heading, a slide shows one paragraph and the list after it. An exercise is shown in full.
     expected, task = "", False
 
     def finish() -> Iterator[nbformat.NotebookNode]:
@@ -203,23 +206,24 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
         notes.clear()
 
     for i, block in enumerate(text_blocks):
-        # a block right before a question that doesn't discuss an output
+        # The block right before a question introduces it. If it begins the cell, though, it discusses the output above,
+        # unless the cell is tagged as leading on.
         asks = (i or leads) and text_blocks[i + 1 : i + 2] and text_blocks[i + 1].startswith(QUESTION)
         asked = any(shown.startswith(QUESTION) for shown in group)
         if re.match(r"#+ ", block):
             yield from finish()
             group.append(block)
             expected, task = "paragraph", block.startswith("### Exercise")
-        elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a listing or a formula
+        elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a code block or a formula
             if block.startswith(QUESTION) and (asked or not group):
                 yield from finish()
             (notes if block.startswith("|") and block.count("\n") >= LONG_TABLE else group).append(block)
             expected = "list" if expected and block.startswith("|") else ""
         elif group and group[-1].startswith("# ") and (price := re.match(r"\*\*.+?\*\*", block, re.S)):
-            group.append(price[0])  # leave the rest of the slide to the picture
+            group.append(price[0])  # leave the rest of the slide for the picture
             notes.append(block[price.end() :])
             expected = ""
-        elif not block.startswith("[!["):  # badges are only for the page
+        elif not block.startswith("[!["):  # show badges only on the web page
             item = bool(re.match(r"(- |\d+\. )", block))
             if task or expected == "paragraph" or (expected == "list" and item):
                 group.append(block)
@@ -239,7 +243,7 @@ def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str], tags: list =
 
 
 def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: list = ()):
-    hidden = {} if source else {"transient": {"remove_source": True}}  # nbconvert's name for a cell without input
+    hidden = {} if source else {"transient": {"remove_source": True}}  # makes nbconvert leave out the cell's input
     metadata = {"slideshow": {"slide_type": kind}, "tags": list(tags), **hidden}
     return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
 
@@ -251,7 +255,7 @@ def to_html(
     workshop_notes: dict[str, str] | None = None,
     answers: dict[str, site.Answer] | None = None,
 ) -> str:
-    """Return the slides as an HTML page, which loads reveal.js from the folder beside it."""
+    """Return the slides as an HTML page that loads reveal.js from the folder beside the page."""
     from nbconvert.exporters import SlidesExporter
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
@@ -263,7 +267,7 @@ def to_html(
 
 
 def find_reveal() -> Path:
-    """Return the path of reveal.js in the package sphinx-revealjs."""
+    """Return the folder of reveal.js in the package sphinx-revealjs. Raises SystemExit if it isn't installed."""
     spec = importlib.util.find_spec("sphinx_revealjs")
     if not spec:
         raise SystemExit("Error: reveal.js is missing. Type make slides, which installs it.")

@@ -11,8 +11,8 @@ import numpy as np
 
 
 def load():
-    """Return the handwritten digits as (images, labels): 1,400 of them to train on, and 397 to test on."""
-    from sklearn import datasets  # which takes 2 s, so don't import it at the top
+    """Return the handwritten digits as (images, labels): 1,400 for training and 397 for testing."""
+    from sklearn import datasets  # imported only here, because this takes 2 s
 
     digits = datasets.load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))
@@ -45,7 +45,7 @@ def loss(params, x, y):
 
 
 def batches(labels, seed, epochs, size=128):
-    """Yield the row indices of each batch, (size,), in a different order each epoch, without incomplete batches."""
+    """Yield the row indices of each batch, (size,), in a different order every epoch. Drop incomplete batches."""
     rng = np.random.default_rng(seed)
     for _ in range(epochs):
         order = rng.permutation(len(labels))

@@ -1,4 +1,5 @@
-"""Figures with descriptions, and tables, for a notebook's cells."""
+"""Show figures with descriptions, and tables, in notebooks."""
 
-# The type of the numbers beside a figure, which tools/site reads for its interactive figure. Notebooks don't show it.
+# The MIME type of the numbers stored with a figure. Notebooks don't display them, but tools/site reads them for its
+# interactive figures.
 FIGURE_DATA = "application/vnd.one-program.figure+json"

@@ -1,4 +1,4 @@
-"""Describe a plot in words made from its numbers, for readers who can't see it."""
+"""Describe a plot's numbers in words, for readers who can't see the plot."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import combinations, pairwise
 import numpy as np
 
 Line = tuple[str, np.ndarray, np.ndarray]  # name, x (n,), y (n,)
-Mark = tuple[str, np.ndarray | None, np.ndarray | None]  # name, x (n,), y (n,); None in a line across the plot
-COINCIDE = 0.003  # two lines nearer than this share of the plot's height look like one
+Mark = tuple[str, np.ndarray | None, np.ndarray | None]  # name, x (n,), y (n,); one is None for a line across the plot
+COINCIDE = 0.003  # lines closer than this fraction of the plot's height look like a single line
 
 
 def format_number(value: float) -> str:
-    """Format a number as people write it: integers in full, others with three digits, as in 2,048, 0.00098, 1.5e-17."""
+    """Format a number for prose: integers in full, others to three digits, such as 2,048, 0.00098 and 1.5e-17."""
     if float(value).is_integer() and abs(value) < 1e9:
-        return f"{value or 0:,.0f}"  # 0 also for -0.0
+        return f"{value or 0:,.0f}"  # `or 0` turns -0.0 into 0
     rounded = float(f"{value:.3g}")
     if 1e-4 <= abs(rounded) < 1e9:
         return f"{rounded:,.7f}".rstrip("0").rstrip(".")
@@ -32,14 +32,14 @@ def _join_numbers(values: np.ndarray) -> str:
 
 
 def positions(values: np.ndarray, log: bool) -> np.ndarray:
-    """Return where an axis draws these values, up to a linear map: on a logarithmic axis, their logarithms."""
+    """Return the positions of values along an axis, up to a linear map: their logarithms if the axis is logarithmic."""
     return np.log10(values) if log else values
 
 
 def height_differences(lines: list[Line], log: str) -> dict[tuple[int, int], np.ndarray]:
-    """Return, for each pair of lines (i, j) with the same x, how far line j is above line i at each point, (n,).
+    """Map each pair (i, j) of lines with the same x to how far line j is above line i at each point, (n,).
 
-    The differences are shares of the plot's height. Those below `COINCIDE` are set to 0.
+    The differences are fractions of the plot's height. Those smaller than `COINCIDE` are set to 0.
     """
     heights = [positions(y, "y" in log) for _, _, y in lines]
     plot_height = max(map(np.max, heights)) - min(map(np.min, heights)) or 1.0
@@ -58,7 +58,7 @@ def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str]
     span = f" from {format_number(lines[0][1][0])} to {format_number(lines[0][1][-1])}" if same_x else ""
     scales = {"x": ", x logarithmic", "y": ", y logarithmic", "xy": ", both logarithmic", "": ""}[log]
     differences = height_differences(lines, log)
-    # line j: the first line that it coincides with
+    # Map each line that coincides with earlier lines to the first of them.
     below = {j: i for (i, j), difference in reversed(differences.items()) if not difference.any()}
     courses = [_describe_course(line, same_x, log) for j, line in enumerate(lines) if j not in below]
     sentences = [f"{ylabel and ylabel + ' against '}{xlabel}{span}{scales}", "; ".join(courses)]
@@ -73,7 +73,7 @@ def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str]
 
 
 def _describe_course(line: Line, same_x: bool, log: str) -> str:
-    """Describe a line, as in 'loss falls from 2.5 to 0.1', with its extremes if they're clearly beyond both ends."""
+    """Describe a line, as in 'loss falls from 2.5 to 0.1'. Include extremes that are clearly beyond both ends."""
     name, x, y = line
     first, last = format_number(y[0]), format_number(y[-1])
     if np.ptp(y) <= COINCIDE * abs(y).max():
@@ -106,7 +106,7 @@ def _describe_course(line: Line, same_x: bool, log: str) -> str:
 
 
 def _crossings(x: np.ndarray, difference: np.ndarray, log: str) -> list[float]:
-    """Return the x at which the difference (n,) changes its sign, as if the lines were straight between points."""
+    """Return each x at which the difference (n,) changes sign, interpolating linearly between the points."""
     across, crossings = positions(x, "x" in log), []
     for i, j in pairwise(np.flatnonzero(difference)):
         if difference[i] * difference[j] < 0:
@@ -126,7 +126,7 @@ def _describe_mark(mark: Mark) -> str:
 
 
 def describe_bars(parts: dict[str, np.ndarray], names: list[str], marks: list[Mark], label: str, stacked: bool) -> str:
-    """Describe one panel: the lengths of each name's bars, with their sum if they're stacked, and the marks."""
+    """Describe a panel: the lengths of each name's bars, with their sum if the bars are stacked, and the marks."""
     bars = []
     for i, name in enumerate(names):
         lengths = {part: lengths[i] for part, lengths in parts.items()}
@@ -140,6 +140,6 @@ def describe_bars(parts: dict[str, np.ndarray], names: list[str], marks: list[Ma
 
 
 def join_panels(title: str, descriptions: dict[str, str]) -> str:
-    """Join a figure's title and the descriptions of its panels, by their titles."""
+    """Join a figure's title and the descriptions of its panels, each preceded by the panel's title."""
     text = " ".join(f"{panel}: {description}" if panel else description for panel, description in descriptions.items())
     return f"{title}. {text}" if title else text

@@ -1,4 +1,4 @@
-"""Draw meshes, shardings and the values on each device. In a sharding, a colour is a piece and a circle is a device."""
+"""Draw meshes, shardings and per-device values. In a sharding, each colour is a piece, and each circle a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING = "nothing to draw: give a title and an array, as in {'before': x}"
 
 
 def sharding(array: jax.Array | jax.ShapeDtypeStruct, title: str | None = None) -> Picture:
-    """Draw which devices hold which piece of an array. Raises the errors of `shardings`."""
+    """Draw which devices hold which piece of an array. Raises the same errors as `shardings`."""
     spec = getattr(getattr(array, "sharding", None), "spec", None)
     return shardings({title or ("one device" if spec is None else spec_text(spec)): array})
 
@@ -30,7 +30,7 @@ def sharding(array: jax.Array | jax.ShapeDtypeStruct, title: str | None = None) 
 def shardings(arrays: Mapping[str, jax.Array | jax.ShapeDtypeStruct]) -> Picture:
     """Draw which devices hold which piece of each titled array. More than three arrays are drawn in rows of two.
 
-    Raises ValueError if there's no array or one of rank above 3, and the errors of `layout.pieces`.
+    Raises ValueError if there's no array or if an array's rank exceeds 3, and the same errors as `layout.pieces`.
     """
     if not arrays:
         raise ValueError(_NOTHING)
@@ -59,9 +59,9 @@ def shardings(arrays: Mapping[str, jax.Array | jax.ShapeDtypeStruct]) -> Picture
 
 
 def mesh(mesh: jax.sharding.Mesh) -> Picture:
-    """Draw the device numbers of a mesh with one to three axes, and the names of its axes.
+    """Draw a mesh with one to three axes: its device numbers and the names of its axes.
 
-    Raises ValueError for more than three axes.
+    Raises ValueError if the mesh has more than three axes.
     """
     names, ids = mesh.axis_names, np.vectorize(lambda device: device.id)(mesh.devices)
     if ids.ndim > 3:
@@ -87,10 +87,11 @@ def mesh(mesh: jax.sharding.Mesh) -> Picture:
 def values(arrays: Mapping[str, jax.Array]) -> Picture:
     """Draw the values on each device, with a band for each titled array, such as before and after a collective.
 
-    A value that exactly one device holds in the first array has this device's colour everywhere. Other values have no
-    colour. A shard may have rank 2 and 8 rows and columns at most, and one of rank 1 is drawn as a column.
+    If exactly one device holds a value in the first array, the value appears in that device's colour everywhere. Other
+    values have no colour. A shard may have at most two axes, of at most 8 elements each. A shard of rank 1 is drawn as
+    a column.
 
-    The picture's data has, for each device, its values in the first array.
+    The picture's `data` is a list with each device's values in the first array.
 
     Raises ValueError if there's no array, if a shard is too large, or if the arrays are on different devices.
     """
@@ -138,7 +139,7 @@ def values(arrays: Mapping[str, jax.Array]) -> Picture:
 
 
 def _owner_colors(band: dict[int, np.ndarray]) -> dict[int | float | bool, str]:
-    """Return a colour for each value that exactly one device holds."""
+    """Map each value that exactly one device holds to that device's colour."""
     owners: dict[int | float | bool, set[int]] = {}
     for position, device in enumerate(sorted(band)):
         for value in band[device].flat:
@@ -162,7 +163,7 @@ def _draw_pieces(
     pieces3 = {((0, 1),) * (3 - len(shape)) + piece: devices for piece, devices in devices_by_piece.items()}
     planes = sorted({piece[0] for piece in pieces3})
     colors = {piece: COLORS[i % len(COLORS)] for i, piece in enumerate(pieces3)}
-    # Draw the array in its own proportions, as far as that's legible.
+    # Keep the array's proportions, within the limits of what's legible.
     width, height = 1.0, 1.0
     if len(shape) == 1:
         width = 7.0
@@ -189,19 +190,19 @@ def _draw_pieces(
             axes.hlines(np.arange(1, shape3[1]) * fy, 0, width, color="#00000022", linewidth=0.8, zorder=1)
         if len(shape) == 3:
             axes.set_title(f"[{plane[0]}:{plane[1]}, :, :]", fontsize=9, family="monospace")
-    for axes in panels:  # the empty panels at the end of the grid
+    for axes in panels:  # hide the unused panels at the end of the grid
         axes.set_axis_off()
 
 
 def _draw_devices(
     axes: Axes, box: tuple[float, float, float, float], devices: list[int], color: str, scale: float
 ) -> None:
-    """Draw the devices that hold a piece into its box, in the number of rows that makes the circles largest."""
+    """Draw a piece's devices as circles in the piece's box, in the number of rows that allows the largest circles."""
     x, y, w, h = box
     equal_rows = [r for r in range(1, len(devices) + 1) if len(devices) % r == 0]  # eight as 2 by 4, not as 3, 3 and 2
     rows = max(equal_rows, key=lambda r: min(h / r, w * r / len(devices)))
     columns = len(devices) // rows
-    step = min(h / rows, w / columns, 0.42 / scale)  # at most 0.42 inches from circle to circle
+    step = min(h / rows, w / columns, 0.42 / scale)  # at most 0.42 inches between the centres of circles
     for i, device in enumerate(devices):
         row, column = divmod(i, columns)
         cx, cy = x + w / 2 + (column - (columns - 1) / 2) * step, y + h / 2 + (row - (rows - 1) / 2) * step
@@ -216,7 +217,7 @@ def _draw_circle(axes: Axes, x: float, y: float, radius: float, device: int, col
 
 
 def _hide_frame(axes: Axes, extent: tuple[float, float]) -> None:
-    """Set the limits around an extent of (height, width), and hide the ticks and the frame."""
+    """Set the axes' limits to fit an extent of (height, width), and hide the ticks and the frame."""
     height, width = extent
     axes.set(
         xlim=(-0.02 * width, 1.02 * width), ylim=(1.02 * height, -0.02 * height), aspect="equal", xticks=[], yticks=[]

@@ -1,4 +1,4 @@
-"""Run code that may fail, and show only the messages: no traceback of forty lines."""
+"""Run code that may fail, and show only its messages, without a forty-line traceback."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WIDTH = 110  # characters
 def show_error(expected: type[Exception] = Exception) -> Iterator[None]:
     """Run a block that raises an error of the expected type, and print the error's type and message.
 
-    Raises AssertionError if the block raises nothing, because then the lesson's text is wrong. An error of any other
-    type passes through.
+    Raises AssertionError if the block raises nothing, because then the lesson's text is wrong. Errors of other types
+    propagate.
     """
     try:
         yield
     except expected as error:
-        # A message may name the temporary file of a cell, which readers can't open.
+        # Remove the path of the cell's temporary file, which readers can't open.
         text = re.sub(r" at \S*ipykernel_\S+", "", f"{type(error).__name__}: {error}")
         print("\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in text.splitlines()))
     else:
@@ -33,8 +33,8 @@ def show_error(expected: type[Exception] = Exception) -> Iterator[None]:
 def show_outcome(label: str = "old") -> Iterator[SimpleNamespace]:
     """Run a block of old code, which may fail, warn or succeed, and print in a few lines what happens.
 
-    Each line begins with the label. The block may assign its result to the attribute `value` of the object that this
-    context manager returns. That stays None if the block fails first.
+    Each message begins with the label. The block may assign its result to the attribute `value` of the object that this
+    context manager yields. The attribute stays None if the block fails before assigning it.
     """
     outcome = SimpleNamespace(value=None)
     with warnings.catch_warnings(record=True) as caught:
@@ -45,7 +45,7 @@ def show_outcome(label: str = "old") -> Iterator[SimpleNamespace]:
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
     for text in [message, *(f"{warning.category.__name__}: {warning.message}" for warning in caught)]:
-        first_line = re.sub(r" \((/|[A-Z]:\\).*\)$", "", text.split("\n")[0])  # without the path of the installed JAX
+        first_line = re.sub(r" \((/|[A-Z]:\\).*\)$", "", text.split("\n")[0])  # drop the path of the installed JAX
         start = f"{label}: "
         indents = {"initial_indent": start, "subsequent_indent": " " * len(start)}
         print(textwrap.fill(first_line, WIDTH, break_on_hyphens=False, **indents))

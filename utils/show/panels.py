@@ -1,4 +1,4 @@
-"""Check numbers and styles for plots of lines and bars, and draw their panels, marks and legend."""
+"""Check the input of line plots and bar charts, and draw their panels, marks and legends."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from utils.show import alt_text
 from utils.show.picture import COLORS
 
 Numbers = Sequence[float] | np.ndarray
-PANEL_WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # number of panels: inches for all of them together
+PANEL_WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # by number of panels: their combined width in inches
 
 
 class MarkStyle(NamedTuple):
     color: str
-    marker: str  # of a point
-    dashes: str  # of a line
+    marker: str  # for points
+    dashes: str  # for lines
 
 
 MARK_STYLES = (MarkStyle("#222222", "o", "--"), MarkStyle(COLORS[5], "s", "-."), MarkStyle(COLORS[3], "^", ":"))
 
 
 def split_panels(series: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the series of each panel, by title. A single panel without a title has the title "".
+    """Return the series of each panel, by title. The title of a single, untitled panel is "".
 
-    Raises ValueError if there's nothing to draw, and for more than three panels.
+    Raises ValueError if there's nothing to draw or if there are more than three panels.
     """
     has_titles = bool(series) and all(isinstance(value, dict) for value in series.values())
     panels = series if has_titles else {"": series}
@@ -42,7 +42,7 @@ def split_panels(series: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def split_marks(marks: dict[str, Any] | None, panels: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the marks of each panel, by title. Raises ValueError if a title isn't that of a panel."""
+    """Return the marks of each panel, by title. Raises ValueError for a title that no panel has."""
     by_panel = {"": marks or {}} if list(panels) == [""] else marks or {}
     for title in by_panel:
         if title not in panels:
@@ -51,7 +51,7 @@ def split_marks(marks: dict[str, Any] | None, panels: dict[str, Any]) -> dict[st
 
 
 def split_labels(labels: str | Sequence[str], panels: dict[str, Any]) -> dict[str, str]:
-    """Return the axis label of each panel, by title. Raises ValueError unless there's one, or one for each panel."""
+    """Return the axis label of each panel, by title. Raises ValueError unless there's one label or one per panel."""
     each = [labels] * len(panels) if isinstance(labels, str) else list(labels)
     if len(each) != len(panels):
         raise ValueError(f"{len(each)} labels for {len(panels)} panel(s): give one, or a list with one for each panel")
@@ -59,7 +59,7 @@ def split_labels(labels: str | Sequence[str], panels: dict[str, Any]) -> dict[st
 
 
 def unique_names(panels: Iterable[Iterable[str]], limit: int, kind: str) -> list[str]:
-    """Return the names in all panels, without repeats. Raises ValueError for more than `limit` of them."""
+    """Return the distinct names in all panels. Raises ValueError if there are more than `limit` of them."""
     names = list(dict.fromkeys(name for names in panels for name in names))
     if len(names) > limit:
         raise ValueError(f"{len(names)} {kind} cannot be told apart; draw up to {limit}")
@@ -67,12 +67,12 @@ def unique_names(panels: Iterable[Iterable[str]], limit: int, kind: str) -> list
 
 
 def mark_styles(marks: Iterable[Iterable[str]]) -> dict[str, MarkStyle]:
-    """Return the style of each mark, the same in all panels. Raises ValueError for too many marks."""
+    """Return the style of each mark, which all panels share. Raises ValueError if there are too many marks."""
     return dict(zip(unique_names(marks, len(MARK_STYLES), "marks"), MARK_STYLES, strict=False))
 
 
 def as_numbers(name: str, values: Numbers, length: int | None = None, log: bool = False) -> np.ndarray:
-    """Return the values as floats, (length,). Raises ValueError, with the name, for values that can't be drawn."""
+    """Return the values as floats, (length,). Raises ValueError, which mentions `name`, if they can't be drawn."""
     numbers = np.asarray(values, float)
     if numbers.ndim != 1 or not numbers.size:
         raise ValueError(f"{name!r} has shape {numbers.shape}: give a list of one number or more")
@@ -91,7 +91,7 @@ def as_numbers(name: str, values: Numbers, length: int | None = None, log: bool 
 def make_figure(
     count: int, height: float, legend_entries: list[str], title: str = "", sharex: bool = True
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with empty panels in a row, `height` inches high, and room for a legend below them."""
+    """Return a figure with empty panels in a row, `height` inches high, and space for a legend below them."""
     legend_height = 0.22 * math.ceil(len(legend_entries) / _legend_columns(legend_entries, count))
     figure = Figure(figsize=(PANEL_WIDTHS[count], height + legend_height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
@@ -106,7 +106,7 @@ def make_figure(
 
 
 def add_legend(figure: Figure, all_axes: list[Axes], entries: list[str]) -> None:
-    """Add one legend for all panels below them, with its entries in this order."""
+    """Add a single legend below the panels, with the entries in this order."""
     handles: dict[str, Artist] = {}
     for axes in all_axes:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -123,7 +123,7 @@ def add_legend(figure: Figure, all_axes: list[Axes], entries: list[str]) -> None
 
 
 def _legend_columns(entries: list[str], panel_count: int) -> int:
-    """Return the number of columns with which a legend has as few rows as possible."""
+    """Return the number of columns that gives the legend the fewest rows."""
     lengths = [len(entry) + 10 for entry in entries]  # a line sample and the gaps are as wide as ten letters
     for rows in range(1, len(entries)):
         columns = math.ceil(len(entries) / rows)

@@ -1,4 +1,4 @@
-"""Figures with a description, which a notebook passes on to screen readers and to the tests."""
+"""Give each figure a description, which the notebook passes on to screen readers and to the tests."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ DPI = 160  # twice the resolution at which a figure is shown, so that it's sharp
 
 
 class Picture:
-    """A matplotlib figure with a description, and with its numbers as `data`, if the site draws it interactively.
+    """A matplotlib figure with a description and, if the site draws it interactively, its numbers as `data`.
 
-    As the last line of a cell, it shows itself.
+    It's displayed if it's the last expression in a cell.
     """
 
     def __init__(self, figure: Figure, alt: str, data: Any = None) -> None:
-        """Raises ValueError if the description is empty."""
+        """Create a picture. Raises ValueError if the description is empty."""
         if not alt.strip():
             raise ValueError("a figure needs a description for people who cannot see it")
         self.figure, self.alt, self.data = figure, alt, data
 
     def with_data(self, data: Any) -> Picture:
-        """Return this figure with numbers for the site's interactive figure, in lists and dicts as JSON has them."""
+        """Return this picture with numbers for the site's interactive figure, as JSON-compatible lists and dicts."""
         return Picture(self.figure, self.alt, data)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         buffer, png = io.BytesIO(), io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")  # white also on a dark page
-        # A palette makes the file a third as large, which matters in a repository of notebooks. With 64 colours, some
-        # shades of the eight colours would change their hue (lesson 07); with 128, nobody sees a difference.
+        self.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")  # white even on a dark page
+        # A palette reduces the file to a third of its size, which matters in a repository of notebooks. With a palette
+        # of 64, some shades of the eight colours would change hue (lesson 07). With 128, nobody sees a difference.
         Image.open(buffer).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(png, "png", optimize=True)
         width = round(self.figure.get_figwidth() * DPI / 2)
         data: dict[str, Any] = {"image/png": png.getvalue(), "text/plain": f"Figure: {self.alt}"}
@@ -45,9 +45,9 @@ class Picture:
 
 
 def picture(figure: Figure, alt: str) -> Picture:
-    """Return a figure that was drawn with pyplot, with a description. Raises ValueError if the description is empty."""
+    """Add a description to a figure drawn with pyplot. Raises ValueError if the description is empty."""
     from matplotlib import pyplot
 
-    pyplot.close(figure)  # otherwise the notebook shows it again, without the description
+    pyplot.close(figure)  # otherwise the notebook would show it again, without the description
     figure.set_layout_engine("tight")
     return Picture(figure, alt)

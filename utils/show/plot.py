@@ -1,4 +1,4 @@
-"""Plot lines and bars that readers can tell apart without colour, with a description made from their numbers."""
+"""Plot lines and bars that readers can tell apart without colour, with a description generated from their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from utils.show.picture import COLORS, Picture
 
 _DASHES = ("-", "--", "-.", ":", (0, (8, 2)), (0, (4, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (10, 3, 2, 3)))
 _MARKERS = "os^DvP<>"
-_MAX_MARKERS = 24  # a line with no more points than this has a marker at each of them
+_MAX_MARKERS = 24  # lines with more points than this have no markers
 _HATCHES = ("", "//", "..", "xx", "\\\\", "--", "oo", "++")
 
 
@@ -30,21 +30,21 @@ def lines(
     ylim: tuple[float, float] | None = None,
     alt: str = "",
 ) -> Picture:
-    """Plot named lines. A line that others cover is drawn wider, so that all of them can be seen.
+    """Plot named lines. A line that other lines cover is drawn wider, so that all lines are visible.
 
     Args:
-        series: ``{name: y}`` with y of shape (n,), or ``{name: (x, y)}`` for a line with an x of its own.
-        x: the lines' x, (n,), in increasing order. By default, 0, 1, 2 and so on.
+        series: ``{name: y}`` with y of shape (n,), or ``{name: (x, y)}`` for a line with its own x.
+        x: the x values of the lines, (n,), in increasing order. By default, they're 0, 1, 2 and so on.
         xlabel, ylabel: the axes' labels.
         log: the axes that are logarithmic: "x", "y" or "xy".
         marks: points to mark: ``{name: (x, y)}``, with two numbers or two arrays. ``(x, None)`` is a vertical line, and
-            ``(None, y)`` a horizontal one.
-        ylim: the limits of the y-axis, which are widened if a mark is outside.
-        alt: the description, instead of one made from the numbers (ends, extremes, crossings). Give it if the numbers
-            vary from run to run.
+            ``(None, y)`` is a horizontal one.
+        ylim: the limits of the y-axis, which are widened if a mark is outside them.
+        alt: a description to use instead of the one generated from the numbers (ends, extremes, crossings). Give it if
+            the numbers vary from run to run.
 
-    Raises ValueError if there's nothing to draw, for more than 8 lines or 3 marks, for arrays of different lengths, for
-    an x that doesn't increase, and for a number that isn't finite or that a logarithmic axis can't show.
+    Raises ValueError if there's nothing to draw, or for more than 8 lines or 3 marks, arrays of different lengths, an x
+    that doesn't increase, or a number that isn't finite or that a logarithmic axis can't show.
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f"log is 'x', 'y', 'xy' or nothing, not {log!r}")
@@ -83,23 +83,24 @@ def bars(
     xticks: dict[float, str] | None = None,
     alt: str = "",
 ) -> Picture:
-    """Plot horizontal bars, in one panel or in up to three.
+    """Plot horizontal bars in one to three panels.
 
     Args:
-        series: ``{part: lengths}`` with lengths of shape (n,), one for each name. For several panels:
-            ``{title: {part: lengths}}``, and then `marks` by title as well.
+        series: ``{part: lengths}`` with lengths of shape (n,), one for each name. For several panels, give
+            ``{title: {part: lengths}}``, and group `marks` by title as well.
         names: the n names, from top to bottom.
-        xlabel: the axis label. Panels share the axis if it has one label, but not if it has a list of them.
+        xlabel: the label of the x-axis, which all panels share, or a list with one label for each panel's own axis.
         stacked: draw a name's parts end to end instead of one below the other.
-        begin: where each name's stacked bar begins, (n,), instead of at 0. This needs `alt`.
-        numbers: write the length of each bar at its end. For stacked bars, write their sum.
-        marks: ``{name: number}``, each drawn as a vertical line to compare with.
-        xticks: ``{position: text}``, to label positions on the axis with something else than numbers.
-        alt: the description, instead of one made from the numbers. Give it if the numbers vary from run to run.
+        begin: the position at which each name's stacked bar begins, (n,), instead of 0. This requires `alt`.
+        numbers: write the length of each bar at its end. For stacked bars, write only the sum.
+        marks: ``{name: number}``, each drawn as a vertical line for comparison.
+        xticks: ``{position: text}``, to label positions on the axis with text instead of numbers.
+        alt: a description to use instead of the one generated from the numbers. Give it if the numbers vary from run to
+            run.
 
-    Raises ValueError if there's nothing to draw, for more than 8 parts, 3 panels or 3 marks, for arrays of different
-    lengths, for a number that isn't finite, for bars of negative length, for `begin` without `stacked` and `alt`, and
-    for an unknown panel title.
+    Raises ValueError if there's nothing to draw, or for more than 8 parts, 3 panels or 3 marks, arrays of different
+    lengths, a number that isn't finite, a bar of negative length, `begin` without `stacked` and `alt`, or an unknown
+    panel title.
     """
     if begin is not None and not (stacked and alt):
         raise ValueError("bars with begin= need stacked=True, and a description in alt=")
@@ -129,7 +130,7 @@ def bars(
         if xticks:
             axes.set_xticks(list(xticks), list(xticks.values()))
         descriptions[panel] = alt_text.describe_bars(lengths, names, panel_marks, xlabels[panel], stacked)
-    for axes in all_axes:  # only now, because panels may share their axis
+    for axes in all_axes:  # set this limit last, because panels may share their axis
         axes.set_xlim(left=0)
     panels.add_legend(figure, all_axes, [*parts, *styles])
     return Picture(figure, alt or alt_text.join_panels(title, descriptions))
@@ -182,7 +183,7 @@ def _draw_lines(axes: Axes, lines: list[alt_text.Line], log: str) -> None:
 
 
 def _set_log_ticks(axes: Axes, log: str) -> None:
-    """Label logarithmic axes with plain numbers, and a short x-axis with the powers of two."""
+    """Label logarithmic axes with plain numbers, and a short logarithmic x-axis at powers of two."""
     for name, axis, (low, high) in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):
         if name in log and len(axis.get_ticklocs(minor=True)):  # otherwise the ticks are the measured points
             if name == "x" and low > 0.5 and high < 2000:
@@ -215,4 +216,4 @@ def _draw_bars(
             background = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # hide a mark's line behind the number
             axes.bar_label(drawn, labels, padding=4, fontsize=9, bbox=background)
     axes.margins(x=0.12 if numbers else 0.05)
-    axes.use_sticky_edges = False  # otherwise a bar of length 0 would keep the axis from having a margin
+    axes.use_sticky_edges = False  # otherwise a bar of length 0 would suppress the axis's margin

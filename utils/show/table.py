@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table. Raises the errors of `format_table`."""
+    """Print a table. Raises the same errors as `format_table`."""
     print(format_table(headers, rows))
 
 
