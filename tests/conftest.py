@@ -66,7 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # The weekly run's issue shows these versions. record_testsuite_property can't add them, as it fails with xdist.
+    # The weekly run's issue shows these versions. They're added here because record_testsuite_property doesn't work
+    # with xdist.
     if report := config.stash.get(xml_key, None):
         for name, version in (("jax", importlib.metadata.version("jax")), ("Python", platform.python_version())):
             report.add_global_property(name, version)
@@ -213,7 +214,7 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
-    """Return a function that runs Python code in a new process and a temporary folder.
+    """Return a function that runs Python code in a new process, by default in a temporary folder.
 
     Its keyword arguments, except for `cwd`, become environment variables.
     """

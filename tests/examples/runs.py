@@ -36,7 +36,7 @@ def expected(steps: int = 20) -> list[float]:
 
 
 def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
-    """Return an environment with this Python, `devices` emulated devices per process, and no cluster's variables."""
+    """Return an environment with this Python and `devices` emulated devices per process, but no cluster variables."""
     clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
     kept["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"

@@ -46,7 +46,7 @@ def missing() -> list[str]:
 
 
 def found(program: str) -> str | None:
-    """Return a program's path, or None. Look in sbin too, which contains daemons but isn't on a regular user's PATH."""
+    """Return a program's path, or None. Daemons are in sbin, which isn't on a regular user's PATH."""
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
 
 

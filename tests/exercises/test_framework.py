@@ -249,7 +249,7 @@ LENGTH = 80 * 2**20  # the number of float32 elements in 320 MiB
 
 
 def memory_in_use():
-    """Return the size in kB of this process's data segment, which is what Linux limits."""
+    """Return the size in kB of this process's data segment, which Linux can limit."""
     return int(re.search(r"^VmData:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)[1])
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.once
 
 
 def test_rates_are_those_of_the_data_sheets():
-    # By chip: dense bfloat16 TFLOP/s, GB of memory, its GB/s, and the GB/s of all links in both directions.
+    # By chip: dense bfloat16 TFLOP/s, GB of memory, memory GB/s, and the GB/s of all links in both directions.
     printed = {
         "TPU v5e": (197, 16, 819, 400),
         "TPU v5p": (459, 95, 2765, 1200),

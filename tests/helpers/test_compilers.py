@@ -82,7 +82,7 @@ def test_the_tpu_compiler_sums_what_the_cpu_compiler_sums(programs):
 
 @pytest.mark.parametrize("lesson", record_costs.lessons_with_costs())
 def test_a_record_has_versions_and_every_column(lesson):
-    """Lessons themselves compare the CPU column with this CPU, and the weekly run recompiles the other columns."""
+    """The lessons themselves check the CPU column, and the weekly run recompiles the other columns."""
     record = json.loads((compilers.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
     assert set(record["versions"]) == {"jax", "jax-cuda12-plugin", "libtpu"}
     assert all(set(columns) == set(compilers.TARGETS) for columns in record["programs"].values())

@@ -34,7 +34,7 @@ def test_the_module_holds_what_the_lesson_teaches():
 
 
 def test_the_digits_and_the_network_have_their_sizes():
-    """The parameters are 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10.
+    """The network has 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10 parameters.
 
     Lesson 00 shows that the network learns.
     """

@@ -257,7 +257,7 @@ def test_places_on_a_mesh_of_two_axes():
 def test_a_program_played_before_on_another_mesh_leaves_nothing_behind():
     """JAX may cache an eagerly computed array whose type names the first program's mesh.
 
-    The second program's literals have that program's own mesh, so the two must not meet in an operation.
+    The second program's literals have that program's own mesh, so it must not be combined with such an array.
     """
     for sizes, names, times in (((2, 4), ("a", "b"), 1), ((8,), ("i",), 2)):
 

@@ -25,7 +25,7 @@ def put(shape, spec, sizes=(2, 4), names=("x", "y")):
 
 def test_pieces_by_hand():
     # x (2 devices) splits the rows into 0-1 and 2-3, and y (4 devices) the columns into pairs. Device 4 i + j has
-    # rows 2 i to 2 i + 1 and columns 2 j to 2 j + 1.
+    # rows 2 i and 2 i + 1 and columns 2 j and 2 j + 1.
     assert pieces(put((4, 8), P("x", "y"))) == {
         ((2 * i, 2 * i + 2), (2 * j, 2 * j + 2)): [4 * i + j] for i in range(2) for j in range(4)
     }

@@ -36,7 +36,7 @@ mesh = Mesh(np.array(devices), ("i",))
 typed = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,), devices=devices)
 """
 SPECS = 'in_specs=P("i"), out_specs=P("i")'
-OLD = {  # by the text of a form in ROWS, code that uses it as articles do
+OLD = {  # maps the text of each form in ROWS to code that uses it, as articles do
     "jnp.random.rand": "jnp.random.rand(3)",
     "xmap": "from jax.experimental.maps import xmap",
     "PositionalSharding": "from jax.sharding import PositionalSharding",
@@ -281,7 +281,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("spec", "row"), [("P()", {17}), ("P('i')", set())])
 def test_in_specs_that_reshard_are_found_by_any_way(way, spec, row):
-    """On JAX 0.10.2 and 0.12.0.1, each form raises an error if the array is sharded as P(), and runs if as P('i')."""
+    """On JAX 0.10.2 and 0.12.0.1, each form raises an error for an array sharded as P(), but not as P('i')."""
     placed = f"from functools import partial\nwhole = jax.device_put(jnp.ones((8, 3)), NamedSharding(typed, {spec}))\n"
     assert {finding.row for finding in find(f"{HEAD}{MESHES}{placed}{WAYS[way]}\n")} == row
 

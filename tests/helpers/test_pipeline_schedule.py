@@ -98,7 +98,7 @@ def test_a_picture_says_what_it_shows():
 
 
 def test_a_weight_s_gradient_can_fill_the_bubble():
-    # F, B and W take a second each. B waits for the next stage, and W only for its own B.
+    # F, B and W take a second each. B waits for the next stage's B, and W only for its own stage's B.
     def order(s, p, m):
         begin, jobs = p - 1 - s, [("F", i) for i in range(p - 1 - s)]
         for i in range(m):

@@ -51,7 +51,7 @@ def decorated(x):
 
 
 def of_the_lesson(text, number):
-    LOCK = [decorated(number) for _ in range(1)]  # a local variable, so the global of this name isn't needed
+    LOCK = [decorated(number) for _ in range(1)]  # a local variable, so the global LOCK needn't be sent
     print(text, *LOCK)
 
 

@@ -29,7 +29,7 @@ def plane(name, **lines):
 
 
 def emulated():
-    """Return a trace of two devices on two threads. Device 1 starts later and computes longer. Inputs are in ns."""
+    """Return a trace of two devices on two threads. Device 1 starts later and computes longer. Input is in ns."""
     host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]

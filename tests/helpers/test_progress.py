@@ -75,7 +75,7 @@ def test_only_the_first_guess_counts(progress_path):
 def test_a_guess_after_seeing_the_answer_is_right_later(progress_path, before):
     """The first cell shows the answer in either case, so a later guess isn't right at once."""
     ex02.first_cut.compare(before, 6)
-    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # no guess was made
+    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # this doesn't count as a guess
     ex02.first_cut.compare(6, 6)
     assert json.loads(progress_path.read_text()) == {"02": {"predictions": {"first_cut": "right later"}}}
 
@@ -152,7 +152,7 @@ def test_an_unreadable_file_is_left_alone_and_the_verdict_printed(progress_path,
 
 @pytest.mark.parametrize("content", ["{}", "{"])
 def test_the_verdict_is_printed_in_a_read_only_folder(progress_path, monkeypatch, capsys, content):
-    """In such a folder, no file can be written next to the saved one, and a damaged one can't be renamed."""
+    """In a read-only folder, no file can be written next to the saved one, and a damaged one can't be renamed."""
     progress_path.write_text(content)
     deny_access(monkeypatch, progress_path.parent, "write_text", "replace")
     for _ in range(2):

@@ -46,7 +46,7 @@ def test_a_transposed_layout_in_groups_of_half_an_axis():
 
 def test_a_convolution():
     # Each device convolves 4 of the 8 images, from 16 channels to 16, with a 3 x 3 kernel on 32 x 32 pixels. Products
-    # with the zero padding don't count, so along each side, the 3 kernel positions meet 3 x 32 - 2 = 94 inputs.
+    # with the zero padding don't count, so each side has 3 x 32 - 2 = 94 pairs of an output and a kernel position.
     mesh = make_mesh(*TWO)
     report = cost(
         lambda x, w: lax.conv(x, w, (1, 1), "SAME"), plan(mesh, (8, 16, 32, 32), "x"), plan(mesh, (16, 16, 3, 3))
@@ -55,7 +55,7 @@ def test_a_convolution():
 
 
 def test_a_convolution_with_strides_and_dilations():
-    """Compare the FLOPs with a loop that counts the pairs of an output and a kernel position that meet an input."""
+    """Compare the FLOPs with a loop that counts each pair of an output and a kernel position that uses an input."""
     x, w = jax.ShapeDtypeStruct((2, 3, 19, 16), jnp.float32), jax.ShapeDtypeStruct((5, 3, 4, 3), jnp.float32)
     strides, pads, spread = (2, 3), [(1, 2), (3, 0)], (1, 2)
 
@@ -135,7 +135,7 @@ def test_jax_debug_is_not_counted():
 # Loops and branches.
 
 
-# These arrays are so many, and have so many dimensions, that the loop's line in the program text has 4,000 characters
+# There are so many arrays, with so many dimensions, that the loop's line in the program text has 4,000 characters
 # before its opcode.
 MANY = [(8, 1, 1, 1, 1, 1)] * 140
 
@@ -239,8 +239,8 @@ def test_the_rest_is_counted_if_it_need_not_be_complete():
 def test_the_most_expensive_branch():
     """The most FLOPs and the most bytes may come from different branches.
 
-    One branch multiplies (32, 32) matrices (65,536 FLOPs), another sums 4,096 bytes over x, and a third sums half of
-    them.
+    One branch multiplies (32, 32) matrices (65,536 FLOPs), another sums 4,096 bytes over x, and a third sums
+    half as many.
     """
     mesh = make_mesh((8,), ("x",))
 

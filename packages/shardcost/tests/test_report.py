@@ -208,7 +208,7 @@ def test_loop_iterations_count():
 
 
 def test_a_misspelt_kind_or_measure_is_an_error():
-    """If it weren't, the empty result for a misspelt name would satisfy any test."""
+    """If a misspelt name weren't refused, its empty result would satisfy any test."""
     report = cost(sums, plan(make_mesh(*TWO), (4, 8), "x", "y"))
     with pytest.raises(ValueError, match="the kind 'all_gather': pass one of all-reduce, all-gather,"):
         report.by_source("all_gather")

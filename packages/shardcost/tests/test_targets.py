@@ -34,7 +34,7 @@ def layer(w, x):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_the_mesh_of_the_arguments_is_rebuilt(target):
-    """Test that a 4-byte scalar is summed over 8 devices, 2 (7/8) 4 bytes, and that nothing else is sent."""
+    """Test that only the sum of a 4-byte scalar over 8 devices communicates, and that it sends 2 (7/8) 4 bytes."""
     mesh = make_mesh((2, 4), ("x", "y"))
     report = cost(layer, plan(mesh, (16, 16)), plan(mesh, (64, 16), ("x", "y")), target=target)
     assert counted(report) == [("all-reduce", "x, y", 1, 7)]
@@ -62,7 +62,7 @@ def test_a_function_that_refers_to_its_own_mesh(target):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_shardings_in_the_function_s_signature(target):
-    """Gathering rows of 64 bytes sends 7 x 64 bytes, and an argument that the signature donates stays donated."""
+    """Gathering rows of 64 bytes sends 7 x 64 bytes, and an argument donated in the signature stays donated."""
     mesh = make_mesh((8,), ("x",))
     rows, full = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     f = jax.jit(lambda t: t + 1, in_shardings=rows, out_shardings=full)

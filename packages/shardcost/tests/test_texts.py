@@ -181,8 +181,8 @@ def test_an_unknown_dtype_is_named():
         # Devices 0 to 7 in a 2 x 4 grid are transposed to 0 4 1 5 2 6 3 7, and fill the mesh a = 1, b = 4, c = 2.
         ("mesh['a'=1,'b'=4,'c'=2], device_ids=([2,4]T(1,0)) {'b'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
         ("mesh['a'=2,'b'=2,'c'=2] {'a','c'}", ((0, 1, 4, 5), (2, 3, 6, 7))),
-        # The axis y of size 4 is split into 2 x 2. Groups along its second part are 0 1 and 2 3, and along its first
-        # part 0 2 and 1 3.
+        # The axis y of size 4 is split into 2 x 2. Groups along its second part are 0 1 and 2 3, and those along its
+        # first part are 0 2 and 1 3.
         ("mesh['x'=2,'y'=4] {'y':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
         ("mesh['x'=2,'y'=4] {'y':(1)2}", ((0, 2), (1, 3), (4, 6), (5, 7))),
         ("mesh['x'=2,'y'=4] {'x','y':(1)2}", ((0, 2, 4, 6), (1, 3, 5, 7))),
@@ -194,7 +194,7 @@ def test_all_notations_of_groups(text, expected):
 
 def test_empty_groups_are_all_devices_or_unprintable():
     assert parse_groups(" channel_id=1, replica_groups={}, to_apply=%add", 8) == (tuple(range(8)),)
-    # jaxlib 0.7.2 prints empty groups if they're in a newer notation, which libtpu 0.0.37 uses.
+    # For groups in a newer notation, which libtpu 0.0.37 uses, jaxlib 0.7.2 prints an empty list.
     with pytest.raises(UnknownConstruct, match="the libtpu is too new"):
         parse_groups(" channel_id=1, replica_groups={}, use_global_device_ids=true", 8)
 

@@ -114,7 +114,7 @@ def test_tpu_multiplies_a_matrix_and_a_vector_with_a_sum():
 
 
 def pallas(kernel, mesh, shape, **options):
-    """Return a program that runs a kernel on a device's rows of a and a replicated b, and its arguments."""
+    """Return a program that runs a kernel on each device's rows of `a` and on a replicated `b`, and its arguments."""
     from jax.experimental import pallas as pl
 
     def f(a, b):

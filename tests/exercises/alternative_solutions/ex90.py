@@ -20,7 +20,7 @@ def by_shard_map(parts, mesh):
 
 
 def both_names(d):
-    """Try both names that JAX's versions have for the first argument."""
+    """Try both names that JAX versions use for the axis sizes."""
     try:
         return jax.make_mesh(axis_sizes=(4, 2), axis_names=("data", "model"), axis_types=AUTO, devices=d)
     except TypeError:
