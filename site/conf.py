@@ -1,4 +1,4 @@
-"""Configure Sphinx. tools/site/build.py prepares the sources and runs Sphinx: `make site`."""
+"""Configure Sphinx. `make site` runs tools/site/build.py, which prepares the sources and runs Sphinx."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ templates_path = ["_templates"]
 exclude_patterns = []
 
 nb_execution_mode = "off"  # the pages show the committed outputs
-nb_ipywidgets_js = {}  # no lesson has a widget, and these scripts would be loaded from another site
+nb_ipywidgets_js = {}  # lessons use no widgets, and the scripts for widgets would be loaded from another site
 nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
 myst_enable_extensions = ["attrs_inline"]
@@ -45,7 +45,7 @@ html_use_index = False
 if printed:
     html_sidebars = {"**": []}
 else:
-    html_context = {"default_mode": "auto"}  # follow the setting of the reader's system
+    html_context = {"default_mode": "auto"}  # follow the reader's system setting
     html_theme_options = {
         "repository_url": f"https://github.com/{name}",
         "repository_branch": revision,

@@ -1,7 +1,8 @@
-"""One machine for the room: JupyterHub's settings. How to use it stands in the guide, Before the workshop.
+"""Configure JupyterHub to serve a workshop group from one machine. See *Before the workshop* in teach/workshop.md.
 
-Everybody logs in with a name of their own and one password, and works on a clone of the course in HOMES, all as the
-user who starts the hub: for a room in which people trust each other. Each gets the lessons as from `make lab`.
+Participants log in with a name of their own and a shared password. Each works on a clone of the course in HOMES, and
+gets the same lessons as from `make lab`. Everything runs as the user who starts the hub, so use these settings only for
+a group whose members trust each other.
 """
 
 import os
@@ -14,7 +15,10 @@ HOMES.mkdir(parents=True, exist_ok=True)
 
 
 def bring(spawner):
-    """A clone with the course's environment for who comes first; whoever comes back finds their work."""
+    """Clone the course for a new user, link its environment, and bring the copies of the lessons up to date.
+
+    Returning users find their work as they left it.
+    """
     home = HOMES / spawner.user.name
     if not home.exists():
         subprocess.run(["git", "clone", "--quiet", COURSE, home], check=True)
@@ -33,6 +37,6 @@ c.Spawner.args = [f"--LabApp.app_settings_dir={COURSE / 'tools' / 'reader' / 'la
 c.Spawner.notebook_dir = "~/work"
 c.Spawner.default_url = "/lab/tree/START.md"
 c.JupyterHub.authenticator_class = "shared-password"
-c.SharedPasswordAuthenticator.user_password = os.environ["PASSWORD"]  # of eight letters or more
+c.SharedPasswordAuthenticator.user_password = os.environ["PASSWORD"]  # at least eight characters
 c.Authenticator.allow_all = True
-c.Authenticator.username_pattern = "[a-z0-9_-]+"  # it names a folder
+c.Authenticator.username_pattern = "[a-z0-9_-]+"  # it's also the name of a folder

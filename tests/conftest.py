@@ -1,7 +1,7 @@
-"""Provide fixtures: eight devices in this process, a served copy of the checkout, and the execution of a lesson.
+"""Provide the tests' fixtures, such as eight devices in this process, and execute lessons.
 
-Two workers run the tests (pytest-xdist). Each is pinned to its own core, and so are its kernels. `--passes` selects how
-the lessons are executed: see tests/README.md.
+Two pytest-xdist workers run the tests. Each worker is pinned to its own core, together with its kernels. `--passes`
+selects how lessons are executed (see tests/README.md).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from nbmake.nb_run import NotebookRun
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# Kernels must start as a reader's would, while the tests' own process has eight devices on any machine.
+# Kernels must start like a reader's, although the tests' own process has eight devices on any machine.
 for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE", "MPLBACKEND"):
     os.environ.pop(variable, None)
-# Ignore the user's settings, and helpers that are cached in the user's home.
+# Ignore the user's settings, and any helpers cached in the user's home.
 os.environ.update(HOME=tempfile.mkdtemp(prefix="home-"), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
-os.environ["COURSE_PROGRESS"] = "off"  # keep the tests out of the user's progress
-# In kernels, show every deprecation that a cell or a helper causes, however often and through whichever module. JAX's
-# modules are included, because some of its warnings name a line of JAX's own, and its own tests run without warnings.
+os.environ["COURSE_PROGRESS"] = "off"  # don't record the tests' answers as the user's progress
+# In kernels, show every deprecation warning that a cell or a helper causes, however often it occurs. Include warnings
+# from JAX's modules, because some of them point to a line in JAX itself, and JAX's own tests run without warnings.
 COURSE_MODULES = rf"(__main__|{'|'.join(notebooks.IMPORTED)}|jax|jaxlib)(\.|$)"
 startup = Path(tempfile.mkdtemp(prefix="ipython-"), "profile_default", "startup", "deprecations.py")
 startup.parent.mkdir(parents=True)
@@ -46,7 +46,7 @@ startup.write_text(
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
 CHIP = Path(__file__).with_name("chip")  # contains a JAX plugin
 APPENDIX = "90"  # shows deprecated APIs on purpose
-# before a worker is pinned to its core
+# read this before a worker is pinned to its core
 ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 matplotlib.use("agg")
 collect_ignore = ["site"]  # make test-site runs these
@@ -66,7 +66,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # Add the versions to the report for the weekly run's issue. With xdist, record_testsuite_property doesn't work.
+    # The weekly run's issue shows these versions. They're added here because record_testsuite_property doesn't work
+    # with xdist.
     if report := config.stash.get(xml_key, None):
         for name, version in (("jax", importlib.metadata.version("jax")), ("Python", platform.python_version())):
             report.add_global_property(name, version)
@@ -77,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep only the selected passes, and start with the longest tests, so that no worker ends up alone with one."""
+    """Keep only the selected passes, and start the longest tests first, so that none is left for the end of the run."""
     passes = config.getoption("passes")
     other = {"doubled": "plain", "plain": "doubled"}.get(passes, "")
     items[:] = [item for item in items if not item.get_closest_marker(other)]
@@ -89,17 +90,17 @@ def devices() -> list:
     from utils.devices import start_devices
 
     started = start_devices(8)
-    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels start as a reader's would
+    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels must start like a reader's
         os.environ.pop(variable, None)
     return started
 
 
 @pytest.fixture
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Cache what JAX compiles in this process, in a folder of this run.
+    """Cache the programs that JAX compiles in this process, in a folder that belongs to this test run.
 
-    This is for tests of exercises, which compare values, shardings and counts. It must not be used for lessons, which
-    show a reader's run, nor for tests that count compilations.
+    Use this for tests of exercises, which compare values, shardings and counts. Don't use it for lessons, which must
+    run as they do for a reader, or for tests that count compilations.
     """
     import jax
     from jax.experimental.compilation_cache import compilation_cache
@@ -143,18 +144,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def fonts() -> None:
-    """Build matplotlib's font cache in the new home, because that prints to stderr, which lessons must not do."""
+    """Build matplotlib's font cache in the new home now, because that prints to stderr, and lessons must not."""
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True, capture_output=True)
 
 
 def execute_notebook(path: Path) -> Any:
-    """Run a notebook with nbmake in its own folder, in a kernel of this environment. On error, fail with the cell."""
+    """Run a notebook with nbmake, in its own folder and in a kernel of this environment, and return it.
+
+    If a cell raises an error, the test fails with the cell's name and message.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if notebooks.number(path) == APPENDIX:
             patch.delenv("IPYTHONDIR")
         try:
             result = NotebookRun(path, default_timeout=300).execute()
-        except DeadKernelError as error:  # nbmake doesn't catch this; get the notebook from its frame
+        except DeadKernelError as error:  # nbmake doesn't catch this error, so get the notebook from its frame
             cells = error.__traceback__.tb_next.tb_frame.f_locals["nb"].cells
             begun = [cell.id for cell in cells if "execution" in cell.metadata]
             pytest.fail(f"{begun[-1]}: {error}", pytrace=False)
@@ -175,7 +179,7 @@ def chip(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Return the notebooks folder in a copy of the clone's layout."""
+    """Return the notebooks folder in a temporary folder that's laid out like a clone."""
     for package in notebooks.PACKAGES:
         (tmp_path / package).symlink_to(notebooks.ROOT / package)
     (tmp_path / "notebooks").mkdir()
@@ -184,7 +188,7 @@ def clone(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def pin_to_cores(chosen: set[int]) -> Iterator[None]:
-    """Pin processes that are started in the block to these cores, if the system supports it."""
+    """Within the block, pin this process and those that it starts to these cores, if the system supports it."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -198,7 +202,7 @@ def pin_to_cores(chosen: set[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def double_precision() -> Iterator[None]:
-    """Enable float64 in the block, as some lessons do."""
+    """Enable float64 within the block, as some lessons do."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -210,7 +214,10 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
-    """Return a function that runs Python code in its own process and folder. Its options are environment variables."""
+    """Return a function that runs Python code in a new process, by default in a temporary folder.
+
+    Its keyword arguments, except for `cwd`, become environment variables.
+    """
 
     def run(code: str, *, cwd: Path = tmp_path, **environment: str) -> subprocess.CompletedProcess:
         return subprocess.run(

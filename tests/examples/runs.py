@@ -16,11 +16,11 @@ from tests.conftest import double_precision
 from tools.lessons import notebooks
 
 EXAMPLES = notebooks.ROOT / "examples"
-TIME = 300  # seconds that a run may take on a busy machine; normally it takes five
+TIME = 300  # seconds allowed for a run on a busy machine; normally a run takes five
 
 
 def expected(steps: int = 20) -> list[float]:
-    """Compute the losses with NumPy, on complete batches, with the gradient derived by hand."""
+    """Compute the losses with NumPy on unsharded batches, using a gradient that was derived by hand."""
     with double_precision():
         w, b, v = (np.asarray(train.init(jax.random.key(0))[name]) for name in "wbv")
     losses = []
@@ -36,7 +36,7 @@ def expected(steps: int = 20) -> list[float]:
 
 
 def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
-    """Return an environment with this Python and this many emulated devices a process, without clusters' variables."""
+    """Return an environment with this Python and `devices` emulated devices per process, but no cluster variables."""
     clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
     kept["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
@@ -44,7 +44,7 @@ def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
 
 
 def run_together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
-    """Run the commands at the same time in examples/, on eight devices in total, and return their outputs."""
+    """Run the commands in parallel in examples/, on eight devices in total, and return their outputs."""
     options = {
         "env": clean_environment(8 // len(commands), x64=x64),
         "stdout": subprocess.PIPE,
@@ -66,5 +66,5 @@ def losses(said: str) -> list[float]:
 
 
 def own_lines(said: str) -> list[str]:
-    """Return the lines that the script itself printed, without Gloo's."""
+    """Return the lines that the script itself printed, without Gloo's messages."""
     return [line for line in said.splitlines() if not line.startswith("[Gloo]")]

@@ -1,4 +1,4 @@
-"""Run a single-node Slurm for a test, with its own daemons, ports, key and folder, beside other programs."""
+"""Run a single-node Slurm cluster for a test, with its own daemons, ports, key and folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
-PATIENCE = 60  # seconds for the daemons to start, and again to stop; both take two
+PATIENCE = 60  # seconds allowed for the daemons to start, and again to stop; each normally takes two
 
 CONF = """\
 ClusterName=course
@@ -41,17 +41,17 @@ PartitionName=all Nodes=ALL Default=YES
 
 
 def missing() -> list[str]:
-    """Return the programs of Slurm and munge that aren't installed."""
+    """Return the names of those Slurm and munge programs that aren't installed."""
     return [program for program in PROGRAMS if not found(program)]
 
 
 def found(program: str) -> str | None:
-    """Return the path of a program. Daemons are in sbin, which isn't on an ordinary user's PATH."""
+    """Return a program's path, or None. Daemons are in sbin, which isn't on a regular user's PATH."""
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
 
 
 def free_ports(count: int, low: int = 20000, high: int = 30000) -> list[int]:
-    """Return ports that are unused and outside the range from which the system takes its own."""
+    """Return `count` unused ports, by default from a range in which the system doesn't assign ports itself."""
     ports = []
     for port in range(low + os.getpid() * 7 % (high - low - 100), high):
         with socket.socket() as sock, contextlib.suppress(OSError):
@@ -63,7 +63,7 @@ def free_ports(count: int, low: int = 20000, high: int = 30000) -> list[int]:
 
 
 def left_over(folder: str) -> list[int]:
-    """Return the processes whose command line or environment contains the folder."""
+    """Return the IDs of the processes whose command line or environment contains the folder's path."""
     ids = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # another user's process, or one that has ended
@@ -73,7 +73,7 @@ def left_over(folder: str) -> list[int]:
 
 
 def wait_for(condition: Callable[[], object], what: str, folder: Path, patience: float = PATIENCE) -> None:
-    """Poll a condition until it's true. Raises TimeoutError, with the daemons' logs, after `patience` seconds."""
+    """Wait until a condition is true. Raises TimeoutError, with the daemons' logs, after `patience` seconds."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
@@ -88,12 +88,12 @@ def one_node() -> Iterator[dict[str, str]]:
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     folder.chmod(0o755)  # munge's socket must be reachable
     daemons: list[subprocess.Popen] = []
-    # JAX derives its port from the job's number: 61440 plus the remainder of a division by 4096.
+    # JAX derives its port from the job's ID: 61440 plus the ID modulo 4096.
     jax_port, *_ = free_ports(1, 61440, 65536)
     ctld, slurmd = free_ports(2)
     host, user = socket.gethostname().partition(".")[0], pwd.getpwuid(os.geteuid()).pw_name
     conf = CONF.format(folder=folder, host=host, user=user, ctld=ctld, slurmd=slurmd, job=4096 + jax_port - 61440)
-    # From 23.02 on, Slurm needs this setting to leave control groups alone, but 22.05 doesn't know it.
+    # Slurm 23.02 and later need this setting to leave control groups alone, but 22.05 doesn't recognise it.
     version = re.search(r"(\d+)\.(\d+)", subprocess.run([found("slurmd"), "-V"], capture_output=True, text=True).stdout)
     cgroup = "CgroupPlugin=disabled\n" if tuple(map(int, version.groups())) >= (23, 2) else ""
     for name, text in (("slurm.conf", conf), ("cgroup.conf", cgroup), ("munge.key", os.urandom(512).hex())):

@@ -1,4 +1,4 @@
-"""Test that examples/kubernetes.yaml fits Kubernetes' schema and is consistent. No cluster is needed."""
+"""Test that examples/kubernetes.yaml conforms to Kubernetes' schema and is consistent. No cluster is needed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MANIFEST = list(yaml.safe_load_all((notebooks.ROOT / "examples" / "kubernetes.ya
 
 
 def faults(objects: list[dict]) -> list[str]:
-    """Return the schema's complaints, each with its place."""
+    """Return the violations of the schema, each with its location in the object."""
     check = jsonschema.Draft7Validator(SCHEMA)
     return [f"{error.json_path}: {error.message}" for found in objects for error in check.iter_errors(found)]
 
 
 def disagreements(objects: list[dict]) -> list[str]:
-    """Return the values that must be the same in two places but aren't."""
+    """Describe the values that must be equal in two places but aren't."""
     service, job = objects
     pod = job["spec"]["template"]["spec"]
     [container], name = pod["containers"], job["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""examples/: each script starts without arguments on any number of devices, and explains what it can't do."""
+"""Test that each script in examples/ starts without arguments on any number of devices, and explains its limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.once
 
 SCRIPTS = {path.name: path for path in sorted(EXAMPLES.glob("*.py"))}
 DEVICES = 1, 2, 4, 8
-# Run several command lines in one process, because importing JAX costs more than parsing them.
+# Run several command lines in one process, because importing JAX takes longer than parsing them.
 DRIVER = """\
 import contextlib, io, json, runpy, sys
 
@@ -40,7 +40,7 @@ for script, *arguments in json.load(sys.stdin):
     results.append([status, out.getvalue(), err.getvalue()])
 json.dump(results, sys.stdout)
 """
-# What the script says about arguments that argparse alone would accept. Eight devices.
+# By script, wrong arguments, each with a part of the message that refuses them on eight devices.
 WRONG = {
     "00_train_digits.py": {"0": "epochs must be at least 1"},
     "01_time_it.py": {"0": "multiple of the number of devices, 8", "1201": "multiple of the number of devices, 8"},
@@ -98,7 +98,7 @@ WRONG = {
 
 
 def drive(folder: Path, commands: list[list[str]]) -> list[list]:
-    """Run the command lines in one process on eight devices; return the exit status and both outputs of each."""
+    """Run the command lines in one process on eight devices; return each one's exit status, stdout and stderr."""
     done = subprocess.run(
         [sys.executable, "-c", DRIVER],
         input=json.dumps(commands),
@@ -113,7 +113,7 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
 
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:
-    """Start a reader's copy of the script, in its own folder."""
+    """Run a copy of the script in this folder, under the name that it has for a reader."""
     copy = folder / scripts.copy_name(SCRIPTS[script])
     copy.write_bytes(SCRIPTS[script].read_bytes())
     return subprocess.run(
@@ -127,7 +127,7 @@ def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subpr
 
 
 def refusal(script: str, status: object, stderr: str) -> str:
-    """Return the sentence in which the script refuses to run, after argparse's usage."""
+    """Return the sentence, after argparse's usage line, in which the script refuses to run."""
     assert status == 2, f"{script}: {status}\n{stderr}"
     usage, error, sentence = stderr.partition(".py: error: ")
     assert usage.startswith("usage: ") and error and sentence.count("\n") == 1, stderr
@@ -145,11 +145,11 @@ def assert_runs_or_explains(script: str, done: subprocess.CompletedProcess, devi
 
 
 def test_help_and_wrong_arguments(tmp_path):
-    """--help prints the docstring, and a wrong argument gets one sentence."""
+    """Test that --help prints the docstring, and that a wrong argument is refused in one sentence."""
     cases = [(script, "--help", "") for script in SCRIPTS]
     cases += [(script, words, sentence) for script in WRONG for words, sentence in WRONG[script].items()]
     for script in SCRIPTS:
-        first = {"17_resume.py": "run "}.get(script, "")  # it takes any word
+        first = {"17_resume.py": "run "}.get(script, "")  # its first argument, a folder, may be any word
         cases += [(script, f"{first}many", "many"), (script, "--wrong", "unrecognized arguments: --wrong")]
     results = drive(tmp_path, [[str(SCRIPTS[script]), *words.split()] for script, words, _ in cases])
     for (script, words, sentence), (status, out, err) in zip(cases, results, strict=True):
@@ -205,13 +205,13 @@ def what_it_sends():
 
 @pytest.mark.parametrize("steps", [0, 5])
 def test_what_a_small_program_sends(what_it_sends, capsys, steps):
-    """By hand: an all-reduce of 1,024 float32 among 8 devices sends 2 * 7 / 8 * 4,096 = 7,168 bytes."""
+    """An all-reduce of 1,024 float32 elements among 8 devices sends 2 * 7 / 8 * 4,096 = 7,168 bytes."""
 
     @jax.shard_map(mesh=jax.make_mesh((8,), ("i",), axis_types=(AxisType.Auto,)), in_specs=P("i"), out_specs=P())
     def program(x):  # per device: (1024,)
         if not steps:
             return jax.lax.psum(x, "i")
-        varying = x - jax.lax.psum(x, "i")  # as the carry is, so that each iteration needs its own sum
+        varying = x - jax.lax.psum(x, "i")  # varying like the carry, so each iteration needs a psum
         return jax.lax.psum(jax.lax.fori_loop(0, steps, lambda _, y: varying * jax.lax.psum(y, "i"), x), "i")
 
     total = what_it_sends(program, jnp.ones(8 * 1024))

@@ -1,4 +1,4 @@
-"""Test that every way to start examples/train.py gives NumPy's losses, on any number of processes."""
+"""Test that every way to start examples/train.py produces NumPy's losses, on any number of processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def readme_commands(way: str) -> list[list[str]]:
-    """Return the commands in the section of README.md with this title, with a free port."""
+    """Return the commands in README.md's section with this title, changed to use a free port."""
     [section] = re.findall(rf"(?s)^## {way}\n(.+?)(?=^## |\Z)", README, re.M)
     [port] = slurm.free_ports(1)
     section = section.replace("localhost:5000", f"localhost:{port}")
@@ -30,7 +30,7 @@ def readme_commands(way: str) -> list[list[str]]:
 
 
 def test_one_process_as_the_page_says():
-    """The README's run is in float32, whose rounding may differ between processors."""
+    """The losses in the README are computed in float32, whose rounding may differ between processors."""
     [said] = run_together(readme_commands("One process"), x64=False)
     shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
     assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
@@ -57,7 +57,7 @@ def test_more_processes_by_hand_compute_the_same(processes):
 
 
 def test_the_waits_that_the_page_names_are_jax_s():
-    """JAX's default timeouts, in seconds, are those that the README mentions."""
+    """Test that the default timeouts in the README, in seconds, are JAX's."""
     [section] = re.findall(r"(?s)^## By hand\n(.+?)(?=^## )", README, re.M)
     named = dict(re.findall(r"`(\w+)=\d+` \(instead of (\d+)\)", section))
     known = inspect.signature(jax.distributed.initialize).parameters
@@ -65,7 +65,10 @@ def test_the_waits_that_the_page_names_are_jax_s():
 
 
 def test_each_process_reads_its_own_rows(monkeypatch):
-    """By hand: with 4 processes and 64 rows, each reads 16; in step 2, process 3 reads 2 * 64 + 3 * 16 = 176 to 191."""
+    """With 4 processes and batches of 64 rows, each process reads 16 rows per step.
+
+    In step 2, for example, process 3 reads rows 2 * 64 + 3 * 16 = 176 to 191.
+    """
     read = []
     monkeypatch.setattr(train, "BATCH", 64)
     monkeypatch.setattr(train, "join", lambda *_: None)
@@ -125,7 +128,7 @@ def says(slurm: dict[str, str], *command: str, **options) -> str:
 
 
 def state(slurm: dict[str, str], job: str) -> str:
-    """Return a job's state, in one of Slurm's words, such as PENDING, RUNNING, COMPLETED or FAILED."""
+    """Return a job's state by Slurm's name for it, such as PENDING, RUNNING, COMPLETED or FAILED."""
     return re.search(r"JobState=(\S+)", says(slurm, "scontrol", "show", "job", job))[1]
 
 

@@ -1,4 +1,4 @@
-"""Tests that every exercise and every prediction must pass, whatever its lesson."""
+"""Run the tests that the exercises and predictions of every lesson must pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.lessons import notebooks
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
-MAX_MUTANTS = 24  # of each solution, evenly chosen if there are more
+MAX_MUTANTS = 24  # per solution; if there are more, they're sampled evenly
 NUMBERS = [*map(notebooks.number, notebooks.lessons())]
 MODULES = {number: importlib.import_module(f"exercises.ex{number}") for number in NUMBERS}
 TABLES = [importlib.import_module(f"tests.exercises.alternative_solutions.ex{number}") for number in NUMBERS]
@@ -40,7 +40,7 @@ each_prediction = pytest.mark.parametrize("prediction", PREDICTIONS.values(), id
 @pytest.mark.elsewhere
 @each_exercise
 def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
-    """Check the solution, two or more alternative solutions in unusual forms, and each common mistake."""
+    """Check the reference solution, at least two unusual alternatives, and each common mistake."""
     assert len(ALTERNATIVES[exercise]) >= 2
     for answer in (exercise.function, *ALTERNATIVES[exercise]):
         assert exercise.verdict(answer).message == f"{exercise.function.__name__}: right."
@@ -57,7 +57,7 @@ def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
     "exercise", exercises_of(MODULES["05"]).values(), ids=lambda exercise: exercise.function.__name__
 )
 def test_lesson_05_checks_answers_while_its_own_mesh_is_set(exercise):
-    """Some exercises use a different mesh than the lesson."""
+    """Some exercises use a different mesh from the one that the lesson has set."""
     with jax.set_mesh(build_mesh({"X": 8}, explicit=True)):
         assert exercise.verdict(exercise.function).outcome == "right"
 
@@ -67,7 +67,7 @@ def test_lesson_05_checks_answers_while_its_own_mesh_is_set(exercise):
 @each_exercise
 @pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a mutant may pass JAX a generator
 def test_mutants_of_a_solution_are_refused(exercise):
-    """Change the solution in one place with `tests.mutants`: only the changes in EQUIVALENT_MUTANTS may pass."""
+    """Test that a solution that `tests.mutants` changed fails, unless EQUIVALENT_MUTANTS lists the change."""
     equivalent, quick = dict(EQUIVALENT_MUTANTS.get(exercise, [])), dataclasses.replace(exercise, timeout=5)
     changed_solutions = make_mutants(exercise, MAX_MUTANTS)
     for mutant in changed_solutions:

@@ -1,4 +1,4 @@
-"""Tests of the exercise framework: its messages for each type of result, and its limits on time and memory."""
+"""Test the exercise framework: its messages for each type of result, and its limits on time and memory."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_run_per_device_returns_the_result_and_the_bytes_sent():
 
 
 def test_the_largest_array_of_any_dtype():
-    """60 elements take up 480 bytes in complex64, and 60 in float8."""
+    """60 elements take up 480 bytes in complex64, 60 in float8 and 120 in bfloat16."""
     for dtype, size in [(jnp.complex64, 480), (jnp.float8_e4m3fn, 60), (jnp.bfloat16, 120)]:
         x = jnp.zeros((5, 12), dtype)
         observed = run_compiled(lambda x: x, x, measure=("largest_array",))
@@ -245,16 +245,16 @@ def test_a_loop_that_cannot_be_stopped_prints_a_message(monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-LENGTH = 80 * 2**20  # elements of float32 in 320 MiB
+LENGTH = 80 * 2**20  # the number of float32 elements in 320 MiB
 
 
 def memory_in_use():
-    """Return this process's data segment in kB, the quantity that Linux limits."""
+    """Return the size in kB of this process's data segment, which Linux can limit."""
     return int(re.search(r"^VmData:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)[1])
 
 
 def wait_until_memory_settles():
-    """Wait for JAX's threads to free what earlier tests allocated, since memory freed later would hide a request."""
+    """Wait for JAX's threads to free earlier tests' memory, because freeing it later would offset an allocation."""
     gc.collect()
     before = memory_in_use()
     for _ in range(50):
@@ -276,7 +276,7 @@ def wait_until_memory_settles():
     ids=["NumPy", "JAX", "compiled", "list"],
 )
 def test_memory_is_limited(allocate, monkeypatch):
-    """Request 320 MiB, which is a little more than a limit of 256 MiB. With a limit of 1 GiB, the request succeeds."""
+    """Test that a request for 320 MiB fails with a limit of 256 MiB, and succeeds with a limit of 1 GiB."""
 
     def answer(n, k):
         allocate()
@@ -380,7 +380,7 @@ def test_reading_of_a_guess(capsys):
     ]:
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line
-    device = Prediction(6, "the second mesh row begins with 4")  # no unit: 3 isn't called half of 6
+    device = Prediction(6, "the second mesh row begins with 4")  # without a unit, the reading doesn't call 3 half of 6
     assert device.read_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
     word = Prediction("all-reduce", mistakes={"all-gather": "nothing is missing on a device"})
     assert word.read_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")

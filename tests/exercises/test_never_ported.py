@@ -1,4 +1,4 @@
-"""Exercise 6.3 must refuse a pmap loop that was never ported, whatever its form."""
+"""Test that exercise 6.3 refuses a pmap loop that was never ported, whatever its form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from exercises.framework.runners import build_mesh
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
-    pytest.mark.filterwarnings("ignore:The function .* includes a pmap:UserWarning"),  # before JAX 0.8
+    pytest.mark.filterwarnings("ignore:The function .* includes a pmap:UserWarning"),  # JAX before 0.8 warns
 ]
 
 
@@ -29,7 +29,7 @@ def stacked(w, mean, x, y):
 
 
 def on_numpy_arrays(*args):
-    """Convert the arguments to NumPy arrays first, which can't be traced."""
+    """Convert the arguments to NumPy arrays first, which is impossible under jit."""
     return folded(*map(np.asarray, args))
 
 

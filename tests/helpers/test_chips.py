@@ -1,4 +1,4 @@
-"""Published rates: their units, and whether they count one direction or both."""
+"""Test the chips' published rates: their units, and whether they count one direction or both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.once
 
 
 def test_rates_are_those_of_the_data_sheets():
-    # name: TFLOP/s of dense bfloat16, GB of memory, GB/s of memory, GB/s of all links in both directions
+    # By chip: dense bfloat16 TFLOP/s, GB of memory, memory GB/s, and the GB/s of all links in both directions.
     printed = {
         "TPU v5e": (197, 16, 819, 400),
         "TPU v5p": (459, 95, 2765, 1200),
@@ -29,8 +29,8 @@ def test_rates_are_those_of_the_data_sheets():
 
 
 def test_links_are_those_of_the_data_sheets():
-    # Links per chip, and GB/s over one of them in one direction: half of what NVIDIA prints for a link of NVLink 4,
-    # and a tenth more than the link rates that How to Scale Your Model uses for TPUs.
+    # By chip: the number of links, and the GB/s of one link in one direction. For NVLink 4, NVIDIA prints twice this
+    # rate. For TPUs, it's a tenth more than the link rate that How to Scale Your Model uses.
     links = {"TPU v5e": (4, 50), "TPU v5p": (6, 100), "TPU v6e": (4, 100), "H100 SXM": (18, 25), "H200 SXM": (18, 25)}
     assert {name: (chip.links, chip.link_rate / 1e9) for name, chip in CHIPS.items()} == links
 
@@ -40,7 +40,7 @@ def test_all_pages_of_a_manufacturer_give_the_same_rate():
         assert {rate.one_direction for rate in chip.printed} == {chip.network}, chip.name
     v5e = CHIPS["TPU v5e"].printed
     assert [(str(rate), rate.directions) for rate in v5e] == [("400 GB/s", 2), ("1,600 Gbit/s", 1)]
-    # 1,600 Gbit/s are 200 GB/s; 400 GB/s are 200 GB/s in each direction.
+    # 1,600 Gbit/s is 200 GB/s, and 400 GB/s in both directions is 200 GB/s in each.
     assert [rate.one_direction for rate in v5e] == [200e9, 200e9]
 
 
@@ -68,7 +68,7 @@ def test_lesson_07_and_its_exercise_turn_a_printed_rate_into_the_same_ring_rate(
             ring = ex07.ring_rate.function(gbit, rate.directions, chip.links, chip.switched)
             assert ring == pytest.approx(chip.ring_rate), (chip.name, rate)
             rows[chip.name, str(rate)] = rate.number, chip.ring_rate / 1e9
-    # The page's rows: chip, printed rate, the three factors, their product, the rate to use.
+    # Each row of the lesson's table gives a chip, its printed rate, three factors, their product, and the rate to use.
     cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("07")).cells}
     row = r"^(\w+ \w+) +([\d,]+ \S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$"
     found = re.findall(row, cells["sheet-table"].outputs[0].text, re.M)

@@ -1,4 +1,4 @@
-"""Tests of the comparison of compilers: its numbers are a hand calculation's, and an old record is refused."""
+"""Test that the comparison of compilers matches a hand calculation, and that an outdated record is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def multiply(x, w):
 
 @pytest.fixture
 def programs():
-    """Two products of float32 [64, 256] and [256, 512]: split along the contracting dimension, and along columns."""
+    """Return two programs that multiply float32 [64, 256] by [256, 512].
+
+    In one, the operands are split along the contracting dimension; in the other, the second one is split along columns.
+    """
     mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 
     def array(*shape_and_spec):
@@ -79,7 +82,7 @@ def test_the_tpu_compiler_sums_what_the_cpu_compiler_sums(programs):
 
 @pytest.mark.parametrize("lesson", record_costs.lessons_with_costs())
 def test_a_record_has_versions_and_every_column(lesson):
-    """The lessons themselves compare the CPU's column. The weekly run compiles the others again."""
+    """The lessons themselves check the CPU column, and the weekly run recompiles the other columns."""
     record = json.loads((compilers.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
     assert set(record["versions"]) == {"jax", "jax-cuda12-plugin", "libtpu"}
     assert all(set(columns) == set(compilers.TARGETS) for columns in record["programs"].values())

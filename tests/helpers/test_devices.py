@@ -14,7 +14,7 @@ CLONE = "import sys; sys.path.insert(0, {root!r})\n"
 
 @pytest.fixture
 def fresh(python):
-    """Run code in a fresh process that can import the course's utils."""
+    """Return a function that runs code in a new process, which can import the course's utils."""
     from tools.lessons.notebooks import ROOT
 
     return lambda code, **environment: python(CLONE.format(root=str(ROOT)) + code, **environment)
@@ -89,7 +89,7 @@ def test_a_gpu_without_its_plugin_is_quiet(fresh):
     assert run.stderr == ""
 
 
-# What a machine with accelerators looks like, for code that only asks jax for its devices.
+# Pretend that the machine has accelerators. This suffices for code that only asks JAX for its devices.
 PRETEND = """
 import jax
 from types import SimpleNamespace as Object

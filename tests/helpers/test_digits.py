@@ -1,4 +1,4 @@
-"""utils/models/digits.py holds what lesson 00 teaches, line by line."""
+"""Test that utils/models/digits.py contains the functions that lesson 00 teaches, line by line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from tools.lessons import notebooks
 from utils.models import digits
 
-TAUGHT = {"init", "predict", "loss"}  # the other functions the lesson imports
+TAUGHT = {"init", "predict", "loss"}  # the lesson imports the module's other functions
 LESSON = notebooks.ROOT / "notebooks" / "00_jax_for_numpy_people.ipynb"
 
 
 def functions_of(sources: Iterable[str]) -> dict[str, list[str]]:
-    """Of those names, every definition at the top level of the sources, as it stands there."""
+    """Return, by name, the source text of each top-level definition of a function in TAUGHT."""
     found: dict[str, list[str]] = {}
     for source in sources:
         for node in ast.parse(source).body:
@@ -34,7 +34,10 @@ def test_the_module_holds_what_the_lesson_teaches():
 
 
 def test_the_digits_and_the_network_have_their_sizes():
-    """By hand: 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10. That it learns, lesson 00 shows."""
+    """The network has 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10 parameters.
+
+    Lesson 00 shows that the network learns.
+    """
     (train_x, _), (test_x, test_y) = digits.load()
     assert train_x.shape == (1400, 64) and test_x.shape == (397, 64)
     assert (train_x.min(), train_x.max()) == (0, 1) and set(test_y) == set(range(10))

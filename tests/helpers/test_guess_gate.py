@@ -1,4 +1,4 @@
-"""In a reader's copy, a question without a guess: its cell runs, shows no answer, and spends no guess."""
+"""Test that in a reader's copy, a question's cell runs without a guess, but hides the answer and uses up no guess."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ QUESTION = "guess = None  # rows, or guess = skip\nwhole = 6\nprint(whole)\ncomp
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
-    """A shell in which `compare` judges one question and keeps the reader's progress in progress.json."""
+    """Return a shell in which `compare` checks guesses at one question and saves progress in progress.json."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()  # where IPython's `display` sends its output
+    shell = InteractiveShell.instance()  # IPython's `display` sends its output to the instance
     shell.user_ns["compare"] = ex02.first_cut.compare
-    for _ in range(2):  # the setup cell runs twice
+    for _ in range(2):  # as if a reader ran the setup cell twice
         guess_gate.wait_for_guesses(shell)
     yield shell
     InteractiveShell.clear_instance()
@@ -37,7 +37,7 @@ def saved_progress(folder: Path) -> dict:
 def test_without_a_guess_the_cell_runs_and_shows_nothing(shell, tmp_path, capsys):
     shell.run_cell(QUESTION)
     assert capsys.readouterr().out == f"{guess_gate.MESSAGE}\n" and saved_progress(tmp_path) == {}
-    shell.run_cell("print(whole + 1)")  # what a later cell needs is there
+    shell.run_cell("print(whole + 1)")  # later cells can use the variables
     shell.run_cell(QUESTION.replace("None", "6"))
     assert capsys.readouterr().out == "7\n6\n✓ Your guess, 6: right.\n"
     assert saved_progress(tmp_path) == {"02": {"predictions": {"first_cut": "right at once"}}}
@@ -55,14 +55,14 @@ def test_the_value_of_the_last_line_waits_too(shell, capsys, last_line):
     capsys.readouterr()
     shell.run_cell(f"{QUESTION}\n{last_line}")
     assert capsys.readouterr().out == f"{guess_gate.MESSAGE}\n"
-    shell.run_cell("whole")  # and no other cell is affected
+    shell.run_cell("whole")  # other cells still show their last line
     assert capsys.readouterr().out.endswith("6\n")
 
 
 @pytest.mark.parametrize("answer", ["6  # rows, or guess = skip", "6", "skip"])
 def test_a_picture_of_the_answer_waits_until_the_question_above_is_answered(shell, capsys, answer):
     picture = f"{guess_gate.AFTER_GUESS}print('a picture')"
-    for before in ("", QUESTION):  # at first no question has run at all
+    for before in ("", QUESTION):  # in the first iteration, no question has run yet
         shell.run_cell(before)
         capsys.readouterr()
         shell.run_cell(picture)

@@ -1,4 +1,4 @@
-"""Kernels that are played: who sends what, who waits for whom, who waits for ever; against small sums by hand."""
+"""Check simulated kernels (their sends, waits and deadlocks) against small calculations by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -59,8 +59,8 @@ def test_a_copy_to_the_right_is_a_roll_in_the_interpreter_and_played():
     np.testing.assert_array_equal(program(shift)(X), np.roll(X, 2))
     found = play(program(shift), X)
     np.testing.assert_array_equal(whole(found), np.roll(X, 2))
-    assert found.end == 4  # all copies at once
-    assert [found.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32
+    assert found.end == 4  # all copies are sent at the same time
+    assert [found.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32 elements
     assert found.copies == {(k, (k + 1) % 8): 1 for k in range(8)}
     assert (found.stuck, found.unconsumed, found.early) == ({}, {}, set())
 
@@ -69,7 +69,8 @@ def test_a_late_device_holds_up_its_right_neighbour_alone():
     found = play(program(shift), X, late={3: 10})
     assert found.end == 14
     longest = {k: max(e.end - e.start for e in found.events if e.kind == "wait" and e.device == k) for k in range(8)}
-    assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}  # device 4: from 4, its own copy sent, to 14
+    # Device 4 has sent its own copy at 4, and then waits for device 3's copy until 14.
+    assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}
     assert [e.peer for e in found.events if e.end == 14 and e.device == 4] == [3]
     assert found.early == {(2, 3)}
 
@@ -93,7 +94,7 @@ def test_a_wait_too_few_leaves_a_semaphore(waits, left, right):
 
 
 def ring(x, o, buffers, local, sent, arrived, free=None):
-    """Gather in two buffers; a third piece is sent when `free` says that its buffer may be overwritten."""
+    """Gather all pieces in a ring, using two buffers. With `free`, wait until the right neighbour's buffer is free."""
     me = jax.lax.axis_index("i")
     pltpu.async_copy(x, buffers.at[0], local).wait()
     pltpu.async_copy(x, o.at[me], local).wait()
@@ -121,7 +122,7 @@ def test_a_buffer_overwritten_too_early_is_found():
     assert (late != GATHERED).any()
     run = run_interpreted(program(ring, (8, 2), RING, race_detection()), X)
     assert run.races
-    assert "write in copy.start()" in str(run)  # the text of the line, which a reader can find
+    assert "write in copy.start()" in str(run)  # a reader can find this line of code
 
 
 def test_a_ring_that_asks_first_is_right():
@@ -131,7 +132,7 @@ def test_a_ring_that_asks_first_is_right():
         np.testing.assert_array_equal(whole(found), GATHERED)
         assert not found.unconsumed
         assert found.bytes_sent() == 7 * 8
-        assert found.memory[0] == found.memory[7] == 8 + 8 * 8 + 2 * 8  # x, o, and two buffers of two numbers
+        assert found.memory[0] == found.memory[7] == 8 + 8 * 8 + 2 * 8  # bytes of x, o, and two buffers of two elements
     run = run_interpreted(program(ring, (8, 2), scratch, race_detection()), X)
     np.testing.assert_array_equal(run.result, GATHERED)
     assert (run.races, run.nonzero_semaphores, str(run)) == ((), 0, "no race found")
@@ -149,7 +150,7 @@ def test_loops_branches_and_indices_are_played():
 
             return total + k
 
-        total = jax.lax.fori_loop(0, 4, body, 0)  # 6
+        total = jax.lax.fori_loop(0, 4, body, 0)  # 0 + 1 + 2 + 3 = 6
         o[0] = jax.lax.cond(me > 3, lambda: x[...] + total, lambda: x[...])
         steps = jax.lax.while_loop(lambda k: k < me, lambda k: k + 2, 0)
         o[2, 0] = steps.astype(jnp.float32)
@@ -187,7 +188,7 @@ def test_a_product_costs_the_same_under_a_jit_inside_the_kernel(computes, produc
     def kernel(x, o):
         o[...] = computes(x[...])
 
-    matrices = np.arange(32, dtype=np.float32).reshape(16, 2)  # 2 x 2 a device
+    matrices = np.arange(32, dtype=np.float32).reshape(16, 2)  # 2 x 2 on each device
     found = play(program(kernel, (2, 2), scratch=(), memory=pltpu.VMEM), matrices)
     assert found.end == 4 * products
     for mine, part in zip(found.results, matrices.reshape(8, 2, 2), strict=True):
@@ -211,7 +212,10 @@ def test_races_are_looked_for_in_the_program_that_is_made():
 
 
 def test_a_copy_that_arrives_behind_another_is_overtaken():
-    """Two copies to the right, of one number each: on one semaphore the first wait ends when either has arrived."""
+    """Each device sends two copies of one element each to the right.
+
+    If both use the same semaphore, the first wait ends when either copy has arrived.
+    """
 
     def kernel(x, o, kept, sent, arrived, local, apart):
         right = ((jax.lax.axis_index("i") + 1) % 8,)
@@ -233,10 +237,10 @@ def test_a_copy_that_arrives_behind_another_is_overtaken():
         np.testing.assert_array_equal(whole(play(played, X)), np.roll(X, 2))
         found = play(played, X, arrival_delays={(2, 3, 0): 40})
         want = np.roll(X, 2)
-        want[6] = want[6] if apart else np.nan  # device 3 has kept what lay there before the first copy had arrived
+        want[6] = want[6] if apart else np.nan  # on one semaphore, device 3 reads before the copy arrives
         np.testing.assert_array_equal(whole(found), want)
         assert (found.stuck, found.unconsumed) == ({}, {})
-        assert found.end == (46 if apart else 45)  # sent at 4, arrived at 44, and local copies of 1 tick
+        assert found.end == (46 if apart else 45)  # sent at 4, arrived at 44; a local copy takes 1 tick
 
 
 def test_places_on_a_mesh_of_two_axes():
@@ -251,13 +255,16 @@ def test_places_on_a_mesh_of_two_axes():
 
 
 def test_a_program_played_before_on_another_mesh_leaves_nothing_behind():
-    """It left its mesh, in the type of what JAX had computed eagerly; the next program's literals have their own."""
+    """JAX may cache an eagerly computed array whose type names the first program's mesh.
+
+    The second program's literals have that program's own mesh, so it must not be combined with such an array.
+    """
     for sizes, names, times in (((2, 4), ("a", "b"), 1), ((8,), ("i",), 2)):
 
         def kernel(x, o, name=names[-1], times=times):
             place = jax.lax.axis_index(name)
             for _ in range(times):
-                place = place << 1  # nobody else shifts here: the first to compile it is the first program
+                place = place << 1  # no other test uses a shift, so the first program here compiles it
             o[...] = x[...] + place.astype(jnp.float32)
 
         found = play(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)

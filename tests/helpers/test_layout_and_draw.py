@@ -24,7 +24,8 @@ def put(shape, spec, sizes=(2, 4), names=("x", "y")):
 
 
 def test_pieces_by_hand():
-    # Rows 0-1 and 2-3 along x (2 devices); columns two by two along y (4 devices): device 4 i + j.
+    # x (2 devices) splits the rows into 0-1 and 2-3, and y (4 devices) the columns into pairs. Device 4 i + j has
+    # rows 2 i and 2 i + 1 and columns 2 j and 2 j + 1.
     assert pieces(put((4, 8), P("x", "y"))) == {
         ((2 * i, 2 * i + 2), (2 * j, 2 * j + 2)): [4 * i + j] for i in range(2) for j in range(4)
     }
@@ -63,10 +64,15 @@ def test_shards_elsewhere_say_what_is_possible():
 
 
 def test_bytes_that_arrive():
-    """By hand: from halves of the rows to quarters, a row of 8 floats, 32 bytes, where it lay in the other half."""
+    """Check the bytes against a calculation by hand.
+
+    At first, each device has half of the rows, and then a quarter, which is one row of 8 floats. It receives those 32
+    bytes if the row wasn't in its half.
+    """
     rows, quarters = put((4, 8), P("x")), put((4, 8), P("y"))
     assert bytes_arriving(rows, quarters) == {0: 0, 1: 0, 2: 32, 3: 32, 4: 32, 5: 32, 6: 0, 7: 0}
-    # From pairs of columns to single ones, 4 numbers: held by devices 0 and 7 alone ('x' first: 0 1 2 ... 7).
+    # At first, device 4 i + j has columns 2 j and 2 j + 1, and then only column 4 i + j. Devices 0 and 7 already have
+    # their column, and each of the others receives its 4 elements, 16 bytes.
     pairs, eighths = put((4, 8), P(None, "y")), put((4, 8), P(None, ("x", "y")))
     assert bytes_arriving(pairs, eighths) == {0: 0, 7: 0, **dict.fromkeys(range(1, 7), 16)}
     assert set(bytes_arriving(eighths, put((4, 8), P())).values()) == {28 * 4}
@@ -95,7 +101,7 @@ def test_description():
 
 
 def drawn(shown: Picture):
-    """Every panel's circles as (device, x, y), and its filled rectangles as (x, y, width, height)."""
+    """Return each panel's circles as (device, x, y), and its filled rectangles as (x, y, width, height)."""
     found = []
     figures = shown.figure.subfigs or [shown.figure]
     for axes in [axes for figure in figures for axes in figure.axes]:
@@ -127,8 +133,8 @@ def test_every_device_is_drawn_in_its_piece(shape, spec, panels):
 def test_rows_and_columns_are_where_they_belong():
     [(centres, _)] = drawn(draw.sharding(put((4, 8), P("x", "y"))))
     at = {number: (x, y) for number, x, y in centres}
-    assert at[0][1] == at[3][1] < at[4][1]  # x cuts rows: 0 and 3 stand above 4
-    assert at[0][0] == at[4][0] < at[1][0]  # y cuts columns: 0 and 4 stand left of 1
+    assert at[0][1] == at[3][1] < at[4][1]  # x splits the rows, so devices 0 and 3 are above 4
+    assert at[0][0] == at[4][0] < at[1][0]  # y splits the columns, so devices 0 and 4 are left of 1
 
 
 def test_side_by_side_and_titles():
@@ -180,12 +186,12 @@ def test_picture_has_a_description_and_a_background():
 
     figure, _ = pyplot.subplots()
     shown = picture(figure, "An empty plot.")
-    assert not pyplot.get_fignums()  # closed: the notebook does not show it a second time
+    assert not pyplot.get_fignums()  # closed, so that the notebook doesn't show it twice
     data, metadata = shown._repr_mimebundle_()
     assert data["text/plain"] == "Figure: An empty plot."
     assert metadata["image/png"]["alt"] == "An empty plot."
     image = Image.open(io.BytesIO(data["image/png"])).convert("RGBA")
-    assert image.getpixel((0, 0)) == (255, 255, 255, 255)  # opaque white, in dark mode too
+    assert image.getpixel((0, 0)) == (255, 255, 255, 255)  # opaque white, even in dark mode
     assert metadata["image/png"]["width"] == image.width // 2
     assert shown._repr_mimebundle_()[0]["image/png"] == data["image/png"]
     assert FIGURE_DATA not in data
@@ -196,7 +202,7 @@ def test_picture_has_a_description_and_a_background():
 
 
 def test_a_picture_keeps_its_colours():
-    """Eight shades of each of the eight colours, as in lesson 07."""
+    """Test eight shades of each of the eight colours, as in lesson 07."""
     import io
 
     from matplotlib import pyplot
@@ -211,7 +217,7 @@ def test_a_picture_keeps_its_colours():
     figure.savefig(drawn, format="png", dpi=160, facecolor="white")
     shown = io.BytesIO(picture(figure, "64 shades.")._repr_mimebundle_()[0]["image/png"])
     want, got = (np.asarray(Image.open(image).convert("RGB")).astype(int) for image in (drawn, shown))
-    assert abs(got - want).max() <= 12  # of 255
+    assert abs(got - want).max() <= 12  # on a scale from 0 to 255
 
 
 def test_spellings(devices):
@@ -226,7 +232,7 @@ def ring_of_eight(values):
 
 
 def test_held_gives_a_number_the_colour_of_its_owner():
-    before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices hold a 1
+    before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices have a 1, so it gets no colour
     after = ring_of_eight(jnp.array([6.0, 3, 1, 4, 31, 5, 9, 2]))
     drawn = draw.values({"before": before, "a shift\nand a sum": after})
     assert drawn.data == [[3], [1], [4], [1], [5], [9], [2], [6]]

@@ -19,7 +19,7 @@ PACKAGE = notebooks.ROOT / "packages" / "find-old-jax"
 
 
 def test_the_repository_s_root_installs_the_package():
-    """pre-commit, and uvx without a subdirectory, install the root, which must give them the same command."""
+    """pre-commit, and uvx without a subdirectory, install the root, which must provide the same command."""
     root, package = (tomllib.loads((folder / "pyproject.toml").read_text()) for folder in (notebooks.ROOT, PACKAGE))
     for key in ("name", "version", "description", "requires-python", "dependencies", "scripts"):
         assert root["project"][key] == package["project"][key], key
@@ -59,7 +59,7 @@ def test_the_index_of_appendix_90_has_the_phrases_of_the_checker():
 
 
 def test_the_record_is_made_of_its_versions():
-    """A new JAX is added without the versions recorded before it, so the record must contain all that they had."""
+    """A JAX version is added without installing the earlier ones, so the record must contain all of their names."""
     text = jax_names.RECORD.read_text(encoding="utf-8")
     assert jax_names.record_text(jax_names.merge(jax_names.apart(json.loads(text)))) == text
     assert len(text) < 310_000

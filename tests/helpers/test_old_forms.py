@@ -1,4 +1,4 @@
-"""Appendix 90: each old form run on the JAX at hand, found in a file, and looked up by the message that it gives."""
+"""Test appendix 90: run each removed API on the installed JAX, find it in a file, and look up its error message."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ mesh = Mesh(np.array(devices), ("i",))
 typed = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,), devices=devices)
 """
 SPECS = 'in_specs=P("i"), out_specs=P("i")'
-OLD = {  # the text of a form in ROWS: code that uses it, as articles have it
+OLD = {  # maps the text of each form in ROWS to code that uses it, as articles do
     "jnp.random.rand": "jnp.random.rand(3)",
     "xmap": "from jax.experimental.maps import xmap",
     "PositionalSharding": "from jax.sharding import PositionalSharding",
@@ -89,7 +89,7 @@ CASES = pytest.mark.parametrize(("number", "row", "form"), FORMS, ids=[form.text
 
 
 def no_gpu() -> str:
-    """A name for GPUs of which this machine has none: 'gpu' itself, unless there is one; then another maker's."""
+    """Return a JAX platform that this machine lacks: 'gpu', or if it has a GPU, another vendor's platform."""
     for name in ("gpu", "rocm", "cuda"):
         try:
             jax.devices(name)
@@ -99,14 +99,14 @@ def no_gpu() -> str:
 
 
 def try_old(code: str) -> tuple[str, str]:
-    """What becomes of old code here, and what JAX says: 'works', 'warns' or 'gone'."""
+    """Run old code. Return 'works', 'warns' or 'gone', and the warning or error message from JAX."""
     if "'gpu'" in code:
         code = code.replace("'gpu'", repr(no_gpu()))
     x, devices = jnp.arange(8.0), jax.devices("cpu")[:8]
     names = {"jax": jax, "jnp": jnp, "np": np, "P": P, "Mesh": Mesh, "NamedSharding": NamedSharding}
     names |= {"AxisType": AxisType, "x": x, "devices": devices}
     exec(MESHES, names)
-    for name in ("shard_map", "host_callback"):  # they warn when they are imported, once
+    for name in ("shard_map", "host_callback"):  # these warn only at their first import
         sys.modules.pop(f"jax.experimental.{name}", None)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -136,7 +136,7 @@ def test_the_message_leads_to_the_row(number, row, form):
     known = find_answer(said, jax.__version__)
     assert known and known.row == number, said
     if number == 24:
-        return  # the page's index names no name of these
+        return  # the page's index doesn't list these names
     found = []
     [index] = [cell for cell in PAGE.cells if cell.id == "index"]
     for line in index.source.splitlines():
@@ -148,7 +148,7 @@ def test_the_message_leads_to_the_row(number, row, form):
 
 
 def test_the_row_on_missing_gpus_holds_where_there_is_one(monkeypatch, capsys):
-    """Pretend a GPU of NVIDIA's: by 'gpu' or 'cuda' it is found, so the old form runs; by 'rocm' it is not."""
+    """Pretend that there's an NVIDIA GPU. 'gpu' and 'cuda' find it, so the old form runs, but 'rocm' doesn't."""
     real = jax.devices
     gpu = real("cpu")[7:8]
     monkeypatch.setattr(jax, "devices", lambda name=None: gpu if name in ("gpu", "cuda") else real(name))
@@ -281,13 +281,16 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("spec", "row"), [("P()", {17}), ("P('i')", set())])
 def test_in_specs_that_reshard_are_found_by_any_way(way, spec, row):
-    """On JAX 0.10.2 and 0.12.0.1 each of these raises where the array lies as P(), and runs where it lies as P('i')."""
+    """On JAX 0.10.2 and 0.12.0.1, each form raises an error for an array sharded as P(), but not as P('i')."""
     placed = f"from functools import partial\nwhole = jax.device_put(jnp.ones((8, 3)), NamedSharding(typed, {spec}))\n"
     assert {finding.row for finding in find(f"{HEAD}{MESHES}{placed}{WAYS[way]}\n")} == row
 
 
 def test_the_record_says_what_this_jax_says():
-    """A sample of names of the JAX at hand, got one by one; tools/maintenance/jax_names.py took them all."""
+    """Check a sample of the installed JAX's names, looked up one by one.
+
+    tools/maintenance/jax_names.py recorded the names of all modules.
+    """
     import jax
 
     record = Record(jax.__version__)

@@ -1,4 +1,4 @@
-"""lesson_helpers/pipelines/schedule.py and its picture: against a schedule by hand, and the papers' formulas."""
+"""Check simulated pipeline schedules, and their figure, against a schedule by hand and the papers' formulas."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_interleaving_divides_the_bubble_and_holds_more(p, m, v):
 
 
 def test_sends_make_1f1b_wait_more_than_gpipe():
-    # GPipe: 33 seconds, and 3 sends each way
+    # GPipe takes 33 seconds, plus 3 sends of 0.5 seconds in each direction.
     assert simulate(gpipe, 4, 8, send_time=0.5).end == 36
     assert simulate(one_f_one_b, 4, 8, send_time=0.5).idle == pytest.approx(0.4146, abs=1e-4)
 
@@ -92,13 +92,13 @@ def test_a_picture_says_what_it_shows():
         "stage 0 F 0 to 1, idle 2, B 0, idle 1, B 1; stage 1 idle 1, F 0, B 0, F 1, B 1, idle 2."
     )
     boxes = [patch for patch in drawn.figure.axes[0].patches if patch.get_width()]
-    assert len(boxes) == 2 + 8  # of each stage its idle ground, and 4 jobs
+    assert len(boxes) == 2 + 8  # for each of 2 stages, its idle background and 4 jobs
     with pytest.raises(ValueError, match="nothing to draw"):
         draw_schedules({})
 
 
 def test_a_weight_s_gradient_can_fill_the_bubble():
-    # F, B and W take a second each; B waits for the stage behind, W for its own B alone
+    # F, B and W take a second each. B waits for the next stage's B, and W only for its own stage's B.
     def order(s, p, m):
         begin, jobs = p - 1 - s, [("F", i) for i in range(p - 1 - s)]
         for i in range(m):

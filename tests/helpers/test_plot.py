@@ -1,4 +1,4 @@
-"""Lines, bars, rings and masks: what is drawn, what the description says of it, and what is refused."""
+"""Test plots of lines, bars, rings and masks: the drawing, its description, and the arguments that are refused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_logarithmic_axes_and_where_lines_cross_on_them():
     )
     [axes] = shown.figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "50", "100"]  # what was measured
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "50", "100"]  # the measured points
     often = plot.lines({"a": [0, 1] * 4, "b": [1, 0] * 4}, **X)
     assert "a and b cross 7 times." in often.alt
 
@@ -96,7 +96,7 @@ def test_marks():
     assert list(upright.get_xdata()) == [1.5, 1.5] and list(across.get_ydata()) == [16, 16]
     assert points.get_xydata().tolist() == [[0, 1], [2, 100]] and points.get_linestyle() == "None"
     low, high = axes.get_ylim()
-    assert low < 1 and high > 100  # widened, so that the points are seen
+    assert low < 1 and high > 100  # widened to include the marked points
 
 
 def test_panels_share_an_axis_with_one_label_only():
@@ -117,7 +117,7 @@ def test_panels_share_an_axis_with_one_label_only():
 
 
 def widths(axes):
-    """Each part's bars as (left, width), and its name."""
+    """Return each part's bars as (left, width), by the part's name."""
     return {part.get_label(): [(bar.get_x(), bar.get_width()) for bar in part] for part in axes.containers}
 
 
@@ -126,9 +126,9 @@ def test_stacked_bars_follow_each_other_and_others_stand_apart():
     shown = plot.bars(parts, ["FSDP", "data"], xlabel="GB", stacked=True, numbers=True, marks={"a chip has 16": 16})
     [axes] = shown.figure.axes
     assert widths(axes) == {"given": [(0, 1), (0, 15.25)], "rest": [(1, 0.5), (15.25, 5.27)]}
-    assert [text.get_text() for text in axes.texts] == ["1.5", "20.5"]  # the sums
+    assert [text.get_text() for text in axes.texts] == ["1.5", "20.5"]  # the sums of the parts
     assert [text.get_text() for text in axes.get_yticklabels()] == ["FSDP", "data"]
-    assert axes.get_ylim() == (1.5, -0.5)  # the first on top
+    assert axes.get_ylim() == (1.5, -0.5)  # the first bar is at the top
     assert shown.alt == (
         "GB. FSDP: 1.5 (given 1, rest 0.5); data: 20.5 (given 15.2, rest 5.27). a chip has 16: a vertical line at 16."
     )
@@ -153,7 +153,7 @@ def test_bars_with_a_title_and_words_on_the_axis():
     assert shown.alt == "Sent. kB. a: 3; b: 0. by hand: a vertical line at 9."
     assert [text.get_text() for text in axes.get_xticklabels()] == ["no", "yes"]
     low, high = axes.get_xlim()
-    assert low == 0 and high > 9  # the marks, too, are seen
+    assert low == 0 and high > 9  # wide enough to include the mark
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_bars_with_a_title_and_words_on_the_axis():
     ],
 )
 def test_no_words_lie_on_others(shown):
-    shown._repr_mimebundle_()  # which lays it out
+    shown._repr_mimebundle_()  # this lays out the figure
     [legend] = shown.figure.legends
     boxes = [legend.get_window_extent(), *(axes.get_tightbbox() for axes in shown.figure.axes)]
     boxes += [text.get_window_extent() for text in shown.figure.texts]
@@ -233,7 +233,7 @@ def test_numbers_as_people_write_them():
 
 def test_rings_close_where_the_ends_are_neighbours():
     ring = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])[:, None]  # one line of four chips
-    rows = np.stack(np.meshgrid(range(3), range(2), indexing="ij"), axis=-1)  # two lines of three
+    rows = np.stack(np.meshgrid(range(3), range(2), indexing="ij"), axis=-1)  # two lines of three chips
     shown = draw_rings({"a ring": ring, "rows": rows})
     assert shown.alt == (
         "Lines through a grid of chips, by their corners. a ring: (0, 0), (1, 0), (1, 1), (0, 1), and back to the "
@@ -260,11 +260,15 @@ def test_bars_that_begin_elsewhere():
 
 
 def test_a_mask_counts_the_pairs_that_each_device_sees():
-    """Two devices of two tokens. In order: tokens 0 and 1 see 1 + 2 keys, 2 and 3 see 3 + 4; token 0 with 3: 1 + 4."""
+    """Count the pairs by hand, with two devices of two tokens each.
+
+    In order, tokens 0 and 1 see 1 + 2 keys, and tokens 2 and 3 see 3 + 4. In zig-zag order, tokens 0 and 3 see 1 + 4,
+    and tokens 1 and 2 see 2 + 3.
+    """
     drawn = draw_masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
     assert "in order: devices 0 to 1 see 3, 7 pairs; zig-zag: devices 0 to 1 see 5, 5 pairs." in drawn.alt
     rounds = [text.get_text() for text in drawn.figure.axes[0].texts]
-    assert rounds == ["0", "1", "1", "0"]  # device 1 meets the keys of device 0 in round 1, and the other way round
+    assert rounds == ["0", "1", "1", "0"]  # in round 1, devices 0 and 1 use each other's keys
     alpha = drawn.figure.axes[0].images[0].get_alpha()
     assert (np.asarray(alpha) > 0.5).tolist() == np.tril(np.ones((4, 4), bool)).tolist()
 

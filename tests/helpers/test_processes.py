@@ -1,4 +1,4 @@
-"""Test running several processes: what each prints, how it ends, and that nothing is left behind in any case."""
+"""Test running several processes: their outputs, how they end, and that they leave nothing behind in any case."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOCK = open(__file__)  # noqa: SIM115  an open file can't be sent to another pro
 
 
 def gone(pid: int, seconds: float = 10) -> bool:
-    """Return whether this process ends within so many seconds. A zombie counts as ended."""
+    """Return whether this process ends within this many seconds. A zombie counts as ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
@@ -51,7 +51,7 @@ def decorated(x):
 
 
 def of_the_lesson(text, number):
-    LOCK = [decorated(number) for _ in range(1)]  # a local variable, whatever the lesson calls by this name
+    LOCK = [decorated(number) for _ in range(1)]  # a local variable, so the global LOCK needn't be sent
     print(text, *LOCK)
 
 
@@ -108,7 +108,8 @@ for _ in range(500):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_what_a_process_prints_is_no_file_of_its_own(monkeypatch, unbuffered):
-    # Lesson 17's program limits the size of the files it writes: on somebody else's machine, it ended with status 120.
+    # Lesson 17's program limits the size of the files that it writes. When its output went to a file, too, and Python
+    # buffered the output, the program ended with status 120.
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     run = run_processes(NO_LONG_FILES, 1, preamble="")
     assert run.returncodes == (0,)
@@ -124,10 +125,11 @@ def test_greetings_within_greetings_are_left_out():
 @pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.elsewhere)])
 def test_devices_of_all_processes_add_up(n, capsys):
     run = run_processes(sum_over_processes, n)
-    assert run.stdout == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))  # 0 + 1 + ... + 7; no gloo
+    # The sum 0 + 1 + ... + 7 is 28, and Gloo's messages are left out.
+    assert run.stdout == tuple(f"{i} of {n} {8 // n} of 8\n28\n" for i in range(n))
     assert run.returncodes == (0,) * n
     with socket.socket() as free:
-        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the system may remember its last connections
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port's last connections may linger
         free.bind(("localhost", int(run.stderr[0].split()[-1])))  # Gloo may print its greeting first
     shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
     assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
@@ -196,7 +198,7 @@ def test_ends_are_told_as_they_were(capsys):
 
 def test_one_end_of_all_is_said_once(capsys):
     assert run_processes("raise KeyError", 2, **WITHOUT_JAX).returncodes == (1, 1)
-    last = capsys.readouterr().out.rsplit("\r", 1)[1]  # blanks erase the rest of the longer line that it overwrites
+    last = capsys.readouterr().out.rsplit("\r", 1)[1]  # trailing blanks erase the rest of a longer line
     assert last.rstrip() == "2 processes of 4 devices each: each ended with status 1"
 
 
@@ -207,7 +209,7 @@ def test_the_last_error_is_python_s_then_the_runtime_s():
     assert processes._last_error("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
     assert processes._last_error("one\ntwo\n\n") == "two"
     ignored = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nOSError: [Errno 28] No space left on device\n"
-    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # status 120 explains nothing else
+    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # status 120 has no other explanation
     assert processes._last_error("") == ""
     assert processes._last_error("one\n", errors_only=True) == ""
     assert processes._last_error(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"

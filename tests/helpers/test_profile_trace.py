@@ -1,4 +1,4 @@
-"""Test the table of a trace, with fake planes whose numbers are all known, and with a real trace of eight devices."""
+"""Test the table of a trace, with fake planes whose numbers are known, and with a real trace of eight devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plane(name, **lines):
 
 
 def emulated():
-    """Two devices on two threads; device 1 starts later and works longer. Times are in nanoseconds."""
+    """Return a trace of two devices on two threads. Device 1 starts later and computes longer. Input is in ns."""
     host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]
@@ -80,7 +80,10 @@ def test_calls_are_numbered_and_zoomed():
 
 
 def test_planes_of_accelerators():
-    """Fake planes with the profiler's names: a plane per device, with a TPU's line of operations or a GPU's streams."""
+    """Test fake planes that are named like the profiler's.
+
+    There's one plane per device, with a TPU's line of operations or with a GPU's streams.
+    """
     text = "%all-reduce.3 = f32[8]{0} all-reduce(%x)"
     tpu = {
         "Steps": [event("0", 0, 99)],
@@ -156,8 +159,8 @@ with trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[2]):
 
 
 def test_a_real_trace_of_eight_devices(tmp_path):
-    # This runs in its own process: if libtpu is loaded, as it is by the counter's tests, JAX 0.10.2 dies when the
-    # profiler starts.
+    # This runs in its own process, because JAX 0.10.2 crashes when the profiler starts if libtpu is loaded, as it is by
+    # shardcost's tests.
     command = [sys.executable, "-c", RECORD, str(tmp_path / "warm"), str(tmp_path / "cold")]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
@@ -173,13 +176,16 @@ def test_a_real_trace_of_eight_devices(tmp_path):
     cold = trace.read(tmp_path / "cold")
     assert [e.kind for e in cold.host_events] == ["to the devices", "compiling", "to the host"]
     put, compiling, fetch = cold.host_events
-    # Every device holds the sum; the host takes device 0's, and does not wait for the other seven.
+    # Every device has the sum. The host fetches device 0's copy without waiting for the other seven.
     first, last = cold.events[0].start, max(e.end for e in cold.events if e.device == 0)
     assert put.end <= compiling.start < compiling.end <= first == 0.0 < last <= fetch.end
 
 
 def with_host():
-    """Like `emulated`, with a host that first compiles (-30 to -10 µs) and finally fetches a number (12 to 15 µs)."""
+    """Return a trace like that of `emulated`, but with transfers and a compilation on the host.
+
+    The host first compiles (-30 to -10 µs) and finally fetches a number (12 to 15 µs).
+    """
     host = [event("np.asarray(jax.Array)", 13_000, 3000), event("backend_compile_and_load", -29_000, 20_000)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 5000, 3000, 1, run=7), operation("all-reduce.2", 8000, 2000, 1)]
@@ -194,13 +200,17 @@ def test_what_the_host_does_has_times_too():
     )
     assert found.host == {"np.asarray(jax.Array)": 1, "backend_compile_and_load": 1}
     assert found.split_waiting().host_events == found.host_events
-    assert found.zoom(0).host_events == ()  # the call lasts from 0 to 9
+    assert found.zoom(0).host_events == ()  # the call lasts only from 0 to 9 µs
     alone = trace.from_planes([plane("/host:CPU", python=[event("DevicePutWithSharding", 5000, 1000)])])
     assert alone.host_events == (trace.HostEvent("to the devices", 0.0, 1.0),)
 
 
 def test_a_timeline_in_words():
-    """Computed by hand: the drawing begins at -30, and no device has a bar before 0, or between 9 and 15."""
+    """Find the longest gap by hand.
+
+    The drawing begins at -30 µs, and no device has a bar before 0 µs or between 9 and 15 µs, so the longest gap is the
+    first 30 µs.
+    """
     said = timeline(with_host().split_waiting(), "a step").alt
     assert said == (
         "a step: a timeline with a row for each of 2 devices. The kinds of bars are compute, communication, waiting. "

@@ -1,4 +1,4 @@
-"""Tests of the saved progress, and of the messages and tables about it."""
+"""Test the saved progress, and the messages and tables about it."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def test_only_the_first_guess_counts(progress_path):
 
 @pytest.mark.parametrize("before", [None, "six"], ids=["no guess", "of the wrong type"])
 def test_a_guess_after_seeing_the_answer_is_right_later(progress_path, before):
-    """The cell shows the answer either way."""
+    """The first cell shows the answer in either case, so a later guess isn't right at once."""
     ex02.first_cut.compare(before, 6)
-    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # no guess was made
+    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # this doesn't count as a guess
     ex02.first_cut.compare(6, 6)
     assert json.loads(progress_path.read_text()) == {"02": {"predictions": {"first_cut": "right later"}}}
 
@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_no_file(progress_path, monkeypatch):
 
     monkeypatch.setattr(type(progress_path), "replace", full)
     ex02.holder_of.check(wrong)
-    assert [path.name for path in progress_path.parent.iterdir()] == [".progress.json.lock"]  # it stays, empty
+    assert [path.name for path in progress_path.parent.iterdir()] == [".progress.json.lock"]  # the lock file stays
 
 
 def test_an_unwritable_file_is_reported_once(tmp_path, monkeypatch, capsys):
@@ -121,7 +121,7 @@ def test_an_unwritable_file_is_reported_once(tmp_path, monkeypatch, capsys):
 
 
 def deny_access(monkeypatch, folder, *names):
-    """Make these methods of Path raise PermissionError in a folder."""
+    """Make these methods of Path raise PermissionError for files in a folder."""
 
     def raise_if_in_folder(real, path, *args, **options):
         if path.parent == folder:
@@ -152,7 +152,7 @@ def test_an_unreadable_file_is_left_alone_and_the_verdict_printed(progress_path,
 
 @pytest.mark.parametrize("content", ["{}", "{"])
 def test_the_verdict_is_printed_in_a_read_only_folder(progress_path, monkeypatch, capsys, content):
-    """No file can be written next to the saved one, and a damaged one can't be renamed."""
+    """In a read-only folder, no file can be written next to the saved one, and a damaged one can't be renamed."""
     progress_path.write_text(content)
     deny_access(monkeypatch, progress_path.parent, "write_text", "replace")
     for _ in range(2):

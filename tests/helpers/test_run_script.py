@@ -1,4 +1,4 @@
-"""Running a lesson's script: what is printed, where, and what a failure shows."""
+"""Test running a lesson's script: its command and output, its folder, and the messages about a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from utils.scripts import ScriptError, run_script
 
 @pytest.fixture
 def script(tmp_path, monkeypatch):
-    """Return a function that writes script.py into the current folder."""
+    """Return a function that writes script.py in the current folder, which is temporary."""
     monkeypatch.chdir(tmp_path)
     return (tmp_path / "script.py").write_text
 
@@ -49,7 +49,7 @@ def test_a_notebook_shows_the_failure_without_a_traceback(script, capsys):
     assert "the cause" in shown.out + shown.err and "Traceback" not in shown.out + shown.err
 
 
-# What a lesson does on a machine with one chip: the kernel opens it, and then a script starts JAX, too.
+# On a machine with one chip, a lesson's kernel opens the chip, and then a script starts JAX as well.
 LESSON = """
 from pathlib import Path
 Path("script.py").write_text("import jax; print(jax.devices()[0].platform, jax.device_count())")

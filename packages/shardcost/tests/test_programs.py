@@ -1,4 +1,4 @@
-"""The cost of programs for the CPU compiler, against answers worked out by hand (see `programs`)."""
+"""Check `cost` on programs compiled for CPUs against costs calculated by hand (see `programs`)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ def test_against_a_calculation_by_hand(name):
 
 
 def test_the_cpu_sends_bfloat16_as_float32():
-    # (512, 512), split 2 x 4: 128 sums. As bfloat16 they'd be 256 bytes; the CPU compiler sends float32, 512 bytes.
+    # Each device sums its (256, 128) shard to 128 elements. In bfloat16, they'd take up 256 bytes, but the CPU compiler
+    # sends them as float32, which takes up 512.
     report = cost(lambda t: t.sum(0), plan(make_mesh(*TWO), (512, 512), "x", "y", dtype=jnp.bfloat16))
     assert counted(report) == [("all-reduce", "x", 1, 512)]
     assert report.collectives[0].operands == (("f32", (128,)),)
 
 
 def test_a_transposed_layout_in_groups_of_half_an_axis():
-    # (8, 8) from ('y', 'x') to ('x', 'y'): shards of (2, 4) become (4, 2). The device at (i, j) had rows 2j and 2j + 1,
-    # columns 4i to 4i + 3. Whichever route is taken, at least the part that it lacks arrives: 4 elements on some device.
+    # An (8, 8) array changes from P('y', 'x') to P('x', 'y'), so shards of (2, 4) become (4, 2). Before the change, the
+    # device at (i, j) has rows 2j and 2j + 1 and columns 4i to 4i + 3. By any route, it must receive the elements that
+    # it lacks: at least 4 of its 8 new ones, or 16 bytes.
     mesh = make_mesh(*TWO)
     target = NamedSharding(mesh, P("x", "y"))
     report = cost(jax.jit(lambda t: t + 1, out_shardings=target), plan(mesh, (8, 8), "y", "x"))
@@ -43,8 +45,8 @@ def test_a_transposed_layout_in_groups_of_half_an_axis():
 
 
 def test_a_convolution():
-    # 4 of 8 images on each device, 16 x 16 features, a 3 x 3 kernel on 32 x 32 with zero padding: along each side, a
-    # kernel of 3 meets 3 x 32 - 2 = 94 inputs.
+    # Each device convolves 4 of the 8 images, from 16 channels to 16, with a 3 x 3 kernel on 32 x 32 pixels. Products
+    # with the zero padding don't count, so each side has 3 x 32 - 2 = 94 pairs of an output and a kernel position.
     mesh = make_mesh(*TWO)
     report = cost(
         lambda x, w: lax.conv(x, w, (1, 1), "SAME"), plan(mesh, (8, 16, 32, 32), "x"), plan(mesh, (16, 16, 3, 3))
@@ -53,7 +55,7 @@ def test_a_convolution():
 
 
 def test_a_convolution_with_strides_and_dilations():
-    """Compare with a loop over all pairs of an output and a kernel position."""
+    """Compare the FLOPs with a loop that counts each pair of an output and a kernel position that uses an input."""
     x, w = jax.ShapeDtypeStruct((2, 3, 19, 16), jnp.float32), jax.ShapeDtypeStruct((5, 3, 4, 3), jnp.float32)
     strides, pads, spread = (2, 3), [(1, 2), (3, 0)], (1, 2)
 
@@ -76,7 +78,7 @@ def test_pmap():
 
 def test_memory_and_donation():
     mesh = make_mesh(*TWO)
-    argument = plan(mesh, (64, 64), "x", "y")  # (32, 16) on each device: 2,048 bytes
+    argument = plan(mesh, (64, 64), "x", "y")  # each device's shard is (32, 16), or 2,048 bytes
     plain = cost(jax.jit(lambda t: t + 1), argument).memory
     donated = cost(jax.jit(lambda t: t + 1, donate_argnums=0), argument).memory
     assert plain and donated
@@ -114,7 +116,7 @@ def test_a_function_and_its_lowered_and_compiled_forms_cost_the_same():
 
 
 def test_complex_products():
-    """32 x 128 x 64 complex multiply-adds: four real products and four sums each."""
+    """Each device does 32 x 128 x 64 complex multiply-adds, each with four real products and four real sums."""
     mesh = make_mesh(*TWO)
     arguments = plan(mesh, (64, 128), "x", dtype=jnp.complex64), plan(mesh, (128, 64), dtype=jnp.complex64)
     assert cost(lambda p, q: p @ q, *arguments).flops == 8 * 32 * 128 * 64
@@ -133,12 +135,13 @@ def test_jax_debug_is_not_counted():
 # Loops and branches.
 
 
-# So many arrays of so many dimensions that the loop's line has 4,000 characters before its opcode.
+# There are so many arrays, with so many dimensions, that the loop's line in the program text has 4,000 characters
+# before its opcode.
 MANY = [(8, 1, 1, 1, 1, 1)] * 140
 
 
 def loop_over_many(mesh):
-    """Return three iterations that each sum all arrays of MANY over d, and these arrays."""
+    """Return a loop of three iterations, each of which sums all arrays of MANY over d, and its arguments."""
 
     def f(arrays):
         def body(arrays, _):
@@ -150,12 +153,15 @@ def loop_over_many(mesh):
 
 
 def test_a_loop_over_very_many_arrays():
-    """140 shards of 1 element, 4 bytes, are summed 3 times over 8 devices: 3 x 140 x 2 (7/8) 4."""
+    """Three sums of 140 one-element shards, 4 bytes each, over 8 devices send 3 x 140 x 2 (7/8) 4 bytes."""
     assert cost(*loop_over_many(make_mesh((8,), ("d",)))).bytes_sent == 2_940
 
 
 def while_loop(step, test, start=0):
-    """Build a loop that changes its counter by `step` while `test`, and sums (8,) float32 over 8 devices: 56 bytes."""
+    """Return a builder of a loop that starts at `start` and updates its counter with `step` while `test` is true.
+
+    Each iteration sums an (8,) float32 shard over 8 devices, which sends 2 (7/8) 32 = 56 bytes.
+    """
 
     def build(mesh):
         def body(carried):
@@ -196,7 +202,7 @@ FIRST, SECOND = (f"test_programs.py:{halve_twice.__code__.co_firstlineno + i}" f
 
 
 def test_trip_counts_that_the_user_gives():
-    """Each condition sums 4 bytes in pairs of devices, once more often than the body runs."""
+    """Each condition sums 4 bytes in pairs of devices, and runs once more than the loop's body."""
     argument = plan(make_mesh(*TWO), (64,), "x")
     report = cost(halve_twice, argument, trip_counts=5)
     assert counted(report) == [("all-reduce", "x", 6, 6 * 4)] * 2
@@ -231,7 +237,11 @@ def test_the_rest_is_counted_if_it_need_not_be_complete():
 
 
 def test_the_most_expensive_branch():
-    """One branch has a product of (32, 32), 65,536 FLOPs, another a sum of 4,096 bytes over x, a third half of that."""
+    """The most FLOPs and the most bytes may come from different branches.
+
+    One branch multiplies (32, 32) matrices (65,536 FLOPs), another sums 4,096 bytes over x, and a third sums
+    half as many.
+    """
     mesh = make_mesh((8,), ("x",))
 
     def f(which, t):

@@ -1,4 +1,4 @@
-"""Tables, totals, source lines, and the comparison of two programs."""
+"""Test a report's tables, totals and source lines, and the comparison of two programs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ def test_as_text_and_as_html():
     assert "memory per device: 16 bytes of arguments, 8 of results, " in repr(report)
     assert str(report) == "all-reduce over x · sends 8 bytes"
     assert report.by_device() == [8] * 8
-    assert report.steps() == 2  # a group of two: one step to reduce, one to gather
+    assert report.steps() == 2  # in a group of two, an all-reduce takes one step to reduce and one to gather
     assert "<td style='text-align:left'>all-reduce</td>" in report._repr_html_()
     assert repr(cost(lambda t: t + 1, plan(mesh, (4, 8), "x", "y"))).startswith("no communication\n")
     assert cost(lambda t: t + 1, plan(mesh, (4, 8), "x", "y"))._repr_html_().startswith("<p>no communication</p>")
 
 
 def test_totals_by_kind_axis_and_source():
-    """Shards of (4, 4) float32 are 64 bytes. A gather over x passes on 64; the sum of (8, 4) over y costs 2 (3/4) 128; a
-    permute of 128 goes along x, and another one of 128, which half of the devices send, along y."""
+    """Check the totals of a gather over x, a sum over y, and a permute along each axis.
+
+    The gather sends a device's (4, 4) float32 shard, which takes up 64 bytes. The sum of the (8, 4) result over y sends
+    2 (3/4) 128 bytes. Both permutes send 128 bytes, but only half of the devices send any along y.
+    """
     mesh = make_mesh(*TWO)
 
     def f(t):
@@ -67,7 +70,7 @@ def two_layers(x, w1, w2):
 
 
 def test_source_lines():
-    """Weights sharded in halves over x are gathered where they're used; the second product is summed over y."""
+    """Weights split in two over x are gathered at the lines that use them; the second product is summed over y."""
     mesh = make_mesh(*TWO)
     weights = plan(mesh, (128, 512), "x", "y"), plan(mesh, (512, 128), "y", "x")
     report = cost(two_layers, plan(mesh, (64, 128), "x"), *weights)
@@ -94,7 +97,7 @@ def test_source_lines():
 
 
 def test_the_line_inside_a_loop_asks_for_weights_that_are_gathered_before_it():
-    """On every compiler the gather belongs to the product, whether it happens in the loop or once before it."""
+    """With every compiler, the gather is attributed to the product, whether it runs in the loop or once before it."""
 
     def body(x, _):
         return jnp.tanh(x @ w), None
@@ -112,7 +115,7 @@ def test_the_line_inside_a_loop_asks_for_weights_that_are_gathered_before_it():
 
 
 def test_source_lines_in_a_notebook_cell():
-    """The file of a cell has no meaning for its reader, so a cell's line is given by its code."""
+    """A cell's file name means nothing to its reader, so the report shows the code of the line instead."""
     mesh = make_mesh(*TWO)
     cell = "/tmp/ipykernel_123/456.py"
     names: dict = {}
@@ -137,7 +140,7 @@ def test_source_lines_as_a_table(capsys):
 
 
 def test_a_comparison():
-    """At first 32 bytes are summed in pairs of devices, then also 7 shards of 128 bytes gathered."""
+    """Both programs sum 128 bytes over 8 devices, 2 (7/8) 128. The second also gathers, sending 7 x 128 bytes."""
     mesh = make_mesh((8,), ("x",))
 
     def before(t):
@@ -163,7 +166,7 @@ def test_a_comparison():
     assert repr(one.compare(one)).startswith("the same collectives\n")
 
 
-# assert_cost.
+# Tests of assert_cost.
 
 
 def test_a_cost_as_expected():
@@ -205,7 +208,7 @@ def test_loop_iterations_count():
 
 
 def test_a_misspelt_kind_or_measure_is_an_error():
-    """Otherwise an empty result would satisfy any test."""
+    """If a misspelt name weren't refused, its empty result would satisfy any test."""
     report = cost(sums, plan(make_mesh(*TWO), (4, 8), "x", "y"))
     with pytest.raises(ValueError, match="the kind 'all_gather': pass one of all-reduce, all-gather,"):
         report.by_source("all_gather")
@@ -220,7 +223,7 @@ def test_nothing_to_check_is_an_error():
         assert_cost(sums, jnp.ones(4))
 
 
-# The package needs nothing but Python's standard library.
+# The package needs only Python's standard library.
 
 
 def test_no_module_is_imported_that_python_does_not_bring():

@@ -1,4 +1,4 @@
-"""Compiling for devices that aren't there. Each part is skipped if its compiler isn't installed."""
+"""Test compiling for absent devices. The tests for GPUs and for TPUs are skipped if their compiler isn't installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def layer(w, x):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_the_mesh_of_the_arguments_is_rebuilt(target):
-    """Each device sums 4 x 1 rows: a scalar of 4 bytes over 8 devices, 2 (7/8) 4, and nothing else."""
+    """Test that only the sum of a 4-byte scalar over 8 devices communicates, and that it sends 2 (7/8) 4 bytes."""
     mesh = make_mesh((2, 4), ("x", "y"))
     report = cost(layer, plan(mesh, (16, 16)), plan(mesh, (64, 16), ("x", "y")), target=target)
     assert counted(report) == [("all-reduce", "x, y", 1, 7)]
@@ -47,7 +47,7 @@ def test_the_mesh_of_the_arguments_is_rebuilt(target):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_a_function_that_refers_to_its_own_mesh(target):
-    """A sum of 64 bytes over x: 2 (1/2) 64; then the result is kept in shards: no communication."""
+    """The sum of 64 bytes over x sends 2 (1/2) 64 bytes, and the sharding constraint before it sends none."""
     mesh = make_mesh((2, 4), ("x", "y"))
 
     @jax.jit
@@ -62,7 +62,7 @@ def test_a_function_that_refers_to_its_own_mesh(target):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_shardings_in_the_function_s_signature(target):
-    """Rows of 64 bytes are gathered: 7 x 64. The donated argument stays donated."""
+    """Gathering rows of 64 bytes sends 7 x 64 bytes, and an argument donated in the signature stays donated."""
     mesh = make_mesh((8,), ("x",))
     rows, full = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     f = jax.jit(lambda t: t + 1, in_shardings=rows, out_shardings=full)
@@ -96,7 +96,7 @@ def test_explicit_axes():
 
 @on_gpu
 def test_a_function_that_refers_to_the_mesh_that_is_set():
-    """Two rows of 16 bytes on each device, and one row is sent to seven others."""
+    """Each device keeps one of its two 16-byte rows and sends it to the seven others: 7 x 16 bytes."""
     mesh = Mesh(np.array(jax.devices()).reshape(8), ("x",), axis_types=(AxisType.Explicit,))
     with jax.set_mesh(mesh):
         first = jax.shard_map(lambda x: x[:1], mesh=mesh, in_specs=P("x"), out_specs=P("x"))
@@ -106,7 +106,7 @@ def test_a_function_that_refers_to_the_mesh_that_is_set():
 
 @on_gpu
 def test_more_devices_than_there_are_here():
-    """64 GPUs in eight machines: 2 (63/64) 4 bytes."""
+    """Summing 4 bytes over 64 GPUs in eight machines sends 2 (63/64) 4 bytes."""
     mesh = AbstractMesh((64,), ("x",), axis_types=(AxisType.Auto,))
     report = cost(lambda x: x.sum(), plan(mesh, (64, 4), "x"), target="h100:8x8")
     assert counted(report) == [("all-reduce", "x", 1, 8)]
@@ -117,7 +117,10 @@ def test_more_devices_than_there_are_here():
 @on_gpu
 @pytest.mark.parametrize("gpu", targets.GPUS)
 def test_every_gpu(gpu):
-    """A row on each device: a product of 1 x 32 x 32, and a sum of 2 bytes, which are sent as 2 or 4: 2 (7/8) of them."""
+    """Each device multiplies one row by a 32 x 32 matrix, and a bfloat16 scalar is summed over 8 devices.
+
+    The compiler may send the scalar as 2 or as 4 bytes, so the sum sends 2 (7/8) 2 or 2 (7/8) 4 bytes.
+    """
     mesh = AbstractMesh((8,), ("x",), axis_types=(AxisType.Auto,))
     x = plan(mesh, (8, 32), "x", dtype=jnp.bfloat16)
     w = plan(mesh, (32, 32), None, dtype=jnp.bfloat16)
@@ -146,7 +149,7 @@ def test_a_cudnn_convolution_is_refused_by_name():
         cost(lambda x, w: lax.conv(x, w, (1, 1), "SAME"), x, w, target="h100:1")
 
 
-# Mistakes.
+# Mistakes in the target or in the arguments.
 
 
 @pytest.mark.parametrize("target", ["h100", "h100:0", "h100:1x2x3", "k80:8", "cpu:2x2x2", "H100:8", "v5e", "8"])
@@ -218,7 +221,10 @@ def test_an_old_jax_is_named(monkeypatch):
     ids=["matrix, vector", "row, matrix", "batch of matrix, vector", "vectors"],
 )
 def test_products_with_a_vector(target, dtype, f, left, right, flops):
-    """GPU and TPU compilers write them as a multiplication and a sum, often in two fusions. Rows are split over 8 devices."""
+    """GPU and TPU compilers write these products as a multiplication and a sum, often in two fusions.
+
+    The rows, or the products of a batch, are split over 8 devices.
+    """
     mesh = make_mesh((8,), ("x",))
     weights = (
         plan(mesh, right, "x", dtype=dtype) if len(left) == 3 or f is not jnp.matmul else plan(mesh, right, dtype=dtype)

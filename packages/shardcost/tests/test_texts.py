@@ -1,4 +1,4 @@
-"""Program texts written by hand: constructs that compilers were seen to write, and some that they might."""
+"""Test `from_hlo` on hand-written program texts, with constructs that compilers write and some that they might."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ENTRY %main (p: f32[8,4]) -> f32[8,4] {
 """
 
 
-# A loop as the TPU compiler writes it, with the counter in a different memory. START, NEXT and TEST are replaced.
+# This is a loop as the TPU compiler writes it, with its counter in a different memory. `loop` replaces START, NEXT and
+# TEST.
 LOOP = """HloModule m, is_scheduled=true, num_partitions=8
 
 %step (s: s32[]) -> s32[] {
@@ -111,7 +112,7 @@ def loop(start, following, test):
     ],
 )
 def test_trip_counts(start, following, test, iterations):
-    """Each iteration sums 16 bytes on eight devices: 2 (7/8) 16."""
+    """Each iteration sums 16 bytes over eight devices, which sends 2 (7/8) 16 = 28 bytes."""
     text = loop(start, following, test)
     if iterations is None:
         with pytest.raises(UnknownConstruct, match="all-reduce in the loop at w, whose trip count"):
@@ -123,7 +124,10 @@ def test_trip_counts(start, following, test, iterations):
 
 
 def test_a_small_counter_that_overflows():
-    """From 0 to below 254 in steps of 4: in 8 bits, 256 is 0 again, so the loop doesn't end where a larger counter would."""
+    """The counter rises from 0 in steps of 4 while it's below 254, so the loop has 64 iterations.
+
+    In 8 bits, though, 252 is followed by 0 instead of 256, and the loop never ends.
+    """
     text = loop(0, "fusion(%i), kind=kLoop, calls=%step", BELOW_24).replace("constant(24)", "constant(254)")
     assert from_hlo(text).bytes_sent == 64 * 28
     with pytest.raises(UnknownConstruct, match="in the loop at w"):
@@ -174,10 +178,11 @@ def test_an_unknown_dtype_is_named():
         ("[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
         ("mesh['x'=2,'y'=4] {'y'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
         ("mesh['x'=2,'y'=4] {'x'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
-        # Devices 0 to 7 in a 2 x 4 grid, transposed: 0 4 1 5 2 6 3 7 fill the mesh a = 1, b = 4, c = 2.
+        # Devices 0 to 7 in a 2 x 4 grid are transposed to 0 4 1 5 2 6 3 7, and fill the mesh a = 1, b = 4, c = 2.
         ("mesh['a'=1,'b'=4,'c'=2], device_ids=([2,4]T(1,0)) {'b'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
         ("mesh['a'=2,'b'=2,'c'=2] {'a','c'}", ((0, 1, 4, 5), (2, 3, 6, 7))),
-        # y = 4 as 2 x 2: along the second part 0 1, 2 3; along the first 0 2, 1 3.
+        # The axis y of size 4 is split into 2 x 2. Groups along its second part are 0 1 and 2 3, and those along its
+        # first part are 0 2 and 1 3.
         ("mesh['x'=2,'y'=4] {'y':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
         ("mesh['x'=2,'y'=4] {'y':(1)2}", ((0, 2), (1, 3), (4, 6), (5, 7))),
         ("mesh['x'=2,'y'=4] {'x','y':(1)2}", ((0, 2, 4, 6), (1, 3, 5, 7))),
@@ -189,7 +194,7 @@ def test_all_notations_of_groups(text, expected):
 
 def test_empty_groups_are_all_devices_or_unprintable():
     assert parse_groups(" channel_id=1, replica_groups={}, to_apply=%add", 8) == (tuple(range(8)),)
-    # This is how jaxlib 0.7.2 prints groups in a newer notation, which libtpu 0.0.37 uses.
+    # For groups in a newer notation, which libtpu 0.0.37 uses, jaxlib 0.7.2 prints an empty list.
     with pytest.raises(UnknownConstruct, match="the libtpu is too new"):
         parse_groups(" channel_id=1, replica_groups={}, use_global_device_ids=true", 8)
 
@@ -232,7 +237,8 @@ def test_a_product_by_cublas(kind, each):
     assert from_hlo(GEMM.replace("KIND", kind)).flops == 16 * 32 * 8 * 64 * each
 
 
-# An all-gather of (8, 4) that a TPU starts in one fusion and ends in another: 7 x 128 bytes on each of 8 devices.
+# A TPU starts this all-gather of (8, 4) shards in one fusion and ends it in another. Each of 8 devices sends 7 x 128
+# bytes.
 CHAIN = """%begin{i} (p: f32[8,4]) -> (f32[8,4], f32[64,4]) {
   %p = f32[8,4]{1,0} parameter(0)
   %g = f32[64,4]{1,0} all-gather(%p), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, frontend_attributes={chain_id="{i}"}
@@ -298,7 +304,7 @@ ENTRY %main (p: f32[16,4], q: f32[16,2]) -> TYPE {
 
 
 def test_an_all_reduce_fused_with_its_slices_is_a_reduce_scatter():
-    """256 + 128 bytes in pairs of devices: each sends half of them."""
+    """In pairs of devices, each device sends half of its 256 + 128 bytes."""
     text = FUSED.replace("TYPE", "(f32[8,4]{1,0}, f32[8,2]{1,0})")
     [report] = from_hlo(text.replace("GIVEN", "%c0, %c1"))
     assert (report.kind, report.bytes_sent, report.source.operation) == ("reduce-scatter", 192, "dot_general")
@@ -308,7 +314,7 @@ def test_an_all_reduce_fused_with_its_slices_is_a_reduce_scatter():
 
 
 def test_an_all_reduce_fused_with_arithmetic_stays_one():
-    """2 (1/2) (256 + 128) bytes in pairs of devices."""
+    """In pairs of devices, each device sends 2 (1/2) (256 + 128) bytes."""
     text = FUSED.replace("TYPE", "(f32[16,4]{1,0}, f32[16,2]{1,0})").replace("GIVEN", "%e0, %r1")
     text = "\n".join(line for line in text.splitlines() if "slice" not in line or "%all-reduce-scatter" in line)
     text = text.replace("%e1 = f32[8,2]{1,0} negate(%c1)", "%e0 = f32[16,4]{1,0} negate(%r0)")
@@ -316,7 +322,7 @@ def test_an_all_reduce_fused_with_arithmetic_stays_one():
     assert (report.kind, report.bytes_sent, report.results) == ("all-reduce", 384, (("f32", (16, 4)), ("f32", (16, 2))))
 
 
-# An all-reduce in a fusion in an asynchronous wrapper, as in NVIDIA/TransformerEngine pull request 3412.
+# An asynchronous wrapper calls a fusion that contains an all-reduce, as in NVIDIA/TransformerEngine pull request 3412.
 WRAPPED = """HloModule m, is_scheduled=true, num_partitions=4
 
 %fused (q: f32[]) -> f32[] {
@@ -339,14 +345,14 @@ ENTRY %main (x: f32[]) -> f32[] {
 
 @pytest.mark.parametrize("calls", ["", ", calls=%async_computation"], ids=["new", "old"])
 def test_an_asynchronous_fusion(calls):
-    """One sum of 4 bytes in pairs of devices: 2 (1/2) 4."""
+    """The sum of 4 bytes in pairs of devices counts once, and sends 2 (1/2) 4 bytes."""
     [collective] = from_hlo(WRAPPED.replace("CALLS", calls))
     assert (collective.kind, collective.times, collective.bytes_sent) == ("all-reduce", 1, 4)
     assert collective.asynchronous and collective.groups == ((0, 1), (2, 3))
 
 
 def test_a_pair_that_the_compiler_marks_as_synchronous():
-    """7 x 128 bytes, once."""
+    """The all-gather counts once, and sends 7 x 128 bytes."""
     pair = (
         "all-gather-start(%p), replica_groups={}, dimensions={0}OPTION\n  ROOT %d = f32[64,4]{1,0} all-gather-done(%r)"
     )
@@ -358,7 +364,7 @@ def test_a_pair_that_the_compiler_marks_as_synchronous():
     assert (collective.bytes_sent, collective.asynchronous) == (896, False)
 
 
-# Dumps of JAX 0.12 refer to the elements of tuples in this way; nested tuples are counted from the outside.
+# Dumps of JAX 0.12 refer to tuple elements as %p#0, and to those of nested tuples as %p#1#1, outermost index first.
 ELEMENTS = """HloModule m, is_scheduled=true, num_partitions=8
 
 ENTRY %main (p: (f32[8,4], (s32[], /*index=1*/bf16[16]), f32[])) -> f32[8,4] {
@@ -370,7 +376,7 @@ ENTRY %main (p: (f32[8,4], (s32[], /*index=1*/bf16[16]), f32[])) -> f32[8,4] {
 
 
 def test_elements_of_tuples_as_operands():
-    """16 bfloat16, 32 bytes, and 8 x 4 float32, 128 bytes, over 8 devices: 2 (7/8) of each."""
+    """Summing 16 bfloat16 (32 bytes) and 8 x 4 float32 (128 bytes) over 8 devices sends 2 (7/8) times as many bytes."""
     first, second = from_hlo(ELEMENTS)
     assert (first.operands, first.bytes_sent) == ((("bf16", (16,)),), 56)
     assert (second.operands, second.bytes_sent) == ((("f32", (8, 4)),), 224)
@@ -381,7 +387,7 @@ def test_elements_of_tuples_as_operands():
     [
         ("s4[64]{0:E(4)}", 32),
         ("u4[64]{0:T(8,128)(8,1)E(4)S(1)}", 32),
-        ("s4[64]{0}", 64),  # not packed: a byte each
+        ("s4[64]{0}", 64),  # not packed, so an element takes up a byte
         ("s2[64]{0:E(2)}", 16),
         ("f4e2m1fn[64]{0:E(4)}", 32),
         ("f8e4m3fn[64]{0}", 64),
@@ -394,7 +400,7 @@ def test_elements_of_tuples_as_operands():
     ],
 )
 def test_sizes_of_arrays(array, size):
-    """An all-gather on eight devices passes on seven shards."""
+    """In an all-gather over eight devices, each device sends seven shards."""
     text = TEXT.replace(
         "ROOT %r = f32[8,4]{1,0} LINE",
         f"%a = {array} convert(%p)\n  ROOT %r = {array} all-gather(%a), replica_groups={{}}",
@@ -404,7 +410,7 @@ def test_sizes_of_arrays(array, size):
 
 
 def test_input_output_and_sent_bytes():
-    """On eight devices, with 128 bytes on each: an all-gather returns 1,024 and sends 896, an all-to-all sends 112."""
+    """With 128 bytes on each of eight devices, an all-gather returns 1,024 and sends 896; an all-to-all sends 112."""
     lines = "all-gather(%p), replica_groups={}\n  %b = f32[8,4]{1,0} all-to-all(%p), replica_groups={}"
     report = from_hlo(TEXT.replace("ROOT %r = f32[8,4]", "%r = f32[64,4]").replace("LINE", lines))
     assert (report.input_bytes, report.output_bytes, report.bytes_sent) == (256, 1_024 + 128, 896 + 112)
@@ -437,12 +443,12 @@ def test_a_program_for_one_device_needs_no_schedule():
     assert from_hlo(text).devices == 1
 
 
-# Reading takes time proportional to the text's length. With a quadratic algorithm, four times the text would take 16
-# times as long.
+# Reading must take time proportional to the text's length. A quadratic algorithm would take 16 times as long for a text
+# that is four times as long.
 
 
 def seconds(text):
-    """Return the shortest processor time of three readings."""
+    """Return the shortest CPU time, in seconds, of three calls of `from_hlo`."""
     times = []
     for _ in range(3):
         start = time.process_time()
@@ -458,7 +464,7 @@ def all_reduces(n):
 
 
 def moves(n):
-    """All-gathers of a long chain of additions, whose line must be searched for among their users."""
+    """Return a text with n all-gathers, whose source lines must be searched for among the users of their results."""
     gather = "  %g{i} = f32[64,4]{1,0} all-gather(%p), replica_groups={}\n  %h{i} = f32[64,4]{1,0} negate(%g{i})\n"
     lines = "".join(gather.replace("{i}", str(i)) for i in range(n))
     return TEXT.replace("  ROOT", lines + "  ROOT").replace("LINE", "copy(%p)")
@@ -480,7 +486,8 @@ def test_reading_takes_linear_time(build, n):
     assert seconds(build(4 * n)) < 8 * seconds(build(n))
 
 
-# Two all-gathers and two all-reduces that the compiler has combined, with the lines of Python that asked for them.
+# The compiler has combined two all-gathers into one, and two all-reduces into one. The metadata names the Python lines
+# that caused them.
 COMBINED = """HloModule m, is_scheduled=true, num_partitions=8
 
 ENTRY %main (p: f32[8,4], q: f32[2,4]) -> (f32[8,4], f32[2,4]) {
@@ -499,8 +506,10 @@ ENTRY %main (p: f32[8,4], q: f32[2,4]) -> (f32[8,4], f32[2,4]) {
 
 @pytest.mark.parametrize("tuples", ["get-tuple-element", "#"])
 def test_each_line_behind_a_combined_collective(tuples):
-    """Of 128 + 32 bytes on eight devices, line 5 asks for the first part and line 6 for the second: 7 x 128, 7 x 32; and
-    2 (7/8) 128, 2 (7/8) 32."""
+    """On eight devices, line 5 causes the transfers of the 128-byte operands, and line 6 those of the 32-byte operands.
+
+    The all-gather sends 7 x 128 and 7 x 32 bytes, and the all-reduce 2 (7/8) 128 and 2 (7/8) 32.
+    """
     text = COMBINED
     if tuples == "#":
         text = "\n".join(line for line in text.splitlines() if "get-tuple-element" not in line)
@@ -534,5 +543,8 @@ ENTRY %main (p: f32[8,4]) -> f32[64,4] {
 
 
 def test_a_copy_is_not_what_an_array_is_gathered_for():
-    """JAX 0.12 names the gather and the copy after line 1, which computes the array. Line 2 uses it: 7 x 128 bytes."""
+    """JAX 0.12 attributes the gather and the copy to line 1, which computes the array.
+
+    The array is gathered for line 2, which uses it, so the 7 x 128 bytes belong to that line.
+    """
     assert from_hlo(COPIED).by_source() == {"t.py:2": 896}

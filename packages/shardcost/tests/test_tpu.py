@@ -1,4 +1,4 @@
-"""The cost of programs for the TPU compiler (a v5e with eight chips), against answers worked out by hand."""
+"""Check `cost` on programs compiled for eight TPU v5e chips against costs calculated by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="
 
 @functools.cache
 def tpu_devices():
-    # Both are needed for libtpu to stay quiet without a TPU; any topology can be described all the same.
+    # Without a TPU, libtpu stays quiet only if the first two variables are set. Any topology can still be described.
     os.environ.update(
         TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-8", ALLOW_MULTIPLE_LIBTPU_LOAD="1"
     )
@@ -35,7 +35,7 @@ def tpu_mesh(sizes, names):
     return Mesh(tpu_devices().reshape(sizes), names, axis_types=(AxisType.Auto,) * len(sizes))
 
 
-# For these programs, the TPU compiler and the CPU compiler communicate the same number of bytes.
+# Compiled for TPUs or for CPUs, these programs send the same number of bytes.
 SAME = [
     "column sums",
     "product, rows by columns",
@@ -64,7 +64,8 @@ def test_by_hand_for_a_tpu(name):
 
 
 def test_tpu_gathers_weights_in_bfloat16():
-    # By default, a TPU multiplies float32 in bfloat16, and gathers the operands in it: half of the CPU's bytes.
+    # By default, a TPU multiplies float32 matrices in bfloat16. It also gathers them in bfloat16, so it sends half as
+    # many bytes as a CPU.
     program, *arguments = product(("x", "y"), ("x", "y"))(tpu_mesh(*TWO))
     assert sorted(counted(cost(program, *arguments))) == [("all-gather", "x", 1, 1_024), ("all-gather", "y", 1, 3_072)]
 
@@ -75,7 +76,7 @@ def test_tpu_sums_bfloat16_in_bfloat16():
 
 
 def test_tpu_fuses_a_sum_and_a_slice_to_a_reduce_scatter():
-    # (2048, 4096) on each device, which the compiler pads to 2,080 rows; it corrects 24 rows afterwards.
+    # The compiler pads each device's (2048, 4096) array to 2,080 rows, and corrects 24 rows afterwards.
     program = collective(lambda t: lax.psum_scatter(t, "y", tiled=True), "y", shape=(8192, 4096))
     f, argument = program(tpu_mesh(*TWO))
     report = cost(f, argument)
@@ -84,9 +85,11 @@ def test_tpu_fuses_a_sum_and_a_slice_to_a_reduce_scatter():
 
 
 def test_tpu_scatters_the_gradients_of_sharded_weights():
-    """Weights of (256, 1024) and (1024, 256) are sharded over x and y, and used twice. Each device's gradients are two of
-    (256, 256), which are summed over x. It keeps half of each: half of 2 x 262,144 bytes. Eleven products of
-    32 x 256 x 256."""
+    """Test that the sum over x of each device's two (256, 256) gradients becomes a reduce-scatter.
+
+    Weights of (256, 1024) and (1024, 256) are sharded over x and y, and used twice. A device keeps half of each
+    gradient and sends the other half: half of 2 x 262,144 bytes. It computes eleven products of 32 x 256 x 256.
+    """
     mesh = tpu_mesh(*TWO)
     weights = plan(mesh, (256, 1024), "x", "y"), plan(mesh, (1024, 256), "y", "x")
 
@@ -103,14 +106,15 @@ def test_tpu_scatters_the_gradients_of_sharded_weights():
 
 
 def test_tpu_multiplies_a_matrix_and_a_vector_with_a_sum():
-    # 32 rows of 128 on each device: 2 x 32 x 128. Products of vectors don't count, as on the CPU.
+    # Each device multiplies 32 rows of 128 by a vector: 2 x 32 x 128 FLOPs. Dot products of two vectors don't count, as
+    # on the CPU.
     mesh = tpu_mesh(*TWO)
     assert cost(lambda a, v: a @ v, plan(mesh, (64, 128), "x"), plan(mesh, (128,))).flops == 8_192
     assert cost(jax.vmap(jnp.dot), *[plan(mesh, (64, 128), "x")] * 2).flops == 0
 
 
 def pallas(kernel, mesh, shape, **options):
-    """Build a kernel that runs on each device's rows of the first array and on all of the second one."""
+    """Return a program that runs a kernel on each device's rows of `a` and on a replicated `b`, and its arguments."""
     from jax.experimental import pallas as pl
 
     def f(a, b):
@@ -162,7 +166,10 @@ def test_tpu_kernel_that_sends():
 
 
 def test_links_of_a_ring():
-    """A large sum over a ring of eight goes in both directions: two links. The text of a gather doesn't give its links."""
+    """A large all-reduce over a ring of eight uses two links, one in each direction.
+
+    The program text doesn't show how many links an all-gather uses.
+    """
     mesh = tpu_mesh((8,), ("d",))
     [large] = cost(*collective(lambda t: lax.psum(t, "d"), "d", out=P(), shape=(4096, 1024))(mesh))
     assert large.links == 2
@@ -171,8 +178,11 @@ def test_links_of_a_ring():
 
 
 def test_links_of_a_torus():
-    """On a v5p of 4 x 4 x 4, a large sum over all chips uses six links, over a plane of 16 four, over a line of 4 two.
-    The text of a small one doesn't give its links."""
+    """On a 4 x 4 x 4 v5p, a large all-reduce uses six, four or two links.
+
+    It uses six over all chips, four over a plane of 16, and two over a line of 4. The program text doesn't show how
+    many links a small all-reduce uses.
+    """
     from jax.experimental import topologies
 
     tpu_devices()

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 00 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 00, and list the equivalent mutants."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 01 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 01, and list the equivalent mutants."""
 
 import functools
 
@@ -11,7 +11,7 @@ from utils.devices import started_devices
 
 
 def by_jax(operands, default):
-    """Make such arrays, add them up in JAX, and see where the result is."""
+    """Create the operands as JAX arrays, add them up, and return the device of the result."""
     devices = started_devices()
     with jax.default_device(devices[default]):
         total = jnp.zeros(3)

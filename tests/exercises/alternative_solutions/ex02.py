@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 02 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 02."""
 
 from math import prod
 
@@ -13,7 +13,7 @@ from utils.mesh import make_mesh
 
 
 def _look_up(row, column):
-    """Look up the device in JAX's own map from devices to indices."""
+    """Look up the device in JAX's map from devices to indices."""
     sharding = NamedSharding(make_mesh((2, 4), ("x", "y")), P("y", "x"))
     indices = sharding.devices_indices_map((8, 12))
     devices = [i for i, index in indices.items() if row in range(8)[index[0]] and column in range(12)[index[1]]]
@@ -21,7 +21,7 @@ def _look_up(row, column):
 
 
 def _masked_means(rows, sharding):
-    """Use a compiled program, a mask sharded like the rows, and means over only the real rows."""
+    """Compile the program, shard a mask like the rows, and average only over the real rows."""
     n, padding = len(rows), -len(rows) % sharding.mesh.size
     placed = jax.device_put(np.concatenate([rows, np.zeros((padding, rows.shape[1]), rows.dtype)]), sharding)
     real = jax.device_put((np.arange(n + padding) < n)[:, None], sharding)
@@ -35,7 +35,7 @@ def _masked_means(rows, sharding):
 
 
 def _padded_with_copies(rows, sharding):
-    """Pad with copies of the first row, and subtract their squares again."""
+    """Pad with copies of the first row, and subtract their contributions from the sums."""
     n, padding = len(rows), -len(rows) % sharding.mesh.size
     placed = jax.device_put(np.vstack([rows, np.repeat(rows[:1], padding, axis=0)]), sharding)
     mean = (placed.sum(axis=0) - padding * rows[0]) / n

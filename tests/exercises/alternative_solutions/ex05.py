@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 05 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 05."""
 
 import jax
 import jax.numpy as jnp

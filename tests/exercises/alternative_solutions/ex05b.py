@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 05b in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 05b, and list the equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from exercises import ex05b
 
 
 def by_own_sums(w, x, y, real):
-    """Each device's own sum of squares is varying, so the gradient of the shared w adds them up."""
+    """Differentiate each device's own sum of squares. It's varying, so the gradient of the shared w adds them up."""
     return jax.grad(lambda w: jnp.sum(real * (x @ w - y) ** 2))(w) / jax.lax.psum(real.sum(), "X")
 
 

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 06 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 06, and list the equivalent mutants."""
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,14 @@ def from_a_key(rank, n, length, epoch):
 
 
 def in_blocks(rank, n, length, epoch):
-    """Return a list of ints, from blocks whose lengths differ by one."""
+    """Return a list of ints, from consecutive blocks of the shuffled rows whose lengths differ by at most one."""
     rows = list(range(length))
     np.random.RandomState(epoch + 1).shuffle(rows)
     return [int(row) for row in np.array_split(rows, n)[rank]]
 
 
 def one_sum(w, x, y, real):
-    """Write out the gradient over all parts at once, with one psum for it and one for the count."""
+    """Write out the gradient over all microbatches at once, with one psum for it and one for the count."""
     error = jnp.einsum("pki,io->pko", x, w) - y
     total = 2 / 3 * jnp.einsum("pki,pko,pk->io", x, error, real)
     return jax.lax.psum(total, "data") / jax.lax.psum(real.sum(), ("data",))

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 07 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 07."""
 
 from fractions import Fraction
 

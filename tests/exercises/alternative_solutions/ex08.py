@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 08 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 08, and list the equivalent mutants."""
 
 import math
 
@@ -44,7 +44,7 @@ ALTERNATIVES = {
         in_numpy,
         lambda w, s, n: min(
             ((d, n // d) for d in range(1, n + 1) if n % d == 0 and d & (d - 1) == 0),
-            key=lambda mesh: 3 * w * (mesh[0] - 1) + 2 * s * (mesh[1] - 1),  # times n, a factor that all meshes share
+            key=lambda mesh: 3 * w * (mesh[0] - 1) + 2 * s * (mesh[1] - 1),  # n times the cost
         ),
     ],
 }

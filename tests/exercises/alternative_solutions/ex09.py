@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 09 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 09, and list the equivalent mutants."""
 
 from itertools import groupby
 

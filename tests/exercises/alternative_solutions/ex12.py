@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 12 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 12, and list the equivalent mutants."""
 
 from fractions import Fraction
 
@@ -21,7 +21,7 @@ def by_fractions(p, share):
     return -(-(p - 1) * (1 - share) // share)
 
 
-def by_table(times, m):  # the useful share of each tick, (devices, ticks)
+def by_table(times, m):  # builds an array (devices, ticks) of each tick's useful share
     p, longest = len(times), max(times)
     useful = np.zeros((p, m + p - 1))
     for s, seconds in enumerate(times):

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 14 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 14."""
 
 from fractions import Fraction
 
@@ -17,12 +17,12 @@ def in_fractions(tokens, width, experts, k, factor, n, size):
 def by_destination(tokens, width, experts, k, factor, n, size):
     one = (
         np.ceil(np.float64(factor) * k * tokens / experts) * (experts // n) * width * size
-    )  # bytes for one other device
+    )  # the bytes that one exchange sends to one other device
     return jnp.float32(4 * (n - 1) * one)
 
 
 def with_a_scatter(ids, table):
-    """Every device sees all ids and answers for its own rows; a reduce-scatter adds up the answers."""
+    """Gather all ids, look up this device's rows, and add up the results with a reduce-scatter."""
     me = jax.lax.axis_index("expert")
     asked = jax.lax.all_gather(ids, "expert", tiled=True) - me * len(table)
     mine = (asked >= 0) & (asked < len(table))

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 15 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 15, and list the equivalent mutants."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 16 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 16."""
 
 import itertools
 

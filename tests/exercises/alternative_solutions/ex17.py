@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 17 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 17."""
 
 import pickle
 import re
@@ -14,7 +14,7 @@ from exercises import ex17
 
 
 def with_trailing(saved, mesh):
-    """Return specs with an entry for every axis, and shapes as lists."""
+    """Write a spec with an entry for every axis, and each shape as a list."""
     template = {}
     for name, (shape, dtype) in saved.items():
         spec = [None] * len(shape)
@@ -47,7 +47,7 @@ def by_bytes(last, every, store, fresh, step, batch):
 
 
 def recursive(last, every, store, fresh, step, batch):
-    """Train from one save to the next, then call itself; the last steps aren't saved."""
+    """Train until the next save and then recurse. Steps after the last multiple of `every` aren't saved."""
     done = sorted(store)[-1] if store else 0
     saved, position = store.get(done, (fresh(), 0))
     state = jax.tree.map(np.array, saved)

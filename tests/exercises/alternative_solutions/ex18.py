@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 18 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 18, and list the equivalent mutants."""
 
 from fractions import Fraction
 
@@ -45,7 +45,7 @@ def sum_by_loop(x_ref, o_ref, buffers, sent, arrived, free):
         pl.semaphore_signal(barrier, 1, device_id=(side,))
     pl.semaphore_wait(barrier, 2)
     buffers[0] = x_ref[left]
-    pl.semaphore_signal(free, 1, device_id=(left,))  # wait for buffer 1 as well
+    pl.semaphore_signal(free, 1, device_id=(left,))  # buffer 1 is free at first, so the first iteration can wait too
 
     @pl.loop(0, n - 1)
     def _(k):

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson 19 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson 19."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ from exercises import ex19
 
 def _one_by_one(tokens, c, w, remat):
     n = 1
-    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # n is the n - 1 of one more chip
+    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # with one more chip, the formula's n - 1 is this n
         n += 1
     return float(n)
 

@@ -1,4 +1,4 @@
-"""Alternative solutions for appendix 90 in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of appendix 90."""
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ def by_shard_map(parts, mesh):
 
 
 def both_names(d):
-    """Try both names of the argument."""
+    """Try both names that JAX versions use for the axis sizes."""
     try:
         return jax.make_mesh(axis_sizes=(4, 2), axis_names=("data", "model"), axis_types=AUTO, devices=d)
     except TypeError:

@@ -1,8 +1,8 @@
 """A JAX plugin that behaves like a TPU in one respect: it belongs to the first process that starts JAX.
 
-Put the folder `tests/chip` on PYTHONPATH. The first process then holds a lock (the file CHIP_LOCK) until it ends.
-Every other process that starts JAX meanwhile fails, as it does beside a real TPU, unless it asks only for CPUs
-(JAX_PLATFORMS=cpu). The stand-in has no devices of its own.
+To use it, add the folder `tests/chip` to PYTHONPATH. The first process then locks the file CHIP_LOCK until it ends.
+Any other process that starts JAX in the meantime fails, as it would with a real TPU, unless it requests only CPUs
+(JAX_PLATFORMS=cpu). The stand-in provides no devices.
 """
 
 import fcntl
