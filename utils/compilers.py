@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -35,7 +36,11 @@ class CompilerComparison:
         return sum(self.bytes_sent[program][column].values())
 
     def __str__(self) -> str:
-        rows = [[name, *(_cell(columns[column]) for column in TARGETS)] for name, columns in self.bytes_sent.items()]
+        rows = []
+        for name, columns in self.bytes_sent.items():
+            cells = [_cell(columns[column]).split(" + ") for column in TARGETS]
+            for number, line in enumerate(itertools.zip_longest(*cells, fillvalue="")):  # a line for each kind
+                rows.append([name if number == 0 else "", *(f"+ {cell}" if number and cell else cell for cell in line)])
         return format_table(["bytes each device sends", *TARGETS], rows) + f"\n\n{self.note}"
 
     __repr__ = __str__

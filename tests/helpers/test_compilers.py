@@ -59,7 +59,8 @@ def test_the_cpu_is_compiled_and_the_others_are_read(programs, monkeypatch, tmp_
     assert comparison.total("columns", "CPU") == 0
     assert str(comparison).splitlines() == [
         "bytes each device sends   CPU                  8 H100s        TPU v5e 2x4",
-        "sum                       all-reduce 229,376   all-reduce 3   all-gather 4 + all-to-all 5",
+        "sum                       all-reduce 229,376   all-reduce 3   all-gather 4",
+        "                                                              + all-to-all 5",
         "columns                   nothing              nothing        nothing",
         "",
         "CPU: compiled here. H100 and TPU: compiled by jax 1.2.",
