@@ -12,9 +12,9 @@ from utils.compat import pcast
 
 by_rows = Prediction(
     4,
-    "relu needs the complete sum, so h is added up, and h is four times as wide as y",
+    "relu needs the complete sum, so h has to be all-reduced, and h is four times as wide as y",
     {
-        1: "relu needs the complete sum, so h is added up, not y",
+        1: "relu needs the complete sum, so h has to be all-reduced, not y",
         8: "both are all-reduces over eight devices, but of which array?",
     },
     "times",
@@ -33,9 +33,9 @@ sums_a_layer = Prediction(
 )
 apart = Prediction(
     12,
-    "q, k and v each need a sum in the backward pass, where there was only one: two more, of 2 units each",
+    "q, k and v each need a sum in the backward pass, instead of one for all three: two more sums, at 2 units each",
     {
-        8: "x now meets three split weights, and each of them needs a sum",
+        8: "x is now multiplied by three split weights, and each product needs a sum in the backward pass",
         10: "there are two more sums, and an all-reduce is 2 units",
         24: "only the sum at the beginning of the attention happens three times",
         16: "only the sum at the beginning of the attention happens three times",
@@ -72,14 +72,14 @@ farthest = Prediction(
 lowest = Prediction(
     "wrong",
     mistakes={
-        "whole": "nothing fits the sum of the eight small models: each one is fitted to the targets by itself",
+        "whole": "the models' sum isn't fitted to anything: each of the eight is fitted to the targets on its own",
         "right": "that would be nice, but each of the eight small models fits the targets by itself",
     },
 )
 
 
 def _matrix_cases():
-    """Make q, k and v from numbers that encode their matrix, column and row."""
+    """Make matrices q, k and v in which each element encodes its matrix, column and row."""
     return {
         f"q, k, v, {n}": (*(100 * i + np.arange(features) + np.arange(width)[:, None] / 8 for i in (1, 2, 3)), n)
         for width, features, n in ((5, 12, 3), (7, 20, 4))
@@ -93,8 +93,8 @@ def _matrix_cases():
     mistakes=[
         Mistake(
             Edit("for i in range(n) for three in pieces", "for three in pieces for i in range(n)"),
-            "you have all of q, then all of k, then all of v: split into n pieces, the first device would "
-            "get only queries",
+            "your matrix is all of q, then all of k, then all of v: if it's split into n pieces, the first device "
+            "gets only queries",
         ),
         Mistake(
             lambda q, k, v, n: np.concatenate([m[:, i::n] for i in range(n) for m in (q, k, v)], axis=1),
@@ -107,7 +107,7 @@ def _matrix_cases():
         ),
         Mistake(Edit("side_by_side, axis=1", "side_by_side, axis=0"), "the pieces are side by side, along the columns"),
     ],
-    question="Which columns does piece 0 of your matrix hold?",
+    question="Which columns are in piece 0 of your matrix?",
 )
 def one_matrix(q, k, v, n):
     """Three (width, features) -> (width, 3 * features): n pieces of q, k, v each."""
@@ -150,17 +150,17 @@ def _run_gated_mlp(f, n):
     mistakes=[
         Mistake(
             Edit('h @ w["down"], "model") + w["bias"]', 'h @ w["down"] + w["bias"], "model")'),
-            "each device adds the bias to its partial sum, so it counts once per device. Where is it added only once?",
+            "each device adds the bias to its partial sum, so it's added n times. Where would it be added only once?",
         ),
         Mistake(
             Edit('pcast(x, "model", to="varying")', "x"),
-            "x meets two split weights, and each needs a sum in the backward pass. How can x become varying "
-            "once, before both?",
+            "x is multiplied by two split weights, and each product needs a sum in the backward pass. How can you make "
+            "x varying only once, before both?",
         ),
         Mistake(Edit("jax.lax.psum", "jax.lax.pmean"), "a product is a sum over the hidden features, not a mean"),
         Mistake(
             Edit('jax.lax.psum(h @ w["down"], "model")', 'h @ w["down"]'),
-            "by its type, your result differs between devices. Which varying part of it isn't added up?",
+            "according to its type, your result varies between devices. Which part of it isn't summed yet?",
         ),
         Mistake(
             Edit('silu(x @ w["gate"]) * (x @ w["up"])', 'silu(x @ w["up"]) * (x @ w["gate"])'),
@@ -178,7 +178,7 @@ def gated_mlp(x, w):
 
 @exercise(
     "A token needs 6 * params / n FLOPs and four all-reduces of `width` elements, 2 bytes each: 4 * "
-    "2 (n - 1)/n * 2 * width bytes. Both take equally long if FLOPs / bytes = ratio.",
+    "2 (n - 1)/n * 2 * width bytes. Both take the same time if FLOPs / bytes = ratio.",
     cases=[(8192, 856e6, 1970), (4096, 218e6, 2199), (12288, 1.8e9, 19_790)],
     mistakes=[
         Mistake(
@@ -192,11 +192,11 @@ def gated_mlp(x, w):
         ),
         Mistake(
             Edit("1 +", ""),
-            "you forgot the part that a chip doesn't send: with (n - 1)/n, there's an n - 1 where you have n",
+            "you forgot that a chip doesn't send its own part: with (n - 1)/n, your result is n - 1, so add 1",
         ),
         Mistake(
             Edit("* ratio)", "/ ratio)"),
-            "a chip that computes faster while it sends a byte starts to wait at fewer chips, not at more",
+            "the more FLOPs a chip computes while it sends a byte, the fewer chips it takes until sending takes longer",
         ),
         Mistake(Edit("* 2 * width", "* 4 * width"), "an element in bfloat16 takes 2 bytes"),
     ],
@@ -245,7 +245,7 @@ def _run_on_logits(f, n, size):
         ),
         WhenMessage(
             "out_specs",
-            "By its type, your loss differs between devices. Which of its parts isn't combined over 'model' yet?",
+            "According to its type, your loss varies between devices. Which part isn't combined over 'model' yet?",
         ),
         Mistake(
             Edit(' - jax.lax.axis_index("model") * logits.shape[1]', ""),

@@ -14,7 +14,7 @@ from exercises.framework import Edit, Mistake, Observed, Prediction, build_mesh,
 
 on_disk = Prediction(
     3,
-    "it's the weights and Adam's two moments, which are as large, and each element is written once",
+    "it's the weights and Adam's two moments, each as large as the weights, and each element is written once",
     {
         1: "Adam's two moments are part of the run, and each is as large as the weights",
         2: "Adam keeps two moments for each weight, not one",
@@ -27,7 +27,7 @@ on_disk = Prediction(
 cast = Prediction(
     "bfloat16",
     mistakes={
-        "float32": "the template decides what you get back, and it says a different type",
+        "float32": "the template determines the type that you get back, and its type isn't float32",
         "error": "shapes must agree, but the type is converted with no warning",
     },
 )
@@ -47,7 +47,7 @@ trusted = Prediction(
 )
 goodbye = Prediction(
     False,
-    "the code that ends the process runs below Python: no `except` and no `finally` gets its 20 seconds",
+    "the process is ended by code below Python, so no `except` and no `finally` block runs",
 )
 fewer = Prediction(
     "close",
@@ -66,7 +66,7 @@ slower = Prediction(
 
 
 def _observe_template(answer, axes, saved):
-    """Check the template for this mesh: each array's shape, dtype and sharding, and that it's a template."""
+    """Build the answer's template for this mesh, and describe each entry: its shape, dtype and sharding."""
     template = answer(dict(saved), build_mesh(axes))
     if not isinstance(template, dict):
         return template
@@ -78,7 +78,7 @@ def _describe_leaf(leaf):
         return leaf
     shape, sharding = tuple(leaf.shape), leaf.sharding
     if isinstance(leaf, jax.Array):
-        return "an array of numbers; a template has none"
+        return "an array with data; a template contains only shapes, types and shardings"
     if sharding is None:
         return shape, np.dtype(leaf.dtype).name, "no sharding"
     pieces = {device.id: index for device, index in sharding.devices_indices_map(shape).items()}
@@ -146,7 +146,7 @@ class Killed(BaseException):
 
 
 def _run_lives(answer, last, every, lives):
-    """Run an answer that is killed after some steps in each life; return each life's losses and what it saved."""
+    """Run an answer, killing it after some steps in each life; return each life's losses and saved steps."""
     store, observed, losses = Store(), {}, []
 
     def fresh():
@@ -171,7 +171,7 @@ def _run_lives(answer, last, every, lives):
             answer(last, every, store, fresh, step, batch)
         observed[f"weights · (1, 2, 4) after each step of life {life + 1}"] = list(losses)
         observed[f"steps in the store after life {life + 1}"] = sorted(store, key=lambda key: (str(type(key)), key))
-        kept = list(store.items())[::-1]  # a folder lists its files in any order
+        kept = list(store.items())[::-1]  # the files in a folder are listed in no particular order
         store.clear()
         store.update(kept)
     return Observed(observed)
@@ -247,7 +247,7 @@ def train_on(last, every, store, fresh, step, batch):
         Mistake(Edit("re.fullmatch", "re.match"), "a name that ends in .tmp is a part that was still being written"),
         Mistake(
             Edit("(step, of), set()", "(step, 0), set()"),
-            "parts of two saves don't add up: a complete save has all of its own",
+            "parts of two different saves don't make a complete save: each needs all of its own parts",
         ),
         Mistake(
             Edit("max(complete, default=None)", "max(complete, key=str, default=None)"),

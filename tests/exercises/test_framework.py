@@ -264,14 +264,14 @@ def wait_until_memory_settles():
             return
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a limit on memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory limit works only on Linux")
 @pytest.mark.parametrize(
     "allocate",
     [
         lambda: np.ones(LENGTH, np.float32),
         lambda: jnp.ones(LENGTH).block_until_ready(),
         lambda: jax.jit(lambda x: x[:, None] * x)(jnp.ones(math.isqrt(LENGTH))).block_until_ready(),
-        lambda: [0] * (LENGTH // 2),  # pointers of 8 bytes
+        lambda: [0] * (LENGTH // 2),  # 8-byte pointers
     ],
     ids=["NumPy", "JAX", "compiled", "list"],
 )
@@ -380,7 +380,7 @@ def test_reading_of_a_guess(capsys):
     ]:
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line
-    device = Prediction(6, "the second mesh row begins with 4")  # without a unit, the reading doesn't call 3 half of 6
+    device = Prediction(6, "the second mesh row begins with 4")  # without a unit, no factor is reported
     assert device.read_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
     word = Prediction("all-reduce", mistakes={"all-gather": "nothing is missing on a device"})
     assert word.read_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")

@@ -1,4 +1,4 @@
-"""Record the compilers' plans for a lesson's TPU and GPU programs in utils/tpu_plans/NN.json: `make record`.
+"""Record the compilers' plans for a lesson's TPU and GPU programs in utils/tpu_plans/NN.json (`make record`).
 
 This requires libtpu and, for the GPU programs of lesson 08, JAX's CUDA plugin. If a chip's compiler isn't installed,
 its recorded plans are kept. Lesson 08 takes about five minutes on two cores. The tests compile the same programs, and
@@ -23,18 +23,18 @@ from utils import tpu_compiler
 
 
 def lessons_with_plans() -> list[str]:
-    """Return the numbers of the lessons that compile programs for absent chips."""
+    """Return the numbers of the lessons that compile programs for chips that this machine doesn't have."""
     return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler" in path.read_text("utf-8")]
 
 
 def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Compile a lesson's programs with these labels (None: all of them), and return the compilers' plans by label.
+    """Compile a lesson's programs with these labels (all programs if None), and return the plans by label.
 
-    The plans can be converted to JSON. Raises RuntimeError if nothing was compiled.
+    The plans are JSON-serializable. Raises RuntimeError if nothing was compiled.
     """
     from utils.devices import start_devices
 
-    space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # defined by the setup cell
+    space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # as in the setup cell
     ask = tpu_compiler.plan
 
     def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
@@ -66,7 +66,7 @@ def main() -> None:
         versions = dict(sorted((record["made with"] | versions).items()))
         lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(fields)}" for label, fields in plans.items())
         path.write_text(f'{{"made with": {json.dumps(versions)},\n"plans": {{\n{lines}\n}}}}\n', encoding="utf-8")
-        print(f"Recorded {len(plans)} plans of lesson {lesson}.")
+        print(f"Recorded {len(plans)} plans for lesson {lesson}.")
 
 
 if __name__ == "__main__":
