@@ -122,7 +122,8 @@ x = abstract(P("X"), 4096 * n, D)  # YOURS: the arguments of your step
 print(f"{n} device{'s' * (n > 1)}. Weights replicated, batch sharded (DDP):")
 ddp = {"up": abstract(P(), D, F), "down": abstract(P(), F, D)}
 sent = what_it_sends(step, ddp, x)
-by_hand = 2 * (n - 1) / n * 4 * 2 * D * F  # this step all-reduces both gradients
+# YOURS: what your step should send, or delete the check. This one sums two gradients.
+by_hand = 2 * (n - 1) / n * 4 * 2 * D * F
 assert abs(sent - by_hand) <= 0.01 * by_hand, f"{show(by_hand)} by hand"
 print("  correct: the all-reduce of both gradients, by hand")
 
