@@ -48,11 +48,88 @@ EXPECTED = {
     "matrix_vector": (2 * 64 * 256, {"": {}}),
     # The condition sums 4 bytes, once more often than the body runs. (The test says that it runs five times.)
     "unknown_trip_count": (0, {"": {"all-reduce": (6, 6 * 7)}}),
+    # Shards of 8 x 16, or 128 elements, as above.
+    "gather_float32": (0, {"": {"all-gather": (1, 7 * 128 * 4)}}),
+    "gather_bfloat16": (0, {"cpu": {"all-gather": (1, 7 * 128 * 4)}, "": {"all-gather": (1, 7 * 128 * 2)}}),
+    "gather_float16": (0, {"": {"all-gather": (1, 7 * 128 * 2)}}),
+    # The TPU compiler reduces a small array as a whole.
+    "scatter_sum": (
+        0,
+        {"v5e": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}, "": {"reduce-scatter": (1, 7 * 128 * 4 // 8)}},
+    ),
+    # Shards of 512 x 256.
+    "scatter_sum_bfloat16": (
+        0,
+        {
+            "cpu": {"reduce-scatter": (1, 7 * 512 * 256 * 4 // 8)},
+            "": {"reduce-scatter": (1, 7 * 512 * 256 * 2 // 8)},
+        },
+    ),
+    # The TPU compiler splits a float64 into two float32. It gathers both, and adds them up on each device.
+    "sum_float64": (
+        0,
+        {"v5e": {"all-gather": (2, 2 * 7 * 128 * 4)}, "": {"all-reduce": (1, 2 * 7 * 128 * 8 // 8)}},
+    ),
+    "all_to_all_int8": (0, {"": {"all-to-all": (1, 7 * 8 * 64 // 8)}}),
+    "permute_int4": (0, {"cpu": {"collective-permute": (1, 128)}, "": {"collective-permute": (1, 128 // 2)}}),
+    # Tiles of 32 x 16. All devices send in a permute around the two rings of four. A sum is over four or eight devices.
+    "permute_along_y": (0, {"": {"collective-permute": (1, 32 * 16 * 4)}}),
+    "sum_along_y": (0, {"": {"all-reduce": (1, 2 * 3 * 32 * 16 * 4 // 4)}}),
+    "sum_along_both": (0, {"": {"all-reduce": (1, 2 * 7 * 32 * 16 * 4 // 8)}}),
+    # Different reductions can't be combined.
+    "largest_and_smallest": (0, {"": {"all-reduce": (2, 2 * 2 * 7 * 128 * 4 // 8)}}),
+    # Every compiler combines the sums of 8 x 16, 16 and 8 elements.
+    "combined_sums": (0, {"": {"all-reduce": (1, 2 * 7 * (128 + 16 + 8) * 4 // 8)}}),
+    "nested_scans": (0, {"": {"all-reduce": (3 * 4, 3 * 4 * 2 * 7 * 128 * 4 // 8)}}),
+    "two_collectives_in_a_scan": (
+        0,
+        {"": {"all-reduce": (3, 3 * 2 * 7 * 128 * 4 // 8), "collective-permute": (3, 3 * 128 * 4)}},
+    ),
+    # The counter is 0, 3, 6 and 9 while it's below 10.
+    "counted_while": (0, {"": {"all-reduce": (4, 4 * 2 * 7 * 128 * 4 // 8)}}),
+    # The all-reduce sends more than the other branch's permute, which has the product: 8 x 16 by 16 x 16.
+    "branches": (2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}}),
+    # In each of four layers, shards of 2 x 16 are gathered forward and, because of the checkpoint, again backward. A
+    # gradient of 16 x 16 is scattered (it's small, so the TPU compiler reduces it as a whole). There are four products
+    # of 8 x 16 x 16: the forward one runs twice.
+    "checkpointed": (
+        4 * 4 * 2 * 8 * 16 * 16,
+        {
+            "cpu": {"all-gather": (8, 8 * 7 * 2 * 16 * 4), "reduce-scatter": (4, 4 * 7 * 16 * 16 * 4 // 8)},
+            "h100": {"all-gather": (8, 8 * 7 * 2 * 16 * 2), "reduce-scatter": (4, 4 * 7 * 16 * 16 * 2 // 8)},
+            "v5e": {"all-gather": (8, 8 * 7 * 2 * 16 * 2), "all-reduce": (4, 4 * 2 * 7 * 16 * 16 * 2 // 8)},
+        },
+    ),
+    # There are two products of 8 x 32 x 64 (the data has no gradient) and three of 8 x 64 x 16. The gradients, 32 x 64
+    # and 64 x 16, are summed together.
+    "data_parallel": (
+        2 * (2 * 8 * 32 * 64) + 3 * (2 * 8 * 64 * 16),
+        {"": {"all-reduce": (1, 2 * 7 * (32 * 64 + 64 * 16) * 4 // 8)}},
+    ),
+    # Two products of 8 x 16 x 16, and partial sums of 16 x 16.
+    "donated": (2 * 2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 16 * 16 * 4 // 8)}}),
+    # Shards of 64 x 256 are gathered, and each device computes the whole product.
+    "overlapped": (
+        2 * 1024**3,
+        {"cpu": {"all-gather": (1, 7 * 64 * 256 * 4)}, "": {"all-gather": (1, 7 * 64 * 256 * 2)}},
+    ),
+    # The partial sums of 64 x 128, each over 32 products, are float32.
+    "sum_of_products_float8": (2 * 64 * 32 * 128, {"": {"all-reduce": (1, 2 * 7 * 64 * 128 * 4 // 8)}}),
+    # Each of the 8 x 32 x 16 multiply-adds is 8 FLOPs.
+    "product_complex": (8 * 8 * 32 * 16, {"": {}}),
+    # Each device computes 2 of the 16 products.
+    "product_batched": (2 * 2 * 32 * 64 * 32, {"": {}}),
+    # The product of 32 x 8 and 8 x 32 is a partial sum.
+    "product_transposed": (2 * 32 * 8 * 32, {"": {"all-reduce": (1, 2 * 7 * 32 * 32 * 4 // 8)}}),
     # An image of 32 x 32 on each device, with 16 x 16 features: along each side, a kernel of 3 meets 3 x 32 - 2 inputs.
     "convolution": (2 * 16 * 16 * 94 * 94, {"": {}}),
 }
-# The TPU compiler splits a side of the image into 8 parts with 5 outputs each, which don't meet any padding.
-FLOPS = {("convolution", "v5e"): 2 * 16 * 16 * 94 * (8 * 5 * 3)}
+# The TPU compiler splits a side of the image into 8 parts with 5 outputs each, which don't meet any padding. It
+# computes a complex product with three real ones.
+FLOPS = {
+    ("convolution", "v5e"): 2 * 16 * 16 * 94 * (8 * 5 * 3),
+    ("product_complex", "v5e"): 3 * 2 * 8 * 32 * 16,
+}
 REFUSED = {
     ("convolution", "h100"): r"the custom call __cudnn\$convForward \(conv_general_dilated\)",
     ("ragged_all_to_all", "h100"): "ragged-all-to-all, whose sizes are known only at run time",
@@ -60,7 +137,13 @@ REFUSED = {
     ("unknown_trip_count", "cpu"): r"all-reduce in the loop at compile_corpus\.py:\d+, whose trip count",
     ("unknown_trip_count", "h100"): r"all-reduce in the loop at compile_corpus\.py:\d+, whose trip count",
     ("unknown_trip_count", "v5e"): r"all-reduce in the loop at compile_corpus\.py:\d+, whose trip count",
+    ("branches", "cpu"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
+    ("branches", "h100"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
+    ("branches", "v5e"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
 }
+UNKNOWN = {"branches": 3}  # messages: the all-reduce, the permute and the product
+# What the caller has to say for the program to be counted.
+SAID = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
 
 
 def names(path):
@@ -76,10 +159,10 @@ def test_a_compiled_text(path):
         with pytest.raises(UnknownConstruct, match=REFUSED[program, target]):
             from_hlo(text)
         report = from_hlo(text, strict=False)
-        assert (len(report), report.flops, len(report.unknown)) == (0, 0, 1)
-    if program != "unknown_trip_count" and (program, target) in REFUSED:
-        return
-    report = from_hlo(text, trip_counts=5)
+        assert (len(report), report.flops, len(report.unknown)) == (0, 0, UNKNOWN.get(program, 1))
+        if program not in SAID:
+            return
+    report = from_hlo(text, **SAID.get(program, {}))
     flops, collectives = EXPECTED[program]
     assert report.counts() == {kind: n for kind, (n, _) in collectives.get(target, collectives.get("", {})).items()}
     assert report.by_kind() == {kind: b for kind, (_, b) in collectives.get(target, collectives.get("", {})).items()}
@@ -100,9 +183,21 @@ def test_all_gathers_in_a_loop_belong_to_the_product_in_it(path):
     assert set(report.by_source("all-gather")) == {f"compile_corpus.py:{line}"}
 
 
+@pytest.mark.parametrize("path", [p for p in CORPUS if "_along_" in p.name], ids=lambda path: path.stem)
+def test_axes_of_a_grid(path):
+    report = from_hlo(path.read_text(encoding="utf-8"), axes={"x": 2, "y": 4})
+    assert list(report.by_axis()) == ["x, y" if "_along_both" in path.name else "y"]
+
+
+@pytest.mark.parametrize("path", [p for p in CORPUS if names(p)[0] == "overlapped"], ids=lambda path: path.stem)
+def test_gpus_and_tpus_overlap_a_gather_with_a_product(path):
+    [gather] = from_hlo(path.read_text(encoding="utf-8"))
+    assert gather.asynchronous == (names(path)[1] != "cpu")
+
+
 def test_the_corpus_is_complete():
     """Every program is there for each target, except those that its compiler doesn't compile."""
     combinations = {names(path) for path in CORPUS}
     wanted = {(program, target) for program in (*EXPECTED, "ragged_all_to_all") for target in ("cpu", "h100", "v5e")}
     assert wanted - combinations == {("ragged_all_to_all", "cpu")}
-    assert len(CORPUS) > 60
+    assert len(CORPUS) > 180
