@@ -1,4 +1,4 @@
-"""Exercises and predictions for lesson 08, Compile for TPUs and GPUs that you don't have."""
+"""Exercises and predictions for lesson 08, Compile for TPUs and GPUs that you do not have."""
 
 # pyright: reportOptionalMemberAccess=false
 # (In stubs, memory_analysis() may return None; compiled programs on every supported platform have one.)

@@ -407,7 +407,7 @@ def test_code_is_copied_without_its_surroundings(tab, address):
 
 def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
     page = faults.open_page(tab(), address)
-    titles = [site.lesson_title(path).replace("'", "’") for path in notebooks.lessons()]
+    titles = [site.lesson_title(path) for path in notebooks.lessons()]
     beside = page.locator("nav.bd-docs-nav a").all_inner_texts()
     assert [text.strip() for text in beside][: len(titles)] == titles
     rows = page.locator("ol.lessons li")

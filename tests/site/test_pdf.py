@@ -14,10 +14,7 @@ from tools.lessons import notebooks
 from tools.site import build as site
 from tools.site import pdf
 
-TITLES = [site.lesson_title(path).replace("'", "’") for path in notebooks.lessons()] + [
-    "Glossary",
-    "Hints and solutions",
-]
+TITLES = [*map(site.lesson_title, notebooks.lessons()), "Glossary", "Hints and solutions"]
 
 
 @pytest.fixture(scope="module")
