@@ -31,10 +31,6 @@ class CompilerComparison:
         self.bytes_sent = bytes_sent
         self.note = note
 
-    def total(self, program: str, column: str) -> int:
-        """Return the bytes that each device sends in a program, summed over all kinds of collectives."""
-        return sum(self.bytes_sent[program][column].values())
-
     def __str__(self) -> str:
         rows = []
         for name, columns in self.bytes_sent.items():

@@ -55,8 +55,6 @@ def test_the_cpu_is_compiled_and_the_others_are_read(programs, monkeypatch, tmp_
     write_record(tmp_path)
     comparison = compilers.compare_compilers("99", programs)
     assert comparison.bytes_sent["sum"]["CPU"] == SUM
-    assert comparison.total("sum", "TPU v5e 2x4") == 9
-    assert comparison.total("columns", "CPU") == 0
     assert str(comparison).splitlines() == [
         "bytes each device sends   CPU                  8 H100s        TPU v5e 2x4",
         "sum                       all-reduce 229,376   all-reduce 3   all-gather 4",
