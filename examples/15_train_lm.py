@@ -1,6 +1,7 @@
 """python train_lm.py 2 2 2 200: train a character model on a data x fsdp x model mesh.
 
-Compare the first step with the same step on one device, then take all 200 steps.
+Compare the first step with the same step on one device, count the bytes that it sends
+(if shardcost is installed), and then take all 200 steps.
 """
 
 import difflib
@@ -20,6 +21,11 @@ import optax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+try:
+    from shardcost import cost
+except ImportError:
+    cost = None
+COURSE = "https://github.com/one-program-many-devices/one-program-many-devices"
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 for name, default in {"data": 2, "fsdp": 2, "model": 2, "steps": 200}.items():
     cli.add_argument(name, type=int, nargs="?", default=default)
@@ -117,16 +123,30 @@ def make_mesh(*sizes):
     return jax.make_mesh(sizes, axes, axis_types=(AxisType.Auto,) * 3, devices=used)
 
 
+def get_batch(mesh, number):  # random pieces of the training text
+    rng, length = np.random.default_rng(number), DIMS["length"]
+    first = rng.integers(0, len(train_set) - length, (DIMS["batch"], 1))
+    return shard(mesh, {"text": train_set[first + np.arange(length + 1)]})["text"]
+
+
 def train(mesh, state, steps):
-    state, length = shard(mesh, state), DIMS["length"]
+    state = shard(mesh, state)
     with jax.set_mesh(mesh):  # the specs refer to this mesh
         for number in steps:
-            rng = np.random.default_rng(number)
-            first = rng.integers(0, len(train_set) - length, (DIMS["batch"], 1))
-            text = train_set[first + np.arange(length + 1)]
-            state, value = step(state, shard(mesh, {"text": text})["text"])
+            state, value = step(state, get_batch(mesh, number))
             value.block_until_ready()
     return jax.device_get(state)
+
+
+def count_bytes(mesh, state):  # sent by each device in a step
+    if cost is None:
+        print("To count the bytes sent, install shardcost:")
+        print(f'pip install "git+{COURSE}#subdirectory=packages/shardcost"')
+        return
+    with jax.set_mesh(mesh):
+        sent = cost(step, shard(mesh, state), get_batch(mesh, 0)).bytes_sent
+    weights = sum(w.nbytes for w in jax.tree.leaves(state[0]))
+    print(f"each device sends {sent / weights:.2f} times the weights in a step")
 
 
 mesh, one_device = make_mesh(*SIZES), make_mesh(1, 1, 1)
@@ -135,9 +155,10 @@ actual, expected = (train(used, state, range(1)) for used in (mesh, one_device))
 pairs = zip(jax.tree.leaves(actual[1]), jax.tree.leaves(expected[1]), strict=True)
 gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
 assert gap < 1e-3, f"Adam's means differ from one device's by {gap:.0e}"
-print(f"right: after a step on {SIZES} Adam's means are those of one device")
+print(f"correct: after a step on {SIZES}, Adam's means equal those of one device")
+count_bytes(mesh, state)
 w, _ = train(mesh, actual, range(1, STEPS))
 with jax.set_mesh(one_device):
     text = test_set[: len(test_set) // DIMS["length"] * DIMS["length"]]
     value = jax.jit(loss)(w, text.reshape(-1, DIMS["length"]))
-print(f"step {STEPS}: loss {value:.2f} on text that it has not read")
+print(f"step {STEPS}: loss {value:.2f} on held-out text")

@@ -25,7 +25,7 @@ parts = Prediction(
     },
     "pieces",
 )
-holds = Prediction(
+stores = Prediction(
     0.375,
     "every weight has a width, which fsdp splits into eight, and Adam's means have the same names as the weights: 3/8",
     {
@@ -45,7 +45,7 @@ grown = Prediction(
         4 * 1.67: "only the bytes over model grow with the rows, not the gradients",
         1.67: "activations are sent over model, and each row has its own",
         4 * 0.78: "that's the part over model, but the gradients are sent as well",
-        0.78 + 4 * 0.89: "it's the other way round: the part over model grows, and the gradients don't",
+        0.78 + 4 * 0.89: "it's the other way round: the bytes over model grow, and those of the gradients don't",
     },
     "times all weights",
     within=0.02,
@@ -65,7 +65,7 @@ cache_share = Prediction(
 rows_needed = Prediction(
     "no",
     mistakes={
-        "yes": "without a cache, 241 rows would be enough, but each row has a cache of its own, which is read "
+        "yes": "without a cache, 241 rows would be enough, but each row has its own cache, which is read "
         "only for that row"
     },
 )
@@ -75,15 +75,15 @@ RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "
 
 
 @exercise(
-    "Go through names and shape in parallel. Keep a set of the axes already used; `rules.get(name)` "
-    "is None if there's no rule.",
+    "Go through names and shape together. Keep a set of the axes already used. `rules.get(name)` "
+    "is None if a name has no rule.",
     cases={
         "up (5, 12, 21)": (("layer", "width", "hidden"), (5, 12, 21), RULES, SIZES),
         "width of 10, over 4 devices": (("layer", "width", "hidden"), (5, 10, 21), RULES, SIZES),
         "head and hidden in one array": (("head", "width", "hidden"), (9, 20, 15), RULES, SIZES),
         "11 heads, 15 hidden features": (("head", "width", "hidden"), (11, 20, 15), RULES, SIZES),
         "experts, and no axis pipe": (("expert", "width"), (6, 28), RULES, SIZES),
-        "a name that stands twice": (("width", "width"), (8, 16), RULES, SIZES),
+        "a name that appears twice": (("width", "width"), (8, 16), RULES, SIZES),
         "one number": ((), (), RULES, SIZES),
         "an axis of 1": (("batch", "hidden"), (7, 33), RULES, {"data": 1, "fsdp": 4, "model": 11}),
     },
@@ -115,8 +115,8 @@ def spec_of(names, shape, rules, sizes):
 
 
 @exercise(
-    "A device has rows / data rows, and key_heads / model key heads, but at least one. For each of "
-    "them it keeps two arrays of length x size elements in each layer.",
+    "A device stores rows / data rows, and key_heads / model key heads, but at least one head. For each row "
+    "and head, it stores two arrays of length x size elements in each layer.",
     cases=[
         (3, 20, 24, 77, 100, 7, 4, 2),
         (5, 2, 24, 30, 70, 3, 8, 2),
@@ -127,19 +127,19 @@ def spec_of(names, shape, rules, sizes):
         Mistake(Edit("return 2 * layers", "return layers"), "both keys and values are kept"),
         Mistake(
             Edit("max(key_heads / model, 1)", "key_heads / model"),
-            "if there are fewer key heads than `model`, each device keeps one entire head",
+            "if there are fewer key heads than `model`, each device stores one entire head",
         ),
         Mistake(
             Edit("max(key_heads / model, 1)", "key_heads"),
-            "a device keeps its own key heads, because `model` splits them",
+            "a device stores only its own key heads, because `model` splits them",
         ),
-        Mistake(Edit("(rows / data)", "rows"), "a device keeps its own rows, because `data` splits them"),
+        Mistake(Edit("(rows / data)", "rows"), "a device stores only its own rows, because `data` splits them"),
         Mistake(Edit(" * each", ""), "you're counting elements, and each takes `each` bytes"),
         Mistake(Edit("2 * layers", "2"), "that's the cache of one layer, but each layer has its own"),
     ],
 )
 def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
-    """Return the bytes of keys and values that one device of the mesh holds."""
+    """Return the bytes of keys and values that one device of the mesh stores."""
     heads = max(key_heads / model, 1)
     return 2 * layers * heads * size * (rows / data) * length * each
 
