@@ -143,7 +143,7 @@ REFUSED = {
 }
 UNKNOWN = {"branches": 3}  # messages: the all-reduce, the permute and the product
 # What the caller has to say for the program to be counted.
-SAID = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
+ARGUMENTS = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
 
 
 def names(path):
@@ -160,9 +160,9 @@ def test_a_compiled_text(path):
             from_hlo(text)
         report = from_hlo(text, strict=False)
         assert (len(report), report.flops, len(report.unknown)) == (0, 0, UNKNOWN.get(program, 1))
-        if program not in SAID:
+        if program not in ARGUMENTS:
             return
-    report = from_hlo(text, **SAID.get(program, {}))
+    report = from_hlo(text, **ARGUMENTS.get(program, {}))
     flops, collectives = EXPECTED[program]
     assert report.counts() == {kind: n for kind, (n, _) in collectives.get(target, collectives.get("", {})).items()}
     assert report.by_kind() == {kind: b for kind, (_, b) in collectives.get(target, collectives.get("", {})).items()}
@@ -198,6 +198,6 @@ def test_gpus_and_tpus_overlap_a_gather_with_a_product(path):
 def test_the_corpus_is_complete():
     """Every program is there for each target, except those that its compiler doesn't compile."""
     combinations = {names(path) for path in CORPUS}
-    wanted = {(program, target) for program in (*EXPECTED, "ragged_all_to_all") for target in ("cpu", "h100", "v5e")}
-    assert wanted - combinations == {("ragged_all_to_all", "cpu")}
+    expected = {(program, target) for program in (*EXPECTED, "ragged_all_to_all") for target in ("cpu", "h100", "v5e")}
+    assert expected - combinations == {("ragged_all_to_all", "cpu")}
     assert len(CORPUS) > 180

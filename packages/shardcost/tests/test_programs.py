@@ -14,7 +14,7 @@ from shardcost import UnknownConstruct, cost
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_against_a_calculation_by_hand(name):
+def test_against_a_manual_calculation(name):
     mesh, build, collectives, flops = PROGRAMS[name]
     program, *arguments = build(make_mesh(*mesh))
     report = cost(program, *arguments)

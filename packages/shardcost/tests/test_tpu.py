@@ -36,7 +36,7 @@ def tpu_mesh(sizes, names):
 
 
 # Compiled for TPUs or for CPUs, these programs send the same number of bytes.
-SAME = [
+SAME_BYTES_AS_CPU = [
     "column sums",
     "product, rows by columns",
     "product, inner by inner",
@@ -54,8 +54,8 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_by_hand_for_a_tpu(name):
+@pytest.mark.parametrize("name", SAME_BYTES_AS_CPU)
+def test_against_a_manual_calculation(name):
     mesh, build, collectives, flops = PROGRAMS[name]
     program, *arguments = build(tpu_mesh(*mesh))
     report = cost(program, *arguments)

@@ -33,21 +33,23 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max
     runs = Runs()
     total: dict[str, float] = {}  # the cost of one run including callees, for computations that have a cost
 
-    def runs_of_call(around: Computation, caller: Instruction, called: list[str]) -> tuple[list[tuple[str, int]], str]:
+    def runs_of_call(
+        computation: Computation, caller: Instruction, called: list[str]
+    ) -> tuple[list[tuple[str, int]], str]:
         """Return how often an instruction runs each computation, and the reason if the number is uncertain, or ""."""
         if caller.opcode not in ("conditional", "while"):
             return [(name, 1) for name in called], ""
-        source = source_of(program, around, caller)
+        source = source_of(program, computation, caller)
         label = source.label if source else ""
         label = label or caller.name
         if caller.opcode == "conditional":
             if max_branch:
                 runs.assumptions.append(f"the most expensive branch of the conditional at {label}")
-                most = max(called, key=total.__getitem__)
-                return [(name, int(name == most)) for name in dict.fromkeys(called)], ""
+                most_expensive = max(called, key=total.__getitem__)
+                return [(name, int(name == most_expensive)) for name in dict.fromkeys(called)], ""
             reason = f"a branch of the conditional at {label}, which may or may not run: pass branches='max'"
             return [(name, 1) for name in called], f"{reason} to count the most expensive branch"
-        times, reason = trip_count(program, around, caller), ""
+        times, reason = trip_count(program, computation, caller), ""
         if times is None:
             times = assume(label, caller.name)
             if times is None:

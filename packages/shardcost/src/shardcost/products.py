@@ -45,11 +45,11 @@ def _sum_of_products(program: Program, computation: Computation, instruction: In
     """
     if not instruction.quoted("op_name").endswith("/dot_general"):
         return 0
-    place, product = _origin(program, computation, instruction.operands[0])
+    product_computation, product = _origin(program, computation, instruction.operands[0])
     if product.opcode != "multiply":
         return 0
     [(_, dims)] = product.shapes
-    factors = [_origin(program, place, name)[1] for name in product.operands]
+    factors = [_origin(program, product_computation, name)[1] for name in product.operands]
     has_vector = any(factor.opcode == "broadcast" and factor.numbers("dimensions") for factor in factors)
     return 2 * math.prod(dims) if has_vector and len(dims) > 1 else 0
 
@@ -117,14 +117,14 @@ def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tu
         padding = int(window["pad"].split("x")[i].split("_")[0]) if "pad" in window else 0
         outputs, inputs = result[output_labels.index(label)], left[input_labels.index(label)]
         pairs *= sum(
-            _meetings(outputs, stride, k * kernel_dilation - padding, inputs, dilation)
+            _count_input_positions(outputs, stride, k * kernel_dilation - padding, inputs, dilation)
             for k in range(kernel_sizes[label])
         )
     groups = instruction.number("batch_group_count") or 1
     return 2 * left[input_labels.index("b")] // groups * kernel_sizes["i"] * kernel_sizes["o"] * pairs
 
 
-def _meetings(outputs: int, stride: int, shift: int, inputs: int, dilation: int) -> int:
+def _count_input_positions(outputs: int, stride: int, shift: int, inputs: int, dilation: int) -> int:
     """Return the number of outputs o = 0, 1 ... for which ``stride * o + shift`` is the position of an input.
 
     Input i is at position ``dilation * i``. So count the outputs between the first and last input positions for which
