@@ -1,4 +1,4 @@
-"""Check `cost` on programs compiled for eight TPU v5e chips against costs calculated by hand."""
+"""Check `cost` on programs compiled for eight TPU v5e chips against manually calculated costs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_against_a_manual_calculation(name):
 
 
 def test_tpu_gathers_weights_in_bfloat16():
-    # By default, a TPU multiplies float32 matrices in bfloat16. It also gathers them in bfloat16, so it sends half as
+    # By default, a TPU multiplies float32 matrices in bfloat16 and also gathers them in bfloat16, so it sends half as
     # many bytes as a CPU.
     program, *arguments = product(("x", "y"), ("x", "y"))(tpu_mesh(*TWO))
     assert sorted(counted(cost(program, *arguments))) == [("all-gather", "x", 1, 1_024), ("all-gather", "y", 1, 3_072)]
@@ -166,7 +166,7 @@ def test_tpu_kernel_that_sends():
 
 
 def test_links_of_a_ring():
-    """A large all-reduce over a ring of eight uses two links, one in each direction.
+    """Test that a large all-reduce over a ring of eight uses two links, one in each direction.
 
     The program text doesn't show how many links an all-gather uses.
     """
@@ -178,7 +178,7 @@ def test_links_of_a_ring():
 
 
 def test_links_of_a_torus():
-    """On a 4 x 4 x 4 v5p, a large all-reduce uses six, four or two links.
+    """Test that on a 4 x 4 x 4 v5p, a large all-reduce uses six, four or two links.
 
     It uses six over all chips, four over a plane of 16, and two over a line of 4. The program text doesn't show how
     many links a small all-reduce uses.

@@ -35,7 +35,7 @@ KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it 
 MOVES = ("all-gather", "all-to-all", "collective-permute")
 # Operations that only pass their operand on. The search for the operation that uses a result skips them.
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
-# Operations with which a Python program requests a transfer explicitly. They're attributed to themselves.
+# Operations that request a transfer explicitly in Python. Their transfers are attributed to their own lines.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
 SEARCH_LIMIT = 100  # stop searching for the operation that uses a result after this many instructions
 
@@ -81,7 +81,9 @@ class Collective:
     times: int
     asynchronous: bool = False  # started and awaited by separate instructions, with work in between
     sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
-    links: int | None = None  # one-way links over which a TPU's compiler spreads it, if the program text says so
+    links: int | None = (
+        None  # how many one-way links the TPU compiler spreads it over, or None if the text doesn't show it
+    )
     declared_bytes: int = 0  # bytes sent per run, as a kernel declares them
 
     @property
@@ -91,7 +93,7 @@ class Collective:
 
     @property
     def group_size(self) -> int:
-        """The number of devices in a group. For a permute, it's 2, or 1 if no device sends to another one."""
+        """The number of devices in a group. For a permute, it's 2, or 1 if every device only sends to itself."""
         if self.kind == "collective-permute":
             return 2 if any(source != target for source, target in self.groups) else 1
         return max(map(len, self.groups), default=1)
@@ -115,7 +117,7 @@ class Collective:
 
     @property
     def participants(self) -> set[int]:
-        """The devices in any group. For a permute, they are all sources and targets."""
+        """The devices in all groups. For a permute, these are all sources and targets."""
         return {device for group in self.groups for device in group}
 
     @property
@@ -127,7 +129,10 @@ class Collective:
 
 
 def collective_of(program: Program, computation: Computation, instruction: Instruction) -> Collective | None:
-    """Return one run of a collective, or None if this instruction only continues a collective started elsewhere."""
+    """Return the collective that an instruction runs, or None if it only continues a collective started elsewhere.
+
+    The result describes a single run.
+    """
     if _continues(program, computation, instruction):
         return None
     kind, results = instruction.kind, instruction.shapes
@@ -171,7 +176,7 @@ def _enclosing_calls(program: Program, computation: Computation) -> list[Instruc
 
 
 def _continues(program: Program, computation: Computation, instruction: Instruction) -> bool:
-    """Return whether this collective was started by another instruction, so that it must not be counted again.
+    """Return whether another instruction started this collective, so that it must not be counted again.
 
     In a TPU program, an asynchronous collective appears in the fusion that starts it, in those that overlap it with
     other work, and in the one that waits for it. All of them have the same chain number. (The channel doesn't identify
@@ -269,7 +274,7 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
 def _named_instruction(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return the first of this instruction and the calls around it that has a name, and its computation."""
+    """Return this instruction or, if it has no name, the innermost enclosing call with one, and its computation."""
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]
         if caller.opcode in ("while", "conditional") and not through_loops:
@@ -286,7 +291,7 @@ def _consumer(program: Program, computation: Computation, move: Instruction) -> 
     computes something and has a source line.
     """
     line = _location(program, move)
-    queue, entered_fusions = [(computation, move)], set()  # `entered`: the fusions that take the array
+    queue, entered_fusions = [(computation, move)], set()
     for _ in range(SEARCH_LIMIT):
         if not queue:
             break
@@ -320,7 +325,7 @@ def _position(user: Instruction, name: str) -> int:
 
 
 def _parameters(computation: Computation, number: int) -> list[tuple[Computation, Instruction]]:
-    """Return the computation and the instruction for one of its parameters, as a list of at most one pair."""
+    """Return a list of one pair, a computation and the instruction for its parameter `number`, or an empty list."""
     names = [
         name for name in computation.by_opcode.get("parameter", ()) if f"parameter({number})" in computation.lines[name]
     ]
@@ -335,7 +340,10 @@ def _is_pass_through(instruction: Instruction) -> bool:
 def _loop_body(
     program: Program, computation: Computation, carried: Instruction, name: str
 ) -> tuple[Computation, Instruction] | None:
-    """Return the body of the loop that takes this tuple, and the body's instruction for the element `name`, or None."""
+    """Return the body of the loop that a tuple is passed to, and the body's instruction for the tuple's element `name`.
+
+    Return None if no loop uses the tuple or the body doesn't use that element.
+    """
     users = [computation[user] for user in computation.users.get(carried.name, ())]
     if not users or users[0].opcode != "while":
         return None

@@ -57,7 +57,7 @@ def from_hlo(
         raise ValueError(f'branches={branches!r}: pass "max" or None')
     assume = _Assumptions(trip_counts)
     program = hlo.parse_program(text)
-    if isinstance(axes, Mapping):  # given by the caller, not taken from a mesh
+    if isinstance(axes, Mapping):  # passed by the caller instead of taken from a mesh
         if axes and math.prod(axes.values()) != program.devices:
             raise ValueError(f"the axes {dict(axes)} don't multiply to the program's {program.devices} devices")
         axes = tuple(axes.items())
@@ -254,7 +254,7 @@ def _count_runs(
     branches: Branches,
     refuse: Callable[[str], None],
 ) -> Runs:
-    """Return how often each computation in `costs` runs, and refuse those whose number of runs is unknown.
+    """Return how often each computation in `costs` runs, and call `refuse` for those whose number of runs is unknown.
 
     Args:
         costs: the bytes or FLOPs of one run, by computation.

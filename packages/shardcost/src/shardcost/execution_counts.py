@@ -17,7 +17,7 @@ Assume = Callable[[str, str], int | None]
 class Runs:
     """The number of runs of each computation, by name."""
 
-    times: dict[str, int] = field(default_factory=dict)  # without computations that are never called
+    times: dict[str, int] = field(default_factory=dict)  # omits computations that are never called
     uncertain: dict[str, str] = field(default_factory=dict)  # the reason why the number of runs is unknown
     assumptions: list[str] = field(default_factory=list)  # values that the user specified and that the counts depend on
 
@@ -36,7 +36,11 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max
     def runs_of_call(
         computation: Computation, caller: Instruction, called: list[str]
     ) -> tuple[list[tuple[str, int]], str]:
-        """Return how often an instruction runs each computation, and the reason if the number is uncertain, or ""."""
+        """Return how often an instruction runs each computation, and why that number is uncertain, or "" if it isn't.
+
+        Args:
+            computation: the computation that contains the instruction `caller`.
+        """
         if caller.opcode not in ("conditional", "while"):
             return [(name, 1) for name in called], ""
         source = source_of(program, computation, caller)

@@ -22,7 +22,7 @@ class _NotLinear(Exception):
 
 
 def trip_count(program: Program, computation: Computation, loop: Instruction) -> int | None:
-    """Return the trip count of a while loop in the computation `around`, or None if the text doesn't give it."""
+    """Return the trip count of a while loop in a computation, or None if the text doesn't give it."""
     recorded = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop.attributes)
     if recorded:
         return int(recorded[1])
@@ -34,10 +34,7 @@ def trip_count(program: Program, computation: Computation, loop: Instruction) ->
 
 def _derive(program: Program, computation: Computation, loop: Instruction) -> int:
     body, condition = program[loop.called("body")], program[loop.called("condition")]
-    initial, results = (
-        computation.operand(loop, 0),
-        body[body.root],
-    )  # the loop's initial values, and each iteration's results
+    initial, results = computation.operand(loop, 0), body[body.root]  # the values before and after an iteration
     if (initial.opcode, results.opcode) != ("tuple", "tuple"):
         raise _NotLinear
     counters: set[int] = set()
@@ -62,7 +59,7 @@ def _derive(program: Program, computation: Computation, loop: Instruction) -> in
     factor, step = _linear(program, body, results.operands[counter], carried)
     if factor != 1 or len(counters) != 1:
         raise _NotLinear
-    slope, offset = slope * step, slope * start(counter) + offset  # now in terms of the number of iterations
+    slope, offset = slope * step, slope * start(counter) + offset  # as a function of the number of iterations
     count = _first_failure(direction, slope, offset)
     final = start(counter) + count * step
     if not _is_exact(final, body[results.operands[counter]].shapes[0][0]) or abs(slope * count + offset) >= 2**31:
@@ -90,7 +87,7 @@ def _first_failure(direction: str, slope: int, offset: int) -> int:
 
 
 def _is_exact(value: int, dtype: str) -> bool:
-    """Return whether a dtype can represent this integer, and every integer between 0 and it, exactly."""
+    """Return whether a dtype represents every integer from 0 to `value` exactly."""
     integer = re.fullmatch(r"([su])(\d+)", dtype)
     if not integer:  # every float dtype represents the integers up to this limit exactly
         return abs(value) < 2**8
@@ -99,7 +96,7 @@ def _is_exact(value: int, dtype: str) -> bool:
 
 
 def _linear(program: Program, computation: Computation, name: str, inputs: Inputs) -> Linear:
-    """Return the value of an instruction as a linear function of the counter. Raises _NotLinear for other values."""
+    """Return the value of an instruction as a linear function of the counter, or raise _NotLinear if it isn't one."""
     instruction = _original(computation, computation[name])
     if instruction.opcode == "constant":
         match = re.search(r"constant\((-?\d+)\)", computation.lines[instruction.name])
@@ -141,7 +138,7 @@ def _comparison(program: Program, computation: Computation, name: str, inputs: I
 def _enter_fusion(
     program: Program, outside: Computation, fusion: Instruction, inputs: Inputs
 ) -> tuple[Computation, Inputs]:
-    """Return the computation of a fusion, and a function that returns its inputs, which are the fusion's operands."""
+    """Return a fusion's computation, and a function that returns the values of the fusion's operands."""
 
     def operand(computation: Computation, instruction: Instruction) -> Linear:
         number = re.search(r"parameter\((\d+)\)", computation.lines.get(instruction.name, ""))

@@ -47,7 +47,7 @@ class Cost:
     flops: int  # per device, over all loop iterations: 2 per multiply-add in matrix products (not vector products)
     memory: Memory | None  # None if read from a program text, which has no memory plan
     devices: int
-    axes: Axes = ()  # the names and sizes of the axes of the arguments' mesh, if they have one
+    axes: Axes = ()  # the names and sizes of the mesh axes, if the arguments' shardings have a mesh
     assumptions: tuple[str, ...] = ()  # values that the caller specified because the program text doesn't
     unknown: tuple[str, ...] = ()  # constructs that couldn't be counted, with strict=False
 
@@ -196,7 +196,7 @@ class Cost:
     ) -> dict[str, int]:
         if measure not in MEASURES:
             raise ValueError(f"the measure {measure!r}: pass one of {', '.join(MEASURES)}")
-        if kind not in ("", KERNEL, *BYTES_SENT):  # an empty result would make most tests pass
+        if kind not in ("", KERNEL, *BYTES_SENT):  # with an empty result for a misspelt kind, most tests would pass
             raise ValueError(f"the kind {kind!r}: pass one of {', '.join(BYTES_SENT)}")
         groups: dict[str, list[Collective]] = {}
         for c in (single for combined in self for single in split(combined)):
@@ -283,7 +283,7 @@ class Comparison:
 
 
 def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return the number of runs, and the bytes that the busiest device sends, for each kind and axes of collectives."""
+    """Return (number of runs, bytes sent by the busiest device) for each (kind, axes) of collectives."""
     groups: dict[tuple[str, str], list[Collective]] = {}
     for c in report:
         groups.setdefault((c.kind, report.axes_label(c)), []).append(c)
