@@ -179,7 +179,7 @@ def recorded_plans(lesson: str = "*") -> dict[str, Plan]:
 
 
 def plan_from_json(fields: dict[str, Any]) -> Plan:
-    """Convert a plan from JSON, which has turned the plan's pairs into lists and its integer keys into strings."""
+    """Convert a plan from JSON, in which the plan's pairs are lists and its integer keys are strings."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
     return Plan(**{**fields, "sent": sent, "links": links})
