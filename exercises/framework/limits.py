@@ -1,4 +1,4 @@
-"""Limit an answer's time and memory, so that endless loops and huge arrays cause messages instead of dead kernels."""
+"""Limit an answer's time and memory, so that an endless loop or a huge array causes a message, not a dead kernel."""
 
 from __future__ import annotations
 
