@@ -61,7 +61,7 @@ def test_the_index_of_appendix_90_has_the_phrases_of_the_checker():
 def test_the_record_is_made_of_its_versions():
     """A JAX version is added without installing the earlier ones, so the record must contain all of their names."""
     text = jax_names.RECORD.read_text(encoding="utf-8")
-    assert jax_names.record_text(jax_names.merge(jax_names.apart(json.loads(text)))) == text
+    assert jax_names.record_text(jax_names.merge(jax_names.split_by_version(json.loads(text)))) == text
     assert len(text) < 310_000
 
 

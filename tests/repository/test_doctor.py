@@ -119,7 +119,7 @@ def test_what_to_do_fits_the_place(monkeypatch, where, says):
     assert line.advice.startswith(says) or says in line.advice
     network = doctor.check_network({"the course's repository": "timed out"}, installed=True)
     assert ("Session options > Internet" in network.advice) == (where == "Kaggle")
-    assert ("open the lesson in Colab" in doctor.or_run_elsewhere()) == (where != "Colab")
+    assert ("open the lesson in Colab" in doctor.alternative_advice()) == (where != "Colab")
     [_, line, _] = doctor.check_jax(trial(GOOD.replace("missing", "missing optax sklearn")))
     assert ("!/here/python -m pip install optax scikit-learn; then" in line.advice) == bool(where)
 

@@ -14,9 +14,9 @@ README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_readme_has_the_routes():
-    assert routes.listed(README) == README, "run make stamp"
+    assert routes.with_route_table(README) == README, "run make stamp"
     with pytest.raises(ValueError, match=r"README\.md has 0 places"):
-        routes.listed(README.replace(routes.END, ""))
+        routes.with_route_table(README.replace(routes.END, ""))
 
 
 def test_minutes_are_those_of_the_lessons_and_sections():
