@@ -45,10 +45,10 @@ def disagreements(objects: list[dict]) -> list[str]:
     return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in same.items() if found != wanted]
 
 
-def test_kubernetes_takes_the_manifest():
+def test_the_manifest_conforms_to_the_schema():
     assert [found["kind"] for found in MANIFEST] == ["Service", "Job"]
     assert faults(MANIFEST) == []
 
 
-def test_its_parts_agree():
+def test_repeated_values_agree():
     assert disagreements(MANIFEST) == []

@@ -11,7 +11,7 @@ from utils.chips import CHIPS
 pytestmark = pytest.mark.once
 
 
-def test_rates_are_those_of_the_data_sheets():
+def test_rates_match_the_data_sheets():
     # By chip: dense bfloat16 TFLOP/s, GB of memory, memory GB/s, and the GB/s of all links in both directions.
     printed = {
         "TPU v5e": (197, 16, 819, 400),
@@ -28,7 +28,7 @@ def test_rates_are_those_of_the_data_sheets():
         assert got == pytest.approx((tflops, memory, rate, both))
 
 
-def test_links_are_those_of_the_data_sheets():
+def test_links_match_the_data_sheets():
     # By chip: the number of links, and the GB/s of one link in one direction. For NVLink 4, NVIDIA prints twice this
     # rate. For TPUs, it's a tenth more than the link rate that How to Scale Your Model uses.
     links = {"TPU v5e": (4, 50), "TPU v5p": (6, 100), "TPU v6e": (4, 100), "H100 SXM": (18, 25), "H200 SXM": (18, 25)}
@@ -44,13 +44,13 @@ def test_all_pages_of_a_manufacturer_give_the_same_rate():
     assert [rate.one_direction for rate in v5e] == [200e9, 200e9]
 
 
-def test_a_ring_on_a_torus_has_two_links_and_a_switch_gives_all():
+def test_a_ring_uses_two_links_of_a_torus_and_all_links_to_a_switch():
     assert CHIPS["TPU v5e"].ring_rate == 100e9
     assert CHIPS["TPU v5p"].ring_rate == 200e9
     assert CHIPS["H100 SXM"].ring_rate == CHIPS["H100 SXM"].network == 450e9
 
 
-def test_ridges_by_hand():
+def test_flops_per_byte_against_a_manual_calculation():
     assert CHIPS["TPU v5e"].flops_per_hbm_byte == pytest.approx(240.5, abs=0.1)
     assert CHIPS["TPU v5e"].flops_per_ring_byte == pytest.approx(1970)
     assert CHIPS["H100 SXM"].flops_per_hbm_byte == pytest.approx(295.4, abs=0.1)

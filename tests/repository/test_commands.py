@@ -48,7 +48,7 @@ def module_marks(path: Path) -> tuple[str, ...]:
     return tuple(mark.name for mark in [getattr(module, "pytestmark", None)] if mark)
 
 
-def test_no_test_is_left_out():
+def test_every_test_runs_in_some_target():
     """Test that every test runs in at least one of the three targets, whatever its marks are."""
     chosen = [selection(target) for target in FOR_EACH_JAX]
     cases = [

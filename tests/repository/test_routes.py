@@ -13,7 +13,7 @@ from tools.site import build as site
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_readme_has_the_routes():
+def test_the_readme_contains_the_routes():
     assert routes.with_route_table(README) == README, "run make stamp"
     with pytest.raises(ValueError, match=r"README\.md has 0 places"):
         routes.with_route_table(README.replace(routes.END, ""))
@@ -24,16 +24,16 @@ def test_minutes_are_those_of_the_lessons_and_sections():
     promised = {row.number: row.minutes for row in readme.rows()}
     assert routes.minutes(by_key["sharding"]) == promised["02"] + promised["03"]
     cells = notebooks.read(notebooks.lesson("10")).cells
-    whole = reading_time.minutes(cells)
+    lesson_minutes = reading_time.minutes(cells)
     titles = [cell.source.splitlines()[0][3:] for cell in cells if cell.source.startswith("## ")]
     sections = reading_time.minutes_of(cells, titles)
-    assert sections <= whole < sections + 6  # minutes for the cells before the first section
+    assert sections <= lesson_minutes < sections + 6  # minutes for the cells before the first section
     with pytest.raises(ValueError, match=r"no section \['Nowhere'\]; there are"):
         reading_time.minutes_of(cells, ["Nowhere"])
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.key)
-def test_each_lesson_of_a_route_finds_what_it_needs(route):
+def test_prerequisites_come_earlier_on_the_route(route):
     """Test that a lesson's prerequisites come earlier on the route or are among the lessons that the route assumes."""
     known, used = set(route.assumes), set()
     for number in route.steps:
@@ -45,7 +45,7 @@ def test_each_lesson_of_a_route_finds_what_it_needs(route):
     assert all(f"[{number}]" in routes.table() for number in route.assumes)
 
 
-def test_needs_are_read_from_the_page():
+def test_prerequisites_are_read_from_the_page():
     assert routes.needs("00") == []
     assert routes.needs("02") == ["00"]  # "lesson 00 (...) and 40 minutes"
     assert routes.needs("06") == ["00", "03", "05", "05b"]  # "lesson 00, lesson 03, lessons 05 and 05b"
@@ -55,7 +55,7 @@ def test_needs_are_read_from_the_page():
         assert all(numbers.index(other) < numbers.index(number) for other in routes.needs(number)), number
 
 
-def test_a_route_says_which_lessons_it_assumes():
+def test_a_route_lists_the_lessons_it_assumes():
     [row] = [line for line in routes.table().splitlines() if "**Several machines**" in line]
     plain = re.sub(r"\]\([^)]*\)", "]", row)
     lessons = "[16], [17] (if you know [03], [06] and [10]), and [a script to copy]"
@@ -66,7 +66,7 @@ def test_a_route_says_which_lessons_it_assumes():
     assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in said
 
 
-def test_a_lesson_says_where_it_stands():
+def test_a_lesson_states_its_position_on_each_route():
     said = list(routes.places("03"))
     assert ["data-route='sharding'" in said[0], "data-route='fsdp'" in said[1]] == [True, True]
     assert "lesson 2 of 2." in said[0] and "Next" not in said[0]
@@ -76,7 +76,7 @@ def test_a_lesson_says_where_it_stands():
     assert "data-route" not in site.page_notebook(notebooks.lesson("03"), printed=True).cells[0].source
 
 
-def test_the_copies_lie_beside_their_start_page():
+def test_the_start_page_links_to_copies_in_its_folder():
     links = re.findall(r"\]\(([^)]+)\)", routes.table(copies=True))
     assert links and all((notebooks.ROOT / "notebooks" / link).is_file() for link in links)
     assert routes.table(copies=True) in copies.start_page()

@@ -61,7 +61,7 @@ many = jax.device_put_sharded([], [])
 '''
 
 
-def test_fix_changes_only_the_old_words():
+def test_fix_changes_only_the_old_names():
     assert fix(OLD) == NEW
     assert fix(NEW) == NEW
 

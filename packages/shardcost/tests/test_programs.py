@@ -201,7 +201,7 @@ def halve_twice(t):
 FIRST, SECOND = (f"test_programs.py:{halve_twice.__code__.co_firstlineno + i}" for i in (1, 2))
 
 
-def test_trip_counts_that_the_user_gives():
+def test_trip_counts_given_by_the_user():
     """Test loops whose condition sums 4 bytes in pairs of devices, and runs once more than the loop's body."""
     argument = plan(make_mesh(*TWO), (64,), "x")
     report = cost(halve_twice, argument, trip_counts=5)
@@ -224,7 +224,7 @@ def test_wrong_trip_counts_are_refused():
         cost(halve_twice, argument, trip_counts=-1)
 
 
-def test_the_rest_is_counted_if_it_need_not_be_complete():
+def test_without_strict_the_rest_is_counted():
     def f(t):
         return halve_twice(t - t.sum(0))
 

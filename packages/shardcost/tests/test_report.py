@@ -96,7 +96,7 @@ def test_source_lines():
     assert reduction.source.code == "return t.sum(0)"
 
 
-def test_the_line_inside_a_loop_asks_for_weights_that_are_gathered_before_it():
+def test_a_gather_hoisted_from_a_loop_belongs_to_the_line_in_the_loop():
     """Test that the gather is attributed to the product, whether the compiler leaves it in the loop or hoists it."""
 
     def body(x, _):
@@ -226,7 +226,7 @@ def test_nothing_to_check_is_an_error():
 # The package needs only Python's standard library.
 
 
-def test_no_module_is_imported_that_python_does_not_bring():
+def test_only_the_standard_library_is_imported():
     source = Path(__file__).parents[1] / "src"
     code = (
         f"import sys; sys.path.insert(0, {str(source)!r}); before = set(sys.modules)\n"

@@ -61,7 +61,7 @@ def test_a_function_that_refers_to_its_own_mesh(target):
 
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
-def test_shardings_in_the_function_s_signature(target):
+def test_shardings_in_the_signature(target):
     """Test that gathering rows of 64 bytes sends 7 x 64 bytes, and that a donated argument stays donated."""
     mesh = make_mesh((8,), ("x",))
     rows, full = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
@@ -105,7 +105,7 @@ def test_a_function_that_refers_to_the_mesh_that_is_set():
 
 
 @on_gpu
-def test_more_devices_than_there_are_here():
+def test_more_devices_than_this_machine_has():
     """Test that summing 4 bytes over 64 GPUs in eight machines sends 2 (63/64) 4 bytes."""
     mesh = AbstractMesh((64,), ("x",), axis_types=(AxisType.Auto,))
     report = cost(lambda x: x.sum(), plan(mesh, (64, 4), "x"), target="h100:8x8")
@@ -163,7 +163,7 @@ def test_too_few_cpu_devices():
         cost(layer, 1.0, 2.0, target="cpu:16")
 
 
-def test_another_number_of_devices():
+def test_a_different_number_of_devices():
     x = plan(make_mesh((2, 2), ("x", "y")), (8, 4), "x")
     with pytest.raises(ValueError, match="the arguments' mesh has 4 devices, and cpu:8 has 8"):
         cost(lambda x: x + 1, x, target="cpu:8")
@@ -177,7 +177,7 @@ def test_several_meshes():
         cost(lambda x, y: x + y, x, y, target="cpu:8")
 
 
-def test_an_error_of_the_function_is_shown_as_it_is():
+def test_errors_of_the_function_propagate():
     mesh = make_mesh((8,), ("x",))
     with pytest.raises((ValueError, TypeError), match=r"incompatible shapes|dot_general requires"):
         cost(lambda x, y: x @ y, plan(mesh, (8, 4), "x"), plan(mesh, (8, 4), "x"), target="cpu:8")

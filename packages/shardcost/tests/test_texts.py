@@ -313,7 +313,7 @@ def test_an_all_reduce_fused_with_its_slices_is_a_reduce_scatter():
         from_hlo(text.replace("GIVEN", "%c0, %e1"))
 
 
-def test_an_all_reduce_fused_with_arithmetic_stays_one():
+def test_an_all_reduce_fused_with_arithmetic_remains_an_all_reduce():
     """Test all-reduces in pairs of devices, in which each device sends 2 (1/2) (256 + 128) bytes."""
     text = FUSED.replace("TYPE", "(f32[16,4]{1,0}, f32[16,2]{1,0})").replace("GIVEN", "%e0, %r1")
     text = "\n".join(line for line in text.splitlines() if "slice" not in line or "%all-reduce-scatter" in line)
@@ -542,7 +542,7 @@ ENTRY %main (p: f32[8,4]) -> f32[64,4] {
 """
 
 
-def test_a_copy_is_not_what_an_array_is_gathered_for():
+def test_a_gather_is_attributed_to_the_use_not_to_a_copy():
     """Test a gather and a copy that JAX 0.12 attributes to line 1, which computes the array.
 
     The array is gathered for line 2, which uses it, so the 7 x 128 bytes belong to that line.
