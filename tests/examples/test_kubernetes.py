@@ -28,7 +28,7 @@ def disagreements(objects: list[dict]) -> list[str]:
     [container], name = pod["containers"], job["metadata"]["name"]
     [line] = [line for line in container["command"][-1].splitlines() if "train.py" in line]
     words = shlex.split(line)
-    told = dict(zip(words[words.index("exec") + 3 :: 2], words[words.index("exec") + 4 :: 2], strict=True))
+    arguments = dict(zip(words[words.index("exec") + 3 :: 2], words[words.index("exec") + 4 :: 2], strict=True))
     [mount], [volume] = container["volumeMounts"], pod["volumes"]
     same = {
         "the Service is headless": (service["spec"]["clusterIP"], "None"),
@@ -36,9 +36,9 @@ def disagreements(objects: list[dict]) -> list[str]:
         "the pods' names are the Service's": (pod["subdomain"], service["metadata"]["name"]),
         "pods are numbered": (job["spec"]["completionMode"], "Indexed"),
         "all run at once": (job["spec"]["parallelism"], job["spec"]["completions"]),
-        "the script is told how many": (told["--processes"], str(job["spec"]["completions"])),
-        "the script is told which": (told["--id"], "$JOB_COMPLETION_INDEX"),
-        "process 0 is in pod 0": (told["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
+        "the script is told how many": (arguments["--processes"], str(job["spec"]["completions"])),
+        "the script is told which": (arguments["--id"], "$JOB_COMPLETION_INDEX"),
+        "process 0 is in pod 0": (arguments["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
         "the script is where it is mounted": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
         "what is mounted is there": (mount["name"], volume["name"]),
     }

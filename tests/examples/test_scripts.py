@@ -99,7 +99,7 @@ WRONG = {
 
 def drive(folder: Path, commands: list[list[str]]) -> list[list]:
     """Run the command lines in one process on eight devices; return each one's exit status, stdout and stderr."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", DRIVER],
         input=json.dumps(commands),
         cwd=folder,
@@ -108,8 +108,8 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
         text=True,
         timeout=TIME,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:

@@ -31,16 +31,18 @@ def readme_commands(way: str) -> list[list[str]]:
 
 def test_one_process_prints_the_readmes_losses():
     """Compare the losses with the README's approximately, because rounding in float32 may differ between processors."""
-    [said] = run_together(readme_commands("One process"), x64=False)
-    shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
-    assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
-    assert re.sub(r"[\d.]+$", "", shown, flags=re.M).split() == re.sub(r"[\d.]+$", "", said, flags=re.M).split()
-    np.testing.assert_allclose(losses(said), losses(shown), rtol=0, atol=1.5e-5)
+    [output] = run_together(readme_commands("One process"), x64=False)
+    readme_output = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
+    assert output.splitlines()[0] == readme_output.splitlines()[0] == "processes: 1, cpu devices: 8"
+    assert (
+        re.sub(r"[\d.]+$", "", readme_output, flags=re.M).split() == re.sub(r"[\d.]+$", "", output, flags=re.M).split()
+    )
+    np.testing.assert_allclose(losses(output), losses(readme_output), rtol=0, atol=1.5e-5)
 
 
 def test_one_process_computes_numpys_losses():
-    [said] = run_together([["python", "train.py"]])
-    np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
+    [output] = run_together([["python", "train.py"]])
+    np.testing.assert_allclose(losses(output), expected(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("processes", [2, 4])
@@ -53,7 +55,7 @@ def test_several_processes_compute_the_same_losses(processes):
     first, *others = run_together(commands)
     assert f"processes: {processes}, cpu devices: 8\n" in first
     np.testing.assert_allclose(losses(first), expected(), rtol=0, atol=1e-12)
-    assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # only process 0 prints
+    assert [own_lines(output) for output in others] == [[]] * (processes - 1)  # only process 0 prints
 
 
 def test_the_timeouts_in_the_readme_are_jaxs():

@@ -24,8 +24,8 @@ def test_rates_match_the_data_sheets():
     for name, (tflops, memory, rate, both) in printed.items():
         chip = CHIPS[name]
         assert chip.name == name
-        got = (chip.flops / 1e12, chip.hbm / 1e9, chip.hbm_rate / 1e9, 2 * chip.network / 1e9)
-        assert got == pytest.approx((tflops, memory, rate, both))
+        rates = (chip.flops / 1e12, chip.hbm / 1e9, chip.hbm_rate / 1e9, 2 * chip.network / 1e9)
+        assert rates == pytest.approx((tflops, memory, rate, both))
 
 
 def test_links_match_the_data_sheets():
@@ -71,13 +71,13 @@ def test_lesson_07_and_its_exercise_turn_a_printed_rate_into_the_same_ring_rate(
     # Each row of the lesson's table gives a chip, its printed rate, three factors, their product, and the rate to use.
     cells = {cell.id: cell for cell in notebooks.read(notebooks.lesson("07")).cells}
     row = r"^(\w+ \w+) +([\d,]+ \S+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$"
-    found = re.findall(row, cells["sheet-table"].outputs[0].text, re.M)
-    assert {(name, printed) for name, printed, *_ in found} >= {
+    table_rows = re.findall(row, cells["sheet-table"].outputs[0].text, re.M)
+    assert {(name, printed) for name, printed, *_ in table_rows} >= {
         ("TPU v5e", "400 GB/s"),
         ("TPU v5e", "1,600 Gbit/s"),
         ("H100 SXM", "900 GB/s"),
     }
-    for name, printed, bits, directions, links, product, ring in found:
+    for name, printed, bits, directions, links, product, ring in table_rows:
         number, expected = rows[name, printed]
         assert int(bits) * int(directions) * int(links) == int(product), (name, printed)
         assert number / int(product) == int(ring) == expected, (name, printed)

@@ -19,12 +19,12 @@ LESSON = notebooks.ROOT / "notebooks" / "00_jax_for_numpy_people.ipynb"
 
 def functions_of(sources: Iterable[str]) -> dict[str, list[str]]:
     """Return, by name, the source text of each top-level definition of a function in TAUGHT."""
-    found: dict[str, list[str]] = {}
+    sources_by_name: dict[str, list[str]] = {}
     for source in sources:
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name in TAUGHT:
-                found.setdefault(node.name, []).append(ast.get_source_segment(source, node))
-    return found
+                sources_by_name.setdefault(node.name, []).append(ast.get_source_segment(source, node))
+    return sources_by_name
 
 
 def test_the_module_matches_the_lesson():

@@ -83,12 +83,12 @@ def test_bytes_arriving():
 
 
 def test_resharding_is_drawn_and_described():
-    shown = draw_resharding(make_array((4, 8), P("x")), make_array((4, 8), P("y")))
-    assert "device 1 keeps 8 elements of its new piece and receives 0 bytes" in shown.alt
-    assert "device 2 keeps 0 elements of its new piece and receives 32 bytes" in shown.alt
-    [axes] = [axes for axes in shown.figure.axes if axes.get_title() == "device 2: 32 bytes"]
-    found = [(patch.get_y(), patch.get_height(), patch.get_hatch()) for patch in axes.patches]
-    assert (2, 1, "////") in found  # row 2 arrives
+    drawing = draw_resharding(make_array((4, 8), P("x")), make_array((4, 8), P("y")))
+    assert "device 1 keeps 8 elements of its new piece and receives 0 bytes" in drawing.alt
+    assert "device 2 keeps 0 elements of its new piece and receives 32 bytes" in drawing.alt
+    [axes] = [axes for axes in drawing.figure.axes if axes.get_title() == "device 2: 32 bytes"]
+    patches = [(patch.get_y(), patch.get_height(), patch.get_hatch()) for patch in axes.patches]
+    assert (2, 1, "////") in patches  # row 2 arrives
     assert draw_resharding(make_array((8,), P("x")), make_array((8,), P("y"))).alt
     with pytest.raises(ValueError, match="rank 3 cannot be drawn"):
         draw_resharding(make_array((2, 2, 2), P("x")), make_array((2, 2, 2), P()))

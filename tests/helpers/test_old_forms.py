@@ -124,17 +124,17 @@ def try_old(code: str) -> tuple[str, str]:
 
 @CASES
 def test_the_table_gives_the_status_on_the_installed_jax(number, row, form):
-    state, said = try_old(OLD[form.text])
-    assert state == form.status(jax.__version__), said
+    state, message = try_old(OLD[form.text])
+    assert state == form.status(jax.__version__), message
 
 
 @CASES
 def test_the_error_message_leads_to_the_row(number, row, form):
-    state, said = try_old(OLD[form.text])
+    state, message = try_old(OLD[form.text])
     if state == "works" or row.silent:
         return
-    known = find_answer(said, jax.__version__)
-    assert known and known.row == number, said
+    answer = find_answer(message, jax.__version__)
+    assert answer and answer.row == number, message
     if number == 24:
         return  # the page's index doesn't list these names
     found = []
@@ -142,9 +142,9 @@ def test_the_error_message_leads_to_the_row(number, row, form):
     for line in index.source.splitlines():
         if re.search(r"\[(\d+)\]\(#Row-\1\)", line):
             words, target, _ = line.strip("| ").split(" | ")
-            if any(part in said for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
+            if any(part in message for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
                 found.append(int(re.search(r"\d+", target)[0]))
-    assert number in found, said
+    assert number in found, message
 
 
 def test_the_row_on_missing_gpus_on_a_machine_with_a_gpu(monkeypatch, capsys):
@@ -166,11 +166,11 @@ def test_the_checker_reports_the_row_and_the_line(number, row, form):
     header = f"{HEAD}devices = jax.devices()\nx = jnp.arange(8.0)\n{MESHES}"
     assert find(header) == []
     first = header.count("\n") + 1
-    found = find(f"{header}{OLD[form.text]}\n")
-    assert number in {finding.row for finding in found}
-    assert all(finding.line >= first for finding in found)
+    findings = find(f"{header}{OLD[form.text]}\n")
+    assert number in {finding.row for finding in findings}
+    assert all(finding.line >= first for finding in findings)
     allowed = {11} if form.text in ("jax.shard_map(check_rep=)", "auto=", "in_specs that reshard") else set()
-    assert {finding.row for finding in found} <= {number} | allowed
+    assert {finding.row for finding in findings} <= {number} | allowed
 
 
 def test_the_appendix_contains_each_row_once_and_links_to_it():
@@ -297,13 +297,14 @@ def test_the_record_agrees_with_the_installed_jax():
     if record.version != jax.__version__:
         pytest.skip(f"JAX {jax.__version__} is not recorded")
     for module in (jax, jax.numpy, jax.lax, jax.sharding, jax.tree_util, jax.random):
-        recorded, there = record.names(module.__name__), {name for name in vars(module) if not name.startswith("_")}
+        recorded = record.names(module.__name__)
+        current_names = {name for name in vars(module) if not name.startswith("_")}
         assert {name for name in recorded if not hasattr(module, name)} == set()
-        missing = {name for name in there - recorded if not record.is_module(f"{module.__name__}.{name}")}
+        missing = {name for name in current_names - recorded if not record.is_module(f"{module.__name__}.{name}")}
         assert missing <= {"jaxlib", "test_util", "collect_profile"}
 
 
 def test_modules_that_need_an_import_are_not_imported_by_jax():
     code = "import jax, sys\nprint([module for module in sys.argv[1:] if module in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code, *NEEDS_IMPORT], capture_output=True, text=True)
-    assert told.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code, *NEEDS_IMPORT], capture_output=True, text=True)
+    assert process.stdout == "[]\n"

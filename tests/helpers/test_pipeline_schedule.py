@@ -38,8 +38,8 @@ def interleaved(v):
 
 def test_two_stages_and_two_microbatches():
     played = simulate(one_f_one_b, 2, 2)
-    found = {(job.stage, job.kind, job.microbatch): (job.start, job.end) for job in played.jobs}
-    assert found == {
+    times = {(job.stage, job.kind, job.microbatch): (job.start, job.end) for job in played.jobs}
+    assert times == {
         (0, "F", 0): (0, 1), (0, "F", 1): (1, 2), (0, "B", 0): (4, 6), (0, "B", 1): (7, 9),
         (1, "F", 0): (1, 2), (1, "B", 0): (2, 4), (1, "F", 1): (4, 5), (1, "B", 1): (5, 7),
     }  # fmt: skip

@@ -322,10 +322,10 @@ def test_processes_end_with_their_parent(tmp_path, how):
     end = time.monotonic() + 20
     while not all(path.exists() and path.read_text() for path in files) and time.monotonic() < end:
         time.sleep(0.1)
-    found = [path.read_text().split() for path in files]
+    process_ids = [path.read_text().split() for path in files]
     parent.send_signal(how)
     out, err = parent.communicate(timeout=20)
-    assert all(ends_within(int(pid)) for pid, _ in found)
+    assert all(ends_within(int(pid)) for pid, _ in process_ids)
     if how == signal.SIGINT:
         assert "each: interrupted, and ended" in out and err.rstrip().endswith("KeyboardInterrupt")
-    assert not Path(found[0][1]).parent.exists()
+    assert not Path(process_ids[0][1]).parent.exists()

@@ -37,30 +37,30 @@ def emulated():
 
 
 def test_the_table_of_two_devices():
-    found = emulated()
-    assert [(e.device, e.name, e.kind, e.start, e.end, e.run) for e in found.events] == [
+    result = emulated()
+    assert [(e.device, e.name, e.kind, e.start, e.end, e.run) for e in result.events] == [
         (0, "dot.1", "compute", 0.0, 2.0, 0),
         (1, "dot.1", "compute", 1.0, 7.0, 0),
         (0, "all-reduce.2", "communication", 2.0, 9.0, 0),
         (1, "all-reduce.2", "communication", 7.0, 9.0, 0),
     ]
-    assert found.host == {"np.asarray(jax.Array)": 2, "Rendezvous": 1}
-    assert found.count("dot") == {0: 1, 1: 1} and found.count(kind="waiting") == {0: 0, 1: 0}
+    assert result.host == {"np.asarray(jax.Array)": 2, "Rendezvous": 1}
+    assert result.count("dot") == {0: 1, 1: 1} and result.count(kind="waiting") == {0: 0, 1: 0}
 
 
 def test_waiting_ends_when_the_last_device_joins():
-    found = emulated()
-    split = [(e.device, e.kind, e.start, e.end) for e in found.split_waiting().events if e.kind != "compute"]
+    result = emulated()
+    split = [(e.device, e.kind, e.start, e.end) for e in result.split_waiting().events if e.kind != "compute"]
     assert split == [(0, "waiting", 2.0, 7.0), (0, "communication", 7.0, 9.0), (1, "communication", 7.0, 9.0)]
 
 
 def test_each_iteration_of_a_loop_is_a_separate_collective():
-    turns = [
+    iterations = [
         [operation("psum.1", start, 1000, device) for start in starts]
         for device, starts in enumerate([(0, 5000), (500, 4000)])
     ]
-    found = trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
-    waited = [(e.device, e.start, e.end) for e in found.split_waiting().events if e.kind == "waiting"]
+    result = trace.from_planes([plane("/host:CPU", a=iterations[0], b=iterations[1])])
+    waited = [(e.device, e.start, e.end) for e in result.split_waiting().events if e.kind == "waiting"]
     assert waited == [(0, 0.0, 0.5), (1, 4.0, 5.0)]
 
 
@@ -211,15 +211,15 @@ def test_the_description_of_a_timeline():
     The drawing begins at -30 µs, and no device has a bar before 0 µs or between 9 and 15 µs, so the longest gap is the
     first 30 µs.
     """
-    said = timeline(with_host().split_waiting(), "a step").alt
-    assert said == (
+    description = timeline(with_host().split_waiting(), "a step").alt
+    assert description == (
         "a step: a timeline with a row for each of 2 devices. The kinds of bars are compute, communication, waiting. "
         "On the host: compiling 1 x, to the host 1 x. "
         "The longest gap without a bar on any device lasts 30 µs, starting at 0 µs."
     )
     calls = [operation("dot", 0, 5_000_000, 0, run=1), operation("dot", 8_000_000, 1_000_000, 0, run=2)]
-    said = timeline(trace.from_planes([plane("/host:CPU", a=calls)])).alt
-    assert said == (
+    description = timeline(trace.from_planes([plane("/host:CPU", a=calls)])).alt
+    assert description == (
         "A timeline of device 0. The kinds of bars are compute. "
         "The longest gap without a bar on any device lasts 3.0 ms, starting at 5.0 ms."
     )

@@ -72,8 +72,8 @@ def test_an_old_jax_reads_the_record(capsys):
 def test_a_crashing_trial_compile_is_reported(trial, words, monkeypatch, capsys):
     monkeypatch.setattr(tpu_compiler, "TRIAL", trial)
     tpu_compiler.start()
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1 and words in said and "jax[tpu]" in said and "then restart" in said
+    output = capsys.readouterr().out
+    assert output.count("\n") == 1 and words in output and "jax[tpu]" in output and "then restart" in output
     assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # an abstract mesh, without devices
 
 
@@ -121,7 +121,7 @@ def test_a_summary_has_totals_by_kind():
     """
     ring = ((0, 1, 2, 3),)
     piece = (("f32", (2,)),)
-    found = Cost(
+    program_cost = Cost(
         (
             Collective("all-gather", piece, (("f32", (8,)),), ring, 3, asynchronous=True),
             Collective("all-gather", piece, (("f32", (8,)),), ring, 3),
@@ -132,7 +132,7 @@ def test_a_summary_has_totals_by_kind():
         memory=Memory(arguments=5, outputs=5, temporaries=2, donated=5, peak=6),
         devices=4,
     )
-    assert tpu_compiler.summarize(found) == tpu_compiler.Plan(
+    assert tpu_compiler.summarize(program_cost) == tpu_compiler.Plan(
         {"all-gather": (6, 144), "all-reduce": (3, 36)},
         {"all-gather": 3},
         flops=7,
@@ -140,10 +140,10 @@ def test_a_summary_has_totals_by_kind():
         peak=6,
         links={2: 12, 6: 24},
     )
-    assert tpu_compiler.summarize(found).bytes_sent == 180
+    assert tpu_compiler.summarize(program_cost).bytes_sent == 180
     assert tpu_compiler.plan_from_json(
-        json.loads(json.dumps(asdict(tpu_compiler.summarize(found))))
-    ) == tpu_compiler.summarize(found)
+        json.loads(json.dumps(asdict(tpu_compiler.summarize(program_cost))))
+    ) == tpu_compiler.summarize(program_cost)
 
 
 LOCKED = """
@@ -173,8 +173,8 @@ def test_two_processes_can_compile_at_once():
         subprocess.Popen(run, **pipes, text=True, cwd=notebooks.ROOT, env={**environment, "JAX_PLATFORMS": "cpu"})
         for _ in range(2)
     ]
-    said = [[process.stdout.readline() for _ in range(2)] for process in both]  # then both wait on stdin
-    for process, (ready, sent) in zip(both, said, strict=True):
+    lines = [[process.stdout.readline() for _ in range(2)] for process in both]  # then both wait on stdin
+    for process, (ready, sent) in zip(both, lines, strict=True):
         _, errors = process.communicate(timeout=60)
         assert "ready to compile" in ready, errors
         assert sent == "{'all-reduce': (1, 896)}\n"
@@ -204,13 +204,13 @@ def test_every_compiling_lesson_has_a_record_with_unique_labels():
 def selected_labels(lesson: str) -> list[str]:
     """Return the labels of the lesson's plans that COURSE_PLANS selects."""
     gpus = {label for label in RECORDED if tpu_compiler.platform_of(label) == "cuda"}
-    asked = {
+    selections = {
         "": set(ALWAYS),
         "small": set(RECORDED) - SLOW - gpus,
         "1": set(RECORDED) - gpus,
         "gpus": gpus,
     }[WHICH]
-    return [label for label in tpu_compiler.recorded_plans(lesson) if label in asked]
+    return [label for label in tpu_compiler.recorded_plans(lesson) if label in selections]
 
 
 @COMPILES
@@ -233,13 +233,13 @@ def _normalize_error(error):
     return re.sub(r"(?<=: )E\d+: \w+: |\([\d.]+G\)", "", error)
 
 
-def plan_faults(found: dict[str, dict]) -> list[str]:
+def plan_faults(plans: dict[str, dict]) -> list[str]:
     """Return the differences between compiled and recorded plans.
 
     The numbers of a large program may differ by a few per cent, as they do between releases of libtpu.
     """
     faults = []
-    for label, fields in found.items():
+    for label, fields in plans.items():
         recorded, plan = RECORDED[label], tpu_compiler.plan_from_json(fields)
         if label in LIGHT:
             near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # allow for a few memory pages

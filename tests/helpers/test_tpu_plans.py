@@ -66,14 +66,16 @@ def test_the_exercise_uses_the_lessons_estimate_and_best_plan(lesson_definitions
 def test_the_opening_figure_matches_the_estimate(lesson_definitions):
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("19")).cells}
     exec(cells["price-run"], lesson_definitions)
-    told = [lesson_definitions["price"](*sizes) for sizes in lesson_definitions["PLANS"].values()]
-    shown = [[float(n) for n in row.split(",")] for row in re.findall(r"\[([\d., ]+)\]", cells["opening"])]
-    assert shown[0] == pytest.approx([holds for holds, *_ in told], abs=0.05)
-    for clock, hours in enumerate(shown[1:], 1):
-        assert hours == pytest.approx([lesson_definitions["STEPS"] * plan[clock] / 3600 for plan in told], abs=0.05)
+    estimates = [lesson_definitions["price"](*sizes) for sizes in lesson_definitions["PLANS"].values()]
+    drawn = [[float(n) for n in row.split(",")] for row in re.findall(r"\[([\d., ]+)\]", cells["opening"])]
+    assert drawn[0] == pytest.approx([holds for holds, *_ in estimates], abs=0.05)
+    for clock, hours in enumerate(drawn[1:], 1):
+        assert hours == pytest.approx(
+            [lesson_definitions["STEPS"] * plan[clock] / 3600 for plan in estimates], abs=0.05
+        )
     assert list(lesson_definitions["PLANS"]) == re.findall(r'"((?:data|fsdp) [^"]+)"', cells["opening"])
-    hours = [f"{lesson_definitions['STEPS'] * max(plan[1:]) / 3600:.0f}" for plan in told]
-    assert [f"{told[0][0]:.0f} GB", f"{hours[1]} hours", f"takes {hours[2]}."] == re.findall(
+    hours = [f"{lesson_definitions['STEPS'] * max(plan[1:]) / 3600:.0f}" for plan in estimates]
+    assert [f"{estimates[0][0]:.0f} GB", f"{hours[1]} hours", f"takes {hours[2]}."] == re.findall(
         r"138 GB|84 hours|takes 51\.", cells["title"]
     )
 

@@ -67,14 +67,14 @@ def tpu(number: int, computes: list[int], waits: int) -> str:
 def script_output(folder: Path, *processes: str) -> list[str]:
     """Return the lines that the script prints for these processes' traces."""
     for i, text in enumerate(processes):
-        where = folder / f"{i}" / "plugins" / "profile" / "now"
-        where.mkdir(parents=True)
+        profile_folder = folder / f"{i}" / "plugins" / "profile" / "now"
+        profile_folder.mkdir(parents=True)
         host = plane("/host:CPU", python=[("DevicePutWithSharding", 1, 1, None)] * 2)
-        (where / "host.xplane.pb").write_bytes(ProfileData.text_proto_to_serialized_xspace(text + host))
+        (profile_folder / "host.xplane.pb").write_bytes(ProfileData.text_proto_to_serialized_xspace(text + host))
     command = [sys.executable, str(SCRIPT), *(str(folder / f"{i}") for i in range(len(processes)))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 def test_gpus_in_two_processes_with_different_clocks(tmp_path):

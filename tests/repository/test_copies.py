@@ -73,8 +73,8 @@ AFTER_ANSWERS = {  # the indices of the cells that need one of the tags `answer`
 
 @pytest.mark.parametrize(("cells", "after"), AFTER_ANSWERS.values(), ids=AFTER_ANSWERS)
 def test_text_after_an_answer_needs_a_tag(cells, after):
-    found = {id(cell) for cell in lesson_lint.texts_after_answers(cells)}
-    assert [number for number, cell in enumerate(cells) if id(cell) in found] == after
+    reported = {id(cell) for cell in lesson_lint.texts_after_answers(cells)}
+    assert [number for number, cell in enumerate(cells) if id(cell) in reported] == after
 
 
 def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsewhere():
@@ -247,8 +247,8 @@ def test_a_bad_file_is_set_aside_and_other_lessons_are_copied(course, bad, begun
     list(copies.update_copies(course)) if begun else mine.parent.mkdir()
     mine.unlink(missing_ok=True)
     BAD[bad](mine)
-    said = ["work/02_sharding.ipynb isn't a readable notebook. It was moved to work/kept/02_sharding.1.ipynb."]
-    assert [line.replace(os.sep, "/") for line in copies.update_copies(course)] == said
+    messages = ["work/02_sharding.ipynb isn't a readable notebook. It was moved to work/kept/02_sharding.1.ipynb."]
+    assert [line.replace(os.sep, "/") for line in copies.update_copies(course)] == messages
     assert os.path.lexists(course / "work/kept/02_sharding.1.ipynb")
     assert mine.read_text() == later.read_text() and list(copies.update_copies(course)) == []
 
@@ -272,14 +272,14 @@ def test_a_damaged_list_is_ignored(course, damage):
 
 def test_a_copy_that_is_a_symbolic_link_remains_one(course):
     (course / "work").mkdir()
-    mine, there = course / "work" / "02_sharding.ipynb", course / "elsewhere.ipynb"
-    there.write_text(copies.notebooks.to_text(copies.make_copy(notebooks.read(notebooks.lesson("02", course)))))
-    mine.symlink_to(there)
+    mine, link_target = course / "work" / "02_sharding.ipynb", course / "elsewhere.ipynb"
+    link_target.write_text(copies.notebooks.to_text(copies.make_copy(notebooks.read(notebooks.lesson("02", course)))))
+    mine.symlink_to(link_target)
     write(course, "Seven, as a new version says.")
     (course / "work" / ".copies.json").write_text(
-        json.dumps({mine.name: {"copy": copies._fingerprint(there.read_text()), "lesson": ""}})
+        json.dumps({mine.name: {"copy": copies._fingerprint(link_target.read_text()), "lesson": ""}})
     )
-    assert list(copies.update_copies(course)) == [] and mine.is_symlink() and "new version" in there.read_text()
+    assert list(copies.update_copies(course)) == [] and mine.is_symlink() and "new version" in link_target.read_text()
 
 
 def test_a_full_disk_is_reported_in_one_line(course, monkeypatch):

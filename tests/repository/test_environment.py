@@ -95,9 +95,9 @@ def test_uv_installs_and_pip_replaces_it_if_it_fails(tmp_path, monkeypatch, stat
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
     environment.install_packages(str(tmp_path / "venv"), ["a.txt", "b.txt"])
-    said = [line for line in log.read_text().splitlines() if " install " in line]
-    assert [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in said] == asked
-    assert all(" -r a.txt -r b.txt " in line for line in said)
+    installations = [line for line in log.read_text().splitlines() if " install " in line]
+    assert [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in installations] == asked
+    assert all(" -r a.txt -r b.txt " in line for line in installations)
 
 
 @pytest.mark.parametrize(

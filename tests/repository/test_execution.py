@@ -115,9 +115,9 @@ def test_belittling_words_are_reported_except_in_technical_terms(tmp_path, text,
 def test_a_deprecated_api_is_reported(folder):
     """Test that every use of a deprecated API is found, although JAX and Python by default report a line only once."""
     cells = [f"import jax\n{OLD}", "from utils import helper\nhelper.use()", "helper.use()", "helper.warn()"]
-    found = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
-    assert [fault.split(":")[0] for fault in found] == ["cell-0", "cell-1", "cell-2", "cell-3"]
-    assert all("DeprecationWarning: backend and device" in fault for fault in found[:3])
+    messages = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
+    assert [fault.split(":")[0] for fault in messages] == ["cell-0", "cell-1", "cell-2", "cell-3"]
+    assert all("DeprecationWarning: backend and device" in fault for fault in messages[:3])
     appendix = run(folder, "from utils import helper\nhelper.use()", name=f"{APPENDIX}_small.ipynb")
     assert lesson_lint.stderr_faults(appendix) == []  # the appendix shows them on purpose
 

@@ -62,17 +62,17 @@ def test_a_route_lists_the_lessons_it_assumes():
     assert plain.startswith(f"| **Several machines** | {lessons} |")
     [card] = [line for line in routes.cards().splitlines() if "Several machines" in line]
     assert "(if you know <a href='notebooks/03_auto_parallel_jit.html'>03</a>, " in card
-    [said] = [place for place in routes.places("17") if "data-route='machines'" in place]
-    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in said
+    [text] = [place for place in routes.places("17") if "data-route='machines'" in place]
+    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in text
 
 
 def test_a_lesson_states_its_position_on_each_route():
-    said = list(routes.places("03"))
-    assert ["data-route='sharding'" in said[0], "data-route='fsdp'" in said[1]] == [True, True]
-    assert "lesson 2 of 2." in said[0] and "Next" not in said[0]
-    assert "lesson 2 of 5. Read <em>" in said[1] and "05_shard_map.html?route=fsdp'>05</a>" in said[1]
+    texts = list(routes.places("03"))
+    assert ["data-route='sharding'" in texts[0], "data-route='fsdp'" in texts[1]] == [True, True]
+    assert "lesson 2 of 2." in texts[0] and "Next" not in texts[0]
+    assert "lesson 2 of 5. Read <em>" in texts[1] and "05_shard_map.html?route=fsdp'>05</a>" in texts[1]
     page = site.page_notebook(notebooks.lesson("03")).cells[0].source
-    assert all(place in page for place in said)
+    assert all(place in page for place in texts)
     assert "data-route" not in site.page_notebook(notebooks.lesson("03"), printed=True).cells[0].source
 
 

@@ -52,11 +52,11 @@ def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
 
 def cells_on_slides(notebook: Any) -> list[tuple[str, str]]:
     """Return the cells of the slides as (type, source). For an output, the source is 'output of' and the cell's id."""
-    found = []
+    shown = []
     for cell in slides.arrange_slides(notebook).cells:
         output = cell.cell_type == "code" and cell.outputs
-        found.append((slides.slide_type(cell), f"output of {cell.id.rsplit('-', 1)[0]}" if output else cell.source))
-    return found
+        shown.append((slides.slide_type(cell), f"output of {cell.id.rsplit('-', 1)[0]}" if output else cell.source))
+    return shown
 
 
 def slide_faults(notebook: Any) -> list[str]:
@@ -343,12 +343,14 @@ if importlib.util.find_spec("nbconvert"):  # the default environment includes it
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 def test_the_workshop_notes_follow_their_questions(path):
-    told = slides.workshop_questions(notebooks.number(path))
+    notes_by_heading = slides.workshop_questions(notebooks.number(path))
     if path.stem == "02_sharding":
-        assert len(told) == 3 and told["What a spec leaves out is copied"].startswith('*`P("x")` on a 2 by 4 mesh')
-    cells = slides.arrange_slides(notebooks.read(path), None, told).cells
-    for heading, words in told.items():
-        [at] = [i for i, cell in enumerate(cells) if words in cell.source]
-        assert slides.slide_type(cells[at]) == "notes", heading
-        before = [cell for cell in cells[:at] if QUESTION in cell.source]
+        assert len(notes_by_heading) == 3 and notes_by_heading["What a spec leaves out is copied"].startswith(
+            '*`P("x")` on a 2 by 4 mesh'
+        )
+    cells = slides.arrange_slides(notebooks.read(path), None, notes_by_heading).cells
+    for heading, words in notes_by_heading.items():
+        [position] = [i for i, cell in enumerate(cells) if words in cell.source]
+        assert slides.slide_type(cells[position]) == "notes", heading
+        before = [cell for cell in cells[:position] if QUESTION in cell.source]
         assert before, heading

@@ -97,19 +97,19 @@ def failed(tmp_path_factory) -> Path:
 
 
 def test_failures_are_grouped_by_lesson_without_duplicates(failed):
-    found, versions = weekly_report.read_report(failed)
+    failures, versions = weekly_report.read_report(failed)
     assert versions == "jax 0.12.0, Python 3.13.1"
     sums = "sums: the page shows stdout '8', execution gives stdout '9'"
-    assert found.pop("01_devices") == [sums, "meet: writes to stderr: '@all'", "loop: ValueError: no such axis"]
-    assert found.pop("05b_gradients_and_rings") == [sums]
-    [fixture], assertion = found.pop("test_it: test_that_needs_it"), found.pop("test_it: test_count")
+    assert failures.pop("01_devices") == [sums, "meet: writes to stderr: '@all'", "loop: ValueError: no such axis"]
+    assert failures.pop("05b_gradients_and_rings") == [sums]
+    [fixture], assertion = failures.pop("test_it: test_that_needs_it"), failures.pop("test_it: test_count")
     assert "OSError: disk full" in fixture
     assert assertion == ["AssertionError: one thing"]
-    line, last = found.pop("test_it: test_long")
+    line, last = failures.pop("test_it: test_long")
     assert len(line) == weekly_report.LONGEST_LINE and line.endswith("x…") and last == "last: y"
-    [[gone]] = [found.pop(name) for name in list(found) if "gone" in name]
+    [[gone]] = [failures.pop(name) for name in list(failures) if "gone" in name]
     assert gone.startswith("ImportError: cannot import name 'no_such_name' from 'json'")
-    assert found == {}
+    assert failures == {}
 
 
 @pytest.mark.parametrize("kind", [*weekly_report.TITLES, "0.9"])
@@ -145,8 +145,8 @@ def test_without_a_failed_test_the_issue_quotes_the_log(github):
 
 
 def test_a_long_body_is_truncated(github):
-    found = {f"0{i}_lesson": [f"cell-{n}: ä" + "." * 280 for n in range(100)] for i in range(10)}
-    text = weekly_report.issue_body(found, "jax 0.12.0", github / "no log")
+    failures = {f"0{i}_lesson": [f"cell-{n}: ä" + "." * 280 for n in range(100)] for i in range(10)}
+    text = weekly_report.issue_body(failures, "jax 0.12.0", github / "no log")
     assert len(text) == weekly_report.ISSUE_LIMIT == 65_536
     assert text.startswith("[The last weekly run](https://github.com/a/b/actions/runs/42) failed on jax 0.12.0.")
     assert text.endswith(weekly_report.TRUNCATED)

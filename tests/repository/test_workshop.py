@@ -146,9 +146,9 @@ def test_the_two_days_have_equal_length():
 
 
 def test_questions_of_the_guide_are_in_the_lessons():
-    asked = re.findall(rf"^\*\*({NUMBER}) · (.+?)\.\*\* \*", GUIDE, re.M)
-    assert len(asked) > 15
-    for number, heading in asked:
+    questions = re.findall(rf"^\*\*({NUMBER}) · (.+?)\.\*\* \*", GUIDE, re.M)
+    assert len(questions) > 15
+    for number, heading in questions:
         assert heading in LESSONS[number]["headings"], (number, heading)
 
 
