@@ -30,19 +30,19 @@ def disagreements(objects: list[dict]) -> list[str]:
     words = shlex.split(line)
     arguments = dict(zip(words[words.index("exec") + 3 :: 2], words[words.index("exec") + 4 :: 2], strict=True))
     [mount], [volume] = container["volumeMounts"], pod["volumes"]
-    same = {
+    pairs = {
         "the Service is headless": (service["spec"]["clusterIP"], "None"),
-        "the Service finds the Job's pods": (service["spec"]["selector"], {"job-name": name}),
+        "the Service selects the Job's pods": (service["spec"]["selector"], {"job-name": name}),
         "the pods' names are the Service's": (pod["subdomain"], service["metadata"]["name"]),
         "pods are numbered": (job["spec"]["completionMode"], "Indexed"),
-        "all run at once": (job["spec"]["parallelism"], job["spec"]["completions"]),
-        "the script is told how many": (arguments["--processes"], str(job["spec"]["completions"])),
-        "the script is told which": (arguments["--id"], "$JOB_COMPLETION_INDEX"),
-        "process 0 is in pod 0": (arguments["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
-        "the script is where it is mounted": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
-        "what is mounted is there": (mount["name"], volume["name"]),
+        "all pods run at the same time": (job["spec"]["parallelism"], job["spec"]["completions"]),
+        "the script gets the number of pods": (arguments["--processes"], str(job["spec"]["completions"])),
+        "the script gets its pod's index": (arguments["--id"], "$JOB_COMPLETION_INDEX"),
+        "process 0 runs in pod 0": (arguments["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
+        "the script runs from its mounted path": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
+        "the mounted volume is defined": (mount["name"], volume["name"]),
     }
-    return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in same.items() if found != wanted]
+    return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in pairs.items() if found != wanted]
 
 
 def test_the_manifest_conforms_to_the_schema():

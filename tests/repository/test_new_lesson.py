@@ -101,12 +101,12 @@ def test_the_last_lesson_links_to_the_first_and_the_changelog_may_be_empty(copy)
     [
         (("", "", ""), "type all three"),
         (("10", "fully_sharded", ""), "type all three"),
-        (("6", "a", "A"), "NUMBER is two digits, and a letter for a second part; not '6'"),
-        (("10B", "a", "A"), "NUMBER is two digits, and a letter for a second part; not '10B'"),
-        (("06", "a", "A"), "06 is taken, by 06_pmap_data_parallel.ipynb"),
-        (("77b", "a", "A"), "77b is a later part of 77, which is not there"),
-        (("77", "Fully-Sharded", "A"), "NAME is in snake_case, the file's; not 'Fully-Sharded'"),
-        (("77", "a", "A | B"), "TITLE stands in a table and in links, without | or [ ]; not 'A | B'"),
+        (("6", "a", "A"), "NUMBER must be two digits, plus a letter for a later part, not '6'"),
+        (("10B", "a", "A"), "NUMBER must be two digits, plus a letter for a later part, not '10B'"),
+        (("06", "a", "A"), "06 is already used by 06_pmap_data_parallel.ipynb"),
+        (("77b", "a", "A"), "77b is a later part of 77, which does not exist"),
+        (("77", "Fully-Sharded", "A"), "NAME must be in snake_case, not 'Fully-Sharded'"),
+        (("77", "a", "A | B"), "TITLE must not contain | or [ ], which break tables and links: 'A | B'"),
     ],
 )
 def test_invalid_arguments_are_refused_in_one_line(arguments, why):

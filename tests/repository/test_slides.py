@@ -84,7 +84,7 @@ def slide_faults(notebook: Any) -> list[str]:
             faults.append(f"{cell.id}: something is shown below a question")
         begun = cell.source if kind in ("slide", "subslide") else begun
         if cell.cell_type == "code" and cell.outputs and kind == "-" and QUESTION in begun:
-            faults.append(f"{cell.id}: an output that comes together with what stands above it")
+            faults.append(f"{cell.id}: an output that appears together with the cell above it")
         if kind != "notes" and re.search(r"\.(check|hint|solution)\(", cell.source):
             faults.append(f"{cell.id}: an exercise's check or solution")
     if questions_asked != sum(cell.source.count(QUESTION) for cell in notebook.cells):

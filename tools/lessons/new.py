@@ -31,14 +31,17 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
     existing = {notebooks.number(path): path for path in notebooks.lessons(root)}
     for is_invalid, problem in (
         (not (number and name and title), "type all three"),
-        (not re.fullmatch(NUMBER, number), f"NUMBER is two digits, and a letter for a second part; not {number!r}"),
-        (number in existing, f"{number} is taken, by {existing.get(number, root).name}"),
+        (
+            not re.fullmatch(NUMBER, number),
+            f"NUMBER must be two digits, plus a letter for a later part, not {number!r}",
+        ),
+        (number in existing, f"{number} is already used by {existing.get(number, root).name}"),
         (
             len(number) > 2 and number[:2] not in existing,
-            f"{number} is a later part of {number[:2]}, which is not there",
+            f"{number} is a later part of {number[:2]}, which does not exist",
         ),
-        (not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name), f"NAME is in snake_case, the file's; not {name!r}"),
-        (re.search(r"[|\[\]\n]", title), f"TITLE stands in a table and in links, without | or [ ]; not {title!r}"),
+        (not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name), f"NAME must be in snake_case, not {name!r}"),
+        (re.search(r"[|\[\]\n]", title), f"TITLE must not contain | or [ ], which break tables and links: {title!r}"),
     ):
         if is_invalid:
             raise ValueError(f"{problem}: {USAGE}")

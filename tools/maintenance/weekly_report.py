@@ -101,7 +101,7 @@ def run_gh(*arguments: str, text: str | None = None) -> str:
     command = ["gh", "issue", *arguments, f"--repo={os.environ['GITHUB_REPOSITORY']}"]
     run = subprocess.run(command, input=text, stdout=subprocess.PIPE, encoding="utf-8")
     if run.returncode:
-        sys.exit(f"Error: {' '.join(command[:3])} failed; what it said stands above.")
+        sys.exit(f"Error: {' '.join(command[:3])} failed; its output is above.")
     return run.stdout
 
 
