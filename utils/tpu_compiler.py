@@ -105,7 +105,7 @@ def _find_obstacle(platform: str, environment: dict[str, str]) -> str:
         if trial.stdout.endswith("it compiles\n"):
             return ""
         last_line = (trial.stderr.splitlines() or [""])[-1]
-        if "TargetError: " in last_line:  # the message says what to install
+        if "TargetError: " in last_line:  # the message explains what to install
             return last_line.partition("TargetError: ")[2]
         failure = f"signal {-trial.returncode}" if trial.returncode < 0 else textwrap.shorten(last_line, 120)
     return f"A trial compile for {TRIALS[platform]} failed ({failure}). Try {_upgrade(platform)}, then restart"

@@ -1,4 +1,4 @@
-"""Trace a function from outside: record its arrays on each device, its copies to the host, and its FLOPs."""
+"""Trace a call of a function: record its arrays on each device, its copies to the host, and its FLOPs."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Schedule:
             jobs = [job for job in self.jobs if job.stage == stage]
             changes = [(job.end, -1) for job in jobs if job.kind == last]
             changes += [(job.start, 1) for job in jobs if job.kind == "F"]
-            changes.sort()  # at the same time, the end of a job goes before the start of another
+            changes.sort()  # if a job ends when another starts, sort the end first
             count = peak = 0
             for _, change in changes:
                 count += change

@@ -45,7 +45,7 @@ def fresh(monkeypatch):
 
 
 def test_a_missing_compiler_is_reported_in_one_line(monkeypatch, capsys):
-    """Test that start() prints shardcost's error. Shardcost's own tests check that it says what to install."""
+    """Test that start() prints shardcost's error. Shardcost's own tests check that the error names what to install."""
     monkeypatch.setattr(
         tpu_compiler, "TRIAL", "from shardcost.targets import TargetError as E; raise E('it needs libtpu')"
     )

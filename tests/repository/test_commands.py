@@ -49,7 +49,7 @@ def module_marks(path: Path) -> tuple[str, ...]:
 
 
 def test_every_test_runs_in_some_target():
-    """Test that every test runs in at least one of the three targets, whatever its marks are."""
+    """Test that every test runs in at least one of the three targets, for any combination of marks."""
     chosen = [selection(target) for target in FOR_EACH_JAX]
     cases = [
         (f"tests/{folder}", marks)

@@ -214,7 +214,7 @@ def test_a_full_disk_leaves_no_partial_lesson(course, monkeypatch, writes):
         list(copies.update_copies(course))
     monkeypatch.setattr(Path, "write_text", real)
     for mine in (course / "work").iterdir():
-        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is cut short
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is truncated
     assert list(copies.update_copies(course)) == []
     write(course, "Seven, as a new version says.")
     assert list(copies.update_copies(course)) == []

@@ -12,7 +12,7 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
-# Matches a paragraph that says "NNN minutes" and the table after it, whose first column is Minutes.
+# Matches a paragraph with "NNN minutes" and the table after it, whose first column is Minutes.
 PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
 
 

@@ -89,7 +89,8 @@ class FirstUses(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         docname = self.env.docname
         if lesson := LESSON.match(docname):
-            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):  # reread the lesson if one changes
+            # Reread the lesson if any of these files changes.
+            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):
                 self.env.note_dependency(file)
             uses(self.env)[docname] = link_first_uses(self.document, lesson[1], glossary.read())
         elif docname == "glossary":
