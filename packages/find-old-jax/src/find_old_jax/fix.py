@@ -177,10 +177,8 @@ class _Fixer:
             and isinstance(node.ctx, ast.Load)
             and self.program.dotted(node) == full
         ]
-        may_be_imported = SAFE_RENAMES[full].where in (
-            ANYWHERE,
-            MODULE,
-        )  # another file may import the name from this one
+        # Another file may import the name from this one.
+        may_be_imported = SAFE_RENAMES[full].where in (ANYWHERE, MODULE)
         attributes = [
             self.program.dotted(node)
             for node in self.program.nodes
