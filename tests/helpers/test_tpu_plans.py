@@ -19,7 +19,7 @@ RECORDED = tpu_compiler.recorded_plans("19")
 
 
 @pytest.fixture(scope="module")
-def lesson_definitions():
+def page():
     """Return the definitions of the lesson's cells that calculate the estimate."""
     space = {"guess": None, "ex19": ex19}
     for cell in notebooks.read(notebooks.lesson("19")).cells:
@@ -29,27 +29,22 @@ def lesson_definitions():
 
 
 @pytest.mark.parametrize("label", [label for label, plan in RECORDED.items() if not plan.error])
-def test_the_estimate_is_close_to_the_compilers_plan(lesson_definitions, label):
+def test_the_estimate_is_close_to_the_compilers_plan(page, label):
     found, sizes = RECORDED[label], [int(n) for n in label.split(": ")[1].split()]
-    holds, computes, sends = lesson_definitions["price"](*sizes)
-    assert math.isclose(found.arguments, 12 * lesson_definitions["N"] / (sizes[1] * sizes[2]), rel_tol=1e-3)
-    assert math.isclose(found.flops / lesson_definitions["C"], computes, rel_tol=0.01)
+    holds, computes, sends = page["price"](*sizes)
+    assert math.isclose(found.arguments, 12 * page["N"] / (sizes[1] * sizes[2]), rel_tol=1e-3)
+    assert math.isclose(found.flops / page["C"], computes, rel_tol=0.01)
     assert math.isclose(found.peak / 1e9, holds, rel_tol=0.2)
     sums = 16.1 if sizes == [1, 64, 1] else 0  # GB of gradients that the compiler all-reduces in addition
-    assert math.isclose(
-        found.bytes_sent / lesson_definitions["W"], sends + sums * 1e9 / lesson_definitions["W"], rel_tol=0.03
-    )
+    assert math.isclose(found.bytes_sent / page["W"], sends + sums * 1e9 / page["W"], rel_tol=0.03)
 
 
-def test_the_compiler_rejects_plans_that_the_estimate_calls_too_large(lesson_definitions):
-    assert (
-        lesson_definitions["price"](64, 1, 1)[0] > lesson_definitions["MEMORY"]
-        and "Ran out of memory" in RECORDED["64 v6e: 64 1 1"].error
-    )
+def test_the_compiler_rejects_plans_that_the_estimate_calls_too_large(page):
+    assert page["price"](64, 1, 1)[0] > page["MEMORY"] and "Ran out of memory" in RECORDED["64 v6e: 64 1 1"].error
 
 
-def test_the_exercise_uses_the_lessons_estimate_and_best_plan(lesson_definitions):
-    own = lesson_definitions | {}
+def test_the_exercise_uses_the_lessons_estimate_and_best_plan(page):
+    own = page | {}
     exec("C, W, SEQUENCES = 197e12, 100e9, 64", own)
     exec(next(c.source for c in notebooks.read(notebooks.lesson("19")).cells if c.id == "price-define"), own)
     sizes, times = [2**n for n in range(7)], {}
@@ -63,29 +58,27 @@ def test_the_exercise_uses_the_lessons_estimate_and_best_plan(lesson_definitions
     assert min(times, key=times.get) == ex19.another_slice.function()
 
 
-def test_the_opening_figure_matches_the_estimate(lesson_definitions):
+def test_the_opening_figure_matches_the_estimate(page):
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("19")).cells}
-    exec(cells["price-run"], lesson_definitions)
-    estimates = [lesson_definitions["price"](*sizes) for sizes in lesson_definitions["PLANS"].values()]
+    exec(cells["price-run"], page)
+    estimates = [page["price"](*sizes) for sizes in page["PLANS"].values()]
     drawn = [[float(n) for n in row.split(",")] for row in re.findall(r"\[([\d., ]+)\]", cells["opening"])]
     assert drawn[0] == pytest.approx([holds for holds, *_ in estimates], abs=0.05)
     for clock, hours in enumerate(drawn[1:], 1):
-        assert hours == pytest.approx(
-            [lesson_definitions["STEPS"] * plan[clock] / 3600 for plan in estimates], abs=0.05
-        )
-    assert list(lesson_definitions["PLANS"]) == re.findall(r'"((?:data|fsdp) [^"]+)"', cells["opening"])
-    hours = [f"{lesson_definitions['STEPS'] * max(plan[1:]) / 3600:.0f}" for plan in estimates]
+        assert hours == pytest.approx([page["STEPS"] * plan[clock] / 3600 for plan in estimates], abs=0.05)
+    assert list(page["PLANS"]) == re.findall(r'"((?:data|fsdp) [^"]+)"', cells["opening"])
+    hours = [f"{page['STEPS'] * max(plan[1:]) / 3600:.0f}" for plan in estimates]
     assert [f"{estimates[0][0]:.0f} GB", f"{hours[1]} hours", f"takes {hours[2]}."] == re.findall(
         r"138 GB|84 hours|takes 51\.", cells["title"]
     )
 
 
 @pytest.mark.parametrize("flash", [False, True])
-def test_the_script_uses_the_lessons_estimate(lesson_definitions, flash):
+def test_the_script_uses_the_lessons_estimate(page, flash):
     text = (notebooks.ROOT / "examples" / "19_plan.py").read_text(encoding="utf-8")
     command = ["plan.py", "64", "918e12", "200e9", "32", "40", "4096", "256", "2048", *["flash"] * flash]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", command)
         exec(text, script := {})
     for plan in script["plans"]():
-        assert script["price"](*plan) == pytest.approx(lesson_definitions["price"](*plan, flash=flash))
+        assert script["price"](*plan) == pytest.approx(page["price"](*plan, flash=flash))

@@ -347,7 +347,7 @@ def test_the_workflow_pushes_to_the_branch_of_the_badges():
     assert notebooks.copies_branch("2f3a") == "2f3a"  # no workflow makes copies of a single commit
 
 
-def test_copying_a_copy_changes_nothing():
+def test_a_copy_of_a_copy_is_the_same():
     """Test that copying a copy changes nothing.
 
     That happens if the workflow runs twice, or if a reader opens a copy in a clone of the copies' branch.

@@ -13,10 +13,10 @@ from tools.site import build as site
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_contains_the_routes():
-    assert routes.with_route_table(README) == README, "run make stamp"
+def test_readme_has_the_routes():
+    assert routes.listed(README) == README, "run make stamp"
     with pytest.raises(ValueError, match=r"README\.md has 0 places"):
-        routes.with_route_table(README.replace(routes.END, ""))
+        routes.listed(README.replace(routes.END, ""))
 
 
 def test_minutes_are_those_of_the_lessons_and_sections():
@@ -24,16 +24,16 @@ def test_minutes_are_those_of_the_lessons_and_sections():
     promised = {row.number: row.minutes for row in readme.rows()}
     assert routes.minutes(by_key["sharding"]) == promised["02"] + promised["03"]
     cells = notebooks.read(notebooks.lesson("10")).cells
-    lesson_minutes = reading_time.minutes(cells)
+    whole = reading_time.minutes(cells)
     titles = [cell.source.splitlines()[0][3:] for cell in cells if cell.source.startswith("## ")]
     sections = reading_time.minutes_of(cells, titles)
-    assert sections <= lesson_minutes < sections + 6  # minutes for the cells before the first section
+    assert sections <= whole < sections + 6  # minutes for the cells before the first section
     with pytest.raises(ValueError, match=r"no section \['Nowhere'\]; there are"):
         reading_time.minutes_of(cells, ["Nowhere"])
 
 
 @pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.key)
-def test_prerequisites_come_earlier_on_the_route(route):
+def test_each_lesson_of_a_route_finds_what_it_needs(route):
     """Test that a lesson's prerequisites come earlier on the route or are among the lessons that the route assumes."""
     known, used = set(route.assumes), set()
     for number in route.steps:
@@ -45,7 +45,7 @@ def test_prerequisites_come_earlier_on_the_route(route):
     assert all(f"[{number}]" in routes.table() for number in route.assumes)
 
 
-def test_prerequisites_are_read_from_the_page():
+def test_needs_are_read_from_the_page():
     assert routes.needs("00") == []
     assert routes.needs("02") == ["00"]  # "lesson 00 (...) and 40 minutes"
     assert routes.needs("06") == ["00", "03", "05", "05b"]  # "lesson 00, lesson 03, lessons 05 and 05b"
@@ -55,28 +55,28 @@ def test_prerequisites_are_read_from_the_page():
         assert all(numbers.index(other) < numbers.index(number) for other in routes.needs(number)), number
 
 
-def test_a_route_lists_the_lessons_it_assumes():
+def test_a_route_says_which_lessons_it_assumes():
     [row] = [line for line in routes.table().splitlines() if "**Several machines**" in line]
     plain = re.sub(r"\]\([^)]*\)", "]", row)
     lessons = "[16], [17] (if you know [03], [06] and [10]), and [a script to copy]"
     assert plain.startswith(f"| **Several machines** | {lessons} |")
     [card] = [line for line in routes.cards().splitlines() if "Several machines" in line]
     assert "(if you know <a href='notebooks/03_auto_parallel_jit.html'>03</a>, " in card
-    [text] = [place for place in routes.places("17") if "data-route='machines'" in place]
-    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in text
+    [said] = [place for place in routes.places("17") if "data-route='machines'" in place]
+    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in said
 
 
-def test_a_lesson_states_its_position_on_each_route():
-    texts = list(routes.places("03"))
-    assert ["data-route='sharding'" in texts[0], "data-route='fsdp'" in texts[1]] == [True, True]
-    assert "lesson 2 of 2." in texts[0] and "Next" not in texts[0]
-    assert "lesson 2 of 5. Read <em>" in texts[1] and "05_shard_map.html?route=fsdp'>05</a>" in texts[1]
+def test_a_lesson_says_where_it_stands():
+    said = list(routes.places("03"))
+    assert ["data-route='sharding'" in said[0], "data-route='fsdp'" in said[1]] == [True, True]
+    assert "lesson 2 of 2." in said[0] and "Next" not in said[0]
+    assert "lesson 2 of 5. Read <em>" in said[1] and "05_shard_map.html?route=fsdp'>05</a>" in said[1]
     page = site.page_notebook(notebooks.lesson("03")).cells[0].source
-    assert all(place in page for place in texts)
+    assert all(place in page for place in said)
     assert "data-route" not in site.page_notebook(notebooks.lesson("03"), printed=True).cells[0].source
 
 
-def test_the_start_page_links_to_copies_in_its_folder():
+def test_the_copies_lie_beside_their_start_page():
     links = re.findall(r"\]\(([^)]+)\)", routes.table(copies=True))
     assert links and all((notebooks.ROOT / "notebooks" / link).is_file() for link in links)
     assert routes.table(copies=True) in copies.start_page()

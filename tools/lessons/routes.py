@@ -86,7 +86,7 @@ def needs(number: str) -> list[str]:
     # Remove the text in parentheses, which describes what the listed lessons teach.
     paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])
     named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
-    return [prerequisite for single, several in named for prerequisite in re.findall(NUMBER, single or several)]
+    return [other for one, several in named for other in re.findall(NUMBER, one or several)]
 
 
 def minutes(route: Route) -> int:
@@ -99,40 +99,35 @@ def minutes(route: Route) -> int:
 
 
 def table(copies: bool = False, setup: str | None = None) -> str:
-    """Return a Markdown table of the routes, followed by the sections to read in lessons that are used only in part.
+    """Return a Markdown table of the routes, followed by the sections to read if a route skips some of a lesson.
 
     A row contains the need, links that open the lessons in Colab, the assumed lessons, and the minutes. With `copies`,
     for START.md, the links point to the lessons in the same folder. `setup` is as in `readme.with_lesson_tables`.
     """
     owner, name = notebooks.repository(setup)[0].split("/")
     head = "| You want | Lessons | Minutes + exercises |"
-    rows, details = (
-        [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"],
-        [],
-    )
+    rows, parts = [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
         assumed = _assumed(route, [_link(number, copies, setup) for number in route.assumes])
         besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
         lessons = ", ".join(filter(None, (", ".join(links) + assumed, besides)))
         rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
-        if sections_to_read := [
-            f"- in {number}: {_join_names([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
+        if named := [
+            f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
         ]:
-            complete = _join_names([number for number, read in route.steps.items() if not read])
-            opening = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
-            instruction = (
-                f"Run each lesson down to the last section listed. Read these sections, and all of {complete}:"
-            )
-            details += [opening, "", instruction, "", *sections_to_read, "", "</details>"]
-    lesson_rows = readme.rows()
-    first, hours = _link(lesson_rows[0].number, copies, setup), readme.hours(lesson_rows)
+            whole = _and([number for number, read in route.steps.items() if not read])
+            folded = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
+            how = f"Run each lesson down to the last section listed. Read these sections, and all of {whole}:"
+            parts += [folded, "", how, "", *named, "", "</details>"]
+    found = readme.rows()
+    first, hours = _link(found[0].number, copies, setup), readme.hours(found)
     rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
-    first_try = f"{_link('02', copies, setup)} first ({first.minutes} + {first.practice} minutes)"
-    guide = f"the [workshop guide](teach/workshop.md); try {first_try}"
+    tried = f"{_link('02', copies, setup)} first ({first.minutes} + {first.practice} minutes)"
+    guide = f"the [workshop guide](teach/workshop.md); try {tried}"
     rows += [] if copies else [f"| **For teachers** | {guide} | {WORKSHOPS} |"]
-    return "\n".join([*rows, "", *details])
+    return "\n".join([*rows, "", *parts])
 
 
 def _time(route: Route) -> str:
@@ -144,7 +139,7 @@ def _time(route: Route) -> str:
 
 def _assumed(route: Route, names: list[str]) -> str:
     """Return " (if you know 03 and 06)", or "" for a route that assumes no lesson."""
-    return f" (if you know {_join_names(names)})" if route.assumes else ""
+    return f" (if you know {_and(names)})" if route.assumes else ""
 
 
 def _link(number: str, copies: bool, setup: str | None) -> str:
@@ -152,7 +147,7 @@ def _link(number: str, copies: bool, setup: str | None) -> str:
     return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab_url(path, setup)})"
 
 
-def with_route_table(text: str, setup: str | None = None) -> str:
+def listed(text: str, setup: str | None = None) -> str:
     """Update the table of routes in the README's text. Raises ValueError if the text has no place for it."""
     return readme.replace_once(
         text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
@@ -171,9 +166,9 @@ def cards() -> str:
         besides = " or <a href='old_code.html'>paste it</a>" if route.key == "old" else ""
         assumed = _assumed(route, [_page(number) for number in route.assumes])
         items.append(_card(route.need, steps + besides, f"{minutes(route)} min{assumed}"))
-    lesson_rows = readme.rows()
-    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{lesson_rows[0].number}</a> to the last"
-    items.append(_card("The whole course", first, f"{readme.hours(lesson_rows)} hours"))
+    found = readme.rows()
+    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{found[0].number}</a> to the last"
+    items.append(_card("The whole course", first, f"{readme.hours(found)} hours"))
     items.append(_card("For teachers", "<a href='teach/workshop.html'>the workshop guide</a>", WORKSHOPS))
     return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
 
@@ -194,19 +189,19 @@ def places(number: str) -> Iterator[str]:
         if number not in route.steps:
             continue
         order = list(route.steps)
-        index, sections = order.index(number), route.steps[number]
+        at, sections = order.index(number), route.steps[number]
         name = _html(route.need) + _assumed(route, list(route.assumes))
-        text = f"Your route, {name}: lesson {index + 1} of {len(order)}."
-        text += f" Read {_join_names([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
-        if index + 1 < len(order):
-            next_lesson = notebooks.lesson(order[index + 1]).stem
-            text += f" Next: <a href='{next_lesson}.html?route={route.key}'>{order[index + 1]}</a>."
-        yield f"<p class='route' data-route='{route.key}' hidden>{text}</p>"
+        said = f"Your route, {name}: lesson {at + 1} of {len(order)}."
+        said += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
+        if at + 1 < len(order):
+            then = notebooks.lesson(order[at + 1]).stem
+            said += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
+        yield f"<p class='route' data-route='{route.key}' hidden>{said}</p>"
 
 
 def _html(need: str) -> str:
     return re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(need))
 
 
-def _join_names(names: list[str]) -> str:
+def _and(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -35,10 +35,10 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
     from utils.devices import start_devices
 
     space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # as in the setup cell
-    compile_plan = tpu_compiler.plan
+    ask = tpu_compiler.plan
 
     def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
-        return compile_plan(label, *arguments, recompile=labels is None or label in labels)
+        return ask(label, *arguments, recompile=labels is None or label in labels)
 
     output = io.StringIO()
     with contextlib.redirect_stdout(output), mock.patch.object(tpu_compiler, "plan", plan):

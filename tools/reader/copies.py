@@ -60,7 +60,7 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     copy = notebooks.canonical(notebook)
     opening = COLLAPSED_TEXT
     for number, cell in enumerate(copy.cells):
-        has_question = cell.cell_type == "markdown" and QUESTION in cell.source
+        asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
             cell.outputs = cell.outputs if cell.id == "opening" else []  # the first picture doesn't reveal an answer
             cell.source = re.sub(r"^guess = None(  #.*)?", _add_skip, cell.source)
@@ -71,7 +71,7 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, opening))
             cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # so that a copy of this copy collapses nothing again
             opening = COLLAPSED_TEXT
-        opening = COLLAPSED_ANSWER if has_question else opening
+        opening = COLLAPSED_ANSWER if asks else opening
     return copy
 
 

@@ -141,8 +141,8 @@ def with_figures(number: str, cell: Cell) -> str:
                 f'<div class="moving" data-kind="{kind}" data-questions="{questions}">'
                 f'<script type="application/json">{data}</script></div>'
             )
-            introduction, question, remainder = text.partition(QUESTION)
-            text = f"{introduction.rstrip()}\n\n{picture}\n\n{question}{remainder}".strip()
+            before, question, after = text.partition(QUESTION)
+            text = f"{before.rstrip()}\n\n{picture}\n\n{question}{after}".strip()
     return text
 
 

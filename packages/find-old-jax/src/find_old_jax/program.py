@@ -34,7 +34,7 @@ class Program(Names):
         )
         self.guards = Guards(self)
         self._walk(tree, self.top)
-        self._cache = {}
+        self._known = {}
 
     def _walk(self, node: ast.AST, scope: Scope) -> None:
         stack = [(node, scope, Guard(), False, [Guard()])]
@@ -71,27 +71,27 @@ class Program(Names):
                         )
             stack += reversed(children)
 
-    def _bind(self, node: ast.AST, scope: Scope, is_guarded: bool) -> None:
+    def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if not is_guarded or self.record.fate(alias.name).state != "gone":
+                if not quiet or self.record.fate(alias.name).state != "gone":
                     top = alias.name.split(".")[0]
                     scope.bind(alias.asname or top, line, alias.name if alias.asname else top)
         elif isinstance(node, ast.ImportFrom):
             if node.names[0].name == "*":
-                self.stars += [node.module] if node.module and not node.level and not is_guarded else []
+                self.stars += [node.module] if node.module and not node.level and not quiet else []
                 return
             for alias in node.names:
                 full = f"{node.module}.{alias.name}" if node.module and not node.level else HIDDEN
-                if not (is_guarded and isinstance(full, str) and self.record.fate(full).state == "gone"):
+                if not (quiet and isinstance(full, str) and self.record.fate(full).state == "gone"):
                     scope.bind(alias.asname or alias.name, line, full)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             scope.declared_outside.update(node.names)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             scope.bind(node.name, line, node)
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-            if is_guarded or node.value is None:
+            if quiet or node.value is None:
                 return
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._assign(target, node.value, scope, line)

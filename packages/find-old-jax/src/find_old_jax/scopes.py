@@ -50,7 +50,7 @@ class Names:
         self.scopes: dict[ast.AST, Scope] = {}
         self.nodes: list[ast.AST] = []  # in source order
         # the cache for `dotted`, used only once the complete program has been read
-        self._cache: dict[ast.AST, str] | None = None
+        self._known: dict[ast.AST, str] | None = None
 
     def value(self, node: ast.AST) -> object:
         """Follow a name to the expression that it's bound to. Return any other expression unchanged."""
@@ -65,11 +65,11 @@ class Names:
 
     def dotted(self, node: ast.AST, depth: int = 9) -> str:
         """Return the imported name that an expression refers to, such as 'jax.numpy.random' for `jnp.random`, or ""."""
-        if self._cache is None:
+        if self._known is None:
             return self._dotted(node, depth)
-        if node not in self._cache:
-            self._cache[node] = self._dotted(node, depth)
-        return self._cache[node]
+        if node not in self._known:
+            self._known[node] = self._dotted(node, depth)
+        return self._known[node]
 
     def _dotted(self, node: ast.AST, depth: int) -> str:
         if depth == 0 or node not in self.scopes:
