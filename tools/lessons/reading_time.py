@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from tools.lessons.notebooks import QUESTION
 
 FURTHER = "## Going further"
-WORDS, LINES = 150, 10  # read per minute
+WORDS, LINES = 150, 10  # the number of words, or of lines of code, that readers read in a minute
 
 
 def minutes(cells: list) -> int:

@@ -83,7 +83,7 @@ ROUTES = (
 def needs(number: str) -> list[str]:
     """Return the numbers of the lessons that a lesson lists as prerequisites, in its paragraph *You need*."""
     plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
-    # Drop the parentheses, which say what the listed lessons teach.
+    # Remove the text in parentheses, which describes what the listed lessons teach.
     paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])
     named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
     return [other for one, several in named for other in re.findall(NUMBER, one or several)]

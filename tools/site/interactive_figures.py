@@ -151,7 +151,7 @@ def cells_by_id(number: str) -> Cells:
 
 
 def question_numbers(number: str) -> dict[str, int]:
-    """Return the position of each question on a lesson's page, from 0, by the name of its prediction."""
+    """Return the position of each question on a lesson's page, counted from 0, by the name of its prediction."""
     numbers, count = {}, 0
     for cell in cells_by_id(number).values():
         count += cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0

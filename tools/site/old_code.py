@@ -65,7 +65,7 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
         if old == name or entries[old][2:4] != [
             new,
             row,
-        ]:  # its module or class is sorted before it
+        ]:  # the entry of its module or class comes first, because the names are sorted
             by_holder.setdefault(holder, {})[leaf] = entries[name]
     return by_holder
 

@@ -97,12 +97,12 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
     """Write sitemap.xml, robots.txt and 404.html after a successful build."""
     if exception or app.builder.name != "html":
         return
-    base, out = app.config.html_baseurl, Path(app.outdir)
+    base, folder = app.config.html_baseurl, Path(app.outdir)
     names = ["", *(f"{name}.html" for name in sorted(app.env.found_docs - {app.config.root_doc}))]
-    places = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
-    (out / "sitemap.xml").write_text(SITEMAP.format(places), encoding="utf-8")
-    (out / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
-    (out / "404.html").write_text(
+    url_elements = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
+    (folder / "sitemap.xml").write_text(SITEMAP.format(url_elements), encoding="utf-8")
+    (folder / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
+    (folder / "404.html").write_text(
         NOT_FOUND_PAGE.format(name=html.escape(app.config.project), base=base), encoding="utf-8"
     )
 

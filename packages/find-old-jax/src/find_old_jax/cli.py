@@ -81,25 +81,25 @@ def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
             print(f"error: {error}; no file was changed", file=sys.stderr)
             return 2
     if not fix:
-        summary = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "0 old forms"
+        summary = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no old APIs"
         print(f"{read} file{'s' * (read != 1)} for JAX {target}: {summary}")
     return 2 if unread else int(counts["gone"] + counts["warns"] > 0)
 
 
 def _show_fix(file: Path, target: str) -> str | None:
     """Print the fix for a file as a diff, and return the file's new text, or None if nothing changes."""
-    new, left = fixed_file(file, target)
+    new, remaining = fixed_file(file, target)
     diff = unified_diff(file, new)
     print(diff, end="")
-    for line in left:
-        print(f"left: {file}, {line}", file=sys.stderr)
+    for line in remaining:
+        print(f"not fixed: {file}, {line}", file=sys.stderr)
     return new if diff else None
 
 
 def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
     """Format a file's findings, each as a line with its place, severity, replacement and row, and a line of code."""
     lines = [path]
-    for place, code, one in rows:
-        row = f" (row {one.row})" if one.row else ""
-        lines += [f"  {place}: {one.severity}: {one.name} -> {one.new}{row}", f"      {code}"]
+    for place, code, finding in rows:
+        row = f" (row {finding.row})" if finding.row else ""
+        lines += [f"  {place}: {finding.severity}: {finding.name} -> {finding.new}{row}", f"      {code}"]
     return "\n".join(lines)

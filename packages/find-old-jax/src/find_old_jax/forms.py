@@ -14,10 +14,10 @@ EARLIER = "earlier"  # removed or deprecated in an unknown release before 0.7, t
 
 @dataclass(frozen=True)
 class Form:
-    """An old API.
+    """An old API, as part of a row.
 
-    `warns` is the first release that warns about it, and `gone` is the first release without it. `name` is its name
-    in the record, which also contains the release that introduced it.
+    `warns` is the first release that warns about the API, and `gone` is the first release without it. `name` is the
+    API's name in the record, which also contains the release that introduced it.
     """
 
     text: str
