@@ -123,13 +123,17 @@ window.oldCode = (data) => {
     };
 
     const bound = new Map();
-    const bind = (at, name, full) => bound.has(name) || quiet.has(lineOf(at)) || bound.set(name, full);
+    const imported = new Set();
+    const bind = (at, name, full) => {
+      imported.add(name);
+      if (!bound.has(name) && !quiet.has(lineOf(at))) bound.set(name, full);
+    };
     const items = (list) =>
       list
         .replace(/[()\\]/g, " ")
         .split(",")
         .map((item) => item.trim().split(/\s+as\s+/))
-        .filter(([name]) => /^[\w.]+$/.test(name));
+        .filter(([name]) => /^([\w.]+|\*)$/.test(name));
     code = code.replace(/\bfrom[ \t]+([\w.]+)[ \t]+import\b[ \t]*(\([^)]*\)|(?:\\\n|[^\n;])*)/g, (all, module, list, at) => {
       for (const [name, as] of items(list)) {
         const full = `${module}.${name}`;
@@ -148,19 +152,18 @@ window.oldCode = (data) => {
       }
       return (before ?? "") + blank(all.slice((before ?? "").length));
     });
-    // A piece without its imports: the names that everybody gives.
-    if (![...bound.values()].some((full) => full.startsWith("jax"))) {
-      const usual = { jax: "jax", jnp: "jax.numpy", lax: "jax.lax", shard_map: "jax.shard_map", pjit: "jax.experimental.pjit.pjit" };
-      for (const [name, full] of Object.entries(usual)) bind(0, name, full);
-    }
-    for (const own of code.matchAll(/^[ \t]*(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=(?!=))/gm)) bound.set(own[1] ?? own[2], null);
+    // In a fragment without imports, conventional names have their usual meaning, unless the code binds them.
+    const owned = [...code.matchAll(/^[ \t]*(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=(?!=))/gm)].map((own) => own[1] ?? own[2]);
+    const assumed = new Set(Object.keys(data.conventional).filter((name) => !imported.has(name) && !imported.has("*") && !owned.includes(name)));
+    for (const name of assumed) bound.set(name, data.conventional[name]);
+    for (const name of owned) bound.set(name, null);
 
     for (const use of code.matchAll(/([A-Za-z_]\w*)((?:[ \t]*\.[ \t]*\w+)*)/g)) {
       const root = bound.get(use[1]);
       const before = code.slice(Math.max(0, use.index - 40), use.index).trimEnd();
       if (!root || before.endsWith(".")) continue;
       const name = root + use[2].replace(/\s/g, "");
-      if (use[2] && !lookUp(root)) tell(use.index, lookUp(name));
+      if (use[2] ? !lookUp(root) : assumed.has(use[1])) tell(use.index, lookUp(name));
       const known = data.keywords.filter(([called, , , , state]) => called === name && state);
       const after = use.index + use[0].length;
       const opened = code.slice(after).search(/\S/);
