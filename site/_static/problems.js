@@ -5,7 +5,8 @@ window.problems = (data) => {
   const endings = new RegExp(data.endings);
 
   const stems = (text) => {
-    const words = text.toLowerCase().replaceAll("re-", "re").match(/[a-z0-9]+/g) ?? [];
+    const names = text.toLowerCase().replaceAll("re-", "re").match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
+    const words = names.flatMap((name) => [name, ...name.split("_")]);
     return [...new Set(words.filter((word) => !common.has(word)).map((word) => word.replace(endings, "")))];
   };
 

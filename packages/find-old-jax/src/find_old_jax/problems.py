@@ -19,7 +19,7 @@ from typing import Any
 GAP = " ... "  # in a message's pattern: any text
 WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # of a word, by the field it's found in
 ENDINGS = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # what stemming removes
-WORD = re.compile(r"[a-z0-9]+")
+WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,13 @@ def find_by_message(message: str, among: Iterable[Problem] | None = None) -> lis
 
 
 def stems(text: str) -> list[str]:
-    """Return the words of a text in lower case, each once, without common words and endings."""
-    common = common_words()
-    words = WORD.findall(text.lower().replace("re-", "re"))
-    return list(dict.fromkeys(ENDINGS.sub("", word) for word in words if word not in common))
+    """Return the words of a text in lower case, each once, without common words and endings.
+
+    A name such as `set_mesh` is a word, and so are its parts.
+    """
+    names = WORD.findall(text.lower().replace("re-", "re"))
+    words = [word for name in names for word in dict.fromkeys([name, *name.split("_")])]
+    return list(dict.fromkeys(ENDINGS.sub("", word) for word in words if word not in common_words()))
 
 
 @cache
