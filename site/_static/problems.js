@@ -92,5 +92,12 @@ document.addEventListener("DOMContentLoaded", () => {
     waiting = setTimeout(show, 150);
   });
   form.addEventListener("submit", (event) => event.preventDefault());
+  // A link in the table of contents ends the search, because its target is hidden.
+  addEventListener("hashchange", () => {
+    if (!box.value) return;
+    box.value = "";
+    show();
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  });
   if (box.value) show(); // the browser may have kept the text
 });
