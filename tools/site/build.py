@@ -24,18 +24,19 @@ import nbformat
 
 from tools.lessons import notebooks, readme, routes
 from tools.lessons.notebooks import ROOT
-from tools.site import icons, interactive_figures
+from tools.site import icons, interactive_figures, problems
 from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
 PAGES = {  # pages other than lessons, and their sources, in the order of the navigation and the PDF
     "index.md": "site/index.md",
+    "problems.md": "site/problems.md",
     "old_code.md": "site/old_code.md",
     "glossary.md": "site/glossary.md",
     "teach/workshop.md": "teach/workshop.md",
 }
-NOT_PRINTED = {"old_code.md"}  # nobody can paste code into a PDF
+NOT_PRINTED = {"problems.md", "old_code.md"}  # nobody can search or paste code in a PDF
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
@@ -264,6 +265,8 @@ def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
         text = (ROOT / source).read_text(encoding="utf-8")
         if staged == "index.md":
             text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, printed)
+        elif staged == "problems.md":
+            text = text.replace("{{problems}}", problems.entries())
         yield staged, with_repository_links(text, source)
     for path in notebooks.lessons():
         yield f"notebooks/{path.name}", nbformat.writes(page_notebook(path, printed))

@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 
 from tools.lessons.notebooks import ROOT
-from tools.site import interactive_figures, old_code
+from tools.site import interactive_figures, old_code, problems
 
 PREDICTIONS = ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -88,6 +88,10 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         lines += [f'<script type="application/json" id="asked">{embeddable_json(questions)}</script>']
     if name == "old_code":
         lines += [f'<script type="application/json" id="old-names">{embeddable_json(old_code.page_data())}</script>']
+    if name in ("old_code", "problems"):
+        lines += [
+            f'<script type="application/json" id="problems-data">{embeddable_json(problems.page_data())}</script>'
+        ]
     for script in interactive_figures.scripts_for(name):
         app.add_js_file(script)
     context["metatags"] += "\n".join(lines)
@@ -108,8 +112,8 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
 
 
 def always_outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Rebuild the page about old code every time, because its data comes from files other than its source."""
-    return sorted({"old_code"} & env.found_docs)
+    """Rebuild the pages with embedded data every time, because it comes from files other than their sources."""
+    return sorted({"old_code", "problems"} & env.found_docs)
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -165,6 +165,23 @@ def test_guarded_lines_are_counted(written):
     assert examine(written("b.py", types)) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("from jax import pmap\ny = jax.tree_map(f, x)", ["jax.tree_map"]),
+        ("@partial(xmap, in_axes=0)\ndef f(x): ...", ["jax.experimental.maps"]),
+        ("x = jax.tree_map(f, a)\ny = jnp.product(a)", ["jax.tree_map", "jax.numpy.product"]),
+        ("g = shard_map(f, check_rep=False)", ["jax.shard_map(check_rep=)"]),
+        ("from mine import xmap\nxmap(f)", []),
+        ("from mine import *\nxmap(f)", []),
+        ("def f(jnp):\n    return jnp.product(a)", []),
+        ("try:\n    from jax.experimental.maps import xmap\nexcept ImportError:\n    xmap = None\nxmap(f)", []),
+    ],
+)
+def test_a_fragment_without_imports_is_read_with_the_usual_names(code, found):
+    assert [one.name for one in find(code)] == found
+
+
 def test_severities_and_targets():
     code = "import jax\njax.lax.pvary(1, 'i')\njax.device_put_sharded([], [])\njax.tree_map(id, 1)\n"
     by_version = {

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from find_old_jax.program import Program
+from find_old_jax.program import CONVENTIONAL, Program
 from find_old_jax.read import Unreadable, parse, read
 from find_old_jax.release_names import Fate, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
@@ -70,7 +70,7 @@ def find_with_unread_lines(
         line = getattr(error, "lineno", 1)
         raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
     record = Record(target)
-    if "jax" not in source and "flax" not in source and ".sharding" not in source:
+    if not any(word in source for word in (*CONVENTIONAL, ".sharding")):
         return [], []
     program = Program(tree, record)
     return findings(program, source), sorted(program.unchecked_lines)
@@ -132,6 +132,8 @@ class _Names:
             elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
                 yield from self._check_name(node, name)
                 yield from self._missing_import(node, name)
+        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # no import that was already reported
+            yield from self._check_name(node, self.program.dotted(node))
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
             if isinstance(node.func, ast.Name) and node.func.id == "getattr":

@@ -13,6 +13,18 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
     ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
 )  # fmt: skip
+# What these names mean in a fragment that doesn't import them, as in a question or a page of documentation. The site's
+# page on old code has the same ones.
+CONVENTIONAL = {
+    "jax": "jax",
+    "jnp": "jax.numpy",
+    "lax": "jax.lax",
+    "partial": "functools.partial",
+    "pjit": "jax.experimental.pjit.pjit",
+    "shard_map": "jax.shard_map",
+    "xmap": "jax.experimental.maps.xmap",
+    "PositionalSharding": "jax.sharding.PositionalSharding",
+}
 HIDDEN = object()  # the value of a name that isn't tracked, such as a parameter or a loop variable
 
 
@@ -34,6 +46,10 @@ class Program(Names):
         )
         self.guards = Guards(self)
         self._walk(tree, self.top)
+        self.assumed = CONVENTIONAL.keys() - self._bound_anywhere()
+        self.top.outer = Scope(tree, None)  # as the builtins are, so that a fix doesn't take them for imports
+        for name in self.assumed:
+            self.top.outer.bind(name, 0, CONVENTIONAL[name])
         self._known = {}
 
     def _walk(self, node: ast.AST, scope: Scope) -> None:
@@ -70,6 +86,20 @@ class Program(Names):
                             (child, scope if outside else inner, child_guard, child_in_annotation, child_block)
                         )
             stack += reversed(children)
+
+    def _bound_anywhere(self) -> set[str]:
+        """Return all names that the program binds, guarded or not, or all conventional ones if it imports a star."""
+        found = set()
+        for node in self.nodes:
+            if isinstance(node, ast.alias):
+                found.update(CONVENTIONAL if node.name == "*" else [(node.asname or node.name).split(".")[0]])
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(node.name)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+        return found
 
     def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
         line = getattr(node, "lineno", 0)
