@@ -347,6 +347,17 @@ def test_the_workflow_pushes_where_the_badges_lead():
     assert notebooks.copies_branch("2f3a") == "2f3a"  # no workflow makes copies of a single commit
 
 
+def test_a_copy_has_no_badges_and_leads_on_before_the_optional_part():
+    for number in ("00", "02"):
+        copy = copies.make_copy(notebooks.read(notebooks.lesson(number)))
+        sources = [cell.source for cell in copy.cells]
+        assert not [source for source in sources if "[![Open in" in source]
+        [optional] = [source for source in sources if "## Going further" in source]
+        first, *_ = optional.split("\n\n")
+        following = {"00": "](01_devices.ipynb)", "02": "](03_auto_parallel_jit.ipynb)"}[number]
+        assert first.startswith("**Next:** ") and following in first and following in sources[-1]
+
+
 def test_a_copy_of_a_copy_is_the_same():
     """Test that copying a copy changes nothing.
 
