@@ -289,7 +289,7 @@ def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
     for place in first:  # a click removes its button, so the next one is the first
         waits.first.click()
         assert outputs.nth(place).is_visible()
-    hidden = page.locator("article [hidden]:not(.route)")
+    hidden = page.locator("article [hidden]:not(.route, .lock, .meaning)")
     assert hidden.all_inner_texts() == []
 
 
