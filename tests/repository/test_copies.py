@@ -122,8 +122,10 @@ def test_a_copy_shows_no_answer_and_is_complete(path):
         )
         plain = plain.removeprefix(guess_gate.AFTER_GUESS)
         plain = re.sub(r"^(guess = None.*?)(, |  # )or guess = skip$", r"\1", plain, flags=re.M)
+        plain = re.sub(r"\A\*\*Next:\*\* .* is optional\.\n\n(?=## Going further)", "", plain)
+        kept = before.source.partition("\n\n[![Open in")[0]  # without the badges at the end
         assert (split_blocks(plain) if before.cell_type == "markdown" else plain) == (
-            split_blocks(before.source) if before.cell_type == "markdown" else before.source
+            split_blocks(kept) if before.cell_type == "markdown" else kept
         )
     nbformat.validate(copied)
 
@@ -345,6 +347,17 @@ def test_the_workflow_pushes_to_the_branch_of_the_badges():
         )
     assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
     assert notebooks.copies_branch("2f3a") == "2f3a"  # no workflow makes copies of a single commit
+
+
+def test_a_copy_has_no_badges_and_leads_on_before_the_optional_part():
+    for number in ("00", "02"):
+        copy = copies.make_copy(notebooks.read(notebooks.lesson(number)))
+        sources = [cell.source for cell in copy.cells]
+        assert not [source for source in sources if "[![Open in" in source]
+        [optional] = [source for source in sources if "## Going further" in source]
+        first, *_ = optional.split("\n\n")
+        following = {"00": "](01_devices.ipynb)", "02": "](03_auto_parallel_jit.ipynb)"}[number]
+        assert first.startswith("**Next:** ") and following in first and following in sources[-1]
 
 
 def test_a_copy_of_a_copy_is_the_same():

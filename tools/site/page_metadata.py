@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 
 from tools.lessons.notebooks import ROOT
-from tools.site import interactive_figures, old_code, problems
+from tools.site import glossary, interactive_figures, old_code, problems, terms
 
 PREDICTIONS = ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -22,8 +22,8 @@ NOT_FOUND_PAGE = """<!doctype html>
 main {{ max-width: 34rem; margin: 15vh auto; padding: 0 1rem }}
 a {{ color: light-dark(#0b5f95, #7cc4f4) }}
 </style></head>
-<body><main><h1>There is no such page</h1><p>It may have moved. <a href="{base}">All lessons of {name}</a> stand on the
-front page, and <a href="{base}search.html">the search</a> looks through them.</p></main></body></html>
+<body><main><h1>There is no such page</h1><p>It may have moved. <a href="{base}">The front page</a> lists all lessons of
+{name}, and you can <a href="{base}search.html">search</a> them.</p></main></body></html>
 """
 SITEMAP = (
     '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
@@ -92,6 +92,10 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         lines += [
             f'<script type="application/json" id="problems-data">{embeddable_json(problems.page_data())}</script>'
         ]
+    if used := terms.uses(app.env).get(name):
+        definitions = {entry.term: entry.definition for entry in glossary.read()}
+        by_anchor = {anchor: definitions[term].replace("`", "") for term, anchor in used.items()}
+        lines += [f'<script type="application/json" id="terms">{embeddable_json(by_anchor)}</script>']
     for script in interactive_figures.scripts_for(name):
         app.add_js_file(script)
     context["metatags"] += "\n".join(lines)
