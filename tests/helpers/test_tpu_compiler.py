@@ -87,9 +87,9 @@ def test_without_a_compiler_plans_are_read_from_the_record(monkeypatch):
     never = lambda: pytest.fail("compiled")  # noqa: E731
     # Each chip stores a 64th of two (2048, 8192) bfloat16 arrays. To gather them, it sends 63 pieces of each.
     assert tpu_compiler.plan("one layer, FSDP", never).sent == {"all-gather": (2, 2 * 63 * 2048 * 8192 * 2 // 64)}
-    # Each of eight GPUs sends seven eighths of two (4096, 16384) float32 gradients.
-    sent = tpu_compiler.plan("one step, h100:8", never).sent
-    assert sent["reduce-scatter"] == (2, 2 * 7 * 4096 * 16384 * 4 // 8)
+    # Each of eight chips sends its eighth of a (4096, 4096) bfloat16 array to seven others.
+    sent = tpu_compiler.plan("weights, bfloat16, 4096", never).sent
+    assert sent == {"all-gather": (1, 7 * 4096 * 4096 * 2 // 8)}
     with pytest.raises(LookupError, match="no 'mine'; to compile programs of your own you need libtpu"):
         tpu_compiler.plan("mine", never)
     with pytest.raises(LookupError, match=r"no 'mine, h100:8'; .* you need jax-cuda12-plugin"):
@@ -183,13 +183,13 @@ def test_two_processes_can_compile_at_once():
 
 # COURSE_PLANS selects the plans to recompile. `make test-newest`, which is part of .ci/run, recompiles the small ones
 # ("small"). The weekly run recompiles all plans for TPUs ("1"), and in `make check-costs`, which installs JAX's CUDA
-# plugin, all plans for GPUs ("gpus"). All other runs recompile only ALWAYS: a product, a training step and a program
-# that the compiler rejects.
+# plugin, all plans for GPUs ("gpus"). All other runs recompile only ALWAYS: a product, a layer and a program that the
+# compiler rejects.
 WHICH = os.environ.get("COURSE_PLANS", "")
 # A new compiler release may change the counts and the memory of a full training step by a few per cent.
-WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |one step|layers cut by .*, v5e|64 v6e")
+WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |layers cut by .*, v5e|64 v6e")
 LIGHT = [label for label in RECORDED if not WHOLE_STEP.match(label)]
-ALWAYS = ["weights, bfloat16, 4096", "one step, v5e:2x4", "data, 8, v5e:2x4"]
+ALWAYS = ["weights, bfloat16, 4096", "one layer, FSDP", "data, 8, v5e:2x4"]
 SLOW = {  # each takes at least half a minute to compile
     label for lesson in ("08", "19") for label in tpu_compiler.recorded_plans(lesson) if label not in {*LIGHT, *ALWAYS}
 }
@@ -293,7 +293,7 @@ def test_the_record_against_a_manual_calculation():
     flops = 8 * layers - 24 * 2 * 2048 * 8192 + 6 * table + 24 * 4 * 4 * 1024 * 2048
     for layout, share, rows in [("FSDP", 64, 1), ("tensor", 8, 8), ("both", 64, 4)]:
         for batch in (1, 4):  # sequences per chip
-            label = f"{layout}, {64 * batch}, v5e"
+            label = f"{layout}, {64 * batch}, v5e:8x8"
             state = 12 * (layers + table) // share  # the upper bound also includes the tokens and padding
             assert state <= RECORDED[label].arguments <= state + 2 * batch * rows * 1025 * 4 + 4096, label
             assert RECORDED[label].flops == 1024 * batch * flops, label
