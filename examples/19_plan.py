@@ -35,7 +35,8 @@ def price(data, fsdp, model, micro, remat):
 
     memory = 12 * owned  # state
     memory += 4 * owned * (2 if micro > 1 else 1)  # gradients, and their sum
-    memory += (L * kept + scores + logits) / micro  # activations of a microbatch
+    memory += L * kept / micro  # activations that all layers keep, of a microbatch
+    memory += (scores + logits) / micro  # of the current layer, and the output
     memory += 4 * LAYER / model  # a layer's gathered weights and their gradients
     sent = 3 * micro * (fsdp - 1) / fsdp * 2 * N / model  # FSDP
     sent += 2 * (data - 1) / data * 4 * owned  # DDP

@@ -49,7 +49,7 @@ rounds = Prediction(
 other_chip = Prediction(
     "computing",
     mistakes={
-        "sending": "the bytes and the link are the same, 0.97 s, but how long does computing take at half the speed?"
+        "sending": "sending takes 0.42 s over NVLink and 0.11 s between machines, but how long does computing take?"
     },
 )
 reduced = Prediction(

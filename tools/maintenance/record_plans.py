@@ -38,7 +38,13 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
     ask = tpu_compiler.plan
 
     def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
-        return ask(label, *arguments, recompile=labels is None or label in labels)
+        recompile = labels is None or label in labels
+        if recompile:
+            try:
+                tpu_compiler.can_compile(tpu_compiler.platform_of(label))
+            except RuntimeError:  # the lesson starts no compiler unless its reader asks for it
+                tpu_compiler.start("tpu", "cuda")
+        return ask(label, *arguments, recompile=recompile)
 
     output = io.StringIO()
     with contextlib.redirect_stdout(output), mock.patch.object(tpu_compiler, "plan", plan):

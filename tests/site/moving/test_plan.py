@@ -47,7 +47,7 @@ def test_the_three_plans_of_the_page(hand, name):
 @pytest.mark.parametrize("plan", [(2, 4, 8, 2, False), (1, 32, 2, 8, True), (16, 1, 4, 1, False), (4, 16, 1, 4, True)])
 def test_it_is_what_the_lessons_price_says(hand, plan):
     space = {"guess": None, "ex19": mock.MagicMock()}
-    for name in ("task-state", "compute-run", "price-define"):
+    for name in ("task-state", "compute-run", "price-memory", "price-sent", "price-define"):
         exec(cell_of("19", name).source, space)
     said = hand("plan").by_label(settings(*plan))
     total = float(re.search(r": ([\d,.]+) GB \(", said)[1].replace(",", ""))
