@@ -80,5 +80,5 @@ def test_without_a_script_it_is_a_list(chromium, address):
     page = context.new_page()
     page.goto(address + PAGE)
     assert not page.locator("#problem-search").is_visible()
-    assert page.get_by_role("heading", name="No mesh is set").is_visible()
+    assert page.get_by_role("heading", name="No mesh is set", exact=True).is_visible()
     context.close()
