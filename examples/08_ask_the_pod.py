@@ -50,16 +50,15 @@ def describe(target):  # a list of devices, which needn't be here
     if jax.__version_info__ < (0, 10):
         raise RuntimeError("JAX 0.10 or newer can compile for devices that aren't here")
     jax.config.update("jax_platforms", "cpu")
+    ask = topologies.get_topology_desc
     if match := re.fullmatch(r"h100:(?:(\d+)x)?(\d+)", target):
         gpus = f"1x{match[1] or 1}x{match[2]}"  # slices x machines x GPUs
-        return topologies.get_topology_desc(
-            platform="cuda", target_config=H100, topology=gpus
-        ).devices
+        return ask(platform="cuda", target_config=H100, topology=gpus).devices
     # These settings keep libtpu quiet on a machine without a TPU.
-    quiet = "TPU_WORKER_HOSTNAMES=localhost TPU_ACCELERATOR_TYPE=v5litepod-8"
-    os.environ.update(pair.split("=") for pair in quiet.split())
-    os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"
-    return topologies.get_topology_desc(target, platform="tpu").devices
+    os.environ |= {"TPU_WORKER_HOSTNAMES": "localhost"}
+    os.environ |= {"TPU_ACCELERATOR_TYPE": "v5litepod-8"}
+    os.environ |= {"ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+    return ask(target, platform="tpu").devices
 
 
 try:
@@ -73,7 +72,7 @@ sizes = len(chips) // MODEL, MODEL
 grid = mesh_utils.create_device_mesh(sizes, chips, allow_split_physical_axes=True)
 mesh = Mesh(grid, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
-LAYERS, D, M = 24, "data", "model"
+LAYERS, N, D, M = 24, None, "data", "model"  # N: this axis isn't split
 SHAPES = {  # YOURS: the weights and, below, a spec for each
     "embed": (32768, 2048),
     "qkv": (LAYERS, 2048, 3, 16, 128),
@@ -83,15 +82,9 @@ SHAPES = {  # YOURS: the weights and, below, a spec for each
 }
 SPECS = {
     "data": (P(), P(), P(), P(), P()),
-    "FSDP": (P(D), P(None, D), P(None, None, None, D), P(None, D), P(None, None, D)),
-    "tensor": (P(M), P(None, None, None, M), P(None, M), P(None, None, M), P(None, M)),
-    "both": (
-        P(M, D),
-        P(None, D, None, M),
-        P(None, M, None, D),
-        P(None, D, M),
-        P(None, M, D),
-    ),
+    "FSDP": (P(D), P(N, D), P(N, N, N, D), P(N, D), P(N, N, D)),
+    "tensor": (P(M), P(N, N, N, M), P(N, M), P(N, N, M), P(N, M)),
+    "both": (P(M, D), P(N, D, N, M), P(N, M, N, D), P(N, D, M), P(N, M, D)),
 }[LAYOUT]
 
 
@@ -116,17 +109,15 @@ def layer(x, weights):  # YOURS: (batch, length, width) -> the same shape
     return x + jax.nn.relu(norm(x) @ weights["up"]) @ weights["down"]
 
 
-def split_batch(x):
+def split(x):  # keep activations split along the batch
     return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P(D)))
 
 
 def loss(params, tokens):
     weights = jax.tree.map(lambda a: a.astype(jnp.bfloat16), params)
     embed = weights.pop("embed")
-    one_layer = jax.checkpoint(
-        lambda x, weights: (split_batch(layer(x, weights)), None)
-    )
-    x, _ = jax.lax.scan(one_layer, split_batch(embed[tokens[:, :-1]]), weights)
+    one_layer = jax.checkpoint(lambda x, weights: (split(layer(x, weights)), None))
+    x, _ = jax.lax.scan(one_layer, split(embed[tokens[:, :-1]]), weights)
     log_p = jax.nn.log_softmax((norm(x) @ embed.T).astype(jnp.float32))
     return -jnp.take_along_axis(log_p, tokens[:, 1:, None], -1).mean()
 
@@ -139,8 +130,7 @@ def step(params, means, squares, tokens):  # Adam, without bias correction
     return jax.tree.map(update, params, means, squares), means, squares, value
 
 
-specs = zip(SHAPES, SPECS, strict=True)
-params = {name: shaped(SHAPES[name], spec) for name, spec in specs}
+params = {n: shaped(SHAPES[n], spec) for n, spec in zip(SHAPES, SPECS, strict=True)}
 tokens = shaped((SEQUENCES, 1025), P(D), jnp.int32)
 inputs = params, params, params, tokens
 try:
@@ -148,8 +138,7 @@ try:
 except ValueError as error:  # a mesh axis doesn't divide a dimension
     cli.error(str(error))
 try:
-    lowered = jax.jit(step, donate_argnums=(0, 1, 2)).lower(*inputs)
-    compiled = lowered.compile()
+    compiled = jax.jit(step, donate_argnums=(0, 1, 2)).lower(*inputs).compile()
 except jax.errors.JaxRuntimeError as error:
     sys.exit(re.split(" HLO module:|\n", str(error))[0])
 by_hand = 4 * sum(map(np.prod, shards))  # every element takes up 4 bytes

@@ -1,7 +1,7 @@
 """python moe.py 1.25 0 0.1: train eight experts; count idle ones and dropped tokens.
 
-1.25 is the capacity factor. Each further number, such as 0 and 0.1, is a weight of the
-balance loss, and starts a run of its own.
+1.25 is the capacity factor. Each number after it, such as 0 and 0.1, is a weight of the
+balance loss, and trains once with that weight.
 """
 
 import math
@@ -49,10 +49,10 @@ def layer(w, x, seats):  # per device, with its tokens: (tokens, D)
     p, chosen = route(x, w["router"])
     rank = jnp.cumsum(chosen, axis=0) - chosen  # earlier tokens with the same choice
     seat = chosen[:, :, None] * jax.nn.one_hot(rank, seats)  # no seat: all zeros
-    slots = jnp.einsum("tec,td->ecd", seat, x)  # each token into its seat
+    slots = jnp.einsum("tec,td->ecd", seat, x)  # put each token into its seat
     slots = jax.lax.all_to_all(slots, "expert", 0, 1, tiled=True)  # to the experts
     slots = jax.lax.all_to_all(experts(w, slots), "expert", 1, 0, tiled=True)  # back
-    # Each token reads its seat, times its gate. A token without a seat reads zeros.
+    # Each token gets its seat's result times its gate. Without a seat it gets zeros.
     back = jnp.einsum("tec,te,ecd->td", seat, p * chosen, slots)
     stats = {"share": chosen.mean(axis=0) / K, "dropped": 1 - seat.sum() / chosen.sum()}
     stats["balance"] = E * (stats["share"] * p.mean(axis=0)).sum()  # 1 if balanced
@@ -100,7 +100,7 @@ mine, true = jax.device_get((mine, true))
 gap = max(abs(mine[name] - true[name]).max() / abs(true[name]).max() for name in true)
 assert gap < 1e-9 and stats["dropped"] == 0, f"the gradients are off by {gap:.0e}"
 count = f"{n} device{'s' * (n > 1)}"
-print(f"right on {count}: with seats for all, the gradients are those of one")
+print(f"right on {count}: with a seat for every token, gradients equal one device's")
 optimizer = optax.adam(5e-3)
 
 
@@ -113,7 +113,7 @@ def step(w, state, x, y, alpha):
 
 for alpha in ALPHAS:
     w, draw = initial, np.random.default_rng(1)
-    with jax.set_mesh(mesh):  # creates Adam's count on all devices
+    with jax.set_mesh(mesh):  # replicates Adam's step count over the mesh
         state = optimizer.init(w)
     for _ in range(150):
         rows = draw.choice(1400, BATCH, replace=False)

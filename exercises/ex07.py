@@ -8,7 +8,7 @@ eight_devices = Prediction(
     {
         134.2: "a device already has its own eighth",
         16.78: "a device's eighth goes to the seven others",
-        67.1: "with two devices each lacks a half, and with eight each lacks seven eighths",
+        67.1: "with two devices, each lacks half of w, and with eight, each lacks seven eighths",
         58.7: "an element in bfloat16 takes 2 bytes",
     },
     "MB",
@@ -32,7 +32,7 @@ star = Prediction(
 )
 crossover = Prediction(
     400,
-    "7 steps of 1 µs take 7 µs, and 7/8 of the array are sent at 50 GB/s",
+    "7 steps of 1 µs take 7 µs, and 7/8 of the array is sent at 50 GB/s",
     {
         50: "that's one message, but the array is sent in eight",
         350: "only 7/8 of the array is sent",
@@ -53,7 +53,7 @@ corner = Prediction(
     "it's (n - 1) C/W, with n = 8 and C/W = 1,970",
     {
         1970: "that's C/W, which is needed for each of the seven others",
-        15_760: "it's n - 1, not n, because its own piece isn't sent",
+        15_760: "it's n - 1, not n, because a chip doesn't need to receive its own piece",
     },
     "rows",
     within=0.01,
@@ -62,7 +62,7 @@ torus = Prediction(
     4,
     "3 steps along the row of four, then 1 along the column of two",
     {
-        7: "that's one ring of eight",
+        7: "that's the number for one ring of eight",
         3: "the column takes one more step",
         8: "that's the number of devices, but a ring takes n - 1 steps",
     },
@@ -71,8 +71,8 @@ torus = Prediction(
 
 
 @exercise(
-    "How many bytes of the weights does a device have? How many devices add up the same piece? Then "
-    "it's 2 (n - 1)/n of it.",
+    "How many bytes of the weights does a device hold, and how many devices add up the same piece? Each "
+    "of them sends 2 (n - 1)/n of that piece.",
     cases=[(48_000, 2, 4), (7_000_000, 16, 8), (120_000_000, 5, 3)],
     mistakes=[
         Mistake(
@@ -101,7 +101,7 @@ def gradient_bytes(parameters, data, model):
 
 
 @exercise(
-    "Turn bits into bytes, and keep one direction: that is the rate of the whole chip. On a torus a ring uses two links.",
+    "Convert bits to bytes, and count one direction: that's the rate of the whole chip. On a torus, a ring uses two of the links.",
     cases=[(1600, 1, 4, False), (4500, 2, 5, False), (7200, 2, 18, True)],
     mistakes=[
         Mistake(Edit("/ 8 / directions", "/ directions"), "a byte has 8 bits"),
@@ -114,11 +114,11 @@ def gradient_bytes(parameters, data, model):
         ),
         Mistake(
             Edit("if switched else chip_rate * 2 / links", ""),
-            "on a torus a ring uses only two of the links, left and right",
+            "on a torus, a ring uses only two of the links, one to the left and one to the right",
         ),
         Mistake(
             Edit("chip_rate * 2 / links", "chip_rate / links"),
-            "a ring that sends in both directions uses two links, left and right",
+            "a ring that sends in both directions uses two links, one to the left and one to the right",
         ),
         Mistake(
             Edit("return chip_rate if switched else", "return"),

@@ -64,12 +64,12 @@ waiting = Prediction(
 )
 hidden = Prediction(
     248,
-    "it's the first gather, then two products; the second gather ends before the first product does",
+    "it's the first gather and then two products, because the second gather ends before the first product does",
     {
-        321: "that's one after the other, but the second gather runs at the same time as the first product",
+        321: "that's the sum of all four, but the second gather runs at the same time as the first product",
         174: "that's only the products, but the first gather runs before them",
         160: "that's only one layer, but the two products run one after the other",
-        147: "that's only the gathers",
+        147: "that's the time of the two gathers only",
     },
     "µs",
     within=0.01,
@@ -81,13 +81,13 @@ _CHANGES = {0: (16, 16), 1: "bfloat16", 2: "P()", 4: False}
 
 
 def _make_calls(*changes):
-    """Make a list of calls, each of them _A with some elements replaced."""
+    """Make a list of calls, each a copy of _CALL with some elements replaced."""
     return ([tuple(change.get(i, part) for i, part in enumerate(_CALL)) for change in changes],)
 
 
 @exercise(
-    "Two calls share a program if they agree in everything that it was compiled for; of the rate, "
-    "that's only the type. So make a set.",
+    "Two calls share a program if they agree in everything it was compiled for. For the rate, that's "
+    "only the type. So make a set.",
     cases=[
         _make_calls({}, {3: 0.05}, {3: 0.025}),
         _make_calls({}, {3: 1}, {3: 2}, {}),
@@ -118,7 +118,7 @@ def compilations(calls):
 
 
 def _make_step(**rows):
-    """Make a step's events, with the devices mixed. Each device has a list of compute bars, followed by its all-reduce."""
+    """Make one step's events in mixed order. Each device's list contains its compute bars, then its all-reduce."""
     bars = []
     for device, (*computing, meeting) in rows.items():
         bars += [(int(device[1:]), f"fusion.{i % 2}", *bar) for i, bar in enumerate(computing)]

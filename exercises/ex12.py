@@ -23,22 +23,22 @@ ticks = Prediction(
 )
 first_tick = Prediction(
     "numbers",
-    "each device runs the same program in every tick, so what do its layers, which have biases, make of zeros?",
+    "every device runs its layers in every tick, and layers with biases turn zeros into other numbers",
     {
         "nothing": "a device can't skip a tick, because all devices run one program",
-        "zeros": "it starts with zeros, but its layers have biases",
+        "zeros": "it starts with zeros, but what do layers with biases turn them into?",
     },
 )
 shifted = Prediction(
     "rises",
-    "each result is compared with a different microbatch's label, so the network unlearns here what it learns there",
-    {"falls": "each result is compared with a different microbatch's label; does learning that help?"},
+    "each result is compared with a different microbatch's target, so the network learns the wrong pairs",
+    {"falls": "each result is compared with a different microbatch's target; does learning that help?"},
 )
 flops = Prediction(
     1.375,
     "each device computes in all 11 ticks, and 8 of them are useful",
     {
-        1: "a device that has nothing useful to do computes all the same",
+        1: "a device with nothing useful to do still computes",
         1.27: "3/11 is the bubble's share of all ticks; compared with the 8 useful ones, it's 3/8",
         1.5: "a stage has p - 1 extra ticks, not p",
         5.5: "that's relative to a quarter of a quarter, but a device has four of the sixteen layers",
@@ -47,7 +47,7 @@ flops = Prediction(
 )
 of_1f1b = Prediction(
     "the same",
-    "microbatch 0 still has to reach the last stage and come back before stage 0 can do anything but wait",
+    "stage 0 still has to wait while microbatch 0 goes to the last stage and comes back",
     {
         "smaller": "follow stage 0: microbatch 0 still has to reach the last stage and come back",
         "larger": "the gaps are in more places, but is their total longer?",
@@ -55,17 +55,17 @@ of_1f1b = Prediction(
 )
 live = Prediction(
     4,
-    "it starts with 3 forward passes, and one more before the first backward pass ends; from then on they take turns",
+    "it runs 4 forward passes before its first backward pass, and from then on the two alternate",
     {
-        32: "that's GPipe, but 1F1B starts a new microbatch only once another one is done",
+        32: "that's GPipe, but 1F1B starts a new microbatch only when another one is finished",
         3: "it starts with 3 forward passes, but one more comes before the first backward pass",
-        1: "that's the last stage; on stage 0, it takes a while until microbatch 0 comes back",
+        1: "that's the last stage; stage 0 runs more forward passes before microbatch 0 comes back",
     },
     "microbatches",
 )
 twice_round = Prediction(
     300 / 19,
-    "a tick is half as long: 16 useful ones, and still 3 in which a stage waits",
+    "a tick is half as long: a stage works for 16 of them, and still waits for 3",
     {
         300 / 22: "the waiting time is halved, so the total is shorter too",
         300 / 11: "that's the bubble with one part on each device",
@@ -87,8 +87,8 @@ twice_round = Prediction(
             "that's the number of ticks, m + p - 1; or you used (p - 1)/m, the bubble relative to the useful time",
         ),
         Mistake(Edit("math.ceil", "math.floor"), "rounded down, the bubble is larger than the share"),
-        Mistake(Edit("math.ceil", "round"), "rounded to the nearest, the bubble may be larger than the share"),
-        Mistake(Edit("math.ceil(", "1 + math.floor("), "if one fewer gives exactly the share, it's enough"),
+        Mistake(Edit("math.ceil", "round"), "rounded to the nearest integer, the bubble may be larger than the share"),
+        Mistake(Edit("math.ceil(", "1 + math.floor("), "if the bubble is exactly the share, one fewer is enough"),
         Mistake(Edit("(1 - share) / share", "share / (1 - share)"), "you swapped share and 1 - share"),
         Mistake(Edit("(p - 1) *", "p *"), "a stage waits for p - 1 ticks, not p"),
     ],
@@ -116,9 +116,9 @@ def enough(p, share):
             "while the pipeline fills, a tick is also as long as the slowest stage",
         ),
         Mistake(Edit("max(times)", "times[-1]"), "the last stage isn't always the slowest"),
-        Mistake(Edit("p * (m + p - 1)", "(m + p - 1)"), "the time of all p devices counts"),
+        Mistake(Edit("p * (m + p - 1)", "(m + p - 1)"), "count the time of all p devices"),
     ],
-    question=("How long are all ticks together, on all devices, and how much of that is work on a microbatch?"),
+    question=("How much device time do all ticks take in total, and how much of it is work on a microbatch?"),
 )
 def waste(times, m):
     """Return the share of device time that isn't useful; times: seconds by stage."""
@@ -142,7 +142,7 @@ def _run_rounds(f, p, rounds):
 
 
 @exercise(
-    "In tick p, microbatch 0 returns to stage 0, just when that's free: stage 0 takes x for p ticks, "
+    "In tick p, microbatch 0 returns to stage 0, which is free just then: stage 0 takes x for p ticks, "
     "and then whatever arrives. So the sends form a ring, in which the last stage sends to stage 0.",
     cases={"of 4 stages, 3 rounds": (4, 3), "of 8 stages, 2 rounds": (8, 2)},
     run=_run_rounds,

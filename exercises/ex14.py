@@ -11,16 +11,16 @@ from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise
 
 router_gradient = Prediction(
     0,
-    "with one expert per token the gate is p / p = 1, whatever the router says",
-    {0.0034: "that's for the gate p; divided by its own sum, the gate is 1, whatever the router says"},
+    "with one expert per token, the gate is p / p = 1, whatever the router says",
+    {0.0034: "that's for the gate p, but divided by its own sum, the gate is 1, whatever the router says"},
 )
 without_seat = Prediction(
     25,
-    "an expert has ceil(1.25 · 64 / 8) = 10 seats, which are too few for 1 of 11, 21 of 31 and 3 of 13 tokens",
+    "an expert has ceil(1.25 · 64 / 8) = 10 seats, so 1 of 11, 21 of 31 and 3 of 13 tokens don't get one",
     {
         0: "there are 80 seats for 64 tokens, but one expert's empty seats don't help another",
-        31: "that's for 8 seats, but the factor gives 10",
-        39: "those get a seat",
+        31: "that's for 8 seats per expert, but the factor gives 10",
+        39: "that's how many get a seat",
     },
     "tokens",
 )
@@ -28,19 +28,19 @@ exchanges = Prediction(
     4,
     "the gradient of each all-to-all is an all-to-all in the opposite direction",
     {
-        2: "those are in the forward pass, but the gradient goes back through both",
-        3: "you need the gradient with respect to x too, and it must return",
+        2: "those are the forward pass's, but the gradient goes back through both",
+        3: "you also need the gradient with respect to x, which has to return to the tokens' own devices",
         1: "the tokens are sent out, the results come back, and the gradient goes through both",
     },
     "all-to-alls",
 )
 padding = Prediction(
     6.4,
-    "seats are sent, taken or empty: 64 instead of 10",
+    "all seats are sent, taken or empty, and there are 64 per expert instead of 10",
     {
         1.6: "that's the growth in seated tokens, but empty seats are sent too",
         1: "the tokens are the same, but there are more seats, and it's seats that are sent",
-        64: "there are 64 seats instead of 10",
+        64: "divide by the 10 seats it had before",
     },
     "times",
     within=0.01,
@@ -57,14 +57,14 @@ devices_served = Prediction(
 )
 raises = Prediction(
     False,
-    "einsum broadcasts: the device's one expert works on all eight stacks of slots",
+    "einsum broadcasts, so the device's one expert processes all eight stacks of slots",
     {True: "the letter e has sizes 8 and 1. What does NumPy do with an axis of size 1?"},
 )
 
 
 @exercise(
-    "Compute the seats first, rounded up once: factor · k · tokens / experts. A device has slots for "
-    "all experts, and keeps an n-th of them. How many all-to-alls are there, forward and backward?",
+    "First compute the seats per expert, factor · k · tokens / experts, and round up once. A device has slots "
+    "for all experts, and keeps 1/n of them. How many all-to-alls are there, forward and backward?",
     cases=[
         (96, 10, 16, 2, 1.25, 8, 2),
         (50, 7, 6, 1, 1.5, 3, 4),
@@ -75,14 +75,16 @@ raises = Prediction(
     mistakes=[
         Mistake(
             Edit("4 * (n - 1)", "2 * (n - 1)"),
-            "those are the two in the forward pass, but the gradient goes back through both",
+            "that counts the two in the forward pass, but the gradient goes back through both",
         ),
-        Mistake(Edit("(n - 1) / n", "1"), "a device keeps the slots for its own experts, so an n-th isn't sent"),
+        Mistake(
+            Edit("(n - 1) / n", "1"), "a device keeps the slots for its own experts, so 1/n of the bytes isn't sent"
+        ),
         Mistake(Edit("factor * k * tokens", "factor * tokens"), "each token takes a seat at k experts"),
-        Mistake(Edit("math.ceil", "math.floor"), "a fraction of a seat needs a seat: round up"),
+        Mistake(Edit("math.ceil", "math.floor"), "a fraction of a seat still needs a seat, so round up"),
         Mistake(
             Edit("math.ceil(factor * k * tokens / experts)", "factor * k * tokens / experts"),
-            "complete seats are sent, even if the last one isn't filled: round the seats up",
+            "only whole seats exist and are sent, so round the number of seats up",
         ),
         Mistake(
             Edit("(n - 1) / n * experts", "(n - 1) / n * experts / n"),
@@ -90,7 +92,7 @@ raises = Prediction(
         ),
     ],
     question=(
-        "How many seats does an expert have for the tokens of one device? Which of them are sent, and how often?"
+        "How many seats does an expert have for one device's tokens? Which of them are sent, and how many times?"
     ),
 )
 def sent_per_step(tokens, width, experts, k, factor, n, size):
@@ -100,7 +102,7 @@ def sent_per_step(tokens, width, experts, k, factor, n, size):
 
 
 def _table_cases():
-    """Make ids (n tokens,) and tables (n rows, width) of all devices."""
+    """Make the ids (n · tokens,) and the table (n · rows, width) of all devices, for several sizes."""
     rng = np.random.default_rng(14)
 
     def case(n, tokens, rows, width):
@@ -123,15 +125,18 @@ def _run_lookup(f, ids, table, n):
 
 
 @exercise(
-    "Row r of the full table is row r % rows of device r // rows. Ask each device, by all_to_all, "
-    "for an array (n, tokens) of rows. Answer with `table[asked]`, send that back, and select the "
-    "owners' answers.",
+    "Row r of the full table is row r % rows of device r // rows. Send every device all of your questions in "
+    "an all_to_all of an array (n, tokens). Answer with `table[asked]`, send the answers back, and select those "
+    "of the owners.",
     cases=_table_cases,
     run=_run_lookup,
     mistakes=[
-        Mistake(Edit("ids % rows", "ids"), "an id is an index into the full table, but the owner's rows start at 0"),
         Mistake(
-            Edit("table[asked]", "table[wanted]"), "you read your own rows, because the questions haven't been sent"
+            Edit("ids % rows", "ids"), "an id is an index into the full table, but the owner's own rows start at 0"
+        ),
+        Mistake(
+            Edit("table[asked]", "table[wanted]"),
+            "you look up your own questions in your own rows: look up the questions that arrived",
         ),
         Mistake(
             Edit('jax.lax.all_to_all(table[asked], "expert", 0, 0)', "table[asked]"),
@@ -139,11 +144,11 @@ def _run_lookup(f, ids, table, n):
         ),
         Mistake(
             Edit("[owner, jnp.arange(tokens)]", ".sum(axis=0)"),
-            "every device answers, but only one of them owns the row: select the owner's answer",
+            "every device answers, but only one of them owns the row, so select the owner's answer",
         ),
         WhenMessage("bytes that a device sends", "Send ids and the requested rows, not the table"),
     ],
-    question="Which device owns the row of an id, and where in its piece is that row?",
+    question="Which device owns the row for an id, and at what index of its table is that row?",
 )
 def look_up(ids, table):
     """Per device: ids (tokens,), own rows (rows, width) -> rows (tokens, width)."""
@@ -181,7 +186,7 @@ def _run_balance(f, p, choice, n):
 def _require_scalar(value):
     value = jnp.asarray(value)
     if value.ndim:
-        raise ValueError(f"an array of shape {value.shape}, where one number is asked")
+        raise ValueError(f"the result has shape {value.shape}, but must be a single number")
     return value
 
 
@@ -190,8 +195,8 @@ def _average_balances(p, choice):
 
 
 @exercise(
-    "The share and the mean probability of each expert are means over the tokens of a device. "
-    "Average each of them over the devices before you multiply.",
+    "On each device, an expert's share and its mean probability are means over that device's tokens. "
+    "Average each of the two over the devices before you multiply them.",
     cases=_choice_cases,
     run=_run_balance,
     mistakes=[
@@ -201,23 +206,23 @@ def _average_balances(p, choice):
         ),
         Mistake(
             Edit('jax.lax.pmean(p.mean(axis=0), "expert")', "p.mean(axis=0)"),
-            "the mean probability is that of one device, so the balance differs between devices",
+            "you use one device's mean probability, so the balance differs between devices",
         ),
         Mistake(
             Edit('jax.lax.pmean(choice.mean(axis=0), "expert")', "choice.mean(axis=0)"),
-            "the share is that of one device, so the balance differs between devices",
+            "you use one device's share, so the balance differs between devices",
         ),
         Mistake(
             Edit("pmean", "psum", count=2),
-            "psum adds up the devices' means, but the mean over all tokens is the mean of them",
+            "psum adds up the devices' means, but the mean over all tokens is their average",
         ),
         Mistake(Edit("p.shape[1] *", ""), "multiply by the number of experts"),
         Mistake(
             Edit("(share * probability).sum()", 'jax.lax.pmean((choice * p).sum(axis=1).mean(), "expert")'),
-            "share and mean probability are two means, each over all tokens; multiply them afterwards",
+            "the share and the probability are two separate means over all tokens: multiply them after averaging",
         ),
     ],
-    question="What is each mean taken over, and when are the means multiplied?",
+    question="Over which tokens is each mean taken, and when do you multiply the means?",
 )
 def whole_balance(p, choice):
     """In shard_map over 'expert': the balance over the tokens of all devices, ()."""

@@ -187,7 +187,7 @@ def lesson_notebooks() -> dict[str, Path]:
 
 
 def count_results(saved: Progress, lesson: str) -> tuple[int, int, int, int]:
-    """Count a lesson's solved exercises, all its exercises, the guesses right on the first try, and all guesses."""
+    """Return four counts for a lesson: solved exercises, exercises, guesses right on the first try, and guesses."""
     states = saved.get(lesson, {}).get("exercises", {})
     guesses = [state for state in saved.get(lesson, {}).get("predictions", {}).values() if state != "seen"]
     right = sum(states.get(name) == "right" for name in exercise_names(lesson))

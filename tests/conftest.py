@@ -45,7 +45,7 @@ startup.write_text(
 )
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
 CHIP = Path(__file__).with_name("chip")  # contains a JAX plugin
-APPENDIX = "90"  # shows deprecated APIs on purpose
+APPENDIX = "90"  # the lesson that shows deprecated APIs on purpose
 # read this before a worker is pinned to its core
 ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 matplotlib.use("agg")
@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep only the selected passes, and start the longest tests first, so that none is left for the end of the run."""
+    """Keep only the selected passes, and start the longest tests first, so that none of them delays the run's end."""
     passes = config.getoption("passes")
     other = {"doubled": "plain", "plain": "doubled"}.get(passes, "")
     items[:] = [item for item in items if not item.get_closest_marker(other)]

@@ -33,8 +33,8 @@ MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     # whether %%writefile creates or overwrites a script
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
-# If a cell's outputs differ between runs, its metadata give the reason in `varies`, and in `varying` a key of this
-# table, for the part that differs. The default is "words", for which only the kinds of the outputs are compared.
+# If a cell's outputs differ between runs, `varies` in its metadata gives the reason, and `varying` gives the part that
+# differs, as a key of this table. By default, it's "words", with which only the kinds of the outputs are compared.
 VARYING = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
     # the padding depends on the number of digits
@@ -169,7 +169,7 @@ def structure_faults(path: Path) -> list[str]:
     try:
         draft = readme.row(path).draft
     except ValueError as error:
-        draft, faults = True, [*faults, str(error)]  # page_lint needs the row
+        draft, faults = True, [*faults, str(error)]  # skip page_lint, which needs the row
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
@@ -227,19 +227,19 @@ def texts_after_answers(cells: list) -> list:
     If subheadings come between a question and its first output, the question covers all their sections.
     site/_static/questions.js hides the same texts.
     """
-    asked = answered = has_sections = False
+    has_question = answered = has_sections = False
     texts = []
     for cell in cells:
         if cell.cell_type == "code":
-            answered |= asked and bool(cell.outputs)
+            answered |= has_question and bool(cell.outputs)
             continue
         for part, block in enumerate(notebooks.split_blocks(cell.source)):
             if heading := re.match(r"#+(?= )", block):
                 if len(heading[0]) < 3 or cell.id.startswith("ex-") or (answered and not has_sections):
-                    asked = answered = False
-                has_sections |= asked and not answered
+                    has_question = answered = False
+                has_sections |= has_question and not answered
             elif block.startswith(notebooks.QUESTION):
-                asked, answered, has_sections = True, False, False
+                has_question, answered, has_sections = True, False, False
             elif answered and part == 0:
                 texts.append(cell)
     return texts
@@ -265,7 +265,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
     if cell.id == "script":
-        pass  # it begins with a magic command, and its code is in examples/
+        pass  # the cell begins with a magic command, and its code is in examples/
     elif re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
@@ -322,7 +322,7 @@ def predictions_of(module: ModuleType) -> dict[str, Any]:
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
-    """Check that each prediction is compared in exactly one cell, and that this cell begins with an empty guess."""
+    """Return a fault for each prediction that isn't compared in exactly one cell, which begins with an empty guess."""
     faults, compared = [], []
     alias = module.__name__.split(".")[-1]
     for cell in notebook.cells:
@@ -383,7 +383,7 @@ def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Any]]:
 
 
 def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
-    """Compare the exercises' stubs and checks in a notebook with its module."""
+    """Return the differences between a notebook's stubs and checks and the exercises in its module."""
     faults, stubs, checked = [], {}, set()
     alias = module.__name__.split(".")[-1]
     for cell in notebook.cells:

@@ -53,16 +53,16 @@ def make_mutants(exercise: Any, most: int) -> list[Mutant]:
     function.body = function.body[ast.get_docstring(function) is not None :]
     before = ast.unparse(tree)
     texts = sorted({n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str)})
-    found: dict[str, Mutant] = {}
-    for place, node in enumerate(ast.walk(function)):
+    mutants: dict[str, Mutant] = {}
+    for index, node in enumerate(ast.walk(function)):
         for change in range(len(list(_replacements(node, texts)))):
             changed = copy.deepcopy(tree)
-            there = list(ast.walk(changed.body[0]))[place]
-            _replace(changed, there, list(_replacements(there, texts))[change])
+            changed_nodes = list(ast.walk(changed.body[0]))[index]
+            _replace(changed, changed_nodes, list(_replacements(changed_nodes, texts))[change])
             after = ast.unparse(ast.fix_missing_locations(changed))
             if after != before:
-                found.setdefault(after, Mutant(_difference(before, after), after))
-    every = list(found.values())
+                mutants.setdefault(after, Mutant(_difference(before, after), after))
+    every = list(mutants.values())
     return every if len(every) <= most else [every[i * len(every) // most] for i in range(most)]
 
 
@@ -121,8 +121,8 @@ def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.
 def _replacement_calls(node: ast.Call) -> Iterator[ast.AST]:
     """Yield the replacements of a call.
 
-    They are its first argument or, without arguments, its object; the call without each of its keywords in turn; and
-    the call with its first two arguments swapped.
+    The replacements are the call's first argument or, without arguments, its object; the call without each of its
+    keywords in turn; and the call with its first two arguments swapped.
     """
     if node.args and not isinstance(node.args[0], ast.Starred):
         yield node.args[0]

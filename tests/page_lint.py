@@ -35,7 +35,7 @@ def page_faults(path: Path, cells: list) -> Iterator[str]:
         yield f"{exercises} exercises; a page has three or four: one gives way, or goes into another part"
     if not re.search(r"^## .*Take it to work", "\n".join(texts), re.M):
         yield "no section Take it to work"
-    said, needed = readme.row(path).minutes, minutes(cells)
-    if said < needed - 2:
-        yield f"plan: {said} minutes, and by the clock it takes {needed}"
+    stated, needed = readme.row(path).minutes, minutes(cells)
+    if stated < needed - 2:
+        yield f"plan: {stated} minutes, and by the clock it takes {needed}"
     yield from scripts.script_faults(path, cells)

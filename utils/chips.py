@@ -1,4 +1,4 @@
-"""Published peak rates of five accelerators, with their sources. Every time estimate in the course divides by them.
+"""Provide the published peak rates of five accelerators, with sources, for every time estimate in the course.
 
 These numbers come from data sheets. No program reaches them, and we haven't measured any of them.
 """

@@ -60,8 +60,10 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
     """
     compiled = {label: compile_for(["CPU"], *program) for label, program in programs.items()}
     if recompile:
-        others = [column for column in TARGETS if column != "CPU"]
-        compiled = {label: compiled[label] | compile_for(others, *program) for label, program in programs.items()}
+        other_columns = [column for column in TARGETS if column != "CPU"]
+        compiled = {
+            label: compiled[label] | compile_for(other_columns, *program) for label, program in programs.items()
+        }
         return CompilerComparison(compiled, f"Compiled here: {_join(versions())}.")
     saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
     for label, columns in compiled.items():

@@ -23,14 +23,14 @@ def program_source(function: Callable, args: Sequence[Any] = ()) -> str:
 
     Raises ValueError if the source of a function isn't available, or if a value can't be pickled.
     """
-    parts: dict[str, str] = {}
-    name = _add_source(function, parts)
+    definitions: dict[str, str] = {}
+    name = _add_source(function, definitions)
     values = ", ".join(_expression_for(arg, f"argument {i}") for i, arg in enumerate(args))
-    return "\n\n".join([*parts.values(), f"{name}({values})\n"])
+    return "\n\n".join([*definitions.values(), f"{name}({values})\n"])
 
 
-def _add_source(function: Any, parts: dict[str, str]) -> str:
-    """Add the source of a function or class to `parts`, after everything that it refers to, and return its name."""
+def _add_source(function: Any, definitions: dict[str, str]) -> str:
+    """Add the source of a function or class to `definitions`, after everything that it refers to. Return its name."""
     unwrapped = inspect.unwrap(function)
     name = getattr(unwrapped, "__name__", "")
     if not name.isidentifier() or "<" in unwrapped.__qualname__:
@@ -41,22 +41,22 @@ def _add_source(function: Any, parts: dict[str, str]) -> str:
     # Check the source, because Python 3.13 may return the source of a `python -c` program instead.
     if not re.search(rf"^(async )?(def|class) {name}\b", source, re.M):
         raise ValueError(f"the source of {name} is not available: give the program as text")
-    parts[name] = ""  # reserve the name, because the function may refer to itself
+    definitions[name] = ""  # reserve the name, because the function may refer to itself
     references = _names_from_outside(symtable.symtable(source, "", "exec"))
     module_names = vars(sys.modules[unwrapped.__module__])
-    for reference in sorted(references & set(module_names) - set(parts)):
+    for reference in sorted(references & set(module_names) - set(definitions)):
         value = module_names[reference]
         if isinstance(value, ModuleType):
-            parts[reference] = f"import {value.__name__} as {reference}"
+            definitions[reference] = f"import {value.__name__} as {reference}"
         elif hasattr(inspect.unwrap(value) if callable(value) else value, "__qualname__"):
             home = inspect.unwrap(value).__module__
             if home == unwrapped.__module__ and inspect.unwrap(value).__name__ == reference:
-                _add_source(value, parts)
+                _add_source(value, definitions)
             else:
-                parts[reference] = f"from {home} import {value.__name__} as {reference}"
+                definitions[reference] = f"from {home} import {value.__name__} as {reference}"
         else:
-            parts[reference] = f"{reference} = {_expression_for(value, reference)}"
-    parts[name] = parts.pop(name) or source  # move it after everything that it refers to
+            definitions[reference] = f"{reference} = {_expression_for(value, reference)}"
+    definitions[name] = definitions.pop(name) or source  # move it after everything that it refers to
     return name
 
 

@@ -1,9 +1,9 @@
 """Hide the answer to each question in a reader's copy of a lesson until the reader has made a guess.
 
 In the copies, each line with `guess = None` also contains `or guess = skip`. Until the reader replaces None, the cell
-still runs, so that later cells work, but its output is withheld. The same goes for cells that belong to the answer,
-which begin with the line AFTER_GUESS in the copies. The original lessons contain neither of these additions, because
-they're executed for their outputs.
+still runs, so that later cells work, but its output is withheld. Cells that belong to the answer begin with the line
+AFTER_GUESS in the copies, and their output is withheld, too. The original lessons contain neither of these additions,
+because they're executed for their outputs.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def wait_for_guesses(shell: Any) -> None:
         global waiting
         nonlocal answered
         source = info.raw_cell or ""
-        if asks := source.startswith("guess = "):
+        if is_question := source.startswith("guess = "):
             answered = not UNANSWERED.match(source)
-        if answered or not (asks or source.startswith(AFTER_GUESS)):
+        if answered or not (is_question or source.startswith(AFTER_GUESS)):
             return
         waiting = True
         capture = capture_output()
         output = capture.__enter__()
         # IPython shows the value of a cell's last line through display_trap.hook, which it installs after this event.
         hook, shell.display_trap.hook = shell.display_trap.hook, sys.displayhook
-        captures.append((capture, output, hook, MESSAGE if asks else MESSAGE_AFTER))
+        captures.append((capture, output, hook, MESSAGE if is_question else MESSAGE_AFTER))
 
     def after_cell(result: Any) -> None:
         global waiting

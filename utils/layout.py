@@ -70,9 +70,9 @@ def piece_shape(piece: Piece) -> tuple[int, ...]:
     return tuple(stop - start for start, stop in piece)
 
 
-def overlap(one: Piece, other: Piece) -> Piece:
+def overlap(first: Piece, second: Piece) -> Piece:
     """Return the intersection of two pieces, which is empty along each axis on which they don't overlap."""
-    shared = ((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+    shared = ((max(a, c), min(b, d)) for (a, b), (c, d) in zip(first, second, strict=True))
     return tuple((start, max(start, stop)) for start, stop in shared)
 
 

@@ -276,8 +276,8 @@ def _describe(returncode: int) -> str:
 
 def _without_gloo_messages(text: str) -> str:
     """Remove the messages that Gloo prints when processes connect."""
-    rest = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
-    return rest if rest == text else _without_gloo_messages(rest)  # one message may be inside another
+    remaining = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
+    return remaining if remaining == text else _without_gloo_messages(remaining)  # one message may be inside another
 
 
 def _last_error(stderr: str, errors_only: bool = False) -> str:
@@ -290,8 +290,8 @@ def _last_error(stderr: str, errors_only: bool = False) -> str:
     Errors that Python ignored count only if stderr contains nothing else, because a process that's shutting down
     reports many of them.
     """
-    rest = IGNORED_ERROR.sub("", stderr)
-    stderr = rest if rest.strip() else stderr
+    reported = IGNORED_ERROR.sub("", stderr)
+    stderr = reported if reported.strip() else stderr
     causes: dict[bool, list[str]] = {True: [], False: []}  # True: in a thread, where an error doesn't end the process
     starts = [match.start() for match in REPORT_START.finditer(stderr)]
     for start, end in pairwise([0, *starts, len(stderr)]):

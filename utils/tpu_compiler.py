@@ -105,7 +105,7 @@ def _find_obstacle(platform: str, environment: dict[str, str]) -> str:
         if trial.stdout.endswith("it compiles\n"):
             return ""
         last_line = (trial.stderr.splitlines() or [""])[-1]
-        if "TargetError: " in last_line:  # the message says what to install
+        if "TargetError: " in last_line:  # the message explains what to install
             return last_line.partition("TargetError: ")[2]
         failure = f"signal {-trial.returncode}" if trial.returncode < 0 else textwrap.shorten(last_line, 120)
     return f"A trial compile for {TRIALS[platform]} failed ({failure}). Try {_upgrade(platform)}, then restart"
@@ -179,7 +179,7 @@ def recorded_plans(lesson: str = "*") -> dict[str, Plan]:
 
 
 def plan_from_json(fields: dict[str, Any]) -> Plan:
-    """Convert a plan from JSON, which has turned the plan's pairs into lists and its integer keys into strings."""
+    """Convert a plan from JSON, in which the plan's pairs are lists and its integer keys are strings."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
     return Plan(**{**fields, "sent": sent, "links": links})

@@ -26,7 +26,7 @@ class Observed(dict):
 
 @dataclass(frozen=True)
 class Bound:
-    """A solution's cost, and how far an answer's cost may exceed it (or fall short of it, if `is_minimum`)."""
+    """A solution's cost, and the amount by which an answer may exceed it (or fall short of it, if `is_minimum`)."""
 
     value: float
     slack: float = 1.02  # the factor by which an answer's cost may differ from `value`
@@ -43,7 +43,7 @@ class Bound:
 
 
 class Difference(NamedTuple):
-    """A place where two results differ, described in the words that the reader will see."""
+    """A difference between two results, with the texts that describe it to the reader."""
 
     path: str  # the text to append to the call, such as "", "[2]" or ".dtype"
     actual: str

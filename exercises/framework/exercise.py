@@ -115,7 +115,7 @@ class Exercise:
         name = self.function.__name__
         if not callable(answer):
             value = format_value(answer)
-            return _wrong(f"Pass the function itself: check({name}), not the value that it returns ({value}).")
+            return _wrong_verdict(f"Pass the function itself: check({name}), not the value that it returns ({value}).")
         if _is_stub(answer):
             instruction = "Fill in the function above and run its cell and this one."
             return Verdict("not attempted", f"{name}: not attempted yet. {instruction}")
@@ -123,7 +123,9 @@ class Exercise:
             with limit_time_and_memory(self.timeout):
                 return self._evaluate(answer)
         except TimeLimitExceeded:
-            return _wrong(f"Your function was stopped after {self.timeout:g} s. Does it contain an endless loop?")
+            return _wrong_verdict(
+                f"Your function was stopped after {self.timeout:g} s. Does it contain an endless loop?"
+            )
 
     def _evaluate(self, answer: Function) -> Verdict:
         """Run the answer and the solution on every case, and explain the first case in which they differ."""
@@ -147,13 +149,13 @@ class Exercise:
             names = list(inspect.signature(self.function).parameters) if self.run is call_function else []
             arguments = [args for _, args in cases]
             explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
-            if explanation:  # it covers all cases, so drop the reason for this case alone
+            if explanation:  # it covers all cases, so drop the reason that applies only to this case
                 failure = failure.removesuffix(f" {first.reason}")
-        right = len(cases) - len(failures)
-        score = f"Right in {right} of {len(cases)} cases." if right and not first.bound else ""
+        passed = len(cases) - len(failures)
+        score = f"Right in {passed} of {len(cases)} cases." if passed and not first.bound else ""
         question = "" if explanation else self.question
         sentences = failure, _as_sentence(explanation), score, _as_sentence(question)
-        return _wrong(" ".join(filter(None, sentences)), bool(explanation))
+        return _wrong_verdict(" ".join(filter(None, sentences)), bool(explanation))
 
     def _labelled_cases(self) -> list[tuple[str, tuple]]:
         """Return each case as a pair: the text of the call, and its arguments."""
@@ -170,8 +172,8 @@ class Exercise:
         """
         returned: list[Any] = []
 
-        def recorded(*given: Any, **named: Any) -> Any:
-            value = function(*copy_mutable(given), **copy_mutable(named))
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            value = function(*copy_mutable(args), **copy_mutable(kwargs))
             returned.append(list(value) if isinstance(value, (Iterator, type({}.values()))) else value)
             return returned[-1]
 
@@ -223,18 +225,18 @@ class Exercise:
                 return f"{call} raises {observed.error}."
             # the value of a function without parameters is the answer, so don't give it away
             kind = format_value(expected[1]) if parameters else f"a {type(expected[1]).__name__}"
-            wanted = "" if _same_type_and_shape(returned, expected[1]) else f"; expected {kind}"
+            expectation = "" if _same_type_and_shape(returned, expected[1]) else f"; expected {kind}"
             question = " Does it end with `return`?" * (observed.after == "None")
-            return f"{call} raises {observed.error}. It had returned {observed.after}{wanted}.{question}"
+            return f"{call} raises {observed.error}. It had returned {observed.after}{expectation}.{question}"
         if difference.bound:
             limit = difference.expected
             enough = f"at least {limit} are needed" if difference.bound.is_minimum else f"{limit} are enough"
             return f"The result of {call} is right. But {difference.label}: {difference.actual}; {enough}."
-        wanted = "." if hide_expected else f"; expected {difference.expected}."
-        failure = f"{call}{difference.path} is {difference.actual}{wanted}"
+        expectation = "." if hide_expected else f"; expected {difference.expected}."
+        failure = f"{call}{difference.path} is {difference.actual}{expectation}"
         if difference.label:
-            place = f"{difference.label}{difference.path}"
-            failure = f"{call} is {format_value(returned)}. With it, {place}: {difference.actual}{wanted}"
+            location = f"{difference.label}{difference.path}"
+            failure = f"{call} is {format_value(returned)}. With it, {location}: {difference.actual}{expectation}"
         hint = " That isn't the answer." if hide_expected else ""
         return f"{failure}{hint} {difference.reason}".rstrip()
 
@@ -321,7 +323,7 @@ def _same_type_and_shape(actual: Any, expected: Any) -> bool:
     return type(actual) is type(expected) and getattr(actual, "shape", None) == getattr(expected, "shape", None)
 
 
-def _wrong(reason: str, is_explained: bool = False) -> Verdict:
+def _wrong_verdict(reason: str, is_explained: bool = False) -> Verdict:
     return Verdict("wrong", textwrap.fill(f"Not yet. {reason}", 110, break_on_hyphens=False), is_explained)
 
 

@@ -1,4 +1,4 @@
-"""Limit an answer's time and memory, so that endless loops and huge arrays cause messages instead of dead kernels."""
+"""Limit an answer's time and memory, so that an endless loop or a huge array causes a message, not a dead kernel."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def _limit_time(seconds: float) -> Iterator[None]:
         raise TimeLimitExceeded
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # repeat it, because a bare `except:` may swallow the first
+    # Repeat the signal, because a bare `except:` may swallow the first one.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from exercises.framework.compare import Observed, as_list
 
 
 def describe_common_error(actual: list, expected: list, names: list[str], cases: list[tuple]) -> str:
-    """Describe the one error that explains all numbers of a wrong answer; return "" if there's none.
+    """Describe a single error that explains every number in a wrong answer, or return "" if there's none.
 
     Args:
         actual: the answer's results, one for each case.
@@ -28,7 +28,7 @@ def describe_common_error(actual: list, expected: list, names: list[str], cases:
     if all(np.allclose(np.sort(x), np.sort(y)) for x, y in pairs):
         return "" if np.allclose(a, b) else "the numbers are right, but in the wrong order"
     scope = "each number is" if len(cases) == 1 else f"in all {len(cases)} cases it is"
-    has_different_values = len(set(b.tolist())) > 1  # for equal values, a factor and an offset look the same
+    has_different_values = len(set(b.tolist())) > 1  # with equal values, a factor can't be told from an offset
     if has_different_values and np.allclose(abs(a - b), 1) and len(set(np.sign(a - b))) == 1:
         return f"{scope} 1 too {'large' if a[0] > b[0] else 'small'}"
     if not has_different_values or not b.all() or not a.all():

@@ -1,4 +1,4 @@
-"""Let readers commit to a guess before a cell shows the answer, and compare the two."""
+"""Ask readers to guess before a cell shows the answer, and compare the guess with the answer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Prediction:
     In the lesson, begin the cell with `guess = None  # layers`, and call `ex10.kept.compare(guess, counted)` in it.
     """
 
-    # A number, a word, or a bool for yes or no. It's worked out on paper, and must equal the cell's result.
+    # A number, a word, or a bool for yes or no. It was calculated on paper, and must equal the cell's result.
     truth: Any
-    reason: str = ""  # explains the truth after a wrong guess that isn't among the mistakes
+    reason: str = ""  # explains the right answer to readers whose wrong guess isn't among the mistakes
     # {wrong guess: explanation}. If the truth is a word, the keys are all the other words that readers can choose.
     mistakes: dict[Any, str] = field(default_factory=dict)
     unit: str = ""  # in the plural; empty if the number identifies something, such as a device
@@ -54,8 +54,8 @@ class Prediction:
         mistakes = {_normalize(wrong): explanation for wrong, explanation in self.mistakes.items()}
         if isinstance(expected, float):
             if not isinstance(guessed, float):
-                wanted = f"a number of {self.unit}" if self.unit else "a number"
-                return Reading("not attempted", f"Your guess is {format_value(guess)}; expected {wanted}.")
+                description = f"a number of {self.unit}" if self.unit else "a number"
+                return Reading("not attempted", f"Your guess is {format_value(guess)}; expected {description}.")
             if math.isclose(guessed, expected, rel_tol=self.within, abs_tol=1e-9):
                 return Reading("right", f"Your guess, {self._format(guessed)}: right.")
         else:
@@ -80,10 +80,10 @@ class Prediction:
         return f"{f'{value:,.0f}' if abs(value) >= 1e4 else f'{value:,.5g}'} {unit}".rstrip()
 
 
-def _is_same_guess(one: float | str, other: float | str, within: float) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=max(within, 1e-2))
-    return one == other
+def _is_same_guess(first: float | str, second: float | str, within: float) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=max(within, 1e-2))
+    return first == second
 
 
 def _describe_factor(guessed: float | str, expected: float | str) -> str:
@@ -97,7 +97,7 @@ def _describe_factor(guessed: float | str, expected: float | str) -> str:
 
 
 def _normalize(value: Any) -> float | str:
-    """Convert a guess or an answer to a float if possible, else to lower-case text. A bool becomes "yes" or "no"."""
+    """Convert a guess or an answer to a float if possible, or else to lower-case text. A bool becomes "yes" or "no"."""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     try:

@@ -1,7 +1,7 @@
 """Run answers to exercises that check costs as well as results, and measure those costs.
 
 An exercise's `run` function calls one of three runners. `run_compiled` compiles an answer with `jax.jit`,
-`run_per_device` also wraps it in `jax.shard_map`, and `run_traced` calls it unchanged and traces it from outside.
+`run_per_device` also wraps it in `jax.shard_map`, and `run_traced` calls it without changes and traces the call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trace a function from outside: record its arrays on each device, its copies to the host, and its FLOPs."""
+"""Trace a call of a function: record its arrays on each device, its copies to the host, and its FLOPs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class _MemoryMeter:
 
     def update_peaks(self, peaks: Counter[int], arrays: list[jax.Array]) -> None:
         """Update each device's peak if these arrays now take up more bytes."""
-        upper_bounds: Counter[int] = Counter()  # these count shared buffers several times
+        upper_bounds: Counter[int] = Counter()  # an upper bound counts a shared buffer several times
         for array in arrays:
             upper_bounds.update(_look_up_once(self._by_device, array, _bytes_by_device))
         if all(size <= peaks[device] for device, size in upper_bounds.items()):

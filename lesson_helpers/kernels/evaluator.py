@@ -187,21 +187,21 @@ def _immediate(rule: Callable[[JaxprEqn, list[Any], DeviceState], list[Any]]) ->
 
 
 def _get(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
-    ref, *rest = inputs
+    ref, *transforms = inputs
     _refuse_main_memory(ref)
-    return [view(ref, jax.tree.unflatten(eqn.params["tree"], rest)).read()]
+    return [view(ref, jax.tree.unflatten(eqn.params["tree"], transforms)).read()]
 
 
 def _swap(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
-    ref, new, *rest = inputs
+    ref, value, *transforms = inputs
     _refuse_main_memory(ref)
-    target = view(ref, jax.tree.unflatten(eqn.params["tree"], rest))
-    old = target.read()
+    target = view(ref, jax.tree.unflatten(eqn.params["tree"], transforms))
+    previous = target.read()
     if eqn.primitive.name == "addupdate":
-        target.write(np.asarray(new) + old)
+        target.write(np.asarray(value) + previous)
         return []
-    target.write(np.asarray(new))
-    return [old]
+    target.write(np.asarray(value))
+    return [previous]
 
 
 def _start_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:

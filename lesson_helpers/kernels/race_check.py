@@ -28,7 +28,7 @@ class RaceReport:
     nonzero_semaphores: int  # the number of semaphores, on all devices, that didn't end at 0
 
     def __str__(self) -> str:
-        return "\n".join(f"{one} <-> {other}" for one, other in self.races) or "no race found"
+        return "\n".join(f"{first} <-> {second}" for first, second in self.races) or "no race found"
 
 
 def check_races(make: Callable[..., Callable[..., jax.Array]], *arguments: jax.typing.ArrayLike) -> RaceReport:
@@ -58,7 +58,9 @@ def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.Ar
         logger.handlers = handlers
     text = output.getvalue()
     pairs = {tuple(_ACCESS.findall(report)[:2]) for report in text.split("RACE DETECTED")[1:]}
-    races = sorted({tuple(sorted(f"{kind} in {_source_line(*at)}" for kind, *at in pair)) for pair in pairs})
+    races = sorted(
+        {tuple(sorted(f"{kind} in {_source_line(*location)}" for kind, *location in pair)) for pair in pairs}
+    )
     return RaceReport(result, tuple(races), text.count("has non-zero count"))
 
 

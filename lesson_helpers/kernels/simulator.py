@@ -46,8 +46,8 @@ class Play:
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): bytes
     copies: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): number of copies
     stuck: dict[int, str] = field(default_factory=dict)  # device: a description of what it waits for endlessly
-    unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: what its nonzero semaphores count
-    early: set[tuple[int, int]] = field(default_factory=set)  # (source, target): sent before the target's start
+    unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: descriptions of its nonzero semaphores
+    early: set[tuple[int, int]] = field(default_factory=set)  # (source, target) of sends before the target's start
     memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' arrays
 
     @property

@@ -53,7 +53,7 @@ class Schedule:
             jobs = [job for job in self.jobs if job.stage == stage]
             changes = [(job.end, -1) for job in jobs if job.kind == last]
             changes += [(job.start, 1) for job in jobs if job.kind == "F"]
-            changes.sort()  # at the same time, the end of a job goes before the start of another
+            changes.sort()  # if a job ends when another starts, sort the end first
             count = peak = 0
             for _, change in changes:
                 count += change
@@ -76,7 +76,7 @@ def simulate(
         order: a function such that `order(s, p, m)` returns the jobs of stage s, in order: ("F", i) for the forward
             pass of microbatch i, ("B", i) for its backward pass, and optionally ("W", i) for its weight gradient.
         parts_per_stage: the number of parts of the network on each stage. Stage s runs parts s, s + p, and so on. If
-            there's more than one, each job names its part, as in ("F", i, part).
+            there's more than one part per stage, each job names its part, as in ("F", i, part).
         send_time: the time in seconds that it takes to send a result from one stage to the next.
 
     A stage starts each job as soon as the previous one has ended and the job's input has arrived. For each microbatch,

@@ -42,3 +42,46 @@ document.addEventListener("DOMContentLoaded", () => {
   const chosen = new URLSearchParams(location.search).get("route");
   for (const place of document.querySelectorAll("p.route")) place.hidden = place.dataset.route !== chosen;
 });
+
+// A term's meaning appears when the mouse or the keyboard's focus is on its link. Escape hides it.
+document.addEventListener("DOMContentLoaded", () => {
+  const meanings = JSON.parse(document.getElementById("terms")?.textContent ?? "{}");
+  for (const [anchor, meaning] of Object.entries(meanings)) {
+    const term = document.getElementById(anchor);
+    const link = term?.querySelector("a");
+    if (!link) continue;
+    link.removeAttribute("title"); // the browser would show it, too
+    const tip = document.createElement("span");
+    Object.assign(tip, { id: `${anchor}-meaning`, className: "meaning", textContent: meaning, hidden: true });
+    tip.setAttribute("role", "tooltip");
+    link.setAttribute("aria-describedby", tip.id);
+    term.append(tip);
+    const show = () => {
+      tip.hidden = false;
+      tip.style.left = "0";
+      const [box, room] = [tip.getBoundingClientRect(), document.documentElement.clientWidth - 16];
+      tip.style.left = `${Math.min(0, room - box.right)}px`;
+    };
+    const hide = () => (tip.hidden = true);
+    term.addEventListener("mouseenter", show);
+    term.addEventListener("mouseleave", () => link === document.activeElement || hide());
+    link.addEventListener("focus", show);
+    link.addEventListener("blur", hide);
+    term.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  }
+});
+
+// The front page opens lessons on the platform that the reader chooses.
+document.addEventListener("DOMContentLoaded", () => {
+  const menu = document.querySelector(".platforms select");
+  if (!menu) return;
+  menu.closest(".platforms").hidden = false;
+  const lead = () => {
+    for (const link of document.querySelectorAll("a.opens")) {
+      link.href = JSON.parse(link.dataset.addresses)[menu.value];
+      link.setAttribute("aria-label", link.getAttribute("aria-label").replace(/\w+$/, menu.value));
+    }
+  };
+  menu.addEventListener("change", lead);
+  lead(); // after a reload, the browser keeps the choice
+});

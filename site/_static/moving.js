@@ -148,19 +148,20 @@ window.moving = (() => {
     return { fields: [field, make("span", { className: "steps" }, ...buttons)], fit };
   };
 
-  const waits = (canvas) => {
-    canvas.height(120);
-    canvas.rect(1, 1, canvas.width - 2, 118, "ground", { stroke: "faint", rx: 6 });
-    canvas.text(canvas.width / 2, 60, "Your guess first");
-    return "This case is a question of this page: guess first, then it is drawn.";
+  // The box for a case that a question asks about. The link leads to the question: questions.js.
+  const waits = (canvas, lock, index) => {
+    canvas.height(1);
+    const link = make("a", { href: `#question-${index}`, textContent: "Go to the question" });
+    lock.replaceChildren("The page asks you about this case, so guess first, and then it\u2019s drawn. ", link);
+    return "";
   };
 
   const set = (place) => {
     const kind = kinds[place.dataset.kind];
     if (!kind) return;
     const numbers = JSON.parse(place.querySelector("script")?.textContent ?? "null");
-    const questions = JSON.parse(place.dataset.questions);
-    const asks = Object.entries(kind.asks ?? {});
+    const questions = JSON.parse(place.dataset.questions); // null on a page without questions, where nothing is locked
+    const asks = questions ? Object.entries(kind.asks ?? {}) : [];
     const strange = asks.find(([name]) => !(name in questions));
     if (strange) throw new Error(`no question of this page is called ${strange[0]}`);
     const values = {};
@@ -168,6 +169,7 @@ window.moving = (() => {
     const said = make("p", { className: "said" });
     const heard = make("p", { className: "heard" }); // the same for who listens, when the hand has come to rest
     heard.setAttribute("role", "status");
+    const lock = make("p", { className: "lock", hidden: true });
     [svg, said].forEach((seen) => seen.setAttribute("aria-hidden", "true"));
     let rest = null;
     const draw = (byHand = true) => {
@@ -178,17 +180,19 @@ window.moving = (() => {
       svg.setAttribute("width", width);
       const canvas = new Canvas(svg, width);
       const waiting = ([name, so]) => document.getElementById(`answer-${questions[name]}`) && so(values, numbers); // questions.js
-      const sentence = asks.some(waiting) ? waits(canvas) : kind.draw(values, canvas, numbers);
+      const locked = asks.find(waiting);
+      const sentence = locked ? waits(canvas, lock, questions[locked[0]]) : kind.draw(values, canvas, numbers);
+      lock.hidden = !locked;
       said.textContent = sentence;
       clearTimeout(rest);
-      rest = setTimeout(() => (heard.textContent = sentence), byHand ? 700 : 0);
+      rest = setTimeout(() => (heard.textContent = locked ? lock.textContent : sentence), byHand ? 700 : 0);
     };
     const all = Object.entries(kind.controls(numbers)).map(([name, wanted]) => control(wanted, values, name, draw));
     const form = make("div", { className: "controls" }, ...all.flatMap(({ fields }) => fields));
     const title = make("p", { className: "title", textContent: kind.title });
     place.setAttribute("role", "group");
     place.setAttribute("aria-label", kind.title);
-    place.replaceChildren(title, form, svg, said, heard);
+    place.replaceChildren(title, form, svg, lock, said, heard);
     window.addEventListener("resize", () => draw(false));
     draw(false);
   };

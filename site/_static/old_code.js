@@ -123,13 +123,17 @@ window.oldCode = (data) => {
     };
 
     const bound = new Map();
-    const bind = (at, name, full) => bound.has(name) || quiet.has(lineOf(at)) || bound.set(name, full);
+    const imported = new Set();
+    const bind = (at, name, full) => {
+      imported.add(name);
+      if (!bound.has(name) && !quiet.has(lineOf(at))) bound.set(name, full);
+    };
     const items = (list) =>
       list
         .replace(/[()\\]/g, " ")
         .split(",")
         .map((item) => item.trim().split(/\s+as\s+/))
-        .filter(([name]) => /^[\w.]+$/.test(name));
+        .filter(([name]) => /^([\w.]+|\*)$/.test(name));
     code = code.replace(/\bfrom[ \t]+([\w.]+)[ \t]+import\b[ \t]*(\([^)]*\)|(?:\\\n|[^\n;])*)/g, (all, module, list, at) => {
       for (const [name, as] of items(list)) {
         const full = `${module}.${name}`;
@@ -148,19 +152,18 @@ window.oldCode = (data) => {
       }
       return (before ?? "") + blank(all.slice((before ?? "").length));
     });
-    // A piece without its imports: the names that everybody gives.
-    if (![...bound.values()].some((full) => full.startsWith("jax"))) {
-      const usual = { jax: "jax", jnp: "jax.numpy", lax: "jax.lax", shard_map: "jax.shard_map", pjit: "jax.experimental.pjit.pjit" };
-      for (const [name, full] of Object.entries(usual)) bind(0, name, full);
-    }
-    for (const own of code.matchAll(/^[ \t]*(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=(?!=))/gm)) bound.set(own[1] ?? own[2], null);
+    // In a fragment without imports, conventional names have their usual meaning, unless the code binds them.
+    const owned = [...code.matchAll(/^[ \t]*(?:(?:def|class)[ \t]+(\w+)|(\w+)[ \t]*=(?!=))/gm)].map((own) => own[1] ?? own[2]);
+    const assumed = new Set(Object.keys(data.conventional).filter((name) => !imported.has(name) && !imported.has("*") && !owned.includes(name)));
+    for (const name of assumed) bound.set(name, data.conventional[name]);
+    for (const name of owned) bound.set(name, null);
 
     for (const use of code.matchAll(/([A-Za-z_]\w*)((?:[ \t]*\.[ \t]*\w+)*)/g)) {
       const root = bound.get(use[1]);
       const before = code.slice(Math.max(0, use.index - 40), use.index).trimEnd();
       if (!root || before.endsWith(".")) continue;
       const name = root + use[2].replace(/\s/g, "");
-      if (use[2] && !lookUp(root)) tell(use.index, lookUp(name));
+      if (use[2] ? !lookUp(root) : assumed.has(use[1])) tell(use.index, lookUp(name));
       const known = data.keywords.filter(([called, , , , state]) => called === name && state);
       const after = use.index + use[0].length;
       const opened = code.slice(after).search(/\S/);
@@ -181,7 +184,8 @@ document.addEventListener("DOMContentLoaded", () => {
   if (!form) return;
   const data = JSON.parse(document.getElementById("old-names").textContent);
   const { answer, examine } = window.oldCode(data);
-  const [box, said, list] = ["textarea", "[role=status]", "ul"].map((one) => form.querySelector(one));
+  const { byMessage, search } = window.problems(JSON.parse(document.getElementById("problems-data").textContent));
+  const [box, status, list] = ["textarea", "[role=status]", "ul"].map((one) => form.querySelector(one));
   form.hidden = false;
 
   const element = (name, text) => Object.assign(document.createElement(name), { textContent: text });
@@ -199,22 +203,43 @@ document.addEventListener("DOMContentLoaded", () => {
     return line;
   };
 
+  // An entry of the page of problems: its title as a link, its cause and its fix.
+  const problemItem = (problem) => {
+    const line = document.createElement("li");
+    const title = element("a", problem.title.replaceAll("`", ""));
+    title.href = `problems.html#problem-${problem.id}`;
+    const fix = document.createElement("pre");
+    fix.append(element("code", problem.fix));
+    line.append(title, `. ${problem.cause.replaceAll("`", "")}`, fix);
+    return line;
+  };
+
   const isError = (text) => /^\s*Traceback|^(?!\s*except\b)(.*\s)?[\w.]*(Error|Warning): /m.test(text);
   const hasImport = (text) => /^\s*(>>> )?(import|from)\s+\w/m.test(text);
   const many = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
+  // Sentences: a line with at least three words that aren't names, calls or parts of a statement.
+  const isProse = (text) =>
+    !hasImport(text) && text.split("\n").some((line) => !/^\s*#/.test(line) && line.match(/(?<!\S)[A-Za-z'-]{2,}(?=[\s,.?]|$)/g)?.length >= 3);
+
   const read = () => {
     const text = box.value;
-    const known = answer(text);
-    const message = isError(text) || (known && !hasImport(text));
-    const found = message ? [known].filter(Boolean) : examine(text);
+    const [problem] = byMessage(text);
+    const old = answer(text);
+    const message = isError(text) || ((problem || old) && !hasImport(text));
+    const found = message || problem ? [] : examine(text);
+    const described = !found.length && !(message && (problem || old)) && (isError(text) || isProse(text));
+    const closest = described ? search(text) : [];
+    const known = message && (problem ? problemItem(problem) : old && item(old));
+    list.replaceChildren(...(known ? [known] : closest.length ? closest.map(problemItem) : found.map(item)));
     const sees = "The command sees more: find-old-jax FILE.";
-    list.replaceChildren(...found.map(item));
-    if (!text.trim()) said.textContent = "";
-    else if (message) said.textContent = known ? `This message is about ${known.name}:` : "No row of appendix 90 knows this message.";
-    else if (/^\s*\{/.test(text) && text.includes('"cells"')) said.textContent = `A notebook's file is not read here. ${sees}`;
-    else if (found.length) said.textContent = `${many(found.length, "old form")} for JAX ${data.newest}. ${sees}`;
-    else said.textContent = `Nothing old for JAX ${data.newest} in imports, dotted names and keywords. ${sees}`;
+    if (!text.trim()) status.textContent = "";
+    else if (known) status.textContent = problem ? "This message has an entry:" : `This message is about ${old.name}:`;
+    else if (/^\s*\{/.test(text) && text.includes('"cells"')) status.textContent = `A notebook's file is not read here. ${sees}`;
+    else if (closest.length) status.textContent = "No entry has this message. The closest by their words:";
+    else if (message) status.textContent = "No entry and no row of appendix 90 has this message.";
+    else if (found.length) status.textContent = `${many(found.length, "old form")} for JAX ${data.newest}. ${sees}`;
+    else status.textContent = `Nothing old for JAX ${data.newest} in imports, dotted names and keywords. ${sees}`;
   };
   let waiting;
   box.addEventListener("input", () => {

@@ -49,11 +49,13 @@ const answers = (article) => {
   return found;
 };
 
-// The field of a question: a number, or one of several words.
+// A question's form, inside its box. It has a field for a number or a choice of words, unless `asked` is null, and a button
+// that shows the answer without a guess. Any guess shows it, too.
 const field = (asked, index, done) => {
   const form = document.createElement("form");
   form.className = "guess";
   form.noValidate = true;
+  if (!asked) return form;
   const label = document.createElement("label");
   const box = document.createElement(asked.answers ? "select" : "input");
   if (asked.answers) box.append(...["", ...asked.answers].map((answer) => new Option(answer, answer)));
@@ -69,8 +71,10 @@ const field = (asked, index, done) => {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const read = box.value.trim() && window.reading(asked, box.value);
-    said.textContent = read ? read.said : "Fill in what you would guess.";
-    if (read?.right) done(index);
+    said.textContent = read ? read.said : "Fill in your guess first.";
+    said.classList.toggle("right", Boolean(read?.right));
+    said.classList.toggle("wrong", Boolean(read && !read.right && !read.unread));
+    if (read && !read.unread) done(index);
   });
   return form;
 };
@@ -82,6 +86,14 @@ document.addEventListener("DOMContentLoaded", () => {
   if (!waiting.length) return;
   const page = location.pathname.split("/").pop();
   const shown = new Set(remembered()[page] ?? []);
+  const asked = JSON.parse(document.getElementById("asked")?.textContent ?? "[]");
+  const forms = questions.map(({ quote }, index) => {
+    quote.id = `question-${index}`; // for the links of locked figures: moving.js
+    quote.tabIndex = -1;
+    const form = field(asked[index], index, (done) => keep(done));
+    quote.append(form);
+    return form;
+  });
 
   const show = (index) => {
     const nodes = waiting[index];
@@ -101,31 +113,28 @@ document.addEventListener("DOMContentLoaded", () => {
     button.type = "button";
     button.id = `answer-${index}`;
     button.className = "button quiet answer-waits";
-    button.textContent = "I have written mine down: show the answer";
+    button.textContent = asked[index] ? "Show it without a guess" : "I\u2019ve written mine down: show the answer";
     button.addEventListener("click", () => {
       keep(index);
       nodes[0].tabIndex = -1; // where the button was, for the keyboard and who listens
       nodes[0].focus({ preventScroll: true });
     });
-    nodes[0]?.before(button);
+    forms[index].insertBefore(button, forms[index].querySelector(".reading")); // at the end if there's no field
     // Found by the browser's search, or led to by a link: it is shown.
     nodes.forEach((node) => node.addEventListener("beforematch", () => keep(index), { once: true }));
   };
 
-  const asked = JSON.parse(document.getElementById("asked")?.textContent ?? "[]");
-  questions.forEach(({ quote }, index) => {
-    if (asked[index]) quote.after(field(asked[index], index, keep));
-  });
-
-  const all = document.createElement("p");
+  const all = document.createElement("span");
   all.className = "answers-wait";
   const box = document.createElement("input");
   box.type = "checkbox";
   box.checked = Boolean(remembered().showAll);
   const label = document.createElement("label");
-  label.append(box, ` Show the answers to the ${waiting.length} questions of this page, and of all others.`);
-  const forget = document.createElement("button");
-  Object.assign(forget, { type: "button", className: "forget", textContent: "Forget it, on all pages" });
+  label.append(box, " Show the answers");
+  label.title = `To the ${waiting.length} questions on this page, and on all other pages`;
+  const forget = document.createElement("button"); // if there's anything to forget
+  Object.assign(forget, { type: "button", className: "forget", textContent: "Forget my guesses" });
+  forget.title = "On all pages. They\u2019re stored only in this browser.";
   forget.addEventListener("click", () => {
     try {
       localStorage.removeItem(STORE);
@@ -134,9 +143,9 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     location.reload();
   });
-  all.append(label, " Which answers you have seen is kept in this browser alone. ", forget);
-  const title = article.querySelector("h1");
-  (title.parentElement.querySelector(":scope > p:has(.launch)") ?? title).after(all);
+  all.append(label);
+  if (Object.keys(remembered()).length) all.append(forget);
+  article.querySelector("p:has(> .launch)").append(all);
 
   const fold = () =>
     waiting.forEach((nodes, index) => {

@@ -14,10 +14,10 @@ const typed = (text) => {
   return Number.isFinite(value) ? value : NaN;
 };
 
-// One reading of a guess: { right, said }. A word is one of the answers of a list, as it stands there.
+// One reading of a guess: { right, said }, with `unread` if it isn't a number. A word is one of the answers in a list.
 window.reading = ({ truth, reason, mistakes, unit, within, answers }, text) => {
   const said = answers ? text : typed(text);
-  if (Number.isNaN(said)) return { right: false, said: `Your guess is ${text}; expected a number${unit && ` of ${unit}`}.` };
+  if (Number.isNaN(said)) return { right: false, unread: true, said: `Your guess is ${text}; expected a number${unit && ` of ${unit}`}.` };
   const shown = (value) => (answers ? value : `${amount(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`.trimEnd());
   const same = (one, off, least) => (answers ? one === said : close(one, said, off, least));
   if (same(truth, within, 1e-9)) return { right: true, said: `Your guess, ${shown(said)}: right.` };

@@ -20,7 +20,7 @@ TIME = 300  # seconds allowed for a run on a busy machine; normally a run takes 
 
 
 def expected(steps: int = 20) -> list[float]:
-    """Compute the losses with NumPy on unsharded batches, using a gradient that was derived by hand."""
+    """Compute the losses with NumPy on unsharded batches, using a manually derived gradient."""
     with double_precision():
         w, b, v = (np.asarray(train.init(jax.random.key(0))[name]) for name in "wbv")
     losses = []
@@ -38,9 +38,9 @@ def expected(steps: int = 20) -> list[float]:
 def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
     """Return an environment with this Python and `devices` emulated devices per process, but no cluster variables."""
     clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
-    kept["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    return {**kept, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices), "JAX_ENABLE_X64": str(int(x64))}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
+    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+    return {**variables, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices), "JAX_ENABLE_X64": str(int(x64))}
 
 
 def run_together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
@@ -52,19 +52,19 @@ def run_together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
     }
     runs = [subprocess.Popen(command, cwd=EXAMPLES, text=True, **options) for command in commands]
     try:
-        said = [run.communicate(timeout=TIME)[0] for run in runs]
+        outputs = [run.communicate(timeout=TIME)[0] for run in runs]
     finally:
         for run in runs:
             run.kill()
             run.wait()
-    assert [run.returncode for run in runs] == [0] * len(runs), "\n".join(said)
-    return said
+    assert [run.returncode for run in runs] == [0] * len(runs), "\n".join(outputs)
+    return outputs
 
 
-def losses(said: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"^step +\d+  loss (\S+)$", said, re.M)]
+def losses(output: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"^step +\d+  loss (\S+)$", output, re.M)]
 
 
-def own_lines(said: str) -> list[str]:
+def own_lines(output: str) -> list[str]:
     """Return the lines that the script itself printed, without Gloo's messages."""
-    return [line for line in said.splitlines() if not line.startswith("[Gloo]")]
+    return [line for line in output.splitlines() if not line.startswith("[Gloo]")]

@@ -42,10 +42,10 @@ PartitionName=all Nodes=ALL Default=YES
 
 def missing() -> list[str]:
     """Return the names of those Slurm and munge programs that aren't installed."""
-    return [program for program in PROGRAMS if not found(program)]
+    return [program for program in PROGRAMS if not find_program(program)]
 
 
-def found(program: str) -> str | None:
+def find_program(program: str) -> str | None:
     """Return a program's path, or None. Daemons are in sbin, which isn't on a regular user's PATH."""
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
 
@@ -94,7 +94,9 @@ def one_node() -> Iterator[dict[str, str]]:
     host, user = socket.gethostname().partition(".")[0], pwd.getpwuid(os.geteuid()).pw_name
     conf = CONF.format(folder=folder, host=host, user=user, ctld=ctld, slurmd=slurmd, job=4096 + jax_port - 61440)
     # Slurm 23.02 and later need this setting to leave control groups alone, but 22.05 doesn't recognise it.
-    version = re.search(r"(\d+)\.(\d+)", subprocess.run([found("slurmd"), "-V"], capture_output=True, text=True).stdout)
+    version = re.search(
+        r"(\d+)\.(\d+)", subprocess.run([find_program("slurmd"), "-V"], capture_output=True, text=True).stdout
+    )
     cgroup = "CgroupPlugin=disabled\n" if tuple(map(int, version.groups())) >= (23, 2) else ""
     for name, text in (("slurm.conf", conf), ("cgroup.conf", cgroup), ("munge.key", os.urandom(512).hex())):
         (folder / name).write_text(text)
@@ -106,9 +108,9 @@ def one_node() -> Iterator[dict[str, str]]:
 
     def start(program: str, *options: str) -> None:
         with open(folder / f"{program}.log", "w") as log:
-            daemons.append(subprocess.Popen([found(program), *options], env=environment, stdout=log, stderr=log))
+            daemons.append(subprocess.Popen([find_program(program), *options], env=environment, stdout=log, stderr=log))
 
-    def says(*command: str) -> str:
+    def command_output(*command: str) -> str:
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE).stdout
 
     try:
@@ -117,13 +119,13 @@ def one_node() -> Iterator[dict[str, str]]:
         wait_for((folder / "munge.socket").exists, "munged starts", folder)
         start("slurmctld", "-D", "-f", environment["SLURM_CONF"])
         start("slurmd", "-D", "-f", environment["SLURM_CONF"])
-        wait_for(lambda: "idle" in says("sinfo", "--noheader", "--format=%T"), "the node is idle", folder)
+        wait_for(lambda: "idle" in command_output("sinfo", "--noheader", "--format=%T"), "the node is idle", folder)
         yield environment
     finally:
         try:
             if len(daemons) == 3:
-                says("scancel", f"--user={user}")
-                wait_for(lambda: not says("squeue", "--noheader"), "the jobs end", folder)
+                command_output("scancel", f"--user={user}")
+                wait_for(lambda: not command_output("squeue", "--noheader"), "the jobs end", folder)
         finally:
             for daemon in reversed(daemons):
                 daemon.terminate()

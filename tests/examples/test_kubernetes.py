@@ -28,27 +28,27 @@ def disagreements(objects: list[dict]) -> list[str]:
     [container], name = pod["containers"], job["metadata"]["name"]
     [line] = [line for line in container["command"][-1].splitlines() if "train.py" in line]
     words = shlex.split(line)
-    told = dict(zip(words[words.index("exec") + 3 :: 2], words[words.index("exec") + 4 :: 2], strict=True))
+    arguments = dict(zip(words[words.index("exec") + 3 :: 2], words[words.index("exec") + 4 :: 2], strict=True))
     [mount], [volume] = container["volumeMounts"], pod["volumes"]
-    same = {
+    pairs = {
         "the Service is headless": (service["spec"]["clusterIP"], "None"),
-        "the Service finds the Job's pods": (service["spec"]["selector"], {"job-name": name}),
+        "the Service selects the Job's pods": (service["spec"]["selector"], {"job-name": name}),
         "the pods' names are the Service's": (pod["subdomain"], service["metadata"]["name"]),
         "pods are numbered": (job["spec"]["completionMode"], "Indexed"),
-        "all run at once": (job["spec"]["parallelism"], job["spec"]["completions"]),
-        "the script is told how many": (told["--processes"], str(job["spec"]["completions"])),
-        "the script is told which": (told["--id"], "$JOB_COMPLETION_INDEX"),
-        "process 0 is in pod 0": (told["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
-        "the script is where it is mounted": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
-        "what is mounted is there": (mount["name"], volume["name"]),
+        "all pods run at the same time": (job["spec"]["parallelism"], job["spec"]["completions"]),
+        "the script gets the number of pods": (arguments["--processes"], str(job["spec"]["completions"])),
+        "the script gets its pod's index": (arguments["--id"], "$JOB_COMPLETION_INDEX"),
+        "process 0 runs in pod 0": (arguments["--coordinator"].partition(":")[0], f"{name}-0.{pod['subdomain']}"),
+        "the script runs from its mounted path": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
+        "the mounted volume is defined": (mount["name"], volume["name"]),
     }
-    return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in same.items() if found != wanted]
+    return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in pairs.items() if found != wanted]
 
 
-def test_kubernetes_takes_the_manifest():
+def test_the_manifest_conforms_to_the_schema():
     assert [found["kind"] for found in MANIFEST] == ["Service", "Job"]
     assert faults(MANIFEST) == []
 
 
-def test_its_parts_agree():
+def test_repeated_values_agree():
     assert disagreements(MANIFEST) == []

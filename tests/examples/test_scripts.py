@@ -40,7 +40,7 @@ for script, *arguments in json.load(sys.stdin):
     results.append([status, out.getvalue(), err.getvalue()])
 json.dump(results, sys.stdout)
 """
-# By script, wrong arguments, each with a part of the message that refuses them on eight devices.
+# For each script, wrong arguments, each with a part of the message with which it refuses them on eight devices.
 WRONG = {
     "00_train_digits.py": {"0": "epochs must be at least 1"},
     "01_time_it.py": {"0": "multiple of the number of devices, 8", "1201": "multiple of the number of devices, 8"},
@@ -99,7 +99,7 @@ WRONG = {
 
 def drive(folder: Path, commands: list[list[str]]) -> list[list]:
     """Run the command lines in one process on eight devices; return each one's exit status, stdout and stderr."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", DRIVER],
         input=json.dumps(commands),
         cwd=folder,
@@ -108,8 +108,8 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
         text=True,
         timeout=TIME,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:
@@ -181,14 +181,14 @@ def test_without_arguments_on_any_number_of_devices(tmp_path, script, devices):
 
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("script", ["06_train_data_parallel.py", "17_resume.py"])
-def test_started_again_when_done_it_says_so(tmp_path, script):
+def test_a_finished_run_started_again_explains_itself(tmp_path, script):
     assert start(tmp_path, script).returncode == 0
     again = start(tmp_path, script)
     assert "already: ask for more, or delete it" in refusal(script, again.returncode, again.stderr)
 
 
 @pytest.mark.elsewhere
-def test_without_libtpu_the_pod_is_not_asked(tmp_path):
+def test_without_libtpu_the_script_explains_what_to_install(tmp_path):
     code = "import runpy, sys; sys.modules['libtpu'] = None; sys.argv = [sys.argv[1]]; runpy.run_path(sys.argv[0])"
     command = [sys.executable, "-c", code, str(SCRIPTS["08_ask_the_pod.py"])]
     done = subprocess.run(command, cwd=tmp_path, env=clean_environment(1), capture_output=True, text=True, timeout=TIME)
@@ -205,7 +205,7 @@ def what_it_sends():
 
 @pytest.mark.parametrize("steps", [0, 5])
 def test_what_a_small_program_sends(what_it_sends, capsys, steps):
-    """An all-reduce of 1,024 float32 elements among 8 devices sends 2 * 7 / 8 * 4,096 = 7,168 bytes."""
+    """Test an all-reduce of 1,024 float32 elements among 8 devices, which sends 2 * 7 / 8 * 4,096 = 7,168 bytes."""
 
     @jax.shard_map(mesh=jax.make_mesh((8,), ("i",), axis_types=(AxisType.Auto,)), in_specs=P("i"), out_specs=P())
     def program(x):  # per device: (1024,)

@@ -29,22 +29,24 @@ def readme_commands(way: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in re.findall(r"^python train\.py.*", section, re.M)]
 
 
-def test_one_process_as_the_page_says():
-    """The losses in the README are computed in float32, whose rounding may differ between processors."""
-    [said] = run_together(readme_commands("One process"), x64=False)
-    shown = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
-    assert said.splitlines()[0] == shown.splitlines()[0] == "processes: 1, cpu devices: 8"
-    assert re.sub(r"[\d.]+$", "", shown, flags=re.M).split() == re.sub(r"[\d.]+$", "", said, flags=re.M).split()
-    np.testing.assert_allclose(losses(said), losses(shown), rtol=0, atol=1.5e-5)
+def test_one_process_prints_the_readmes_losses():
+    """Compare the losses with the README's approximately, because rounding in float32 may differ between processors."""
+    [output] = run_together(readme_commands("One process"), x64=False)
+    readme_output = re.findall(r"(?s)```\n(processes: 1.+?)```", README)[0]
+    assert output.splitlines()[0] == readme_output.splitlines()[0] == "processes: 1, cpu devices: 8"
+    assert (
+        re.sub(r"[\d.]+$", "", readme_output, flags=re.M).split() == re.sub(r"[\d.]+$", "", output, flags=re.M).split()
+    )
+    np.testing.assert_allclose(losses(output), losses(readme_output), rtol=0, atol=1.5e-5)
 
 
-def test_one_process_computes_what_numpy_does():
-    [said] = run_together([["python", "train.py"]])
-    np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
+def test_one_process_computes_numpys_losses():
+    [output] = run_together([["python", "train.py"]])
+    np.testing.assert_allclose(losses(output), expected(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("processes", [2, 4])
-def test_more_processes_by_hand_compute_the_same(processes):
+def test_several_processes_compute_the_same_losses(processes):
     commands = readme_commands("By hand")
     assert len(commands) == 2
     if processes == 4:
@@ -53,10 +55,10 @@ def test_more_processes_by_hand_compute_the_same(processes):
     first, *others = run_together(commands)
     assert f"processes: {processes}, cpu devices: 8\n" in first
     np.testing.assert_allclose(losses(first), expected(), rtol=0, atol=1e-12)
-    assert [own_lines(said) for said in others] == [[]] * (processes - 1)  # only process 0 prints
+    assert [own_lines(output) for output in others] == [[]] * (processes - 1)  # only process 0 prints
 
 
-def test_the_waits_that_the_page_names_are_jax_s():
+def test_the_timeouts_in_the_readme_are_jaxs():
     """Test that the default timeouts in the README, in seconds, are JAX's."""
     [section] = re.findall(r"(?s)^## By hand\n(.+?)(?=^## )", README, re.M)
     named = dict(re.findall(r"`(\w+)=\d+` \(instead of (\d+)\)", section))
@@ -65,48 +67,48 @@ def test_the_waits_that_the_page_names_are_jax_s():
 
 
 def test_each_process_reads_its_own_rows(monkeypatch):
-    """With 4 processes and batches of 64 rows, each process reads 16 rows per step.
+    """Test the rows that each of 4 processes reads per step: 16 of a batch's 64 rows.
 
     In step 2, for example, process 3 reads rows 2 * 64 + 3 * 16 = 176 to 191.
     """
     read = []
     monkeypatch.setattr(train, "BATCH", 64)
     monkeypatch.setattr(train, "join", lambda *_: None)
-    monkeypatch.setattr(train, "check_rows", lambda mine: "")  # it would wait for the three other processes
+    monkeypatch.setattr(train, "check_rows", lambda mine: "")  # the check would wait for the three other processes
     monkeypatch.setattr(jax, "process_count", lambda: 4)
     monkeypatch.setattr(jax, "process_index", lambda: 3)
     original = train.read
 
     def watched(rows):
         read.append((rows[0], rows[-1]))
-        return original(range(64))  # this process has all devices, so it must provide all rows
+        return original(range(64))  # the test's only process has all devices, so it must provide all rows
 
     monkeypatch.setattr(train, "read", watched)
     train.main(["--steps", "3"])
     assert read == [(48, 63), (112, 127), (176, 191)]
 
 
-def test_two_processes_that_read_the_same_rows_are_caught(monkeypatch):
+def test_two_processes_that_read_the_same_rows_are_refused(monkeypatch):
     monkeypatch.setattr(train.multihost_utils, "process_allgather", lambda mine: np.stack([mine, mine]))
     with pytest.raises(AssertionError, match="128 rows were read, 64 different"):
         train.check_rows(train.read(range(64))[0])
 
 
 @pytest.mark.parametrize("given", ["--processes 2", "--processes 2 --id 1", "--coordinator localhost:5000 --id 0"])
-def test_a_part_of_what_is_told_by_hand_is_refused(given, capsys):
+def test_incomplete_cluster_arguments_are_refused(given, capsys):
     with pytest.raises(SystemExit):
         train.main(given.split())
     assert "by hand takes all three: --coordinator, --processes and --id" in capsys.readouterr().err
 
 
-def test_a_batch_that_cannot_be_cut_is_refused(monkeypatch):
+def test_an_indivisible_batch_is_refused(monkeypatch):
     monkeypatch.setattr(train, "join", lambda *_: None)
     monkeypatch.setattr(train, "BATCH", 100)
     with pytest.raises(SystemExit, match="8 devices cannot split a batch of 100 rows evenly: change BATCH"):
         train.main([])
 
 
-def test_an_error_of_a_cluster_is_no_reason_to_go_alone(monkeypatch):
+def test_a_cluster_error_does_not_start_a_single_process(monkeypatch):
     def fail():
         raise ValueError("Number of processes must be defined.")
 
@@ -120,7 +122,7 @@ needs_slurm = pytest.mark.skipif(
 )
 
 
-def says(slurm: dict[str, str], *command: str, **options) -> str:
+def slurm_output(slurm: dict[str, str], *command: str, **options) -> str:
     """Return the output of a Slurm command."""
     return subprocess.run(
         command, env=slurm, capture_output=True, text=True, check=True, timeout=TIME, **options
@@ -129,17 +131,17 @@ def says(slurm: dict[str, str], *command: str, **options) -> str:
 
 def state(slurm: dict[str, str], job: str) -> str:
     """Return a job's state by Slurm's name for it, such as PENDING, RUNNING, COMPLETED or FAILED."""
-    return re.search(r"JobState=(\S+)", says(slurm, "scontrol", "show", "job", job))[1]
+    return re.search(r"JobState=(\S+)", slurm_output(slurm, "scontrol", "show", "job", job))[1]
 
 
 @needs_slurm
-def test_slurm_starts_it_unchanged(tmp_path):
+def test_slurm_starts_the_script_unchanged(tmp_path):
     out = tmp_path / "train.out"
     with slurm.one_node() as cluster:
         folder = Path(cluster["SLURM_CONF"]).parent
         cluster = {**clean_environment(4), "SLURM_CONF": cluster["SLURM_CONF"]}
         # sbatch --wait would poll only every 32 seconds.
-        job = says(cluster, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
+        job = slurm_output(cluster, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
         ended = lambda: state(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
         slurm.wait_for(ended, "the job ends", folder, TIME)
         said = out.read_text()

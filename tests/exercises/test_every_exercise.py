@@ -39,7 +39,7 @@ each_prediction = pytest.mark.parametrize("prediction", PREDICTIONS.values(), id
 
 @pytest.mark.elsewhere
 @each_exercise
-def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
+def test_right_answers_pass_and_mistakes_are_explained(exercise):
     """Check the reference solution, at least two unusual alternatives, and each common mistake."""
     assert len(ALTERNATIVES[exercise]) >= 2
     for answer in (exercise.function, *ALTERNATIVES[exercise]):
@@ -57,7 +57,7 @@ def test_right_answers_pass_and_common_mistakes_get_their_explanation(exercise):
     "exercise", exercises_of(MODULES["05"]).values(), ids=lambda exercise: exercise.function.__name__
 )
 def test_lesson_05_checks_answers_while_its_own_mesh_is_set(exercise):
-    """Some exercises use a different mesh from the one that the lesson has set."""
+    """Test that right answers pass while the lesson's mesh is set, although an exercise may use a different one."""
     with jax.set_mesh(build_mesh({"X": 8}, explicit=True)):
         assert exercise.verdict(exercise.function).outcome == "right"
 
@@ -116,7 +116,7 @@ def test_nonsense_is_refused_with_a_message(exercise):
 
 @pytest.mark.once
 @each_prediction
-def test_a_wrong_guess_gets_its_explanation(prediction):
+def test_wrong_guesses_are_explained(prediction):
     assert prediction.read_guess(prediction.truth, prediction.truth).outcome == "right"
     guesses = dict(prediction.mistakes)
     if not isinstance(prediction.truth, str):
@@ -133,7 +133,7 @@ def _unlisted_guess(truth):
 
 @pytest.mark.once
 @each_prediction
-def test_any_guess_gets_a_reading(prediction, capsys):
+def test_any_guess_is_evaluated(prediction, capsys):
     for guess in [*_nonsense(), 0]:
         prediction.compare(guess, prediction.truth)
         assert bool(capsys.readouterr().out) == (guess is not None), guess

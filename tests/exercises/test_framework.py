@@ -76,7 +76,7 @@ def test_message_for_an_answer(answer, message):
     assert message_of(answer) == message
 
 
-def test_an_edit_must_occur_as_often_as_it_says():
+def test_an_edit_must_match_count_times():
     def double(number):
         return number + number
 
@@ -96,7 +96,7 @@ def test_numbers_in_the_wrong_order():
     assert message_of(lambda n, k: [k, k], in_order).endswith("in_order(2, 3)[0] is 3; expected 2.")
 
 
-def test_the_three_outcomes(capsys):
+def test_the_verdicts_right_wrong_and_not_attempted(capsys):
     def area_(n, k):
         """Return half of n times k."""
         ...  # your code here
@@ -197,7 +197,7 @@ def test_costs_are_compared_only_if_the_result_is_right():
 
 
 def test_run_per_device_returns_the_result_and_the_bytes_sent():
-    """A ring all-reduce of 4 float32 elements (16 bytes) among 8 devices sends 2 * 7/8 * 16 bytes from each device."""
+    """Test an all-reduce of 4 float32 elements (16 bytes) among 8 devices, in which each sends 2 * 7/8 * 16 bytes."""
     specs = {"mesh": {"i": 8}, "in_specs": P("i"), "out_specs": P("i")}
     observed = run_per_device(lambda x: x + jax.lax.psum(x, "i"), np.arange(32.0, dtype=np.float32), **specs)
     assert observed["bytes that a device sends"].value == 28
@@ -205,7 +205,7 @@ def test_run_per_device_returns_the_result_and_the_bytes_sent():
 
 
 def test_the_largest_array_of_any_dtype():
-    """60 elements take up 480 bytes in complex64, 60 in float8 and 120 in bfloat16."""
+    """Test that 60 elements take up 480 bytes in complex64, 60 in float8 and 120 in bfloat16."""
     for dtype, size in [(jnp.complex64, 480), (jnp.float8_e4m3fn, 60), (jnp.bfloat16, 120)]:
         x = jnp.zeros((5, 12), dtype)
         observed = run_compiled(lambda x: x, x, measure=("largest_array",))
@@ -233,7 +233,7 @@ def test_an_endless_loop_is_stopped():
 
 
 def test_a_loop_that_cannot_be_stopped_prints_a_message(monkeypatch, capsys):
-    """The alarm works only in the main thread, so run the check in another thread."""
+    """Test a check in a background thread, which the alarm can't stop."""
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.0)
     sleeper = exercise("", cases=[(1,)], timeout=0.1)(lambda x: x)
     thread = threading.Thread(target=lambda: sleeper.verdict(lambda x: time.sleep(0.5)))
@@ -311,7 +311,7 @@ def test_no_answer_is_right_if_the_solution_raises():
 
 
 def test_an_error_after_the_answer_returned_shows_what_it_returned():
-    """The returned function fails when `run` calls it."""
+    """Test an answer that returns a function, which fails when `run` calls it."""
 
     @exercise("", cases=[(2,)], run=lambda f, n: f(n)(5))
     def times(n):
@@ -391,7 +391,7 @@ def test_reading_of_a_guess(capsys):
 
 
 def test_a_float32_answer_is_right_in_a_lesson_with_float64():
-    """Lesson 11 switches to float64. The logits are float32, so the answer may be float32 too."""
+    """Test that a float32 answer is right in lesson 11, which enables float64 but has float32 logits."""
     from exercises import ex11
     from tests.exercises.alternative_solutions.ex11 import ALTERNATIVES
 

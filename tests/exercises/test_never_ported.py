@@ -1,4 +1,4 @@
-"""Test that exercise 6.3 refuses a pmap loop that was never ported, whatever its form."""
+"""Test that exercise 6.3 refuses a pmap loop that was never ported, in all of its forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that the comparison of compilers matches a hand calculation, and that an outdated record is refused."""
+"""Test that the comparison of compilers matches a manual calculation, and that an outdated record is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_record(folder, **columns_of_sum):
     (folder / "99.json").write_text(json.dumps(record))
 
 
-def test_the_cpu_is_compiled_and_the_others_are_read(programs, monkeypatch, tmp_path):
+def test_only_the_cpu_column_is_compiled(programs, monkeypatch, tmp_path):
     monkeypatch.setattr(compilers, "RECORDS", tmp_path)
     write_record(tmp_path)
     comparison = compilers.compare_compilers("99", programs)
@@ -65,7 +65,7 @@ def test_the_cpu_is_compiled_and_the_others_are_read(programs, monkeypatch, tmp_
     ]
 
 
-def test_an_old_record_is_refused(programs, monkeypatch, tmp_path):
+def test_an_outdated_record_is_refused(programs, monkeypatch, tmp_path):
     monkeypatch.setattr(compilers, "RECORDS", tmp_path)
     write_record(tmp_path, CPU={"all-reduce": 7})
     with pytest.raises(ValueError, match="'sum', and the CPU's compiler sends all-reduce 229,376: the program has"):
@@ -78,13 +78,13 @@ def test_an_old_record_is_refused(programs, monkeypatch, tmp_path):
     jax.__version_info__ < (0, 10) or not importlib.util.find_spec("libtpu"),
     reason="it takes libtpu, and a JAX that compiles for absent devices",
 )
-def test_the_tpu_compiler_sums_what_the_cpu_compiler_sums(programs):
+def test_cpu_and_tpu_compilers_send_the_same_bytes(programs):
     assert compilers.compile_for(["TPU v5e 2x4"], *programs["sum"]) == {"TPU v5e 2x4": SUM}
 
 
 @pytest.mark.parametrize("lesson", record_costs.lessons_with_costs())
-def test_a_record_has_versions_and_every_column(lesson):
-    """The lessons themselves check the CPU column, and the weekly run recompiles the other columns."""
+def test_a_record_contains_versions_and_every_column(lesson):
+    """Test the record's contents, except for its numbers, which the lessons and the weekly run check."""
     record = json.loads((compilers.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
     assert set(record["versions"]) == {"jax", "jax-cuda12-plugin", "libtpu"}
     assert all(set(columns) == set(compilers.TARGETS) for columns in record["programs"].values())

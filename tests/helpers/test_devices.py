@@ -23,7 +23,7 @@ def fresh(python):
 START = "from utils.devices import start_devices; start_devices()\n"
 
 
-def test_one_line_is_printed_and_twice_does_no_harm(fresh):
+def test_one_line_is_printed_and_a_second_call_is_harmless(fresh):
     run = fresh(
         "import utils, utils.devices, sys; assert 'jax' not in sys.modules\n"
         + START
@@ -35,7 +35,7 @@ def test_one_line_is_printed_and_twice_does_no_harm(fresh):
 
 
 @pytest.mark.parametrize("count", [1, 64])
-def test_another_number(fresh, count):
+def test_other_numbers_of_devices(fresh, count):
     code = f"from utils.devices import start_devices; import jax; found = start_devices({count})\n"
     run = fresh(code + f"assert len(found) == len(jax.devices()) == {count}")
     assert run.returncode == 0, run.stderr
@@ -43,19 +43,19 @@ def test_another_number(fresh, count):
 
 
 @pytest.mark.parametrize("count", [0, 65, -8, 2.5, "8", None, True])
-def test_a_number_that_cannot_be(count):
+def test_invalid_numbers_of_devices(count):
     with pytest.raises(ValueError, match="from 1 to 64"):
         devices.start_devices(count)
 
 
-def test_too_late_says_what_to_do(fresh):
+def test_starting_too_late_explains_what_to_do(fresh):
     run = fresh("import jax; jax.devices()\n" + START, JAX_PLATFORMS="cpu")
     assert run.returncode == 1
     assert "already running with 1 CPU device" in run.stderr
     assert "Restart the kernel and run the setup cell" in run.stderr
 
 
-def test_running_with_more_uses_eight_of_them(fresh):
+def test_eight_of_more_running_devices_are_used(fresh):
     code = "import jax; jax.config.update('jax_num_cpu_devices', 16); jax.devices()\n"
     run = fresh(code + START + "assert [d.id for d in start_devices()] == list(range(8))")
     assert run.returncode == 0, run.stderr
@@ -66,7 +66,7 @@ def test_running_with_more_uses_eight_of_them(fresh):
     [{"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}, {"JAX_NUM_CPU_DEVICES": "2"}],
     ids=["XLA_FLAGS", "JAX_NUM_CPU_DEVICES"],
 )
-def test_the_environment_asks_for_another_number(fresh, environment):
+def test_the_environment_requests_a_different_number(fresh, environment):
     run = fresh(START + "import jax; assert len(jax.devices('cpu')) == 8", **environment)
     assert run.returncode == 0, run.stderr
     [(name, value)] = environment.items()
@@ -74,7 +74,7 @@ def test_the_environment_asks_for_another_number(fresh, environment):
     assert run.stdout.splitlines()[1] == f"{name} asks for {number} CPU devices; the course uses 8."
 
 
-def test_libtpu_without_a_tpu_is_quiet_and_quick(fresh):
+def test_libtpu_without_a_tpu_starts_quietly_and_quickly(fresh):
     if not importlib.util.find_spec("libtpu"):
         pytest.skip("libtpu is not installed here")
     code = "import time, jax; start = time.perf_counter()\n" + START + "print(time.perf_counter() - start)"
@@ -104,7 +104,7 @@ from utils.devices import start_devices
 """
 
 
-def test_eight_chips_of_more_are_used(fresh):
+def test_eight_of_more_chips_are_used(fresh):
     run = fresh(PRETEND + "chips, _ = pretend('tpu', 10); assert start_devices() == chips[:8]")
     assert run.returncode == 0, run.stderr
     first, second = run.stdout.splitlines()
@@ -114,7 +114,7 @@ def test_eight_chips_of_more_are_used(fresh):
     )
 
 
-def test_beside_a_single_chip_new_arrays_land_on_the_emulated_devices(fresh):
+def test_with_a_single_chip_new_arrays_are_stored_on_emulated_devices(fresh):
     code = """
 chips, updates = pretend('gpu', 1)
 found = start_devices()
@@ -132,13 +132,13 @@ assert jax.devices() == chips  # still reachable
 
 
 @pytest.mark.parametrize("platform, count", [("cpu", 0), ("gpu", 1), ("tpu", 10)])
-def test_child_processes_get_emulated_devices_whatever_this_process_uses(fresh, platform, count):
+def test_child_processes_always_use_emulated_devices(fresh, platform, count):
     code = PRETEND + (f"pretend({platform!r}, {count})\n" if count else "") + "start_devices()\n"
     run = fresh(code + "import os; print(os.environ['JAX_PLATFORMS'], os.environ['JAX_NUM_CPU_DEVICES'])")
     assert run.stdout.splitlines()[-1] == "cpu 8", run.stderr
 
 
-def test_platforms_without_the_cpu(fresh):
+def test_jax_platforms_without_cpu(fresh):
     code = """
 def devices(name=None):
     if name == "cpu":
@@ -152,7 +152,7 @@ start_devices()
     assert "leaves the CPU out" in run.stderr and "restart the kernel" in run.stderr
 
 
-def test_jax_missing_or_too_old(monkeypatch):
+def test_missing_or_old_jax(monkeypatch):
     import builtins
 
     import jax
@@ -179,7 +179,7 @@ def test_devices_before_setup(monkeypatch):
         devices.started_devices()
 
 
-def test_releases_are_compared_by_three_numbers():
+def test_releases_are_compared_by_their_first_three_numbers():
     assert devices.release_numbers("0.12.0.1") == (0, 12, 0)
     assert devices.release_numbers("0.9.2") < devices.release_numbers("0.10") < devices.release_numbers("0.10.2")
     assert devices.release_numbers("0.12.1.dev20261120") == (0, 12, 1)

@@ -19,22 +19,22 @@ LESSON = notebooks.ROOT / "notebooks" / "00_jax_for_numpy_people.ipynb"
 
 def functions_of(sources: Iterable[str]) -> dict[str, list[str]]:
     """Return, by name, the source text of each top-level definition of a function in TAUGHT."""
-    found: dict[str, list[str]] = {}
+    sources_by_name: dict[str, list[str]] = {}
     for source in sources:
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name in TAUGHT:
-                found.setdefault(node.name, []).append(ast.get_source_segment(source, node))
-    return found
+                sources_by_name.setdefault(node.name, []).append(ast.get_source_segment(source, node))
+    return sources_by_name
 
 
-def test_the_module_holds_what_the_lesson_teaches():
+def test_the_module_matches_the_lesson():
     cells = [cell for cell in notebooks.read(LESSON).cells if cell.cell_type == "code" and cell.id != "script"]
     mine = functions_of([inspect.getsource(digits)])
     assert set(mine) == TAUGHT and functions_of(cell.source for cell in cells) == mine
 
 
-def test_the_digits_and_the_network_have_their_sizes():
-    """The network has 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10 parameters.
+def test_sizes_of_the_digits_and_the_network():
+    """Test that the network has 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10 parameters.
 
     Lesson 00 shows that the network learns.
     """
@@ -50,7 +50,7 @@ def test_the_loss_of_equal_scores_is_log_10():
     assert np.isclose(got, np.log(10), atol=1e-6)
 
 
-def test_batches_are_whole_and_every_epoch_has_a_new_order():
+def test_batches_are_complete_and_each_epoch_is_shuffled():
     found = list(digits.batches(np.zeros(10), seed=0, epochs=2, size=4))
     assert [len(rows) for rows in found] == [4, 4, 4, 4]
     first, second = np.concatenate(found[:2]), np.concatenate(found[2:])

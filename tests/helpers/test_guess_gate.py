@@ -34,7 +34,7 @@ def saved_progress(folder: Path) -> dict:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def test_without_a_guess_the_cell_runs_and_shows_nothing(shell, tmp_path, capsys):
+def test_without_a_guess_a_cell_runs_and_its_output_is_withheld(shell, tmp_path, capsys):
     shell.run_cell(QUESTION)
     assert capsys.readouterr().out == f"{guess_gate.MESSAGE}\n" and saved_progress(tmp_path) == {}
     shell.run_cell("print(whole + 1)")  # later cells can use the variables
@@ -43,14 +43,14 @@ def test_without_a_guess_the_cell_runs_and_shows_nothing(shell, tmp_path, capsys
     assert saved_progress(tmp_path) == {"02": {"predictions": {"first_cut": "right at once"}}}
 
 
-def test_skip_shows_the_answer_and_spends_the_guess(shell, tmp_path, capsys):
+def test_skip_shows_the_answer_and_uses_up_the_guess(shell, tmp_path, capsys):
     shell.run_cell(QUESTION.replace("None", "skip"))
     assert capsys.readouterr().out == "6\n"
     assert saved_progress(tmp_path) == {"02": {"predictions": {"first_cut": "seen"}}}
 
 
 @pytest.mark.parametrize("last_line", ["whole", "display(whole)", "whole;", "[print(whole), whole][1]"])
-def test_the_value_of_the_last_line_waits_too(shell, capsys, last_line):
+def test_the_value_of_the_last_line_is_withheld(shell, capsys, last_line):
     shell.run_cell(f"from IPython.display import display\n{QUESTION}")
     capsys.readouterr()
     shell.run_cell(f"{QUESTION}\n{last_line}")
@@ -60,7 +60,7 @@ def test_the_value_of_the_last_line_waits_too(shell, capsys, last_line):
 
 
 @pytest.mark.parametrize("answer", ["6  # rows, or guess = skip", "6", "skip"])
-def test_a_picture_of_the_answer_waits_until_the_question_above_is_answered(shell, capsys, answer):
+def test_a_picture_of_the_answer_is_withheld_until_the_question_is_answered(shell, capsys, answer):
     picture = f"{guess_gate.AFTER_GUESS}print('a picture')"
     for before in ("", QUESTION):  # in the first iteration, no question has run yet
         shell.run_cell(before)
@@ -73,14 +73,14 @@ def test_a_picture_of_the_answer_waits_until_the_question_above_is_answered(shel
     assert capsys.readouterr().out == "a picture\n"
 
 
-def test_an_error_in_such_a_cell_is_shown(shell, capsys):
+def test_an_error_is_shown_without_a_guess(shell, capsys):
     shell.run_cell(f"{QUESTION}\nprint(missing)")
     output = capsys.readouterr().out
     assert output.startswith("6\n") and "NameError" in output and guess_gate.MESSAGE not in output
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
-def test_each_question_of_a_copy_waits_and_none_of_a_lesson(path):
+def test_every_question_waits_in_a_copy_but_not_in_a_lesson(path):
     lesson = notebooks.read(path)
     asks = [cell.source.startswith("guess = None") for cell in lesson.cells]
     assert not any(guess_gate.UNANSWERED.match(cell.source) for cell in lesson.cells)

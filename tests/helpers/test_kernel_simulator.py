@@ -1,4 +1,4 @@
-"""Check simulated kernels (their sends, waits and deadlocks) against small calculations by hand."""
+"""Check simulated kernels (their sends, waits and deadlocks) against small manual calculations."""
 
 import jax
 import jax.numpy as jnp
@@ -51,45 +51,47 @@ def shift(x, o, sent, arrived, first=lambda me: True, waits="sr"):
         copy.wait_recv()
 
 
-def whole(found):
-    return np.concatenate([result[0] for result in found.results])
+def concatenate_results(simulation):
+    return np.concatenate([result[0] for result in simulation.results])
 
 
-def test_a_copy_to_the_right_is_a_roll_in_the_interpreter_and_played():
+def test_a_copy_to_the_right_is_a_roll_when_interpreted_or_simulated():
     np.testing.assert_array_equal(program(shift)(X), np.roll(X, 2))
-    found = play(program(shift), X)
-    np.testing.assert_array_equal(whole(found), np.roll(X, 2))
-    assert found.end == 4  # all copies are sent at the same time
-    assert [found.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32 elements
-    assert found.copies == {(k, (k + 1) % 8): 1 for k in range(8)}
-    assert (found.stuck, found.unconsumed, found.early) == ({}, {}, set())
+    simulation = play(program(shift), X)
+    np.testing.assert_array_equal(concatenate_results(simulation), np.roll(X, 2))
+    assert simulation.end == 4  # all copies are sent at the same time
+    assert [simulation.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32 elements
+    assert simulation.copies == {(k, (k + 1) % 8): 1 for k in range(8)}
+    assert (simulation.stuck, simulation.unconsumed, simulation.early) == ({}, {}, set())
 
 
-def test_a_late_device_holds_up_its_right_neighbour_alone():
-    found = play(program(shift), X, late={3: 10})
-    assert found.end == 14
-    longest = {k: max(e.end - e.start for e in found.events if e.kind == "wait" and e.device == k) for k in range(8)}
+def test_a_late_device_delays_only_its_right_neighbour():
+    simulation = play(program(shift), X, late={3: 10})
+    assert simulation.end == 14
+    longest = {
+        k: max(e.end - e.start for e in simulation.events if e.kind == "wait" and e.device == k) for k in range(8)
+    }
     # Device 4 has sent its own copy at 4, and then waits for device 3's copy until 14.
     assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}
-    assert [e.peer for e in found.events if e.end == 14 and e.device == 4] == [3]
-    assert found.early == {(2, 3)}
+    assert [e.peer for e in simulation.events if e.end == 14 and e.device == 4] == [3]
+    assert simulation.early == {(2, 3)}
 
 
-def test_a_copy_that_nobody_sends_is_waited_for_for_ever():
-    found = play(program(lambda *refs: shift(*refs, first=lambda me: me < 7)), X)
-    assert found.stuck == {0: "a copy to arrive"}
-    assert found.results[0] is None
-    assert found.copies[7, 0] == 0
+def test_waiting_for_a_copy_that_no_device_sends_never_ends():
+    simulation = play(program(lambda *refs: shift(*refs, first=lambda me: me < 7)), X)
+    assert simulation.stuck == {0: "a copy to arrive"}
+    assert simulation.results[0] is None
+    assert simulation.copies[7, 0] == 0
 
 
 @pytest.mark.parametrize(
     ("waits", "left", "right"),
     [("s", "a copy to arrive", False), ("r", "its own copy to be sent", True)],
 )
-def test_a_wait_too_few_leaves_a_semaphore(waits, left, right):
+def test_a_missing_wait_leaves_a_nonzero_semaphore(waits, left, right):
     kernel = program(lambda *refs: shift(*refs, waits=waits))
-    found = play(kernel, X)
-    assert found.unconsumed == {k: [left] for k in range(8)}
+    simulation = play(kernel, X)
+    assert simulation.unconsumed == {k: [left] for k in range(8)}
     assert np.isfinite(np.asarray(run_interpreted(kernel, X).result)).all() == right
 
 
@@ -116,29 +118,30 @@ RING = (pltpu.VMEM((2, 2), jnp.float32), DMA, DMA((2,)), DMA((2,)))
 GATHERED = np.tile(X.reshape(8, 2), (8, 1))
 
 
-def test_a_buffer_overwritten_too_early_is_found():
-    np.testing.assert_array_equal(whole(play(program(ring, (8, 2), RING), X)), GATHERED)
-    late = whole(play(program(ring, (8, 2), RING), X, late={3: 40}))
+def test_a_buffer_overwritten_too_early_is_a_race():
+    np.testing.assert_array_equal(concatenate_results(play(program(ring, (8, 2), RING), X)), GATHERED)
+    late = concatenate_results(play(program(ring, (8, 2), RING), X, late={3: 40}))
     assert (late != GATHERED).any()
     run = run_interpreted(program(ring, (8, 2), RING, race_detection()), X)
     assert run.races
     assert "write in copy.start()" in str(run)  # a reader can find this line of code
 
 
-def test_a_ring_that_asks_first_is_right():
+def test_a_ring_that_waits_for_a_free_buffer_is_correct():
     scratch = (*RING, pltpu.SemaphoreType.REGULAR)
     for late in ({}, {3: 40}, {0: 7, 5: 3}):
-        found = play(program(ring, (8, 2), scratch), X, late=late)
-        np.testing.assert_array_equal(whole(found), GATHERED)
-        assert not found.unconsumed
-        assert found.bytes_sent() == 7 * 8
-        assert found.memory[0] == found.memory[7] == 8 + 8 * 8 + 2 * 8  # bytes of x, o, and two buffers of two elements
+        simulation = play(program(ring, (8, 2), scratch), X, late=late)
+        np.testing.assert_array_equal(concatenate_results(simulation), GATHERED)
+        assert not simulation.unconsumed
+        assert simulation.bytes_sent() == 7 * 8
+        # Each device's memory contains x, o, and two buffers of two elements.
+        assert simulation.memory[0] == simulation.memory[7] == 8 + 8 * 8 + 2 * 8
     run = run_interpreted(program(ring, (8, 2), scratch, race_detection()), X)
     np.testing.assert_array_equal(run.result, GATHERED)
     assert (run.races, run.nonzero_semaphores, str(run)) == ((), 0, "no race found")
 
 
-def test_loops_branches_and_indices_are_played():
+def test_loops_branches_and_indices_are_simulated():
     def kernel(x, o, sent, arrived):
         me = jax.lax.axis_index("i")
         o[...] = jnp.zeros((4, 2))
@@ -155,20 +158,20 @@ def test_loops_branches_and_indices_are_played():
         steps = jax.lax.while_loop(lambda k: k < me, lambda k: k + 2, 0)
         o[2, 0] = steps.astype(jnp.float32)
 
-    found = play(program(kernel, (4, 2), memory=pltpu.VMEM), X)
-    np.testing.assert_array_equal(program(kernel, (4, 2), memory=pltpu.VMEM)(X), whole(found))
+    simulation = play(program(kernel, (4, 2), memory=pltpu.VMEM), X)
+    np.testing.assert_array_equal(program(kernel, (4, 2), memory=pltpu.VMEM)(X), concatenate_results(simulation))
     for k in range(8):
         mine = X[2 * k : 2 * k + 2]
         want = [mine + 6 * (k > 3), mine, [k + k % 2, 0], 3 * mine]
-        np.testing.assert_array_equal(found.results[k][0], want)
+        np.testing.assert_array_equal(simulation.results[k][0], want)
 
 
 @jax.custom_vjp
-def _twice(x):
+def _jitted_double(x):
     return x @ x @ x
 
 
-_twice.defvjp(lambda x: (_twice(x), None), lambda _, g: (g,))
+_jitted_double.defvjp(lambda x: (_jitted_double(x), None), lambda _, g: (g,))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ _twice.defvjp(lambda x: (_twice(x), None), lambda _, g: (g,))
         (jax.jit(lambda x: jax.jit(lambda y: y @ y)(x) @ x), 2),
         (jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y @ x, x)), 3),
         (jax.checkpoint(lambda x: x @ x), 1),
-        (_twice, 2),
+        (_jitted_double, 2),
         (jax.nn.relu, 0),
     ],
     ids=["plain", "jit", "jit in jit", "loop in jit", "checkpoint", "custom rule", "no product"],
@@ -189,30 +192,30 @@ def test_a_product_costs_the_same_under_a_jit_inside_the_kernel(computes, produc
         o[...] = computes(x[...])
 
     matrices = np.arange(32, dtype=np.float32).reshape(16, 2)  # 2 x 2 on each device
-    found = play(program(kernel, (2, 2), scratch=(), memory=pltpu.VMEM), matrices)
-    assert found.end == 4 * products
-    for mine, part in zip(found.results, matrices.reshape(8, 2, 2), strict=True):
+    simulation = play(program(kernel, (2, 2), scratch=(), memory=pltpu.VMEM), matrices)
+    assert simulation.end == 4 * products
+    for mine, part in zip(simulation.results, matrices.reshape(8, 2, 2), strict=True):
         powers = {k: np.linalg.matrix_power(part, k + 1) for k in (0, 1, 2, 3)}
         np.testing.assert_array_equal(mine[0], powers[products])
 
 
-def test_a_slow_device_multiplies_slowly_in_times_of_any_unit():
+def test_durations_of_a_slow_device():
     def kernel(x, o):
         o[...] = jnp.dot(x[...], x[...])
 
-    found = play(
+    simulation = play(
         program(kernel, (2, 2), (), memory=pltpu.VMEM), np.ones((16, 2), np.float32), slow={3: 5.5}, product=2.5
     )
-    assert [(e.device, e.end) for e in found.events if e.end != 2.5] == [(3, 5.5)]
-    assert found.end == 5.5
+    assert [(e.device, e.end) for e in simulation.events if e.end != 2.5] == [(3, 5.5)]
+    assert simulation.end == 5.5
 
 
-def test_races_are_looked_for_in_the_program_that_is_made():
+def test_check_races_builds_the_program_with_the_race_detector():
     assert check_races(lambda interpret: program(shift, interpret=interpret), X).races == ()
 
 
-def test_a_copy_that_arrives_behind_another_is_overtaken():
-    """Each device sends two copies of one element each to the right.
+def test_a_delayed_copy_is_overtaken():
+    """Test a kernel in which each device sends two copies of one element each to the right.
 
     If both use the same semaphore, the first wait ends when either copy has arrived.
     """
@@ -234,30 +237,31 @@ def test_a_copy_that_arrives_behind_another_is_overtaken():
     scratch = (pltpu.VMEM((2,), jnp.float32), DMA, DMA((2,)), DMA)
     for apart in (True, False):
         played = program(lambda *refs, apart=apart: kernel(*refs, apart), scratch=scratch)
-        np.testing.assert_array_equal(whole(play(played, X)), np.roll(X, 2))
-        found = play(played, X, arrival_delays={(2, 3, 0): 40})
+        np.testing.assert_array_equal(concatenate_results(play(played, X)), np.roll(X, 2))
+        simulation = play(played, X, arrival_delays={(2, 3, 0): 40})
         want = np.roll(X, 2)
         want[6] = want[6] if apart else np.nan  # on one semaphore, device 3 reads before the copy arrives
-        np.testing.assert_array_equal(whole(found), want)
-        assert (found.stuck, found.unconsumed) == ({}, {})
-        assert found.end == (46 if apart else 45)  # sent at 4, arrived at 44; a local copy takes 1 tick
+        np.testing.assert_array_equal(concatenate_results(simulation), want)
+        assert (simulation.stuck, simulation.unconsumed) == ({}, {})
+        assert simulation.end == (46 if apart else 45)  # sent at 4, arrived at 44; a local copy takes 1 tick
 
 
-def test_places_on_a_mesh_of_two_axes():
+def test_device_ids_on_a_mesh_with_two_axes():
     def kernel(x, o, sent, arrived):
         row, column = jax.lax.axis_index("a"), jax.lax.axis_index("b")
         copy = pltpu.make_async_remote_copy(x, o, sent, arrived, device_id=(row, (column + 1) % 4))
         copy.start()
         copy.wait()
 
-    found = play(program(kernel, sizes=(2, 4), names=("a", "b")), X)
-    np.testing.assert_array_equal(whole(found), np.roll(X.reshape(2, 4, 2), 1, 1).ravel())
+    simulation = play(program(kernel, sizes=(2, 4), names=("a", "b")), X)
+    np.testing.assert_array_equal(concatenate_results(simulation), np.roll(X.reshape(2, 4, 2), 1, 1).ravel())
 
 
-def test_a_program_played_before_on_another_mesh_leaves_nothing_behind():
-    """JAX may cache an eagerly computed array whose type names the first program's mesh.
+def test_an_earlier_simulation_on_another_mesh_has_no_effect():
+    """Test that a simulation isn't affected by arrays that JAX cached during an earlier one.
 
-    The second program's literals have that program's own mesh, so it must not be combined with such an array.
+    JAX may cache an eagerly computed array whose type refers to the first program's mesh. The second program's
+    literals refer to its own mesh, so they can't be combined with such an array.
     """
     for sizes, names, times in (((2, 4), ("a", "b"), 1), ((8,), ("i",), 2)):
 
@@ -267,12 +271,12 @@ def test_a_program_played_before_on_another_mesh_leaves_nothing_behind():
                 place = place << 1  # no other test uses a shift, so the first program here compiles it
             o[...] = x[...] + place.astype(jnp.float32)
 
-        found = play(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)
+        simulation = play(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)
         places = np.arange(8) % sizes[-1] * 2**times
-        np.testing.assert_array_equal(whole(found), X + np.repeat(places, 2))
+        np.testing.assert_array_equal(concatenate_results(simulation), X + np.repeat(places, 2))
 
 
-def test_what_cannot_be_played_is_said():
+def test_errors_of_programs_that_cannot_be_simulated():
     def far(x, o, sent, arrived):
         o[...] = x[...]
 
@@ -293,7 +297,7 @@ def test_what_cannot_be_played_is_said():
         play(mapped, X)
 
 
-def test_the_picture_tells_who_waits_for_whom():
+def test_the_description_names_the_devices_that_wait():
     late = play(program(shift), X, late={3: 10})
     drawn = draw_kernels({"late": late}, devices=(3, 4))
     assert "device 4 sends once, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt

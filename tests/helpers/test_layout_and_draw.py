@@ -19,40 +19,40 @@ from utils.show import FIGURE_DATA, draw
 from utils.show.picture import COLORS, Picture, picture
 
 
-def put(shape, spec, sizes=(2, 4), names=("x", "y")):
+def make_array(shape, spec, sizes=(2, 4), names=("x", "y")):
     return jax.device_put(jnp.zeros(shape), NamedSharding(make_mesh(sizes, names), spec))
 
 
-def test_pieces_by_hand():
+def test_pieces_against_a_manual_calculation():
     # x (2 devices) splits the rows into 0-1 and 2-3, and y (4 devices) the columns into pairs. Device 4 i + j has
     # rows 2 i and 2 i + 1 and columns 2 j and 2 j + 1.
-    assert pieces(put((4, 8), P("x", "y"))) == {
+    assert pieces(make_array((4, 8), P("x", "y"))) == {
         ((2 * i, 2 * i + 2), (2 * j, 2 * j + 2)): [4 * i + j] for i in range(2) for j in range(4)
     }
-    assert pieces(put((4, 8), P("x"))) == {((0, 2), (0, 8)): [0, 1, 2, 3], ((2, 4), (0, 8)): [4, 5, 6, 7]}
-    assert pieces(put((4, 8), P())) == {((0, 4), (0, 8)): list(range(8))}
-    assert pieces(put((8,), P(("y", "x")))) == {((k, k + 1),): [4 * (k % 2) + k // 2] for k in range(8)}
-    assert pieces(put((), P())) == {(): list(range(8))}
+    assert pieces(make_array((4, 8), P("x"))) == {((0, 2), (0, 8)): [0, 1, 2, 3], ((2, 4), (0, 8)): [4, 5, 6, 7]}
+    assert pieces(make_array((4, 8), P())) == {((0, 4), (0, 8)): list(range(8))}
+    assert pieces(make_array((8,), P(("y", "x")))) == {((k, k + 1),): [4 * (k % 2) + k // 2] for k in range(8)}
+    assert pieces(make_array((), P())) == {(): list(range(8))}
 
 
-def test_pieces_of_a_plan_and_of_one_device():
-    array = put((4, 8), P("x", "y"))
+def test_pieces_of_a_shape_struct_and_of_one_device():
+    array = make_array((4, 8), P("x", "y"))
     assert pieces(jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)) == pieces(array)
     assert pieces(jnp.zeros((2, 2))) == {((0, 2), (0, 2)): [0]}
 
 
-def test_what_has_no_pieces():
+def test_arrays_without_pieces_are_refused():
     with pytest.raises(TypeError, match="ndarray has no sharding"):
         pieces(np.zeros(3))
     with pytest.raises(TypeError, match="no sharding"):
         pieces(jax.ShapeDtypeStruct((3,), jnp.float32))
-    gone = put((8,), P("x"))
+    gone = make_array((8,), P("x"))
     gone.delete()
     with pytest.raises(ValueError, match="deleted"):
         draw.sharding(gone, title="gone")
 
 
-def test_shards_elsewhere_say_what_is_possible():
+def test_shards_in_other_processes_are_refused_with_advice():
     array = SimpleNamespace(
         sharding=SimpleNamespace(device_set=range(8)),
         shape=(8,),
@@ -63,39 +63,39 @@ def test_shards_elsewhere_say_what_is_possible():
         draw.shardings({"far away": array})
 
 
-def test_bytes_that_arrive():
-    """Check the bytes against a calculation by hand.
+def test_bytes_arriving():
+    """Check the bytes against a manual calculation.
 
-    At first, each device has half of the rows, and then a quarter, which is one row of 8 floats. It receives those 32
-    bytes if the row wasn't in its half.
+    Before the change, each device has half of the rows, and afterwards a quarter, which is one row of 8 floats. It
+    receives those 32 bytes if the row wasn't in its half.
     """
-    rows, quarters = put((4, 8), P("x")), put((4, 8), P("y"))
+    rows, quarters = make_array((4, 8), P("x")), make_array((4, 8), P("y"))
     assert bytes_arriving(rows, quarters) == {0: 0, 1: 0, 2: 32, 3: 32, 4: 32, 5: 32, 6: 0, 7: 0}
-    # At first, device 4 i + j has columns 2 j and 2 j + 1, and then only column 4 i + j. Devices 0 and 7 already have
-    # their column, and each of the others receives its 4 elements, 16 bytes.
-    pairs, eighths = put((4, 8), P(None, "y")), put((4, 8), P(None, ("x", "y")))
+    # Device 4 i + j first has columns 2 j and 2 j + 1, and afterwards only column 4 i + j. Devices 0 and 7 already have
+    # their column, and each of the others receives its 4 elements, or 16 bytes.
+    pairs, eighths = make_array((4, 8), P(None, "y")), make_array((4, 8), P(None, ("x", "y")))
     assert bytes_arriving(pairs, eighths) == {0: 0, 7: 0, **dict.fromkeys(range(1, 7), 16)}
-    assert set(bytes_arriving(eighths, put((4, 8), P())).values()) == {28 * 4}
+    assert set(bytes_arriving(eighths, make_array((4, 8), P())).values()) == {28 * 4}
     with pytest.raises(ValueError, match=r"more than their sharding: \(4, 8\) float32, \(8, 8\) float32"):
-        bytes_arriving(rows, put((8, 8), P()))
+        bytes_arriving(rows, make_array((8, 8), P()))
     with pytest.raises(ValueError, match=r"the first array is on devices \[0, 1"):
         bytes_arriving(rows, jax.device_put(rows, jax.devices()[0]))
 
 
-def test_a_change_is_drawn_and_told():
-    shown = draw_resharding(put((4, 8), P("x")), put((4, 8), P("y")))
-    assert "device 1 keeps 8 elements of its new piece and receives 0 bytes" in shown.alt
-    assert "device 2 keeps 0 elements of its new piece and receives 32 bytes" in shown.alt
-    [axes] = [axes for axes in shown.figure.axes if axes.get_title() == "device 2: 32 bytes"]
-    found = [(patch.get_y(), patch.get_height(), patch.get_hatch()) for patch in axes.patches]
-    assert (2, 1, "////") in found  # row 2 arrives
-    assert draw_resharding(put((8,), P("x")), put((8,), P("y"))).alt
+def test_resharding_is_drawn_and_described():
+    drawing = draw_resharding(make_array((4, 8), P("x")), make_array((4, 8), P("y")))
+    assert "device 1 keeps 8 elements of its new piece and receives 0 bytes" in drawing.alt
+    assert "device 2 keeps 0 elements of its new piece and receives 32 bytes" in drawing.alt
+    [axes] = [axes for axes in drawing.figure.axes if axes.get_title() == "device 2: 32 bytes"]
+    patches = [(patch.get_y(), patch.get_height(), patch.get_hatch()) for patch in axes.patches]
+    assert (2, 1, "////") in patches  # row 2 arrives
+    assert draw_resharding(make_array((8,), P("x")), make_array((8,), P("y"))).alt
     with pytest.raises(ValueError, match="rank 3 cannot be drawn"):
-        draw_resharding(put((2, 2, 2), P("x")), put((2, 2, 2), P()))
+        draw_resharding(make_array((2, 2, 2), P("x")), make_array((2, 2, 2), P()))
 
 
 def test_description():
-    assert describe(put((4, 8), P("x"))) == (
+    assert describe(make_array((4, 8), P("x"))) == (
         "an array of shape (4, 8) in 2 pieces: devices 0, 1, 2, 3 hold [0:2, 0:8]; devices 4, 5, 6, 7 hold [2:4, 0:8]."
     )
 
@@ -120,7 +120,7 @@ def drawn(shown: Picture):
     [((), P(), 1), ((16,), P("y"), 1), ((4, 8), P("x", "y"), 1), ((4, 8), P(), 1), ((2, 4, 8), P("x", None, "y"), 2)],
 )
 def test_every_device_is_drawn_in_its_piece(shape, spec, panels):
-    array = put(shape, spec)
+    array = make_array(shape, spec)
     found = drawn(draw.sharding(array))
     assert len(found) == panels
     assert sorted(number for centres, _ in found for number, _, _ in centres) == list(range(8))
@@ -130,15 +130,15 @@ def test_every_device_is_drawn_in_its_piece(shape, spec, panels):
             assert sum(left < x < left + w and top < y < top + h for left, top, w, h in boxes) == 1
 
 
-def test_rows_and_columns_are_where_they_belong():
-    [(centres, _)] = drawn(draw.sharding(put((4, 8), P("x", "y"))))
+def test_positions_of_rows_and_columns():
+    [(centres, _)] = drawn(draw.sharding(make_array((4, 8), P("x", "y"))))
     at = {number: (x, y) for number, x, y in centres}
     assert at[0][1] == at[3][1] < at[4][1]  # x splits the rows, so devices 0 and 3 are above 4
     assert at[0][0] == at[4][0] < at[1][0]  # y splits the columns, so devices 0 and 4 are left of 1
 
 
-def test_side_by_side_and_titles():
-    shown = draw.shardings({"before": put((4, 8), P("x")), "after": put((4, 8), P("y"))})
+def test_panels_are_side_by_side_with_titles():
+    shown = draw.shardings({"before": make_array((4, 8), P("x")), "after": make_array((4, 8), P("y"))})
     assert [part.get_suptitle().split("\n")[0] for part in shown.figure.subfigs] == ["before", "after"]
     assert shown.alt.startswith("before: an array of shape (4, 8)")
     assert "after: an array" in shown.alt
@@ -146,13 +146,13 @@ def test_side_by_side_and_titles():
 
 def test_three_in_a_row_and_four_in_two_rows():
     for names, size in (("abc", [3 * 3.1, 2.3]), ("abcd", [2 * 2.7, 2 * 2.3])):
-        shown = draw.shardings({name: put((4, 8), P("x")) for name in names})
+        shown = draw.shardings({name: make_array((4, 8), P("x")) for name in names})
         assert [part.get_suptitle()[0] for part in shown.figure.subfigs] == list(names)
         assert shown.figure.get_size_inches().tolist() == pytest.approx(size)
 
 
-def test_eight_copies_stand_as_two_rows_of_four():
-    figure = draw.sharding(put((8, 8), P())).figure
+def test_eight_copies_are_drawn_as_two_rows_of_four():
+    figure = draw.sharding(make_array((8, 8), P())).figure
     places = [circle.center for circle in figure.axes[0].patches if isinstance(circle, Circle)]
     assert [len({round(place[i], 6) for place in places}) for i in (1, 0)] == [2, 4]
 
@@ -169,9 +169,9 @@ def test_a_permuted_mesh(devices):
     assert draw.mesh(mesh).alt.endswith("[[0, 1, 2, 3], [6, 7, 4, 5]].")
 
 
-def test_what_cannot_be_drawn():
+def test_arrays_that_cannot_be_drawn():
     with pytest.raises(ValueError, match=r"rank 4 cannot be drawn.*rank 3 or less"):
-        draw.sharding(put((2, 2, 2, 2), P("x")))
+        draw.sharding(make_array((2, 2, 2, 2), P("x")))
     with pytest.raises(ValueError, match="4 axes cannot be drawn"):
         draw.mesh(make_mesh((2, 2, 2, 1), "abcd"))
     with pytest.raises(ValueError, match="nothing to draw"):
@@ -220,7 +220,7 @@ def test_a_picture_keeps_its_colours():
     assert abs(got - want).max() <= 12  # on a scale from 0 to 255
 
 
-def test_spellings(devices):
+def test_notation_of_specs_and_devices(devices):
     assert spec_text(P("x", None)) == "P('x', None)"
     assert spec_text(P(("x", "y"))) == "P(('x', 'y'))"
     assert spec_text(P()) == "P()"
@@ -231,7 +231,7 @@ def ring_of_eight(values):
     return jax.device_put(jnp.asarray(values), NamedSharding(make_mesh((8,), ("i",)), P("i")))
 
 
-def test_held_gives_a_number_the_colour_of_its_owner():
+def test_values_are_drawn_in_the_colour_of_their_owner():
     before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices have a 1, so it gets no colour
     after = ring_of_eight(jnp.array([6.0, 3, 1, 4, 31, 5, 9, 2]))
     drawn = draw.values({"before": before, "a shift\nand a sum": after})
@@ -247,7 +247,7 @@ def test_held_gives_a_number_the_colour_of_its_owner():
     assert draw.values({"all": ring_of_eight(jnp.full(8, 2.5))}).alt.startswith("all: every device holds 2.5.")
 
 
-def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large():
+def test_values_of_rank_one_are_drawn_as_a_column_and_large_arrays_are_refused():
     column = draw.values({"eight each": ring_of_eight(jnp.arange(64.0))})
     assert column.data == [list(range(8 * device, 8 * device + 8)) for device in range(8)]
     cells = [p.get_xy() for p in column.figure.axes[0].patches if p.get_height() == 1 and p.get_fill()]
@@ -262,7 +262,7 @@ def test_held_draws_a_part_of_rank_one_as_a_column_and_refuses_what_is_too_large
             draw.values(arrays)
 
 
-def test_what_is_cast_varies_on_every_version():
+def test_pcast_makes_an_array_varying_on_every_version():
     seen = []
 
     def look(x):

@@ -19,7 +19,7 @@ PACKAGE = notebooks.ROOT / "packages" / "find-old-jax"
 
 
 def test_the_repository_s_root_installs_the_package():
-    """pre-commit, and uvx without a subdirectory, install the root, which must provide the same command."""
+    """Test that the root provides the same command, because pre-commit, and uvx without a subdirectory, install it."""
     root, package = (tomllib.loads((folder / "pyproject.toml").read_text()) for folder in (notebooks.ROOT, PACKAGE))
     for key in ("name", "version", "description", "requires-python", "dependencies", "scripts"):
         assert root["project"][key] == package["project"][key], key
@@ -31,7 +31,7 @@ def test_the_repository_s_root_installs_the_package():
     assert f"entry: {name}\n" in (notebooks.ROOT / ".pre-commit-hooks.yaml").read_text()
 
 
-def test_what_is_installed_needs_nothing_else():
+def test_the_installed_package_needs_only_python():
     source = PACKAGE / "src" / "find_old_jax"
     imported = {
         module
@@ -44,7 +44,7 @@ def test_what_is_installed_needs_nothing_else():
     assert data == set(settings["package-data"]["find_old_jax"])
 
 
-def test_the_index_of_appendix_90_has_the_phrases_of_the_checker():
+def test_the_index_of_appendix_90_contains_the_checkers_phrases():
     [index] = [
         c for c in notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb").cells if c.id == "index"
     ]
@@ -58,14 +58,14 @@ def test_the_index_of_appendix_90_has_the_phrases_of_the_checker():
                 ), part
 
 
-def test_the_record_is_made_of_its_versions():
-    """A JAX version is added without installing the earlier ones, so the record must contain all of their names."""
+def test_splitting_and_merging_reproduces_the_record():
+    """Test that the record contains all names of every version, so that adding one doesn't require the others."""
     text = jax_names.RECORD.read_text(encoding="utf-8")
-    assert jax_names.record_text(jax_names.merge(jax_names.apart(json.loads(text)))) == text
+    assert jax_names.record_text(jax_names.merge(jax_names.split_by_version(json.loads(text)))) == text
     assert len(text) < 310_000
 
 
-def test_what_is_recorded_of_a_module(tmp_path):
+def test_the_record_of_a_module(tmp_path):
     source = "import os\nfrom jax import lax\nfrom typing import Any\nfrom . import own\n_hidden = 1\nx, y = 1, 2\n"
     source += "try:\n    def f(): ...\nexcept ImportError:\n    g = 1\nclass C: ...\n"
     path = tmp_path / "m.py"

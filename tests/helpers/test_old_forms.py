@@ -123,18 +123,18 @@ def try_old(code: str) -> tuple[str, str]:
 
 
 @CASES
-def test_the_table_says_what_this_jax_does(number, row, form):
-    state, said = try_old(OLD[form.text])
-    assert state == form.status(jax.__version__), said
+def test_the_table_gives_the_status_on_the_installed_jax(number, row, form):
+    state, message = try_old(OLD[form.text])
+    assert state == form.status(jax.__version__), message
 
 
 @CASES
-def test_the_message_leads_to_the_row(number, row, form):
-    state, said = try_old(OLD[form.text])
+def test_the_error_message_leads_to_the_row(number, row, form):
+    state, message = try_old(OLD[form.text])
     if state == "works" or row.silent:
         return
-    known = find_answer(said, jax.__version__)
-    assert known and known.row == number, said
+    answer = find_answer(message, jax.__version__)
+    assert answer and answer.row == number, message
     if number == 24:
         return  # the page's index doesn't list these names
     found = []
@@ -142,38 +142,38 @@ def test_the_message_leads_to_the_row(number, row, form):
     for line in index.source.splitlines():
         if re.search(r"\[(\d+)\]\(#Row-\1\)", line):
             words, target, _ = line.strip("| ").split(" | ")
-            if any(part in said for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
+            if any(part in message for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
                 found.append(int(re.search(r"\d+", target)[0]))
-    assert number in found, said
+    assert number in found, message
 
 
-def test_the_row_on_missing_gpus_holds_where_there_is_one(monkeypatch, capsys):
-    """Pretend that there's an NVIDIA GPU. 'gpu' and 'cuda' find it, so the old form runs, but 'rocm' doesn't."""
+def test_the_row_on_missing_gpus_on_a_machine_with_a_gpu(monkeypatch, capsys):
+    """Simulate an NVIDIA GPU, for which 'gpu' and 'cuda' work, so the old API runs, but 'rocm' raises an error."""
     real = jax.devices
     gpu = real("cpu")[7:8]
     monkeypatch.setattr(jax, "devices", lambda name=None: gpu if name in ("gpu", "cuda") else real(name))
     [(number, row, form)] = [case for case in FORMS if "gpu" in case[2].text]
     assert no_gpu() == "rocm"
-    test_the_table_says_what_this_jax_does(number, row, form)
-    test_the_message_leads_to_the_row(number, row, form)
+    test_the_table_gives_the_status_on_the_installed_jax(number, row, form)
+    test_the_error_message_leads_to_the_row(number, row, form)
     [cell] = [cell for cell in PAGE.cells if cell.id == f"row-{number}"]
     exec(cell.source, {"jax": jax, "show_outcome": show_outcome, "device_text": device_text})
     assert capsys.readouterr().out == "old: it runs, with no warning\nnew: cpu:0\n"
 
 
 @CASES
-def test_the_finder_names_the_row_and_the_line(number, row, form):
+def test_the_checker_reports_the_row_and_the_line(number, row, form):
     header = f"{HEAD}devices = jax.devices()\nx = jnp.arange(8.0)\n{MESHES}"
     assert find(header) == []
     first = header.count("\n") + 1
-    found = find(f"{header}{OLD[form.text]}\n")
-    assert number in {finding.row for finding in found}
-    assert all(finding.line >= first for finding in found)
+    findings = find(f"{header}{OLD[form.text]}\n")
+    assert number in {finding.row for finding in findings}
+    assert all(finding.line >= first for finding in findings)
     allowed = {11} if form.text in ("jax.shard_map(check_rep=)", "auto=", "in_specs that reshard") else set()
-    assert {finding.row for finding in found} <= {number} | allowed
+    assert {finding.row for finding in findings} <= {number} | allowed
 
 
-def test_the_page_has_every_row_once_and_links_to_it():
+def test_the_appendix_contains_each_row_once_and_links_to_it():
     headings = re.findall(r"^### Row (\d+)$", "\n".join(cell.source for cell in PAGE.cells), re.M)
     assert sorted(int(number) for number in headings) == list(ROWS) == list(range(1, 25))
     [index] = [cell for cell in PAGE.cells if cell.id == "index"]
@@ -183,7 +183,7 @@ def test_the_page_has_every_row_once_and_links_to_it():
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
-def test_no_lesson_uses_an_old_form(path):
+def test_no_lesson_uses_an_old_api(path):
     found = [(place, code, row) for place, code, row, _ in report(path)]
     if notebooks.number(path) == "90":
         assert len({row for *_, row in found}) > 15
@@ -226,7 +226,7 @@ def outer(v):
 """
 
 
-def test_the_finder_leaves_new_code_alone():
+def test_the_checker_reports_nothing_in_new_code():
     assert find(HEAD + NEW) == []
 
 
@@ -263,7 +263,7 @@ def test_the_finder_leaves_new_code_alone():
         ("from jax.sharding import AbstractMesh\npairs = [('i', 8), ('j', 2)]\nAbstractMesh(pairs)", 24),
     ],
 )
-def test_the_finder_follows_names(code, row):
+def test_the_checker_resolves_names(code, row):
     assert {finding.row for finding in find(code)} == {row}
 
 
@@ -280,13 +280,13 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("spec", "row"), [("P()", {17}), ("P('i')", set())])
-def test_in_specs_that_reshard_are_found_by_any_way(way, spec, row):
-    """On JAX 0.10.2 and 0.12.0.1, each form raises an error for an array sharded as P(), but not as P('i')."""
+def test_in_specs_that_reshard_are_found_in_every_form(way, spec, row):
+    """Test forms that, on JAX 0.10.2 and 0.12.0.1, raise an error for an array sharded as P(), but not as P('i')."""
     placed = f"from functools import partial\nwhole = jax.device_put(jnp.ones((8, 3)), NamedSharding(typed, {spec}))\n"
     assert {finding.row for finding in find(f"{HEAD}{MESHES}{placed}{WAYS[way]}\n")} == row
 
 
-def test_the_record_says_what_this_jax_says():
+def test_the_record_agrees_with_the_installed_jax():
     """Check a sample of the installed JAX's names, looked up one by one.
 
     tools/maintenance/jax_names.py recorded the names of all modules.
@@ -297,13 +297,14 @@ def test_the_record_says_what_this_jax_says():
     if record.version != jax.__version__:
         pytest.skip(f"JAX {jax.__version__} is not recorded")
     for module in (jax, jax.numpy, jax.lax, jax.sharding, jax.tree_util, jax.random):
-        recorded, there = record.names(module.__name__), {name for name in vars(module) if not name.startswith("_")}
+        recorded = record.names(module.__name__)
+        current_names = {name for name in vars(module) if not name.startswith("_")}
         assert {name for name in recorded if not hasattr(module, name)} == set()
-        missing = {name for name in there - recorded if not record.is_module(f"{module.__name__}.{name}")}
+        missing = {name for name in current_names - recorded if not record.is_module(f"{module.__name__}.{name}")}
         assert missing <= {"jaxlib", "test_util", "collect_profile"}
 
 
-def test_what_is_imported_alone_comes_with_nothing_else():
+def test_modules_that_need_an_import_are_not_imported_by_jax():
     code = "import jax, sys\nprint([module for module in sys.argv[1:] if module in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code, *NEEDS_IMPORT], capture_output=True, text=True)
-    assert told.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", code, *NEEDS_IMPORT], capture_output=True, text=True)
+    assert process.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""Check simulated pipeline schedules, and their figure, against a schedule by hand and the papers' formulas."""
+"""Check simulated pipeline schedules, and their figure, against a manual schedule and the papers' formulas."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def interleaved(v):
     return order
 
 
-def test_two_stages_two_microbatches_by_hand():
+def test_two_stages_and_two_microbatches():
     played = simulate(one_f_one_b, 2, 2)
-    found = {(job.stage, job.kind, job.microbatch): (job.start, job.end) for job in played.jobs}
-    assert found == {
+    times = {(job.stage, job.kind, job.microbatch): (job.start, job.end) for job in played.jobs}
+    assert times == {
         (0, "F", 0): (0, 1), (0, "F", 1): (1, 2), (0, "B", 0): (4, 6), (0, "B", 1): (7, 9),
         (1, "F", 0): (1, 2), (1, "B", 0): (2, 4), (1, "F", 1): (4, 5), (1, "B", 1): (5, 7),
     }  # fmt: skip
@@ -47,7 +47,7 @@ def test_two_stages_two_microbatches_by_hand():
 
 
 @pytest.mark.parametrize(("p", "m"), [(2, 3), (4, 1), (4, 8), (4, 32), (8, 8), (8, 32)])
-def test_bubble_and_memory_are_the_papers(p, m):
+def test_bubble_and_memory_match_the_papers(p, m):
     for order in (gpipe, one_f_one_b):
         assert simulate(order, p, m).idle == pytest.approx((p - 1) / (m + p - 1))
     assert simulate(gpipe, p, m).live == [m] * p
@@ -55,7 +55,7 @@ def test_bubble_and_memory_are_the_papers(p, m):
 
 
 @pytest.mark.parametrize(("p", "m", "v"), [(4, 4, 2), (4, 8, 2), (4, 32, 4), (8, 8, 2), (8, 32, 4)])
-def test_interleaving_divides_the_bubble_and_holds_more(p, m, v):
+def test_interleaving_divides_the_bubble_and_needs_more_memory(p, m, v):
     played = simulate(interleaved(v), p, m, parts_per_stage=v)
     assert played.idle == pytest.approx((p - 1) / (v * m + p - 1))
     assert played.live[0] == min(m, p * (1 + (p - 1) / (p * v)))  # Korthikanti and others, section 4.2.3
@@ -75,17 +75,17 @@ def test_sends_make_1f1b_wait_more_than_gpipe():
         (lambda s, p, m: gpipe(s, p, m)[::-1], "all stages wait for one another: stage 0 for the input of ('B', 0)"),
     ],
 )
-def test_an_order_that_cannot_be_is_refused(order, says):
+def test_an_impossible_order_is_refused(order, says):
     with pytest.raises(ValueError) as error:
         simulate(order, 2, 3)
     assert str(error.value) == says
 
 
-def test_forward_alone_takes_m_and_p_less_one_ticks():
+def test_a_forward_pass_takes_m_plus_p_minus_1_seconds():
     assert simulate(lambda s, p, m: [("F", i) for i in range(m)], 4, 8).end == 11
 
 
-def test_a_picture_says_what_it_shows():
+def test_the_description_of_a_picture():
     drawn = draw_schedules({"1F1B": simulate(one_f_one_b, 2, 2)}, "seconds")
     assert drawn.alt == (
         "Which stage works on which microbatch, in seconds. 1F1B: done at 9, 33% idle; "
@@ -97,7 +97,7 @@ def test_a_picture_says_what_it_shows():
         draw_schedules({})
 
 
-def test_a_weight_s_gradient_can_fill_the_bubble():
+def test_weight_gradients_can_fill_the_bubble():
     # F, B and W take a second each. B waits for the next stage's B, and W only for its own stage's B.
     def order(s, p, m):
         begin, jobs = p - 1 - s, [("F", i) for i in range(p - 1 - s)]

@@ -15,7 +15,7 @@ from utils.show.picture import COLORS
 X = dict(xlabel="n")
 
 
-def test_lines_are_drawn_where_the_numbers_are_and_told_apart_without_colour():
+def test_lines_have_the_given_points_and_differ_without_colour():
     shown = plot.lines({"up": [0, 1, 2], "down": ([0, 2], [2, 0])}, xlabel="step", ylabel="loss")
     [axes] = shown.figure.axes
     up, down = axes.lines
@@ -28,7 +28,7 @@ def test_lines_are_drawn_where_the_numbers_are_and_told_apart_without_colour():
     assert shown.alt == "loss against step. up rises from 0 at 0 to 2 at 2; down falls from 2 at 0 to 0 at 2."
 
 
-def test_eight_lines_and_eight_parts_all_differ():
+def test_eight_lines_and_eight_bars_all_differ():
     drawn = plot.lines({f"line {i}": [i, i + 1] for i in range(8)}, **X).figure.axes[0].lines
     assert len({line._unscaled_dash_pattern[1] and tuple(line._unscaled_dash_pattern[1]) for line in drawn}) == 8
     assert len({line.get_color() for line in drawn}) == len({line.get_marker() for line in drawn}) == 8
@@ -36,7 +36,7 @@ def test_eight_lines_and_eight_parts_all_differ():
     assert len({part[0].get_hatch() for part in parts}) == 8
 
 
-def test_a_line_on_which_others_lie_is_wider():
+def test_a_line_covered_by_others_is_wider():
     y = np.linspace(1, 2, 50)
     shown = plot.lines({"a": y, "b": y + 1e-6, "c": y - 1e-6, "other": 3 - y}, **X, ylabel="y")
     a, b, c, other = (line.get_linewidth() for line in shown.figure.axes[0].lines)
@@ -48,7 +48,7 @@ def test_a_line_on_which_others_lie_is_wider():
     )
 
 
-def test_the_course_of_a_line_in_words():
+def test_descriptions_of_lines():
     said = {
         "rises": ([1, 2, 3, 4, 5], "a rises from 1 to 5"),
         "falls": ([5, 4, 3.4, 2, 1], "a falls from 5 to 1"),
@@ -99,7 +99,7 @@ def test_marks():
     assert low < 1 and high > 100  # widened to include the marked points
 
 
-def test_panels_share_an_axis_with_one_label_only():
+def test_panels_share_an_axis_only_with_a_single_label():
     series = {"left": {"a": [1, 2]}, "right": {"a": [10, 30], "b": [5, 6]}}
     marks = {"right": {"limit": 20}}
     shared = plot.bars(series, ["one", "two"], xlabel="ms", marks=marks)
@@ -121,7 +121,7 @@ def widths(axes):
     return {part.get_label(): [(bar.get_x(), bar.get_width()) for bar in part] for part in axes.containers}
 
 
-def test_stacked_bars_follow_each_other_and_others_stand_apart():
+def test_stacked_bars_are_end_to_end_and_others_are_separate():
     parts = {"given": [1, 15.25], "rest": [0.5, 5.27]}
     shown = plot.bars(parts, ["FSDP", "data"], xlabel="GB", stacked=True, numbers=True, marks={"a chip has 16": 16})
     [axes] = shown.figure.axes
@@ -140,7 +140,7 @@ def test_stacked_bars_follow_each_other_and_others_stand_apart():
     assert beside.alt == "GB. FSDP: given 1, rest 0.5; data: given 15.2, rest 5.27."
 
 
-def test_bars_with_a_title_and_words_on_the_axis():
+def test_bars_with_a_title_and_text_ticks():
     shown = plot.bars(
         {"counted": [3, 0]},
         ["a", "b"],
@@ -165,7 +165,7 @@ def test_bars_with_a_title_and_words_on_the_axis():
         plot.bars({"one": range(30)}, [f"name {i}" for i in range(30)], xlabel="n", marks={"limit": 25}),
     ],
 )
-def test_no_words_lie_on_others(shown):
+def test_texts_do_not_overlap(shown):
     shown._repr_mimebundle_()  # this lays out the figure
     [legend] = shown.figure.legends
     boxes = [legend.get_window_extent(), *(axes.get_tightbbox() for axes in shown.figure.axes)]
@@ -200,7 +200,7 @@ def test_no_words_lie_on_others(shown):
         ({str(i): [1] for i in range(9)}, {}, "9 lines cannot be told apart; draw up to 8"),
     ],
 )
-def test_what_lines_refuse(series, more, message):
+def test_lines_refuses_invalid_arguments(series, more, message):
     with pytest.raises(ValueError, match=message):
         plot.lines(series, **{**X, **more})
 
@@ -220,18 +220,18 @@ def test_what_lines_refuse(series, more, message):
         ({str(i): [1, 2] for i in range(9)}, {}, "9 parts cannot be told apart"),
     ],
 )
-def test_what_bars_refuse(series, more, message):
+def test_bars_refuses_invalid_arguments(series, more, message):
     with pytest.raises(ValueError, match=message):
         plot.bars(series, ["x", "y"], **{**X, **more})
 
 
-def test_numbers_as_people_write_them():
+def test_format_number():
     values = [0, -0.0, 16, 13790, 2048, 409101, 1e8, 20.516, 0.000972, 1.5e-17, 3.2e12, 1234.5, -0.25]
     said = "0 0 16 13,790 2,048 409,101 100,000,000 20.5 0.000972 1.5e-17 3.2e12 1,230 -0.25"
     assert [format_number(value) for value in values] == said.split()
 
 
-def test_rings_close_where_the_ends_are_neighbours():
+def test_a_ring_is_closed_if_its_ends_are_neighbours():
     ring = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])[:, None]  # one line of four chips
     rows = np.stack(np.meshgrid(range(3), range(2), indexing="ij"), axis=-1)  # two lines of three chips
     shown = draw_rings({"a ring": ring, "rows": rows})
@@ -250,7 +250,7 @@ def test_rings_close_where_the_ends_are_neighbours():
         draw_rings({"a": ring[:, 0]})
 
 
-def test_bars_that_begin_elsewhere():
+def test_bars_with_a_start_position():
     shown = plot.bars({"a": [1, 2], "b": [3, 0]}, ["x", "y"], xlabel="", stacked=True, begin=[4, 5], alt="words")
     bars = [[(bar.get_x(), bar.get_width()) for bar in part] for part in shown.figure.axes[0].containers]
     assert bars == [[(4, 1), (5, 2)], [(5, 3), (7, 0)]]
@@ -259,11 +259,11 @@ def test_bars_that_begin_elsewhere():
             plot.bars({"a": [1]}, ["x"], xlabel="", begin=[1], **wrong)
 
 
-def test_a_mask_counts_the_pairs_that_each_device_sees():
-    """Count the pairs by hand, with two devices of two tokens each.
+def test_a_mask_counts_each_devices_pairs():
+    """Compare the pairs with a manual count, for two devices with two tokens each.
 
-    In order, tokens 0 and 1 see 1 + 2 keys, and tokens 2 and 3 see 3 + 4. In zig-zag order, tokens 0 and 3 see 1 + 4,
-    and tokens 1 and 2 see 2 + 3.
+    In text order, tokens 0 and 1 see 1 + 2 keys, and tokens 2 and 3 see 3 + 4. In zig-zag order, tokens 0 and 3 see
+    1 + 4, and tokens 1 and 2 see 2 + 3.
     """
     drawn = draw_masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
     assert "in order: devices 0 to 1 see 3, 7 pairs; zig-zag: devices 0 to 1 see 5, 5 pairs." in drawn.alt
@@ -274,6 +274,6 @@ def test_a_mask_counts_the_pairs_that_each_device_sees():
 
 
 @pytest.mark.parametrize("wrong", [{}, {"a": [0, 1]}, {"a": [[0, 0], [1, 2]]}])
-def test_a_mask_needs_every_token_once(wrong):
+def test_a_mask_refuses_missing_or_repeated_tokens(wrong):
     with pytest.raises(ValueError, match=r"nothing to draw|each once"):
         draw_masks(wrong)

@@ -30,7 +30,7 @@ TABLE = {"a": {4, 5}}
 LOCK = open(__file__)  # noqa: SIM115  an open file can't be sent to another process
 
 
-def gone(pid: int, seconds: float = 10) -> bool:
+def ends_within(pid: int, seconds: float = 10) -> bool:
     """Return whether this process ends within this many seconds. A zombie counts as ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -50,16 +50,16 @@ def decorated(x):
     return half(x) + math.sqrt(max(TABLE["a"]) - 1)
 
 
-def of_the_lesson(text, number):
+def uses_lesson_functions(text, number):
     LOCK = [decorated(number) for _ in range(1)]  # a local variable, so the global LOCK needn't be sent
     print(text, *LOCK)
 
 
-def names_a_file():
+def refers_to_an_open_file():
     LOCK.read()
 
 
-def takes_what_is_named_so(LOCK):
+def takes_argument_named_like_a_global(LOCK):
     return [LOCK for half in (LOCK, 1) if half]
 
 
@@ -76,7 +76,7 @@ def sum_over_processes():
     print(os.environ["COORDINATOR"].split(":")[1], file=sys.stderr)
 
 
-def test_windows_is_refused_in_a_sentence(monkeypatch):
+def test_windows_is_refused_with_an_explanation(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(
         NotImplementedError, match="this needs Linux or macOS: on Windows, open the lesson in WSL or Colab"
@@ -84,12 +84,12 @@ def test_windows_is_refused_in_a_sentence(monkeypatch):
         run_processes("print(1)")
 
 
-def test_what_the_runtime_says_itself_is_not_the_program_s():
+def test_the_runtimes_output_is_separated_from_the_programs():
     run = run_processes("import os\nprint('a', end=' ')\nos.write(1, b'greeting\\n')\nprint('b')", 1, preamble="")
     assert run.stdout == ("a b\n",) and run.stderr == ("greeting\n",)
 
 
-def test_what_was_printed_before_a_hang_is_there(monkeypatch):
+def test_output_before_a_hang_is_kept(monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     run = run_processes(
         "import time\nprint('a')\nprint('the sum is', end=' ')\ntime.sleep(60)", 1, silence_timeout=1, preamble=""
@@ -107,7 +107,7 @@ for _ in range(500):
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-def test_what_a_process_prints_is_no_file_of_its_own(monkeypatch, unbuffered):
+def test_output_does_not_count_towards_a_file_size_limit(monkeypatch, unbuffered):
     # Lesson 17's program limits the size of the files that it writes. When its output went to a file, too, and Python
     # buffered the output, the program ended with status 120.
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
@@ -116,7 +116,7 @@ def test_what_a_process_prints_is_no_file_of_its_own(monkeypatch, unbuffered):
     assert (len(run.stdout[0]), len(run.stderr[0])) == (2001, 500 * 16)
 
 
-def test_greetings_within_greetings_are_left_out():
+def test_nested_gloo_messages_are_left_out():
     said = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
     within = said.format("[Gloo] Rank 6" + said.format(6)[13:] + "5")
     assert processes._without_gloo_messages(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
@@ -135,21 +135,23 @@ def test_devices_of_all_processes_add_up(n, capsys):
     assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
 
 
-def test_a_function_takes_along_what_it_names():
-    run = run_processes(of_the_lesson, 2, args=("it's", 1), **WITHOUT_JAX)
+def test_a_function_is_sent_with_everything_it_refers_to():
+    run = run_processes(uses_lesson_functions, 2, args=("it's", 1), **WITHOUT_JAX)
     assert run.stdout == ("it's 3.0\n",) * 2  # half(1) = half(2) = 1; sqrt(5 - 1) = 2
     assert str(run) == "process 0 · ended with status 0\n  it's 3.0\nprocess 1 · ended with status 0\n  it's 3.0"
 
 
-def test_an_argument_is_not_the_variable_of_its_name():
-    assert program_source(takes_what_is_named_so, (3,)).startswith("def takes_what_is_named_so(LOCK):")
+def test_an_argument_hides_a_global_variable_of_the_same_name():
+    assert program_source(takes_argument_named_like_a_global, (3,)).startswith(
+        "def takes_argument_named_like_a_global(LOCK):"
+    )
 
 
-def test_what_cannot_be_sent_says_what_to_do():
+def test_functions_that_cannot_be_sent_are_refused_with_advice():
     with pytest.raises(ValueError, match=r"LOCK cannot be sent to another process .* create it inside"):
-        run_processes(names_a_file)
+        run_processes(refers_to_an_open_file)
     with pytest.raises(ValueError, match="argument 0 cannot be sent"):
-        run_processes(of_the_lesson, args=(LOCK,))
+        run_processes(uses_lesson_functions, args=(LOCK,))
     with pytest.raises(ValueError, match="define it there with def"):
         run_processes(lambda: None)
 
@@ -167,12 +169,12 @@ def test_what_cannot_be_sent_says_what_to_do():
             run_processes("", n)
 
 
-def test_all_have_a_folder_that_stays(tmp_path):
+def test_a_given_folder_is_shared_and_kept(tmp_path):
     run_processes("open(f'{i}', 'w').close()", folder=tmp_path / "kept", **WITHOUT_JAX)
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["0", "1"]
 
 
-def test_ends_are_told_as_they_were(capsys):
+def test_outcomes_describe_how_each_process_ended(capsys):
     program = """
         import sys
         print("<one>" if i == 0 else "")
@@ -196,13 +198,13 @@ def test_ends_are_told_as_they_were(capsys):
     )
 
 
-def test_one_end_of_all_is_said_once(capsys):
+def test_a_common_outcome_is_printed_once(capsys):
     assert run_processes("raise KeyError", 2, **WITHOUT_JAX).returncodes == (1, 1)
     last = capsys.readouterr().out.rsplit("\r", 1)[1]  # trailing blanks erase the rest of a longer line
     assert last.rstrip() == "2 processes of 4 devices each: each ended with status 1"
 
 
-def test_the_last_error_is_python_s_then_the_runtime_s():
+def test_python_errors_take_precedence_over_the_runtimes():
     fatal = "F1122 11:43:10.748085    8759 client.h:75] Terminating process.\nmore of it\n"
     python = "Traceback (most recent call last):\n  File x\njax.errors.JaxRuntimeError: UNKNOWN: no\n"
     assert processes._last_error(python + fatal) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
@@ -250,12 +252,12 @@ CAUSES = {
 
 
 @pytest.mark.parametrize(("first", "then", "told"), CAUSES.values(), ids=CAUSES)
-def test_the_first_cause_is_told_and_not_what_followed(first, then, told):
+def test_the_first_cause_of_a_chained_exception_is_reported(first, then, told):
     run = run_processes(OF_A_FULL_DISK.format(first=first, then=then), 1, **WITHOUT_JAX)
     assert run.outcomes[0].startswith(f"ended with status 1\n{told}")
 
 
-def test_who_hangs_is_killed_with_what_it_started(capsys):
+def test_a_hanging_process_is_killed_with_its_children(capsys):
     program = """
         import subprocess, time
         if i == 1:
@@ -267,11 +269,11 @@ def test_who_hangs_is_killed_with_what_it_started(capsys):
     assert run.outcomes[1] == "killed: it still ran after 1.5 s"
     assert capsys.readouterr().out.endswith("each: process 1 killed: it still ran after 1.5 s\n")
     *pids, folder = run.stdout[1].split()
-    assert all(gone(int(pid)) for pid in pids)
+    assert all(ends_within(int(pid)) for pid in pids)
     assert not Path(folder).exists() and not Path(folder).parent.exists()
 
 
-def test_who_hangs_after_python_has_ended_is_not_waited_for():
+def test_a_process_that_hangs_in_c_cleanup_is_not_waited_for():
     program = """
         import atexit, ctypes, sys
         libc = ctypes.CDLL(None)
@@ -283,7 +285,7 @@ def test_who_hangs_after_python_has_ended_is_not_waited_for():
     assert (run.returncodes, run.stdout, run.stderr) == ((0, 0), ("tidied up\n",) * 2, ("written",) * 2)
 
 
-def test_silence_counts_from_the_last_line_of_all():
+def test_silence_is_measured_after_every_process_has_printed():
     program = """
         import time
         if i == 1: time.sleep(1)  # silence before the first line isn't a hang
@@ -307,7 +309,7 @@ run_processes(program, preamble="import os, time; i = int(os.environ['PROCESS'])
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_its_parent(tmp_path, how):
+def test_processes_end_with_their_parent(tmp_path, how):
     parent = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED],
         cwd=ROOT,
@@ -320,10 +322,10 @@ def test_nothing_outlives_its_parent(tmp_path, how):
     end = time.monotonic() + 20
     while not all(path.exists() and path.read_text() for path in files) and time.monotonic() < end:
         time.sleep(0.1)
-    found = [path.read_text().split() for path in files]
+    process_ids = [path.read_text().split() for path in files]
     parent.send_signal(how)
     out, err = parent.communicate(timeout=20)
-    assert all(gone(int(pid)) for pid, _ in found)
+    assert all(ends_within(int(pid)) for pid, _ in process_ids)
     if how == signal.SIGINT:
         assert "each: interrupted, and ended" in out and err.rstrip().endswith("KeyboardInterrupt")
-    assert not Path(found[0][1]).parent.exists()
+    assert not Path(process_ids[0][1]).parent.exists()

@@ -1,4 +1,4 @@
-"""Test the table of a trace, with fake planes whose numbers are known, and with a real trace of eight devices."""
+"""Test traces, both from fake planes with known numbers and from a real run on eight devices."""
 
 from __future__ import annotations
 
@@ -37,39 +37,39 @@ def emulated():
 
 
 def test_the_table_of_two_devices():
-    found = emulated()
-    assert [(e.device, e.name, e.kind, e.start, e.end, e.run) for e in found.events] == [
+    result = emulated()
+    assert [(e.device, e.name, e.kind, e.start, e.end, e.run) for e in result.events] == [
         (0, "dot.1", "compute", 0.0, 2.0, 0),
         (1, "dot.1", "compute", 1.0, 7.0, 0),
         (0, "all-reduce.2", "communication", 2.0, 9.0, 0),
         (1, "all-reduce.2", "communication", 7.0, 9.0, 0),
     ]
-    assert found.host == {"np.asarray(jax.Array)": 2, "Rendezvous": 1}
-    assert found.count("dot") == {0: 1, 1: 1} and found.count(kind="waiting") == {0: 0, 1: 0}
+    assert result.host == {"np.asarray(jax.Array)": 2, "Rendezvous": 1}
+    assert result.count("dot") == {0: 1, 1: 1} and result.count(kind="waiting") == {0: 0, 1: 0}
 
 
-def test_waiting_ends_when_the_last_one_arrives():
-    found = emulated()
-    split = [(e.device, e.kind, e.start, e.end) for e in found.split_waiting().events if e.kind != "compute"]
+def test_waiting_ends_when_the_last_device_joins():
+    result = emulated()
+    split = [(e.device, e.kind, e.start, e.end) for e in result.split_waiting().events if e.kind != "compute"]
     assert split == [(0, "waiting", 2.0, 7.0), (0, "communication", 7.0, 9.0), (1, "communication", 7.0, 9.0)]
 
 
-def test_each_turn_of_a_loop_is_a_collective_of_its_own():
-    turns = [
+def test_each_iteration_of_a_loop_is_a_separate_collective():
+    iterations = [
         [operation("psum.1", start, 1000, device) for start in starts]
         for device, starts in enumerate([(0, 5000), (500, 4000)])
     ]
-    found = trace.from_planes([plane("/host:CPU", a=turns[0], b=turns[1])])
-    waited = [(e.device, e.start, e.end) for e in found.split_waiting().events if e.kind == "waiting"]
+    result = trace.from_planes([plane("/host:CPU", a=iterations[0], b=iterations[1])])
+    waited = [(e.device, e.start, e.end) for e in result.split_waiting().events if e.kind == "waiting"]
     assert waited == [(0, 0.0, 0.5), (1, 4.0, 5.0)]
 
 
-def test_a_loop_does_not_count_beside_its_body():
+def test_a_loop_is_not_counted_in_addition_to_its_body():
     line = [operation("while.1", 0, 5000, 0), operation("add.1", 100, 2000, 0), operation("add.1", 2500, 2000, 0)]
     assert trace.from_planes([plane("/host:CPU", a=line)]).count() == {0: 2}
 
 
-def test_calls_are_numbered_and_zoomed():
+def test_numbers_of_calls_and_zoom():
     found = trace.from_planes(
         [plane("/host:CPU", a=[operation("a", 0, 10, 0, run=-5), operation("a", 20, 10, 0, run=-9)])]
     )
@@ -192,7 +192,7 @@ def with_host():
     return trace.from_planes([plane("/host:CPU", python=host, a=zero, b=one), plane("/device:GPU:0", x=host)])
 
 
-def test_what_the_host_does_has_times_too():
+def test_host_events_have_times():
     found = with_host()
     assert found.host_events == (
         trace.HostEvent("compiling", -30.0, -10.0),
@@ -205,27 +205,27 @@ def test_what_the_host_does_has_times_too():
     assert alone.host_events == (trace.HostEvent("to the devices", 0.0, 1.0),)
 
 
-def test_a_timeline_in_words():
-    """Find the longest gap by hand.
+def test_the_description_of_a_timeline():
+    """Compare the longest gap in the description with a manual calculation.
 
     The drawing begins at -30 µs, and no device has a bar before 0 µs or between 9 and 15 µs, so the longest gap is the
     first 30 µs.
     """
-    said = timeline(with_host().split_waiting(), "a step").alt
-    assert said == (
+    description = timeline(with_host().split_waiting(), "a step").alt
+    assert description == (
         "a step: a timeline with a row for each of 2 devices. The kinds of bars are compute, communication, waiting. "
         "On the host: compiling 1 x, to the host 1 x. "
         "The longest gap without a bar on any device lasts 30 µs, starting at 0 µs."
     )
     calls = [operation("dot", 0, 5_000_000, 0, run=1), operation("dot", 8_000_000, 1_000_000, 0, run=2)]
-    said = timeline(trace.from_planes([plane("/host:CPU", a=calls)])).alt
-    assert said == (
+    description = timeline(trace.from_planes([plane("/host:CPU", a=calls)])).alt
+    assert description == (
         "A timeline of device 0. The kinds of bars are compute. "
         "The longest gap without a bar on any device lasts 3.0 ms, starting at 5.0 ms."
     )
 
 
-def test_nothing_to_read_and_nothing_to_draw(tmp_path):
+def test_missing_and_empty_traces_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no trace"):
         trace.read(tmp_path)
     with pytest.raises(ValueError, match="nothing to draw"):
@@ -233,14 +233,14 @@ def test_nothing_to_read_and_nothing_to_draw(tmp_path):
 
 
 @pytest.mark.parametrize(("version", "first"), [((0, 7, 2), ""), ((0, 10, 2), "no tensorflow.python.profiler\n")])
-def test_quiet_lets_other_lines_through(version, first, monkeypatch, capfd):
+def test_only_the_tensorflow_message_is_suppressed(version, first, monkeypatch, capfd):
     monkeypatch.setattr(jax, "__version_info__", version)
     with trace.without_tensorflow_message():
         os.write(2, b"no tensorflow.python.profiler\nsomething else\n")
     assert capfd.readouterr().err == first + "something else\n"
 
 
-def test_a_timeline_of_named_rows():
+def test_a_timeline_with_named_rows():
     bars = (
         trace.Event(0, "gather", "communication", 0, 5, 0),
         trace.Event(1, "product", "compute", 3, 9.4, 0),

@@ -73,7 +73,7 @@ def test_only_the_first_guess_counts(progress_path):
 
 @pytest.mark.parametrize("before", [None, "six"], ids=["no guess", "of the wrong type"])
 def test_a_guess_after_seeing_the_answer_is_right_later(progress_path, before):
-    """The first cell shows the answer in either case, so a later guess isn't right at once."""
+    """Test that a guess doesn't count as right on the first try if the answer has already been shown."""
     ex02.first_cut.compare(before, 6)
     assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # this doesn't count as a guess
     ex02.first_cut.compare(6, 6)
@@ -152,7 +152,7 @@ def test_an_unreadable_file_is_left_alone_and_the_verdict_printed(progress_path,
 
 @pytest.mark.parametrize("content", ["{}", "{"])
 def test_the_verdict_is_printed_in_a_read_only_folder(progress_path, monkeypatch, capsys, content):
-    """In a read-only folder, no file can be written next to the saved one, and a damaged one can't be renamed."""
+    """Test a read-only folder, in which no file can be written and a damaged file can't be renamed."""
     progress_path.write_text(content)
     deny_access(monkeypatch, progress_path.parent, "write_text", "replace")
     for _ in range(2):
@@ -205,10 +205,10 @@ def test_a_lock_is_not_waited_for_forever(progress_path, monkeypatch):
 def test_nothing_waits_where_locks_are_not_supported(progress_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
 
-    def none(*_):
+    def raise_error(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", none)
+    monkeypatch.setattr(fcntl, "flock", raise_error)
     monkeypatch.setattr(progress.time, "sleep", lambda seconds: pytest.fail("it waits"))
     ex02.holder_of.check(wrong)
     assert json.loads(progress_path.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}

@@ -66,4 +66,4 @@ def test_a_script_runs_while_the_kernel_has_the_chip(python, tmp_path):
     assert run.stdout.endswith("$ python script.py\ncpu 8\n\n"), run.stderr
     second = "os.environ['JAX_PLATFORMS'] = ''; subprocess.run([sys.executable, 'script.py'])"
     run = python(f"{LESSON}import os, subprocess, sys; {second}", **chip)
-    assert "TPU is already in use" in run.stderr  # so the stand-in does refuse a second process
+    assert "TPU is already in use" in run.stderr  # the simulated chip does refuse a second process

@@ -10,23 +10,23 @@ from lesson_helpers.experts import draw_dropped, draw_shares
 pytestmark = pytest.mark.once
 
 
-def test_fates_say_how_many_are_dropped_on_each_device():
+def test_the_description_counts_dropped_tokens_on_each_device():
     drawn = draw_dropped({"a": [[1, 1, 0], [0, 0, 1]], "b": np.ones((2, 3))})
     assert "a: dropped on devices 0 to 1: 1, 2; b: dropped on devices 0 to 1: 0, 0." in drawn.alt
 
 
-def test_shares_say_where_they_end():
+def test_the_description_gives_the_final_shares():
     drawn = draw_shares({"a": [[0.5, 0.5], [0.25, 0.75]]})
     assert drawn.alt.endswith("a: experts 0 to 1 end with 25%, 75%.")
 
 
 @pytest.mark.parametrize("given", [{}, {"a": [1, 0]}])
-def test_fates_of_another_kind_are_refused(given):
+def test_invalid_tokens_are_refused(given):
     with pytest.raises(ValueError, match="shape"):
         draw_dropped(given)
 
 
 @pytest.mark.parametrize("given", [{}, {"a": [0.5, 0.5]}, {"a": [[0.5, 0.6]]}])
-def test_shares_of_another_kind_are_refused(given):
+def test_invalid_shares_are_refused(given):
     with pytest.raises(ValueError, match="shape"):
         draw_shares(given)

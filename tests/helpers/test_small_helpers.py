@@ -15,14 +15,14 @@ def test_table_aligns_words_left_and_numbers_right(capsys):
     assert capsys.readouterr().out == "name          n   flag\na             1   True\nlonger   12,345   False\n"
 
 
-def test_table_without_rows_and_with_a_crooked_one(capsys):
+def test_table_without_rows_and_with_a_row_of_the_wrong_length(capsys):
     show_table(["a", "b"], [])
     assert capsys.readouterr().out == "a   b\n"
     with pytest.raises(ValueError, match="a row has 1 columns, the headers 2"):
         show_table(["a", "b"], [(1,)])
 
 
-def test_mistake_prints_type_and_message(capsys):
+def test_show_error_prints_type_and_message(capsys):
     with show_error(ValueError):
         raise ValueError("of this kind " * 20)
     lines = capsys.readouterr().out.splitlines()
@@ -30,7 +30,7 @@ def test_mistake_prints_type_and_message(capsys):
     assert max(map(len, lines)) <= 110
 
 
-def test_mistake_needs_one():
+def test_show_error_requires_an_error():
     with pytest.raises(AssertionError, match="raised nothing"), show_error():
         pass
     with pytest.raises(KeyError), show_error(ValueError):

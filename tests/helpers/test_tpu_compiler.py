@@ -45,7 +45,7 @@ def fresh(monkeypatch):
 
 
 def test_a_missing_compiler_is_reported_in_one_line(monkeypatch, capsys):
-    """Test that start() prints shardcost's error. Shardcost's own tests check that it says what to install."""
+    """Test that start() prints shardcost's error. Shardcost's own tests check that the error names what to install."""
     monkeypatch.setattr(
         tpu_compiler, "TRIAL", "from shardcost.targets import TargetError as E; raise E('it needs libtpu')"
     )
@@ -69,27 +69,27 @@ def test_an_old_jax_reads_the_record(capsys):
         ("print('something else')", "A trial compile for v5e:2x2 failed"),
     ],
 )
-def test_a_pair_that_dies_takes_nothing_with_it(trial, words, monkeypatch, capsys):
+def test_a_crashing_trial_compile_is_reported(trial, words, monkeypatch, capsys):
     monkeypatch.setattr(tpu_compiler, "TRIAL", trial)
     tpu_compiler.start()
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1 and words in said and "jax[tpu]" in said and "then restart" in said
+    output = capsys.readouterr().out
+    assert output.count("\n") == 1 and words in output and "jax[tpu]" in output and "then restart" in output
     assert tpu_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # an abstract mesh, without devices
 
 
-def test_what_comes_first_is_said():
+def test_a_mesh_requires_start():
     with pytest.raises(RuntimeError, match=r"call tpu_compiler.start\(\) first"):
         tpu_compiler.mesh("v5e:2x4", (8,), ("i",))
 
 
-def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
+def test_without_a_compiler_plans_are_read_from_the_record(monkeypatch):
     monkeypatch.setattr(tpu_compiler, "_can_compile", {"tpu": False, "cuda": False})
     never = lambda: pytest.fail("compiled")  # noqa: E731
     # Each chip stores a 64th of two (2048, 8192) bfloat16 arrays. To gather them, it sends 63 pieces of each.
     assert tpu_compiler.plan("one layer, FSDP", never).sent == {"all-gather": (2, 2 * 63 * 2048 * 8192 * 2 // 64)}
-    # Each of eight GPUs sends seven eighths of two (4096, 16384) float32 gradients.
-    sent = tpu_compiler.plan("one step, h100:8", never).sent
-    assert sent["reduce-scatter"] == (2, 2 * 7 * 4096 * 16384 * 4 // 8)
+    # Each of eight chips sends its eighth of a (4096, 4096) bfloat16 array to seven others.
+    sent = tpu_compiler.plan("weights, bfloat16, 4096", never).sent
+    assert sent == {"all-gather": (1, 7 * 4096 * 4096 * 2 // 8)}
     with pytest.raises(LookupError, match="no 'mine'; to compile programs of your own you need libtpu"):
         tpu_compiler.plan("mine", never)
     with pytest.raises(LookupError, match=r"no 'mine, h100:8'; .* you need jax-cuda12-plugin"):
@@ -98,7 +98,7 @@ def test_without_a_compiler_plans_come_from_the_record(monkeypatch):
         tpu_compiler.plan("data, 8, v5e:2x4", never)
 
 
-def test_a_changed_program_is_compiled_anew(monkeypatch):
+def test_a_changed_program_is_compiled_again(monkeypatch):
     """Compile two programs with the same label: the first gathers eight pieces of 8 bytes, the second sends nothing."""
     monkeypatch.setattr(tpu_compiler, "_can_compile", {"tpu": True})
     mesh = make_mesh((8,), ("i",))
@@ -113,7 +113,7 @@ def test_a_changed_program_is_compiled_anew(monkeypatch):
     assert list(tpu_compiler.compiled_plans()) == ["mine"]
 
 
-def test_a_summary_adds_up_by_kind():
+def test_a_summary_has_totals_by_kind():
     """Add up the collectives of a ring of four devices.
 
     Each of the two gathers of 8-byte pieces sends 3 * 8 = 24 bytes and runs three times, so they send 144 bytes. An
@@ -121,7 +121,7 @@ def test_a_summary_adds_up_by_kind():
     """
     ring = ((0, 1, 2, 3),)
     piece = (("f32", (2,)),)
-    found = Cost(
+    program_cost = Cost(
         (
             Collective("all-gather", piece, (("f32", (8,)),), ring, 3, asynchronous=True),
             Collective("all-gather", piece, (("f32", (8,)),), ring, 3),
@@ -132,7 +132,7 @@ def test_a_summary_adds_up_by_kind():
         memory=Memory(arguments=5, outputs=5, temporaries=2, donated=5, peak=6),
         devices=4,
     )
-    assert tpu_compiler.summarize(found) == tpu_compiler.Plan(
+    assert tpu_compiler.summarize(program_cost) == tpu_compiler.Plan(
         {"all-gather": (6, 144), "all-reduce": (3, 36)},
         {"all-gather": 3},
         flops=7,
@@ -140,10 +140,10 @@ def test_a_summary_adds_up_by_kind():
         peak=6,
         links={2: 12, 6: 24},
     )
-    assert tpu_compiler.summarize(found).bytes_sent == 180
+    assert tpu_compiler.summarize(program_cost).bytes_sent == 180
     assert tpu_compiler.plan_from_json(
-        json.loads(json.dumps(asdict(tpu_compiler.summarize(found))))
-    ) == tpu_compiler.summarize(found)
+        json.loads(json.dumps(asdict(tpu_compiler.summarize(program_cost))))
+    ) == tpu_compiler.summarize(program_cost)
 
 
 LOCKED = """
@@ -161,7 +161,7 @@ sys.stdin.read()
 
 @COMPILES
 @pytest.mark.elsewhere
-def test_two_notebooks_at_once():
+def test_two_processes_can_compile_at_once():
     """Test that two processes can use the compiler at the same time.
 
     To sum 128 float32 numbers (512 bytes) over eight chips, each chip sends 2 * 7/8 * 512 = 896 bytes.
@@ -173,8 +173,8 @@ def test_two_notebooks_at_once():
         subprocess.Popen(run, **pipes, text=True, cwd=notebooks.ROOT, env={**environment, "JAX_PLATFORMS": "cpu"})
         for _ in range(2)
     ]
-    said = [[process.stdout.readline() for _ in range(2)] for process in both]  # then both wait on stdin
-    for process, (ready, sent) in zip(both, said, strict=True):
+    lines = [[process.stdout.readline() for _ in range(2)] for process in both]  # then both wait on stdin
+    for process, (ready, sent) in zip(both, lines, strict=True):
         _, errors = process.communicate(timeout=60)
         assert "ready to compile" in ready, errors
         assert sent == "{'all-reduce': (1, 896)}\n"
@@ -183,42 +183,42 @@ def test_two_notebooks_at_once():
 
 # COURSE_PLANS selects the plans to recompile. `make test-newest`, which is part of .ci/run, recompiles the small ones
 # ("small"). The weekly run recompiles all plans for TPUs ("1"), and in `make check-costs`, which installs JAX's CUDA
-# plugin, all plans for GPUs ("gpus"). All other runs recompile only ALWAYS: a product, a training step and a program
-# that the compiler rejects.
+# plugin, all plans for GPUs ("gpus"). All other runs recompile only ALWAYS: a product, a layer and a program that the
+# compiler rejects.
 WHICH = os.environ.get("COURSE_PLANS", "")
 # A new compiler release may change the counts and the memory of a full training step by a few per cent.
-WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |one step|layers cut by .*, v5e|64 v6e|64 h100")
+WHOLE_STEP = re.compile(r"(data|FSDP|tensor|both), |layers cut by .*, v5e|64 v6e|64 h100")
 LIGHT = [label for label in RECORDED if not WHOLE_STEP.match(label)]
-ALWAYS = ["weights, bfloat16, 4096", "one step, v5e:2x4", "data, 8, v5e:2x4"]
+ALWAYS = ["weights, bfloat16, 4096", "one layer, FSDP", "data, 8, v5e:2x4"]
 SLOW = {  # each takes at least half a minute to compile
     label for lesson in ("08", "19") for label in tpu_compiler.recorded_plans(lesson) if label not in {*LIGHT, *ALWAYS}
 }
 
 
-def test_each_lesson_that_compiles_has_a_record_and_no_two_share_a_label():
+def test_every_compiling_lesson_has_a_record_with_unique_labels():
     recorded = {path.stem: list(tpu_compiler.recorded_plans(path.stem)) for path in tpu_compiler.RECORDS.glob("*.json")}
     assert sorted(recorded) == record_plans.lessons_with_plans()
     assert sorted(RECORDED) == sorted(label for labels in recorded.values() for label in labels)
 
 
-def wanted(lesson: str) -> list[str]:
+def selected_labels(lesson: str) -> list[str]:
     """Return the labels of the lesson's plans that COURSE_PLANS selects."""
     gpus = {label for label in RECORDED if tpu_compiler.platform_of(label) == "cuda"}
-    asked = {
+    selections = {
         "": set(ALWAYS),
         "small": set(RECORDED) - SLOW - gpus,
         "1": set(RECORDED) - gpus,
         "gpus": gpus,
     }[WHICH]
-    return [label for label in tpu_compiler.recorded_plans(lesson) if label in asked]
+    return [label for label in tpu_compiler.recorded_plans(lesson) if label in selections]
 
 
 @COMPILES
 @pytest.mark.elsewhere
 @pytest.mark.long
-@pytest.mark.parametrize("lesson", list(filter(wanted, record_plans.lessons_with_plans())))
-def test_the_record_is_what_the_compiler_says(lesson):
-    labels = wanted(lesson)
+@pytest.mark.parametrize("lesson", list(filter(selected_labels, record_plans.lessons_with_plans())))
+def test_the_record_agrees_with_the_compiler(lesson):
+    labels = selected_labels(lesson)
     code = f"""import json; from tools.maintenance import record_plans
 print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True, timeout=900)
@@ -228,18 +228,18 @@ print(json.dumps(record_plans.compile_plans({lesson!r}, {labels!r})))"""
     lesson_lint.fail_with(plan_faults(found))
 
 
-def _why(error):
+def _normalize_error(error):
     """Remove the error code, which older releases don't print, and sizes such as (15.75G) from an error message."""
     return re.sub(r"(?<=: )E\d+: \w+: |\([\d.]+G\)", "", error)
 
 
-def plan_faults(found: dict[str, dict]) -> list[str]:
+def plan_faults(plans: dict[str, dict]) -> list[str]:
     """Return the differences between compiled and recorded plans.
 
     The numbers of a large program may differ by a few per cent, as they do between releases of libtpu.
     """
     faults = []
-    for label, fields in found.items():
+    for label, fields in plans.items():
         recorded, plan = RECORDED[label], tpu_compiler.plan_from_json(fields)
         if label in LIGHT:
             near = abs(plan.peak - recorded.peak) <= 1e-3 * recorded.peak  # allow for a few memory pages
@@ -249,7 +249,7 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
             elif links and links != recorded.links:
                 faults.append(f"{label}: recorded {recorded.links}, compiled {plan.links}")
             continue
-        if bool(plan.error) != bool(recorded.error) or _why(plan.error) != _why(recorded.error):
+        if bool(plan.error) != bool(recorded.error) or _normalize_error(plan.error) != _normalize_error(recorded.error):
             faults.append(f"{label}: recorded {recorded.error!r}, compiled {plan.error!r}")
         for name in ("flops", "arguments"):
             if getattr(plan, name) != getattr(recorded, name):
@@ -266,7 +266,7 @@ def plan_faults(found: dict[str, dict]) -> list[str]:
 
 
 @COMPILES
-def test_lesson_08_has_the_orders_that_jax_chooses():
+def test_lesson_08_uses_jaxs_orders_of_chips():
     """Compare the orders of chips in lesson 08 with JAX's.
 
     In the ring through all sixteen chips of a 4 x 4 grid, each step is one hop. The ends of a row are three hops apart.
@@ -284,7 +284,7 @@ def test_lesson_08_has_the_orders_that_jax_chooses():
     assert (abs(np.roll(rows, -1, 0) - rows).sum(-1) == np.array([[1], [1], [1], [3]])).all()
 
 
-def test_the_record_by_hand():
+def test_the_record_against_a_manual_calculation():
     """Compare the recorded size of a chip's arguments and its FLOPs with values derived from the model's dimensions."""
     layers, table = 24 * (4 * 2048**2 + 2 * 2048 * 8192), 32768 * 2048
     # For each token, a weight takes 2 FLOPs in the forward pass and 4 in the backward pass. Recomputing the layers
@@ -293,7 +293,7 @@ def test_the_record_by_hand():
     flops = 8 * layers - 24 * 2 * 2048 * 8192 + 6 * table + 24 * 4 * 4 * 1024 * 2048
     for layout, share, rows in [("FSDP", 64, 1), ("tensor", 8, 8), ("both", 64, 4)]:
         for batch in (1, 4):  # sequences per chip
-            label = f"{layout}, {64 * batch}, v5e"
+            label = f"{layout}, {64 * batch}, v5e:8x8"
             state = 12 * (layers + table) // share  # the upper bound also includes the tokens and padding
             assert state <= RECORDED[label].arguments <= state + 2 * batch * rows * 1025 * 4 + 4096, label
             assert RECORDED[label].flops == 1024 * batch * flops, label
@@ -304,7 +304,7 @@ def test_the_record_by_hand():
 
 @COMPILES
 @pytest.mark.parametrize("sizes", [(8, 8), (16, 4)])
-def test_the_chips_along_model_lie_in_a_row(sizes):
+def test_the_chips_along_model_form_a_row(sizes):
     """Test that chips that are consecutive along `model` are neighbours, but the last and the first aren't.
 
     Such a row isn't a ring, so lesson 08 uses half the rate for this axis.
@@ -315,7 +315,7 @@ def test_the_chips_along_model_lie_in_a_row(sizes):
     assert (abs(at[:, -1] - at[:, 0]) == [sizes[1] - 1, 0, 0]).all()
 
 
-def test_the_picture_at_the_top_of_lesson_08_is_in_the_record():
+def test_the_opening_picture_of_lesson_08_matches_the_record():
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("08")).cells}
     [h100, v5e] = [float(n) for n in re.search(r'needs": \[(.*?)\]', cells["opening"])[1].split(", ")]
     gpu = RECORDED["data, 8, h100:8"]
@@ -324,7 +324,7 @@ def test_the_picture_at_the_top_of_lesson_08_is_in_the_record():
     assert f"each GPU sends {gpu.bytes_sent / 1e9:.1f} GB" in cells["title"]
 
 
-def test_lesson_08_names_the_versions_of_its_record():
+def test_lesson_08_states_the_versions_of_its_record():
     made_with = json.loads((tpu_compiler.RECORDS / "08.json").read_text(encoding="utf-8"))["made with"]
     title = notebooks.read(notebooks.lesson("08")).cells[0].source
     assert [
@@ -336,7 +336,7 @@ def test_lesson_08_names_the_versions_of_its_record():
 
 @COMPILES
 @pytest.mark.elsewhere
-def test_a_loop_goes_both_ways():
+def test_a_collective_matrix_product_sends_in_both_directions():
     """Count the transfers of a collective matrix product on n = 8 devices.
 
     Each device sends once, and then once in each direction in each of n/2 iterations, as the lesson says. It computes
@@ -352,7 +352,7 @@ def test_a_loop_goes_both_ways():
 
 @COMPILES
 @pytest.mark.elsewhere
-def test_a_gather_that_adds_up():
+def test_a_gather_compiled_to_a_sum():
     """Test that on 64 v5p chips, XLA gathers by summing zero-padded pieces, over all six links of each chip."""
     mesh = Mesh(mesh_utils.create_device_mesh((64,), targets.devices("v5p:4x4x4")), ("i",))
     cut = NamedSharding(mesh, P("i"))

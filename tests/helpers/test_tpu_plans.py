@@ -30,7 +30,7 @@ def page():
 
 
 @pytest.mark.parametrize("label", [label for label, plan in RECORDED.items() if not plan.error])
-def test_the_estimate_is_near_what_the_compiler_says(page, label):
+def test_the_estimate_is_close_to_the_compilers_plan(page, label):
     found, sizes = RECORDED[label], [int(n) for n in label.split(": ")[1].split()]
     holds, computes, sends = page["price"](*sizes)
     assert math.isclose(found.arguments, 12 * page["N"] / (sizes[1] * sizes[2]), rel_tol=1e-3)
@@ -40,11 +40,11 @@ def test_the_estimate_is_near_what_the_compiler_says(page, label):
     assert math.isclose(found.bytes_sent / page["W"], sends + sums * 1e9 / page["W"], rel_tol=0.03)
 
 
-def test_what_the_estimate_calls_too_large_is_refused(page):
+def test_the_compiler_rejects_plans_that_the_estimate_calls_too_large(page):
     assert page["price"](64, 1, 1)[0] > page["MEMORY"] and "Ran out of memory" in RECORDED["64 v6e: 64 1 1"].error
 
 
-def test_the_judge_has_the_page_s_estimate_and_knows_its_best_plan(page):
+def test_the_exercise_uses_the_lessons_estimate_and_best_plan(page):
     own = page | {}
     exec("C, W, SEQUENCES = 197e12, 100e9, 64", own)
     for cell in notebooks.read(notebooks.lesson("19")).cells:
@@ -61,23 +61,23 @@ def test_the_judge_has_the_page_s_estimate_and_knows_its_best_plan(page):
     assert min(times, key=times.get) == ex19.another_slice.function()
 
 
-def test_the_opening_shows_what_the_estimate_says(page):
+def test_the_opening_figure_matches_the_estimate(page):
     cells = {cell.id: cell.source for cell in notebooks.read(notebooks.lesson("19")).cells}
     exec(cells["price-run"], page)
-    told = [page["price"](*sizes) for sizes in page["PLANS"].values()]
-    shown = [[float(n) for n in row.split(",")] for row in re.findall(r"\[([\d., ]+)\]", cells["opening"])]
-    assert shown[0] == pytest.approx([holds for holds, *_ in told], abs=0.05)
-    for clock, hours in enumerate(shown[1:], 1):
-        assert hours == pytest.approx([page["STEPS"] * plan[clock] / 3600 for plan in told], abs=0.05)
+    estimates = [page["price"](*sizes) for sizes in page["PLANS"].values()]
+    drawn = [[float(n) for n in row.split(",")] for row in re.findall(r"\[([\d., ]+)\]", cells["opening"])]
+    assert drawn[0] == pytest.approx([holds for holds, *_ in estimates], abs=0.05)
+    for clock, hours in enumerate(drawn[1:], 1):
+        assert hours == pytest.approx([page["STEPS"] * plan[clock] / 3600 for plan in estimates], abs=0.05)
     assert list(page["PLANS"]) == re.findall(r'"((?:data|fsdp) [^"]+)"', cells["opening"])
-    hours = [f"{page['STEPS'] * max(plan[1:]) / 3600:.0f}" for plan in told]
-    assert [f"{told[0][0]:.0f} GB", f"{hours[1]} hours", f"takes {hours[2]}."] == re.findall(
+    hours = [f"{page['STEPS'] * max(plan[1:]) / 3600:.0f}" for plan in estimates]
+    assert [f"{estimates[0][0]:.0f} GB", f"{hours[1]} hours", f"takes {hours[2]}."] == re.findall(
         r"138 GB|84 hours|takes 51\.", cells["title"]
     )
 
 
 @pytest.mark.parametrize("flash", [False, True])
-def test_the_script_has_the_page_s_estimate(page, flash):
+def test_the_script_uses_the_lessons_estimate(page, flash):
     text = (notebooks.ROOT / "examples" / "19_plan.py").read_text(encoding="utf-8")
     command = ["plan.py", "64", "918e12", "200e9", "32", "40", "4096", "256", "2048", *["flash"] * flash]
     with pytest.MonkeyPatch.context() as patch:

@@ -64,23 +64,23 @@ def tpu(number: int, computes: list[int], waits: int) -> str:
     return plane(f"/device:TPU:{number}", **lines) + plane(f"/device:TPU:{number} SparseCore 0", Sparse_Core_Ops=whole)
 
 
-def said(folder: Path, *processes: str) -> list[str]:
+def script_output(folder: Path, *processes: str) -> list[str]:
     """Return the lines that the script prints for these processes' traces."""
     for i, text in enumerate(processes):
-        where = folder / f"{i}" / "plugins" / "profile" / "now"
-        where.mkdir(parents=True)
+        profile_folder = folder / f"{i}" / "plugins" / "profile" / "now"
+        profile_folder.mkdir(parents=True)
         host = plane("/host:CPU", python=[("DevicePutWithSharding", 1, 1, None)] * 2)
-        (where / "host.xplane.pb").write_bytes(ProfileData.text_proto_to_serialized_xspace(text + host))
+        (profile_folder / "host.xplane.pb").write_bytes(ProfileData.text_proto_to_serialized_xspace(text + host))
     command = [sys.executable, str(SCRIPT), *(str(folder / f"{i}") for i in range(len(processes)))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
-def test_gpus_of_two_processes_whose_clocks_differ(tmp_path):
+def test_gpus_in_two_processes_with_different_clocks(tmp_path):
     ones = [gpu(0, [10, 10], 90), gpu(1, [10, 11], 89)]
     others = [gpu(0, [20, 20, 20, 20, 20], 10, zero=10**12), gpu(1, [12, 10], 88, zero=10**12)]
-    table = said(tmp_path, "".join(ones), "".join(others))
+    table = script_output(tmp_path, "".join(ones), "".join(others))
     assert [line.split()[:2] for line in table[1:5]] == [
         ["0/GPU:0", "2"],
         ["0/GPU:1", "2"],
@@ -98,26 +98,26 @@ def test_gpus_of_two_processes_whose_clocks_differ(tmp_path):
         ([52, 52], "0/TPU:1 does no more than others but starts late or is held up: look at its host"),
     ],
 )
-def test_tpus_by_the_line_of_their_operations(tmp_path, computes, verdict):
-    table = said(tmp_path, tpu(0, [52, 52], 170) + tpu(1, computes, 2) + tpu(2, [50, 52], 171))
+def test_tpu_traces(tmp_path, computes, verdict):
+    table = script_output(tmp_path, tpu(0, [52, 52], 170) + tpu(1, computes, 2) + tpu(2, [50, 52], 171))
     assert [line.split()[:2] for line in table[1:4]] == [["0/TPU:0", "2"], ["0/TPU:1", "2"], ["0/TPU:2", "2"]]
     assert table[-1] == f"verdict: {verdict}"
 
 
-def test_a_step_that_one_trace_lacks_is_said(tmp_path):
-    table = said(tmp_path, tpu(0, [50], 9), plane("/device:TPU:0", XLA_Ops=[("%add.1 = f32[]", 0, 5, None)]))
+def test_a_missing_step_is_reported(tmp_path):
+    table = script_output(tmp_path, tpu(0, [50], 9), plane("/device:TPU:0", XLA_Ops=[("%add.1 = f32[]", 0, 5, None)]))
     assert any(line.startswith("careful") for line in table)
 
 
-def test_by_turns_nobody_is_late(tmp_path):
+def test_no_device_is_late_if_they_take_turns(tmp_path):
     first = [("%add.1 = f32[]", 0, 50, None), ("%all-reduce.1", 50, 2, None), ("%all-reduce.1", 52, 90, None)]
     second = [("%add.1 = f32[]", 0, 50, None), ("%all-reduce.1", 50, 80, None), ("%all-reduce.1", 130, 3, None)]
-    table = said(tmp_path, plane("/device:TPU:0", XLA_Ops=first), plane("/device:TPU:0", XLA_Ops=second))
+    table = script_output(tmp_path, plane("/device:TPU:0", XLA_Ops=first), plane("/device:TPU:0", XLA_Ops=second))
     assert table[-1] == "verdict: 1/TPU:0 waits least, but isn't the last to arrive every time"
 
 
 def test_without_collectives_no_device_is_late(tmp_path):
     ops = [[("%add.1 = f32[]", 0, 50, None)], [("%add.1 = f32[]", 0, 90, None)] * 3]
-    table = said(tmp_path, *(plane("/device:TPU:0", XLA_Ops=each) for each in ops))
+    table = script_output(tmp_path, *(plane("/device:TPU:0", XLA_Ops=each) for each in ops))
     assert [line.split()[:2] for line in table[1:3]] == [["0/TPU:0", "1"], ["1/TPU:0", "3"]]
     assert table[-1] == "verdict: no device is late, because none waits in a collective"

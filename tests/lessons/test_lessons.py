@@ -71,7 +71,7 @@ def test_alone_each_cell_twice_on_one_core(
 
 @LESSONS
 @pytest.mark.plain
-def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, machine: None, chip: None) -> None:
+def test_outputs_on_the_page_match_the_execution(path: Path, clone: Path, machine: None, chip: None) -> None:
     """Execute each cell once, on all cores, with the right guesses."""
     notebooks.write(guessed(path), clone / path.name)
     with pin_to_cores(ALL_CORES):
@@ -84,7 +84,7 @@ def test_outputs_on_the_page_are_what_execution_gives(path: Path, clone: Path, m
 
 
 @pytest.mark.once
-def test_lessons_that_start_several_processes_say_where_they_run() -> None:
+def test_lessons_that_start_several_processes_state_their_requirements() -> None:
     """Test that README, the lessons' requirements and the tests agree on which lessons Windows can't run."""
     cells = {notebooks.number(path): notebooks.read(path).cells for path in notebooks.lessons()}
     starts = [number for number, lesson in cells.items() if any("run_processes" in cell.source for cell in lesson)]

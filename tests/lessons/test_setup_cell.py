@@ -35,7 +35,7 @@ def test_in_the_clone(python, cache):
     assert run.stderr == "" and not cache.exists()
 
 
-def test_alone_it_fetches_once_and_says_where(python, served, cache):
+def test_without_a_clone_it_fetches_once_and_prints_the_folder(python, served, cache):
     first = python(CELL + OURS, **served)
     assert first.stdout.startswith(f"Using the course in {cache} (delete it to fetch it again)\n"), first.stderr
     assert LINE.search(first.stdout) and first.stderr == ""
@@ -44,7 +44,7 @@ def test_alone_it_fetches_once_and_says_where(python, served, cache):
 
 
 @pytest.mark.once
-def test_an_interrupted_fetch_is_no_trap(python, served, cache):
+def test_an_interrupted_fetch_can_be_repeated(python, served, cache):
     """Test that a partial clone, which git leaves if it's killed, doesn't stop the next fetch.
 
     The cell fetches to a temporary name and renames the complete clone.
@@ -67,7 +67,7 @@ def test_on_a_hosted_notebook(python, served, tmp_path, cache, where):
     assert cache.is_dir() and run.stderr == ""
 
 
-def test_the_jax_that_is_there_is_used_as_it_is(python, served, cache):
+def test_the_installed_jax_is_used(python, served, cache):
     import jax
 
     code = CELL + "\nimport jax, sys; print(jax.__version__, [name for name in sys.modules if name == 'pip'])"
@@ -77,7 +77,7 @@ def test_the_jax_that_is_there_is_used_as_it_is(python, served, cache):
 
 @pytest.mark.once
 @pytest.mark.parametrize("prelude", ["", "import utils, utils.mesh, exercises\n"], ids=["installed", "imported"])
-def test_a_stranger_s_packages_of_the_same_names_do_not_win(python, served, tmp_path, cache, prelude):
+def test_the_courses_packages_take_precedence(python, served, tmp_path, cache, prelude):
     for name in ("utils", "exercises"):
         other = tmp_path / "site" / name
         other.mkdir(parents=True)
@@ -101,7 +101,7 @@ NO_NETWORK = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.proxy", "GIT_CO
 
 
 @pytest.mark.once
-def test_without_a_network_git_says_why_and_the_cell_what_to_do(python, cache):
+def test_without_a_network_the_error_explains_what_to_do(python, cache):
     run = python(CELL, **NO_NETWORK)
     assert f"fatal: unable to access 'https://github.com/{NAME}/'" in run.stderr
     assert run.stderr.endswith("Is the internet on? Run this cell again.\n")
@@ -109,7 +109,7 @@ def test_without_a_network_git_says_why_and_the_cell_what_to_do(python, cache):
 
 
 @pytest.mark.once
-def test_a_tag(python, served, cache):
+def test_a_tag_as_the_revision(python, served, cache):
     run = python(CELL.replace(f'"{REVISION}"', '"v0.1"'), **served)
     assert LINE.search(run.stdout), run.stderr
     assert cache.with_name(f"{NAME.replace('/', '-')}-v0.1").is_dir()

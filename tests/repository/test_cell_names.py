@@ -10,13 +10,13 @@ from tools.lessons.notebooks import QUESTION
 MADE_UP = ("3f2b8a1c-0d4e-4f5a-9b6c-7d8e9f0a1b2c", "0c1f2b3a", "deadbeef", "aB3dEfGhIjKl", "x_1")
 
 
-def test_what_an_editor_makes_up_is_no_name_that_a_person_chose():
+def test_generated_ids_are_recognised():
     assert all(map(cell_names.GENERATED_ID.fullmatch, MADE_UP))
     chosen = {cell.id for path in notebooks.lessons() for cell in notebooks.read(path).cells}
     assert not [name for name in chosen if cell_names.GENERATED_ID.fullmatch(name)]
 
 
-def test_cells_are_named_after_what_they_hold():
+def test_cells_are_named_after_their_content():
     stub = 'def who_holds(row):\n    """Return it."""\n    ...  # your code here'
     cells = [
         (new_markdown_cell("## Cut the rows: in *two*, or in four?"), "cut-the-rows-in"),

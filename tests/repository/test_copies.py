@@ -73,8 +73,8 @@ AFTER_ANSWERS = {  # the indices of the cells that need one of the tags `answer`
 
 @pytest.mark.parametrize(("cells", "after"), AFTER_ANSWERS.values(), ids=AFTER_ANSWERS)
 def test_text_after_an_answer_needs_a_tag(cells, after):
-    found = {id(cell) for cell in lesson_lint.texts_after_answers(cells)}
-    assert [number for number, cell in enumerate(cells) if id(cell) in found] == after
+    reported = {id(cell) for cell in lesson_lint.texts_after_answers(cells)}
+    assert [number for number, cell in enumerate(cells) if id(cell) in reported] == after
 
 
 def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsewhere():
@@ -88,7 +88,7 @@ def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsew
     )
 
 
-def test_a_fold_says_what_it_follows():
+def test_titles_of_collapsible_sections():
     """Test the titles of collapsible sections: only the first one after a question mentions the guess."""
     again = leads("Again?\n\n" + ASKED)
     cells = [text(ASKED), ran("a"), answer("Seven."), ran("b"), answer("More."), again, ran("c")]
@@ -99,7 +99,7 @@ def test_a_fold_says_what_it_follows():
     assert copied[4].source == copies.COLLAPSED_TEXT + "More.\n\n</details>" and copied[5].source == cells[5].source
 
 
-def test_code_that_tells_waits_behind_a_click():
+def test_code_that_reveals_an_answer_is_hidden():
     cell = ran('picture(fig, "Seven circles.")')
     assert "jupyter" not in copies.make_copy(new_notebook(cells=[cell])).cells[0].metadata
     cell.metadata["tags"] = [notebooks.REVEALS_ANSWER_TAG]
@@ -110,7 +110,7 @@ def test_code_that_tells_waits_behind_a_click():
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
-def test_a_copy_shows_no_answer_and_loses_nothing(path):
+def test_a_copy_shows_no_answer_and_is_complete(path):
     lesson = notebooks.read(path)
     copied = copies.make_copy(notebooks.read(path))
     assert not any(cell.get("outputs") for cell in copied.cells if cell.id != "opening")
@@ -122,8 +122,10 @@ def test_a_copy_shows_no_answer_and_loses_nothing(path):
         )
         plain = plain.removeprefix(guess_gate.AFTER_GUESS)
         plain = re.sub(r"^(guess = None.*?)(, |  # )or guess = skip$", r"\1", plain, flags=re.M)
+        plain = re.sub(r"\A\*\*Next:\*\* .* is optional\.\n\n(?=## Going further)", "", plain)
+        kept = before.source.partition("\n\n[![Open in")[0]  # without the badges at the end
         assert (split_blocks(plain) if before.cell_type == "markdown" else plain) == (
-            split_blocks(before.source) if before.cell_type == "markdown" else before.source
+            split_blocks(kept) if before.cell_type == "markdown" else kept
         )
     nbformat.validate(copied)
 
@@ -142,7 +144,7 @@ def write(course, reading):
     notebooks.write(new_notebook(cells=cells), course / "notebooks" / "02_sharding.ipynb")
 
 
-def test_a_copy_that_holds_work_stays(course):
+def test_a_copy_with_work_is_kept(course):
     assert list(copies.update_copies(course)) == []
     mine = course / "work" / "02_sharding.ipynb"
     assert "<details>" in mine.read_text() and "7\\n" not in mine.read_text()
@@ -165,7 +167,7 @@ def test_a_copy_that_holds_work_stays(course):
     assert list(copies.update_copies(course)) == []
 
 
-def test_a_copy_that_was_only_looked_at_follows_the_course(course):
+def test_a_copy_that_was_only_opened_is_updated(course):
     """Test that a copy is updated if the reader only opened it.
 
     JupyterLab saves an opened notebook, adds the kernel's metadata and sorts the keys.
@@ -179,7 +181,7 @@ def test_a_copy_that_was_only_looked_at_follows_the_course(course):
     assert list(copies.update_copies(course)) == [] and "new version" in mine.read_text()
 
 
-def test_a_copy_without_work_follows_the_course(course):
+def test_a_copy_without_work_is_updated(course):
     list(copies.update_copies(course))
     write(course, "Seven, as a new version says.")
     assert list(copies.update_copies(course)) == []
@@ -187,7 +189,7 @@ def test_a_copy_without_work_follows_the_course(course):
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"02_sharding.ipynb": 5}', None])
-def test_without_its_list_a_copy_stays_too(course, damage):
+def test_a_copy_is_kept_without_the_list(course, damage):
     list(copies.update_copies(course))
     known, mine = course / "work" / ".copies.json", course / "work" / "02_sharding.ipynb"
     known.unlink() if damage is None else known.write_text(damage)
@@ -198,7 +200,7 @@ def test_without_its_list_a_copy_stays_too(course, damage):
 
 # An update writes five files: two lessons, the list after each of them, and the start page.
 @pytest.mark.parametrize("writes", range(6))
-def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes):
+def test_a_full_disk_leaves_no_partial_lesson(course, monkeypatch, writes):
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
     real, left = Path.write_text, [writes]
 
@@ -214,7 +216,7 @@ def test_a_disk_that_fills_up_leaves_no_half_lesson(course, monkeypatch, writes)
         list(copies.update_copies(course))
     monkeypatch.setattr(Path, "write_text", real)
     for mine in (course / "work").iterdir():
-        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is cut short
+        json.loads(mine.read_text()) if mine.suffix != ".md" else None  # no file is truncated
     assert list(copies.update_copies(course)) == []
     write(course, "Seven, as a new version says.")
     assert list(copies.update_copies(course)) == []
@@ -239,7 +241,7 @@ BAD = {
 @pytest.mark.parametrize(
     ("bad", "begun"), [*((bad, False) for bad in BAD), ("half a lesson", True), ("a folder", True)]
 )
-def test_a_bad_name_is_set_aside_and_stops_no_lesson(course, bad, begun):
+def test_a_bad_file_is_set_aside_and_other_lessons_are_copied(course, bad, begun):
     if bad == "a pipe" and not hasattr(os, "mkfifo"):
         pytest.skip("this system has none")
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
@@ -247,13 +249,13 @@ def test_a_bad_name_is_set_aside_and_stops_no_lesson(course, bad, begun):
     list(copies.update_copies(course)) if begun else mine.parent.mkdir()
     mine.unlink(missing_ok=True)
     BAD[bad](mine)
-    said = ["work/02_sharding.ipynb isn't a readable notebook. It was moved to work/kept/02_sharding.1.ipynb."]
-    assert [line.replace(os.sep, "/") for line in copies.update_copies(course)] == said
+    messages = ["work/02_sharding.ipynb isn't a readable notebook. It was moved to work/kept/02_sharding.1.ipynb."]
+    assert [line.replace(os.sep, "/") for line in copies.update_copies(course)] == messages
     assert os.path.lexists(course / "work/kept/02_sharding.1.ipynb")
     assert mine.read_text() == later.read_text() and list(copies.update_copies(course)) == []
 
 
-def test_folders_in_the_place_of_the_lists_are_set_aside(course):
+def test_folders_with_the_names_of_the_lists_are_set_aside(course):
     for name in ("START.md", ".copies.json"):
         (course / "work" / name).mkdir(parents=True)
     assert [line.split(" is a folder")[0] for line in copies.update_copies(course)] == [
@@ -264,25 +266,25 @@ def test_folders_in_the_place_of_the_lists_are_set_aside(course):
 
 
 @pytest.mark.parametrize("damage", ['{"02_sharding.ipynb": {}}', "[" * 200_000], ids=["part", "deep"])
-def test_a_damaged_list_stops_nothing(course, damage):
+def test_a_damaged_list_is_ignored(course, damage):
     list(copies.update_copies(course))
     (course / "work" / ".copies.json").write_text(damage)
     assert list(copies.update_copies(course)) == [] and list(copies.update_copies(course)) == []
 
 
-def test_a_copy_that_is_a_link_stays_one(course):
+def test_a_copy_that_is_a_symbolic_link_remains_one(course):
     (course / "work").mkdir()
-    mine, there = course / "work" / "02_sharding.ipynb", course / "elsewhere.ipynb"
-    there.write_text(copies.notebooks.to_text(copies.make_copy(notebooks.read(notebooks.lesson("02", course)))))
-    mine.symlink_to(there)
+    mine, link_target = course / "work" / "02_sharding.ipynb", course / "elsewhere.ipynb"
+    link_target.write_text(copies.notebooks.to_text(copies.make_copy(notebooks.read(notebooks.lesson("02", course)))))
+    mine.symlink_to(link_target)
     write(course, "Seven, as a new version says.")
     (course / "work" / ".copies.json").write_text(
-        json.dumps({mine.name: {"copy": copies._fingerprint(there.read_text()), "lesson": ""}})
+        json.dumps({mine.name: {"copy": copies._fingerprint(link_target.read_text()), "lesson": ""}})
     )
-    assert list(copies.update_copies(course)) == [] and mine.is_symlink() and "new version" in there.read_text()
+    assert list(copies.update_copies(course)) == [] and mine.is_symlink() and "new version" in link_target.read_text()
 
 
-def test_a_full_disk_is_told_in_a_line(course, monkeypatch):
+def test_a_full_disk_is_reported_in_one_line(course, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device", "02")
 
@@ -291,7 +293,7 @@ def test_a_full_disk_is_told_in_a_line(course, monkeypatch):
         copies.main([])
 
 
-def test_no_such_lesson(course):
+def test_an_unknown_lesson_is_refused(course):
     for wanted, said in [
         ("77", "there is no lesson 77; there are 02"),
         ("", "no lesson without a number; there are 02"),
@@ -300,12 +302,12 @@ def test_no_such_lesson(course):
             copies.restart_lesson(wanted, course)
 
 
-def test_a_lesson_s_number_without_its_zero(course):
+def test_a_lesson_number_without_its_leading_zero(course):
     assert copies.restart_lesson("2", course) == "work/02_sharding.ipynb is new."
     assert copies.restart_lesson("02_sharding", course).startswith("work/02_sharding.ipynb is new.")
 
 
-def test_the_page_to_begin_on(course):
+def test_the_start_page(course):
     shutil.copytree(notebooks.ROOT / "notebooks", course / "notebooks", dirs_exist_ok=True)
     assert "**Begin with** [00 · " in copies.start_page(course)
     (course / "progress.json").write_text(
@@ -316,7 +318,7 @@ def test_the_page_to_begin_on(course):
     assert "| [02 · Sharding](02_sharding.ipynb) | 1 of 4 | 1 of 2 |" in page
 
 
-def test_where_to_go_on_is_where_one_was_last(course):
+def test_the_start_page_continues_with_the_last_saved_lesson(course):
     write(course, "Seven.")
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
     list(copies.update_copies(course))
@@ -327,7 +329,7 @@ def test_where_to_go_on_is_where_one_was_last(course):
     assert "**Continue with** [02 · Sharding](02_sharding.ipynb)." in copies.start_page(course)
 
 
-def test_no_fold_puts_its_title_into_the_table_of_contents():
+def test_collapsible_sections_contain_no_headings():
     """Test that collapsible sections contain no headings, which JupyterLab would list in its table of contents."""
     for path in notebooks.lessons():
         for cell in copies.make_copy(notebooks.read(path)).cells:
@@ -337,7 +339,7 @@ def test_no_fold_puts_its_title_into_the_table_of_contents():
             )
 
 
-def test_the_workflow_pushes_where_the_badges_lead():
+def test_the_workflow_pushes_to_the_branch_of_the_badges():
     workflow = (notebooks.ROOT / ".github" / "workflows" / "copies.yml").read_text()
     for ref in ("main", "v1", "v1.2"):
         assert notebooks.copies_branch(ref) == re.search(r"refs/heads/(\S+)\"", workflow)[1].replace(
@@ -345,6 +347,17 @@ def test_the_workflow_pushes_where_the_badges_lead():
         )
     assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
     assert notebooks.copies_branch("2f3a") == "2f3a"  # no workflow makes copies of a single commit
+
+
+def test_a_copy_has_no_badges_and_leads_on_before_the_optional_part():
+    for number in ("00", "02"):
+        copy = copies.make_copy(notebooks.read(notebooks.lesson(number)))
+        sources = [cell.source for cell in copy.cells]
+        assert not [source for source in sources if "[![Open in" in source]
+        [optional] = [source for source in sources if "## Going further" in source]
+        first, *_ = optional.split("\n\n")
+        following = {"00": "](01_devices.ipynb)", "02": "](03_auto_parallel_jit.ipynb)"}[number]
+        assert first.startswith("**Next:** ") and following in first and following in sources[-1]
 
 
 def test_a_copy_of_a_copy_is_the_same():

@@ -36,12 +36,12 @@ def pretend(monkeypatch):
     return machine
 
 
-def test_all_is_well(pretend, capsys):
+def test_a_machine_without_faults(pretend, capsys):
     pretend()
     assert doctor.check_setup()
     lines = capsys.readouterr().out.splitlines()
-    things = ["machine", "Python", "JAX", "devices", "memory", "disk", "network"]
-    assert [line.split()[:2] for line in lines[:-1]] == [[thing, "OK"] for thing in things]
+    checks = ["machine", "Python", "JAX", "devices", "memory", "disk", "network"]
+    assert [line.split()[:2] for line in lines[:-1]] == [[thing, "OK"] for thing in checks]
     assert lines[-1] == "Ready."
 
 
@@ -69,7 +69,7 @@ FAULTS = {  # the simulated fault, the check that fails, its result and its advi
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_named_with_what_to_do(pretend, capsys, fault):
+def test_each_fault_is_reported_with_advice(pretend, capsys, fault):
     pretended, what, found, do = FAULTS[fault]
     pretend(**(pretended if isinstance(pretended, dict) else {"trial_result": pretended}))
     assert not doctor.check_setup()
@@ -78,7 +78,7 @@ def test_each_fault_is_named_with_what_to_do(pretend, capsys, fault):
     assert re.search(r"^Not ready: fix the \d problems? marked STOP\.$", printed, re.M)
 
 
-def test_nothing_to_fetch_makes_no_network_a_note(pretend, capsys):
+def test_without_downloads_a_missing_network_is_only_a_note(pretend, capsys):
     silent = {"the course's repository": "timed out", "the package index": "refused"}
     pretend(silent=silent)
     assert doctor.check_setup()
@@ -92,7 +92,7 @@ def test_nothing_to_fetch_makes_no_network_a_note(pretend, capsys):
     assert printed.endswith("Not ready: fix the 2 problems marked STOP.\n")
 
 
-def test_more_disk_is_needed_where_something_has_to_be_installed(pretend, capsys):
+def test_an_installation_needs_more_disk_space(pretend, capsys):
     pretend(trial_result=trial(NO_JAX, 1, "No module named 'jax'"), disk=1.0)
     doctor.check_setup()
     assert re.search(r"^disk +STOP +1\.0 GB free, but the installation takes", capsys.readouterr().out, re.M)
@@ -100,11 +100,11 @@ def test_more_disk_is_needed_where_something_has_to_be_installed(pretend, capsys
     assert doctor.check_setup()
 
 
-def test_memory_for_one_lesson_is_a_note_and_an_unknown_one_too():
+def test_scarce_or_unknown_memory_is_a_note():
     assert [doctor.check_memory(free).status for free in (None, 0.5, 1.5, 2.5)] == ["NOTE", "STOP", "NOTE", "OK"]
 
 
-def test_settings_of_this_machine_are_named(monkeypatch):
+def test_environment_variables_are_reported(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--no_such_flag")
     [_, line] = doctor.check_jax(trial("python 3 12 4\nmissing\njax 0.10.2\n", -6, "Unknown flag in XLA_FLAGS"))
     assert "unset XLA_FLAGS (now --no_such_flag)" in line.advice
@@ -113,31 +113,31 @@ def test_settings_of_this_machine_are_named(monkeypatch):
 @pytest.mark.parametrize(
     ("where", "says"), [("Colab", "Run in a cell: !"), ("Kaggle", "Run in a cell: !"), ("", "make lab")]
 )
-def test_what_to_do_fits_the_place(monkeypatch, where, says):
+def test_advice_depends_on_the_hosting_service(monkeypatch, where, says):
     monkeypatch.setattr(doctor, "hosting_service", lambda: where)
     [line] = doctor.check_jax(trial(NO_JAX, 1, "No module named 'jax'"))
     assert line.advice.startswith(says) or says in line.advice
     network = doctor.check_network({"the course's repository": "timed out"}, installed=True)
     assert ("Session options > Internet" in network.advice) == (where == "Kaggle")
-    assert ("open the lesson in Colab" in doctor.or_run_elsewhere()) == (where != "Colab")
+    assert ("open the lesson in Colab" in doctor.alternative_advice()) == (where != "Colab")
     [_, line, _] = doctor.check_jax(trial(GOOD.replace("missing", "missing optax sklearn")))
     assert ("!/here/python -m pip install optax scikit-learn; then" in line.advice) == bool(where)
 
 
-def test_a_mac_without_packages_is_sent_elsewhere(monkeypatch):
+def test_an_intel_mac_is_sent_to_a_hosting_service(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     [line] = doctor.check_jax(trial(NO_JAX, 1, "No module named 'jax'"))
     assert line.advice.startswith("JAX has no packages for Macs with an Intel chip: open the lesson in Colab")
 
 
-def test_no_index_is_no_fault_of_an_installed_course():
+def test_an_installed_course_needs_no_package_index():
     silent = {"the course's repository": "timed out"}
     assert "nothing needs to be downloaded now" in doctor.check_network(silent, installed=True).result
     assert "the installation doesn't need it" in doctor.check_network(silent, installed=False).result
 
 
-def test_hosts_are_recognised(monkeypatch):
+def test_hosting_services_are_recognised(monkeypatch):
     assert doctor.hosting_service() == ""
     monkeypatch.setenv("KAGGLE_KERNEL_RUN_TYPE", "Interactive")
     assert doctor.hosting_service() == "Kaggle"
@@ -148,38 +148,40 @@ def test_hosts_are_recognised(monkeypatch):
 # The trial in real processes
 
 
-def test_a_locale_without_utf_8_stops_nobody(monkeypatch):
+def test_a_locale_without_utf_8_is_no_fault(monkeypatch):
     for name, value in {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}.items():
         monkeypatch.setenv(name, value)
     assert doctor.run_trial_process(sys.executable).status == 0
 
 
-def test_eight_devices_really_add_up():
-    found = doctor.run_trial_process(sys.executable)
-    assert (found.status, found.value_of("sum"), found.value_of("setup")) == (0, "28.0", None), found
-    assert [line.status for line in doctor.check_jax(found)] == ["OK"] * 2
+def test_the_trial_adds_up_on_eight_devices():
+    trial_result = doctor.run_trial_process(sys.executable)
+    assert (trial_result.status, trial_result.value_of("sum"), trial_result.value_of("setup")) == (0, "28.0", None), (
+        trial_result
+    )
+    assert [line.status for line in doctor.check_jax(trial_result)] == ["OK"] * 2
 
 
-def test_a_kernel_whose_devices_run_is_asked_itself(monkeypatch):
+def test_the_trial_uses_the_kernels_running_devices(monkeypatch):
     monkeypatch.setattr(doctor, "run_trial_process", None)  # a second process couldn't use a TPU that this process uses
-    found = doctor.run_trial()
-    assert (found.python, found.value_of("sum")) == (sys.executable, "28.0")
-    assert [line.status for line in doctor.check_jax(found)] == ["OK"] * 2
+    trial_result = doctor.run_trial()
+    assert (trial_result.python, trial_result.value_of("sum")) == (sys.executable, "28.0")
+    assert [line.status for line in doctor.check_jax(trial_result)] == ["OK"] * 2
 
 
-def test_without_running_devices_a_process_tries(monkeypatch):
+def test_without_running_devices_the_trial_starts_a_process(monkeypatch):
     monkeypatch.setattr(doctor.devices, "_started", [])
     monkeypatch.setattr(doctor, "run_trial_process", lambda python: python)
     assert doctor.run_trial() == doctor.course_python()
 
 
-def test_a_trial_that_hangs_is_ended(monkeypatch):
+def test_a_hanging_trial_is_killed(monkeypatch):
     monkeypatch.setattr(doctor, "TRIAL_PROGRAM", "print('jax 0.10.2', flush=True); import time; time.sleep(60)")
-    found = doctor.run_trial_process(sys.executable, patience=2)
-    assert (found.status, found.value_of("jax")) == (None, "0.10.2")
+    trial_result = doctor.run_trial_process(sys.executable, patience=2)
+    assert (trial_result.status, trial_result.value_of("jax")) == (None, "0.10.2")
 
 
-def test_a_python_without_jax_says_so(tmp_path):
+def test_a_python_without_jax_is_reported(tmp_path):
     bare = tmp_path / "python"  # runs Python without site-packages
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
     bare.chmod(0o755)
@@ -187,7 +189,7 @@ def test_a_python_without_jax_says_so(tmp_path):
     assert (line.status, line.result) == ("STOP", f"not installed in {bare}")
 
 
-def test_an_old_python_can_read_it():
+def test_an_old_python_can_parse_the_module():
     for name in ("utils/devices", *(f"tools/reader/{name}" for name in ("__init__", "environment", "doctor"))):
         source = (notebooks.ROOT / f"{name}.py").read_text(encoding="utf-8")
         ast.parse(source, feature_version=(3, 8))
@@ -198,7 +200,7 @@ def test_an_old_python_can_read_it():
 # The network
 
 
-def test_what_does_not_answer_is_named(monkeypatch):
+def test_unreachable_sources_are_reported(monkeypatch):
     def answer(request, timeout):
         if "github" in request.full_url:
             raise URLError("Name or service not known")
@@ -208,7 +210,7 @@ def test_what_does_not_answer_is_named(monkeypatch):
     assert doctor.find_unreachable() == {"the course's repository": "Name or service not known"}
 
 
-def test_a_repository_that_is_not_there_is_told_from_no_network(monkeypatch):
+def test_a_missing_repository_differs_from_a_missing_network(monkeypatch):
     def answer(request, timeout):
         raise HTTPError(request.full_url, 404, "Not Found", None, None)
 
@@ -216,13 +218,13 @@ def test_a_repository_that_is_not_there_is_told_from_no_network(monkeypatch):
     assert set(doctor.find_unreachable().values()) == {"page not found"}
 
 
-def test_the_addresses_are_the_course_s_and_pip_s(monkeypatch):
+def test_download_urls_are_the_courses_and_pips(monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple/")
     name, _ = notebooks.repository()
     assert list(doctor.download_urls().values()) == [f"https://github.com/{name}", "https://mirror.example/simple/jax/"]
 
 
-def test_it_looks_for_what_requirements_name():
+def test_it_looks_for_the_required_packages():
     assert {"flax", "matplotlib", "optax", "rich", "sklearn", "tqdm"} <= set(doctor._libraries())
     for name in doctor._libraries():
         assert importlib.util.find_spec(name), (
@@ -230,7 +232,7 @@ def test_it_looks_for_what_requirements_name():
         )
 
 
-def test_the_command_ends_with_a_status():
+def test_the_commands_exit_status():
     code = "import runpy, utils.devices; utils.devices.OLDEST_JAX = '99.0'\n"
     code += "runpy.run_module('tools.reader.doctor', run_name='__main__')"
     run = subprocess.run([sys.executable, "-c", code], cwd=notebooks.ROOT, capture_output=True, text=True)

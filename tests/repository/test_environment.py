@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Com
     return folder, make_environment(folder, "venv", "requirements.txt")
 
 
-def test_environment_is_made_once(made):
+def test_the_environment_is_created_once(made):
     folder, first = made
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines()[0].startswith("Creating venv with Python 3.")
@@ -50,7 +50,7 @@ def test_environment_is_made_once(made):
     assert make_environment(folder, "venv", "requirements.txt").stdout == ""
 
 
-def test_no_network_is_one_line(made):
+def test_a_missing_network_is_reported_in_one_line(made):
     folder, _ = made
     (folder / "jax.txt").write_text("jax\n")
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}
@@ -60,7 +60,7 @@ def test_no_network_is_one_line(made):
     assert "Connect to the network" in run.stderr
 
 
-def test_a_package_that_does_not_exist_is_named_in_one_line(made):
+def test_a_nonexistent_package_is_reported_in_one_line(made):
     folder, _ = made
     (folder / "none.txt").write_text("./no-such-folder\n")
     run = make_environment(folder, "venv", "none.txt")
@@ -69,7 +69,7 @@ def test_a_package_that_does_not_exist_is_named_in_one_line(made):
     assert len(run.stderr.splitlines()) == 1
 
 
-def test_an_active_environment_does_not_count(made):
+def test_an_active_environment_is_ignored(made):
     folder, _ = made
     again = make_environment(folder, "venv", "requirements.txt", python=str(folder / "venv" / "bin" / "python"))
     assert (again.returncode, again.stdout) == (0, "")
@@ -85,7 +85,7 @@ def test_an_active_environment_does_not_count(made):
         (0, "global.pre='1'", ["pip"]),
     ],
 )
-def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, status, told, asked):
+def test_uv_installs_and_pip_replaces_it_if_it_fails(tmp_path, monkeypatch, status, told, asked):
     log = tmp_path / "log"
     for name, code in (("uv", status), ("venv/bin/python", 0)):
         program = tmp_path / name
@@ -95,9 +95,9 @@ def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, 
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
     environment.install_packages(str(tmp_path / "venv"), ["a.txt", "b.txt"])
-    said = [line for line in log.read_text().splitlines() if " install " in line]
-    assert [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in said] == asked
-    assert all(" -r a.txt -r b.txt " in line for line in said)
+    installations = [line for line in log.read_text().splitlines() if " install " in line]
+    assert [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in installations] == asked
+    assert all(" -r a.txt -r b.txt " in line for line in installations)
 
 
 @pytest.mark.parametrize(
@@ -116,20 +116,20 @@ def test_uv_installs_where_it_can_and_pip_where_it_fails(tmp_path, monkeypatch, 
         ("", "it failed: no reason given"),
     ],
 )
-def test_why_a_step_failed_is_one_line(said, message):
+def test_the_reason_for_a_failure_is_one_line(said, message):
     with pytest.raises(SystemExit, match=re.escape(message)) as ended:
         environment.run_or_exit([sys.executable, "-c", f"print({said!r}); raise SystemExit(1)"], "it failed")
     assert str(ended.value).startswith("Error: it failed: ") and "\n" not in str(ended.value)
 
 
-def test_a_long_step_gives_signs_of_life(monkeypatch, capsys):
+def test_a_long_step_reports_that_it_is_running(monkeypatch, capsys):
     monkeypatch.setattr(environment, "REPORT_EVERY", 0.2)
     code = "import time; print('begun', flush=True); time.sleep(0.7); print('done')"
     assert environment.run_step([sys.executable, "-c", code]) == (0, "begun\ndone")
     assert capsys.readouterr().out.count("... still running after ") >= 2
 
 
-def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path):
+def test_an_interrupted_setup_can_be_resumed(tmp_path):
     """Test that a setup interrupted while it installs packages resumes without creating the environment again."""
     (tmp_path / "requirements.txt").write_text("# nothing\n")
     uv, started = tmp_path / "bin" / "uv", tmp_path / "started"
@@ -150,7 +150,7 @@ def test_an_interrupted_setup_says_one_line_and_goes_on(tmp_path):
     assert again.returncode == 0 and again.stdout.startswith("Installing the packages in requirements.txt (")
 
 
-def test_make_finds_a_python_that_is_new_enough(tmp_path):
+def test_make_finds_a_supported_python(tmp_path):
     """Test that make uses a newer Python if python3 is too old, and prints a one-line error if it finds none."""
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 0\n")
@@ -172,7 +172,7 @@ def test_make_finds_a_python_that_is_new_enough(tmp_path):
     assert "The course needs Python 3.11 or newer, but none of python3 python3.13" in none.stderr
 
 
-def test_the_newest_python_is_one_that_starts(tmp_path, monkeypatch):
+def test_the_newest_python_must_start(tmp_path, monkeypatch):
     shim = tmp_path / f"python3.{environment.NEWEST[1]}"  # pyenv leaves such shims behind
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
@@ -182,7 +182,7 @@ def test_the_newest_python_is_one_that_starts(tmp_path, monkeypatch):
     assert found is None or re.search(r" 3[.](12|13)[.]", environment.describe_python(found))
 
 
-def test_no_newer_python_is_said_and_skipped(tmp_path, monkeypatch, capsys):
+def test_a_missing_newer_python_is_reported_and_skipped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(environment, "find_newest_python", lambda: None)
     assert environment.main(["--newest-python", "venv", "requirements.txt"]) == environment.NOT_FOUND
     assert capsys.readouterr().out.startswith("Skipped: ")

@@ -53,12 +53,12 @@ def folder(tmp_path: Path) -> Path:
     ("source", "said"),
     [("1 / 0", "cell-1: ZeroDivisionError: division by zero\n"), ("import os; os._exit(6)", "cell-1: Kernel died")],
 )
-def test_a_cell_that_ends_the_run_is_named(clone, source, said):
+def test_a_cell_that_ends_the_execution_is_reported(clone, source, said):
     with pytest.raises(pytest.fail.Exception, match=f"^{said}"):
         run(clone, "1", source, "2")
 
 
-def test_what_differs_from_the_page_is_found(clone):
+def test_differences_from_the_page_are_reported(clone):
     executed = run(clone, "print(2 + 2)", "3 * 3", "print(7)")
     page = nbformat.from_dict(executed)
     assert lesson_lint.output_faults(page, executed) == []
@@ -107,23 +107,23 @@ def test_a_table_in_html_is_compared():
 @pytest.mark.parametrize(
     ("text", "faulty"), [("It's just a mesh.", True), ("just-in-time compilation", False), ("`just`", False)]
 )
-def test_words_that_belittle_are_found_but_terms_are_not(tmp_path, text, faulty):
+def test_belittling_words_are_reported_except_in_technical_terms(tmp_path, text, faulty):
     cell = nbformat.v4.new_markdown_cell(text, id="a")
     assert list(lesson_lint._text_faults([cell], tmp_path)) == (["a: says 'just'"] if faulty else [])
 
 
-def test_a_deprecated_form_is_found(folder):
-    """Test that every use of a deprecated form is found, although JAX and Python by default report a line only once."""
+def test_a_deprecated_api_is_reported(folder):
+    """Test that every use of a deprecated API is found, although JAX and Python by default report a line only once."""
     cells = [f"import jax\n{OLD}", "from utils import helper\nhelper.use()", "helper.use()", "helper.warn()"]
-    found = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
-    assert [fault.split(":")[0] for fault in found] == ["cell-0", "cell-1", "cell-2", "cell-3"]
-    assert all("DeprecationWarning: backend and device" in fault for fault in found[:3])
+    messages = lesson_lint.stderr_faults(run(folder, *cells, "import stranger\nstranger.use()"))
+    assert [fault.split(":")[0] for fault in messages] == ["cell-0", "cell-1", "cell-2", "cell-3"]
+    assert all("DeprecationWarning: backend and device" in fault for fault in messages[:3])
     appendix = run(folder, "from utils import helper\nhelper.use()", name=f"{APPENDIX}_small.ipynb")
     assert lesson_lint.stderr_faults(appendix) == []  # the appendix shows them on purpose
 
 
-def test_a_name_taken_twice_is_found():
-    """Test the check for reassigned names, because Python 3.12 changed the symbol tables of comprehensions."""
+def test_a_reassigned_name_is_reported():
+    """Test the check for reassigned names on every Python, because 3.12 changed the symbol tables of comprehensions."""
 
     def faults(reads):
         return list(lesson_lint._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))

@@ -14,19 +14,19 @@ from tools.teach import handout
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
     """Prevent `handout` from running commands, and return the list of commands that it would have run."""
-    taken = []
+    commands = []
 
     def run(command, **options):
-        taken.append(command)
+        commands.append(command)
         return subprocess.CompletedProcess(command, 0, stdout=b"jax==0.10.2\n")
 
     monkeypatch.setattr(handout.subprocess, "run", run)
     monkeypatch.setattr(handout.shutil, "which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(handout, "OUT", tmp_path / "handout")
-    return taken
+    return commands
 
 
-def test_uv_says_what_a_system_needs_and_pip_fetches_it(steps, tmp_path, capsys):
+def test_uv_resolves_the_packages_and_pip_downloads_them(steps, tmp_path, capsys):
     handout.main(["3.12"], ["linux", "windows"])
     compiled = [step for step in steps if step[1:3] == ["pip", "compile"]]
     fetched = [step for step in steps if "download" in step]
@@ -37,24 +37,24 @@ def test_uv_says_what_a_system_needs_and_pip_fetches_it(steps, tmp_path, capsys)
     assert all("--no-deps" in step and "3.12" in step for step in fetched)
     assert "win_amd64" in fetched[1] and "win_amd64" not in fetched[0]
     assert (tmp_path / "handout" / "wheels" / "windows-3.12.txt").read_text() == "jax==0.10.2\n"
-    words = (tmp_path / "handout" / "START-HERE.txt").read_text()
-    assert "Python 3.12 (linux, windows)" in words and "python3 course/start.py lab" in words
+    instructions = (tmp_path / "handout" / "START-HERE.txt").read_text()
+    assert "Python 3.12 (linux, windows)" in instructions and "python3 course/start.py lab" in instructions
 
 
 @pytest.mark.parametrize(("pythons", "systems"), [(["3.9"], ["linux"]), (["3.12"], ["amiga"])])
-def test_a_name_that_is_none(steps, pythons, systems):
+def test_unknown_names_are_refused(steps, pythons, systems):
     with pytest.raises(SystemExit, match=r"choose from 3\.11, .*windows"):
         handout.main(pythons, systems)
     assert steps == []
 
 
-def test_what_is_committed_is_packed(tmp_path):
+def test_committed_files_are_copied(tmp_path):
     handout.copy_course(tmp_path / "course")
     assert (tmp_path / "course" / "start.py").is_file() and (tmp_path / "course" / "notebooks").is_dir()
     assert not (tmp_path / "course" / ".git").exists()
 
 
-def test_beside_its_wheels_the_course_asks_no_index(monkeypatch, tmp_path):
+def test_with_its_wheels_the_course_installs_offline(monkeypatch, tmp_path):
     for variable in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "wheels").mkdir()

@@ -13,7 +13,7 @@ ROOT = notebooks.ROOT
 CONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
 
 
-def test_binder_installs_what_make_lab_installs():
+def test_binder_installs_the_packages_of_make_lab():
     [line] = (ROOT / ".binder" / "requirements.txt").read_text(encoding="utf-8").split("\n")[:-1]
     assert line.startswith("-r ")
     assert (ROOT / ".binder" / line.removeprefix("-r ")).resolve() == ROOT / "requirements.txt"

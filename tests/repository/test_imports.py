@@ -35,25 +35,25 @@ def modules(root: Path) -> dict[str, Path]:
 
     The key of an `__init__.py` is the name of its package.
     """
-    found = {}
+    paths = {}
     for top in (root, *root.glob("packages/*/src")):
         for path in top.rglob("*.py"):
             parts = path.relative_to(top).with_suffix("").parts
             if parts[0] in LAYERS and "_build" not in parts:
-                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+                paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
-def imported(path: Path, there: dict[str, Path]) -> set[str]:
+def imported(path: Path, course_modules: dict[str, Path]) -> set[str]:
     """Return the course's modules that a module imports anywhere, such as `utils.mesh` in `from utils import mesh`."""
-    found = set()
+    names_imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names_imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in there else node.module for name in names}
-    return found & there.keys()
+            names_imported |= {name if name in course_modules else node.module for name in names}
+    return names_imported & course_modules.keys()
 
 
 def layer(module: str) -> int:
@@ -61,9 +61,9 @@ def layer(module: str) -> int:
 
 
 def faults(root: Path) -> list[str]:
-    there = modules(root)
-    graph = {module: imported(path, there) for module, path in there.items()}
-    found = [
+    paths = modules(root)
+    graph = {module: imported(path, paths) for module, path in paths.items()}
+    messages = [
         f"{module} imports {other}, which lies above it"
         for module, others in graph.items()
         for other in others
@@ -72,11 +72,11 @@ def faults(root: Path) -> list[str]:
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
-        found.append(f"a circle: {' <- '.join(error.args[1])}")
-    return sorted(found)
+        messages.append(f"a circle: {' <- '.join(error.args[1])}")
+    return sorted(messages)
 
 
-def test_imports_run_down():
+def test_imports_run_in_one_direction():
     lesson_lint.fail_with(faults(notebooks.ROOT))
 
 
@@ -97,9 +97,9 @@ def test_imports_run_down():
         ({"tests/a.py": "from tests.b import c", "tests/b.py": "from tests import a"}, "a circle: tests."),
     ],
 )
-def test_a_wrong_import_is_named(tmp_path, files, fault):
+def test_a_wrong_import_is_reported(tmp_path, files, fault):
     for name in ("tools/site/b.py", "utils/show/b.py", "lesson_helpers/c.py", *files):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(files.get(name, ""))
-    [found] = faults(tmp_path)
-    assert found.startswith(fault)
+    [message] = faults(tmp_path)
+    assert message.startswith(fault)

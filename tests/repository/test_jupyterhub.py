@@ -23,7 +23,7 @@ def settings(path, monkeypatch, room, config):
     return config
 
 
-def test_each_has_a_home_and_nobody_gets_in_without_the_password(monkeypatch, tmp_path):
+def test_users_need_the_password_and_have_their_own_home(monkeypatch, tmp_path):
     c = settings(SETTINGS, monkeypatch, tmp_path, Config())
     assert c.SharedPasswordAuthenticator.user_password == "eight devices"
     assert c.SimpleLocalProcessSpawner.home_dir_template == f"{tmp_path}/{{username}}"
@@ -34,7 +34,7 @@ def test_each_has_a_home_and_nobody_gets_in_without_the_password(monkeypatch, tm
         runpy.run_path(str(SETTINGS), {"get_config": Config})
 
 
-def test_a_clone_is_brought_once(monkeypatch, tmp_path):
+def test_a_user_gets_one_clone(monkeypatch, tmp_path):
     """Test that a returning user keeps their clone, in which `tools.reader.copies` runs again.
 
     The course in this test consists of the settings and a `tools.reader.copies` that records each call.

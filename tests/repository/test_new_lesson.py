@@ -16,8 +16,8 @@ from tools.lessons import new, notebooks, readme, scripts
 pytestmark = pytest.mark.elsewhere
 
 
-def test_drafts_are_named():
-    """Name the missing parts of drafts in pytest's summary, because drafts pass all tests."""
+def test_drafts_are_reported():
+    """Report the missing parts of drafts in pytest's summary, because drafts pass all tests."""
     paths = {row.number: notebooks.ROOT / row.path for row in DRAFTS}
     lacks = {number: list(page_lint.page_faults(path, notebooks.read(path).cells)) for number, path in paths.items()}
     if lacks:
@@ -40,7 +40,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
+def test_a_new_lesson_passes_its_tests(copy):
     def python(*arguments: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         run = subprocess.run(
@@ -67,8 +67,8 @@ def test_a_new_lesson_passes_its_tests_from_its_first_minute(copy):
     )
 
 
-def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
-    """Add lesson 05c: lesson 05 has four exercises and 05b has three, so 05c begins with Exercise 5.8."""
+def test_a_later_part_continues_the_numbering_and_must_be_finished(copy):
+    """Test adding lesson 05c: lesson 05 has four exercises and 05b has three, so 05c begins with Exercise 5.8."""
     path = new.create_lesson("05c", "more_rings", "More rings", copy)
     assert [row.number for row in readme.rows(copy)][5:9] == ["05", "05b", "05c", "06"]
     assert "### Exercise 5.8 — " in path.read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_a_part_of_a_lesson_counts_on_and_its_draft_must_be_finished(copy):
     assert "1 exercises; a page has three or four: one gives way, or goes into another part" in lacks
 
 
-def test_the_last_lesson_leads_back_and_the_changelog_may_be_new(copy):
+def test_the_last_lesson_links_to_the_first_and_the_changelog_may_be_empty(copy):
     changelog = copy / "CHANGELOG.md"
     changelog.write_text("# Changelog\n\n## [Unreleased]\n\n## [1.0]\n\n### Added\n\n- All.\n", encoding="utf-8")
     path = new.create_lesson("91", "more", "More", copy)
@@ -101,15 +101,15 @@ def test_the_last_lesson_leads_back_and_the_changelog_may_be_new(copy):
     [
         (("", "", ""), "type all three"),
         (("10", "fully_sharded", ""), "type all three"),
-        (("6", "a", "A"), "NUMBER is two digits, and a letter for a second part; not '6'"),
-        (("10B", "a", "A"), "NUMBER is two digits, and a letter for a second part; not '10B'"),
-        (("06", "a", "A"), "06 is taken, by 06_pmap_data_parallel.ipynb"),
-        (("77b", "a", "A"), "77b is a later part of 77, which is not there"),
-        (("77", "Fully-Sharded", "A"), "NAME is in snake_case, the file's; not 'Fully-Sharded'"),
-        (("77", "a", "A | B"), "TITLE stands in a table and in links, without | or [ ]; not 'A | B'"),
+        (("6", "a", "A"), "NUMBER must be two digits, plus a letter for a later part, not '6'"),
+        (("10B", "a", "A"), "NUMBER must be two digits, plus a letter for a later part, not '10B'"),
+        (("06", "a", "A"), "06 is already used by 06_pmap_data_parallel.ipynb"),
+        (("77b", "a", "A"), "77b is a later part of 77, which does not exist"),
+        (("77", "Fully-Sharded", "A"), "NAME must be in snake_case, not 'Fully-Sharded'"),
+        (("77", "a", "A | B"), "TITLE must not contain | or [ ], which break tables and links: 'A | B'"),
     ],
 )
-def test_what_cannot_be_begun_is_one_line_that_says_what_to_type(arguments, why):
+def test_invalid_arguments_are_refused_in_one_line(arguments, why):
     with pytest.raises(SystemExit, match=f"^Error: {re.escape(why)}: make lesson NUMBER=10 NAME=") as stopped:
         new.main(*arguments)
     assert "\n" not in str(stopped.value)

@@ -42,7 +42,7 @@ def test_each_lesson_of_a_route_finds_what_it_needs(route):
         used |= needed
         known.add(number)
     assert set(route.assumes) <= used - set(route.steps), "assumes a lesson that none of its own needs, or has it"
-    assert all(f"[{number}]" in routes.table() for number in route.assumes)
+    assert all(f"[{number}](" in routes.table() for number in route.assumes)
 
 
 def test_needs_are_read_from_the_page():
@@ -58,10 +58,13 @@ def test_needs_are_read_from_the_page():
 def test_a_route_says_which_lessons_it_assumes():
     [row] = [line for line in routes.table().splitlines() if "**Several machines**" in line]
     plain = re.sub(r"\]\([^)]*\)", "]", row)
-    lessons = "[16], [17] (if you know [03], [06] and [10]), and [a script to copy]"
+    steps = "[16 Many processes]<br>[17 When a process dies]"
+    lessons = f"{steps} (if you know [03], [06] and [10])<br>and [a script to copy]"
     assert plain.startswith(f"| **Several machines** | {lessons} |")
     [card] = [line for line in routes.cards().splitlines() if "Several machines" in line]
-    assert "(if you know <a href='notebooks/03_auto_parallel_jit.html'>03</a>, " in card
+    title = "Automatic parallelism with jit"
+    assert f"(if you know <a href='notebooks/03_auto_parallel_jit.html' title='{title}'>03</a>, " in card
+    assert "<span class='number'>17</span> When a process dies</a>" in card
     [said] = [place for place in routes.places("17") if "data-route='machines'" in place]
     assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in said
 
@@ -77,6 +80,6 @@ def test_a_lesson_says_where_it_stands():
 
 
 def test_the_copies_lie_beside_their_start_page():
-    links = re.findall(r"\]\(([^)]+)\)", routes.table(copies=True))
+    links = re.findall(r"\]\(([^\s)]+)", routes.table(copies=True))
     assert links and all((notebooks.ROOT / "notebooks" / link).is_file() for link in links)
     assert routes.table(copies=True) in copies.start_page()

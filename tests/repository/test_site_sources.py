@@ -63,13 +63,13 @@ PAIRS = (
 )
 
 
-def test_the_scripts_are_not_exchanged():
+def test_simplified_and_traditional_terms_are_not_exchanged():
     for entry in ENTRIES:
         assert not set(entry.simplified) & set(PAIRS[1::2]), entry
         assert not set(entry.traditional) & set(PAIRS[::2]), entry
 
 
-def test_entries_are_in_alphabetical_order_and_apart():
+def test_entries_are_sorted_and_distinct():
     terms = [entry.term.lower() for entry in ENTRIES]
     assert terms == sorted(terms)
     assert len({glossary.identifier(term) for term in terms}) == len(terms)
@@ -94,7 +94,7 @@ def test_an_incomplete_entry_is_refused(tmp_path, section, words):
         glossary.read(page)
 
 
-def test_an_entry_is_read(tmp_path):
+def test_parsing_an_entry(tmp_path):
     page = tmp_path / "glossary.md"
     line = "环 · 環 · *rings, ringed* · in 05b, 07"
     page.write_text(f"# Glossary\n\n## ring\n\n{line}\n\nA circle,\nclosed.\n", encoding="utf-8")
@@ -135,7 +135,7 @@ READ = {
 }
 
 
-def test_an_ambiguous_word_is_linked_only_where_it_has_the_sense_of_its_entry(read_lessons):
+def test_an_ambiguous_word_is_linked_only_in_its_entrys_sense(read_lessons):
     linked = {term: set() for term in READ}
     for lesson, text in read_lessons.items():
         entries = [entry for entry in ENTRIES if entry.counts_in(lesson)]
@@ -169,7 +169,7 @@ def test_a_word_in_a_different_sense_is_not_linked(lesson, text):
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
-def test_answers_are_what_the_exercise_prints(path, capsys):
+def test_answers_match_the_exercises(path, capsys):
     number = notebooks.number(path)
     given, exercises = site.answers_of(number), exercises_of(importlib.import_module(f"exercises.ex{number}"))
     assert given.keys() == exercises.keys()
@@ -180,7 +180,7 @@ def test_answers_are_what_the_exercise_prints(path, capsys):
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
-def test_a_page_keeps_what_the_notebook_says(path):
+def test_a_page_keeps_the_notebooks_content(path):
     notebook, page = notebooks.read(path), site.page_notebook(path)
     answers = [cell.id for cell in page.cells if cell.id.endswith("-answer")]
     moving = [cell.id for cell in page.cells if cell.id.endswith("-moving")]
@@ -201,7 +201,7 @@ def test_a_page_keeps_what_the_notebook_says(path):
     assert not any("badge" in cell.source for cell in [*page.cells, *printed.cells] if cell.cell_type == "markdown")
 
 
-def test_the_tables_of_figures_are_those_that_their_lessons_print():
+def test_the_figures_tables_match_the_lessons_output():
     cells = figures.cells_by_id("03")
     automatic = figures.printed_text(cells["chooses"])  # includes the two products that explicit axes reject
     nine = figures.printed_text(cells["nine"]).splitlines()
@@ -215,7 +215,7 @@ def test_the_tables_of_figures_are_those_that_their_lessons_print():
         assert line.startswith(f"w1 by {w1}, w2 by {w2}: {collectives} · sends {sent:,} bytes · ")
 
 
-def test_the_chips_of_figures_are_those_of_their_lessons():
+def test_the_figures_chips_match_the_lessons():
     assert 'chip = CHIPS["TPU v5e"]' in figures.cells_by_id("09")["overlap-draw"].source
     assert figures.alt_text(figures.cells_by_id("15")["serve-rows"]).endswith("TPU v5e: a horizontal line at 241.")
     assert figures._roofline_corner({}) == {"chip": "TPU v5e", "corner": 241}
@@ -226,7 +226,7 @@ def numbers_of_figures(number: str) -> list:
     return [numbers(figures.cells_by_id(number)) for _, _, numbers in FIGURES[number]]
 
 
-def test_figures_get_the_data_that_their_lessons_store():
+def test_figures_show_the_data_stored_in_lessons():
     """Compare the figures' data with values copied from the lessons' sources and outputs."""
     [five] = numbers_of_figures("05")
     assert five["v"] == [[3], [1], [4], [8], [5], [9], [2], [6]]
@@ -239,7 +239,7 @@ def test_figures_get_the_data_that_their_lessons_store():
     assert fourteen == {"wanted": [0, 3, 2, 11, 4, 31, 13, 0], "bytes": 14_336}
 
 
-def test_the_routes_through_a_grid_are_those_of_the_pictures():
+def test_the_routes_through_a_grid_match_the_pictures():
     """Compare the routes with the chips' coordinates as read off lesson 08's pictures."""
     (two, four), (around, lines) = numbers_of_figures("08")
     assert (two["name"], four["name"]) == ("v5e:2x4", "v5e:4x2")
@@ -257,7 +257,7 @@ def test_a_figure_without_stored_data_stops_the_build():
         figures.figure_data(cells["ring-draw"])
 
 
-def test_the_front_page_lists_the_lessons_as_readme_does():
+def test_the_front_page_lists_the_same_lessons_as_the_readme():
     page = site.front_page((site.SITE / "index.md").read_text(encoding="utf-8"))
     listed = re.findall(r"<span class='number'>(\w+)</span><a class='title' href='(.+?)\.html'>", page)
     assert listed == re.findall(r"^\| (\d\w+) \| \[.+?\]\((.+?)\.ipynb\)", README, re.M)
@@ -270,7 +270,7 @@ def test_the_front_page_lists_the_lessons_as_readme_does():
     assert "| Laptop or server with Linux, or a Mac with an Apple chip |" in page
 
 
-def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
+def test_links_from_the_readme_lead_to_the_repository():
     name, revision = notebooks.repository()
     [text] = [text for staged, text in site.staged_files(printed=False) if staged == "index.md"]
     assert f"](https://github.com/{name}/blob/{revision}/examples/README.md)" in text
@@ -279,7 +279,7 @@ def test_what_the_front_page_takes_of_the_readme_links_to_the_repository():
     assert not [page for page in relative if page.startswith((".github/", "examples/"))]
 
 
-def test_links_to_what_has_no_page_lead_to_the_repository():
+def test_links_to_files_without_a_page_lead_to_the_repository():
     name, revision = notebooks.repository()
     lesson = f"notebooks/{notebooks.lessons()[0].name}"
     blob = f"https://github.com/{name}/blob/{revision}/"
@@ -288,7 +288,7 @@ def test_links_to_what_has_no_page_lead_to_the_repository():
     assert site.with_repository_links(kept, "README.md") == kept
 
 
-def test_a_page_that_is_no_more_leaves_nothing(tmp_path):
+def test_a_deleted_page_is_removed_from_the_site(tmp_path):
     source, target = tmp_path / "source", tmp_path / "html"
     site.stage(source, target)
     times = {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")}
@@ -303,7 +303,7 @@ def test_a_page_that_is_no_more_leaves_nothing(tmp_path):
     assert not (source / "notebooks" / "99_gone.ipynb").exists() and not target.exists()
 
 
-def test_without_a_browser_one_line_says_what_to_do(monkeypatch):
+def test_a_missing_browser_is_reported_with_advice(monkeypatch):
     monkeypatch.setattr(browser, "find_browser", lambda: None)
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
     with pytest.raises(SystemExit, match=r"need Chromium or Chrome. On Debian: apt-get install chromium") as stopped:
@@ -311,7 +311,7 @@ def test_without_a_browser_one_line_says_what_to_do(monkeypatch):
     assert len(str(stopped.value).splitlines()) == 1
 
 
-def test_the_browser_is_the_one_that_is_named(monkeypatch):
+def test_browser_path_selects_the_browser(monkeypatch):
     monkeypatch.setenv("BROWSER_PATH", sys.executable)
     assert browser.find_browser() == sys.executable
     monkeypatch.delenv("BROWSER_PATH")
@@ -319,7 +319,7 @@ def test_the_browser_is_the_one_that_is_named(monkeypatch):
     assert browser.find_browser() == "/bin/google-chrome"
 
 
-def test_the_pages_questions_are_the_lessons():
+def test_the_pages_questions_match_the_lessons():
     assert predictions.PATH.read_text(encoding="utf-8") == predictions.predictions_json(), "run make stamp"
 
 
@@ -333,21 +333,21 @@ def test_questions_as_data():
         assert len(list(predictions.questions(path))) == sum(cell.source.count(notebooks.QUESTION) for cell in cells)
 
 
-def test_what_the_page_on_old_code_knows():
+def test_the_data_of_the_page_on_old_code():
     """Compare a few names with JAX's changelog: one was removed, one is deprecated, and two are current."""
-    told = old_code.page_data()
-    assert told["newest"].startswith("0.12") and told["appendix"] == "notebooks/90_old_code_new_jax.html"
-    state, last, new, row = told["names"]["jax"]["tree_map"]
+    data = old_code.page_data()
+    assert data["newest"].startswith("0.12") and data["appendix"] == "notebooks/90_old_code_new_jax.html"
+    state, last, new, row = data["names"]["jax"]["tree_map"]
     assert (state, new, row) == ("gone", "jax.tree.map", 7) and last.startswith("0.5")  # JAX 0.6.0 removed it
-    assert told["names"]["jax.experimental.shard_map"]["shard_map"][::3] == ["warns", 11]
-    assert ["jax.shard_map", "check_rep", "check_vma=", 11, "gone"] in told["keywords"]
-    assert "map" not in told["names"].get("jax.tree", {}) and "jit" not in told["names"]["jax"]
-    assert {int(row) for row in told["rows"]} == set(ROWS)
-    assert [(row, " ... ".join(parts)) for row, parts, *named in told["phrases"] if not named] == [
+    assert data["names"]["jax.experimental.shard_map"]["shard_map"][::3] == ["warns", 11]
+    assert ["jax.shard_map", "check_rep", "check_vma=", 11, "gone"] in data["keywords"]
+    assert "map" not in data["names"].get("jax.tree", {}) and "jit" not in data["names"]["jax"]
+    assert {int(row) for row in data["rows"]} == set(ROWS)
+    assert [(row, " ... ".join(parts)) for row, parts, *named in data["phrases"] if not named] == [
         (row, phrase) for row, phrases in PHRASES.items() for phrase in phrases
     ]
     compiled = ["compiled.compiler_ir()", "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)"]
-    assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in told["phrases"]
+    assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in data["phrases"]
     assert (
         len(gzip.compress(old_code.page_json().encode())) < 40_000
     )  # bytes, compressed as by a server; the complete record takes 290 kB

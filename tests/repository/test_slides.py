@@ -50,13 +50,13 @@ def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
     return cell
 
 
-def shown(notebook: Any) -> list[tuple[str, str]]:
+def cells_on_slides(notebook: Any) -> list[tuple[str, str]]:
     """Return the cells of the slides as (type, source). For an output, the source is 'output of' and the cell's id."""
-    found = []
+    shown = []
     for cell in slides.arrange_slides(notebook).cells:
         output = cell.cell_type == "code" and cell.outputs
-        found.append((slides.slide_type(cell), f"output of {cell.id.rsplit('-', 1)[0]}" if output else cell.source))
-    return found
+        shown.append((slides.slide_type(cell), f"output of {cell.id.rsplit('-', 1)[0]}" if output else cell.source))
+    return shown
 
 
 def slide_faults(notebook: Any) -> list[str]:
@@ -71,11 +71,11 @@ def slide_faults(notebook: Any) -> list[str]:
     ]
     faults += [f"{cell.id}: is on a slide" for cell in hidden if kinds[cell.id] != "skip"]
     arranged = slides.arrange_slides(notebook).cells
-    asked, begun = 0, ""
+    questions_asked, begun = 0, ""
     for cell in arranged:
         kind = slides.slide_type(cell)
         questions = cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0
-        asked += questions
+        questions_asked += questions
         if kind == "notes" and questions:
             faults.append(f"{cell.id}: a question in the notes")
         if questions and (kind not in ("slide", "subslide") or questions > 1):
@@ -84,16 +84,16 @@ def slide_faults(notebook: Any) -> list[str]:
             faults.append(f"{cell.id}: something is shown below a question")
         begun = cell.source if kind in ("slide", "subslide") else begun
         if cell.cell_type == "code" and cell.outputs and kind == "-" and QUESTION in begun:
-            faults.append(f"{cell.id}: an output that comes together with what stands above it")
+            faults.append(f"{cell.id}: an output that appears together with the cell above it")
         if kind != "notes" and re.search(r"\.(check|hint|solution)\(", cell.source):
             faults.append(f"{cell.id}: an exercise's check or solution")
-    if asked != sum(cell.source.count(QUESTION) for cell in notebook.cells):
+    if questions_asked != sum(cell.source.count(QUESTION) for cell in notebook.cells):
         faults.append("a question is lost")
     return faults
 
 
 @LESSONS
-def test_no_answer_stands_beside_its_question(path):
+def test_no_answer_is_beside_its_question(path):
     lesson_lint.fail_with(slide_faults(notebooks.read(path)))
 
 
@@ -112,7 +112,7 @@ def test_every_question_is_answered_before_the_next(path):
 
 
 @LESSONS
-def test_a_question_stands_above_its_answer(path):
+def test_a_question_is_on_the_slide_of_its_answer(path):
     """Test that the first output after a question is on the question's slide, unless a heading comes in between."""
     question = begun = ""
     for cell in slides.arrange_slides(notebooks.read(path)).cells:
@@ -125,7 +125,7 @@ def test_a_question_stands_above_its_answer(path):
             question = ""
 
 
-def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
+def test_a_stub_is_below_its_task_and_its_hint_is_in_the_notes():
     task = text("### Exercise 1.1 — Double (●○○ · 5 min)\n\nWrite it.\n\nAll of it.", "subslide")
     stub = new_code_cell("def double(x):\n    ...  # your code here", id="ex-double-stub")
     check = new_code_cell("ex01.double.check(double)", id="ex-double-check")
@@ -157,7 +157,7 @@ def test_a_stub_stands_below_its_task_and_what_it_says_on_demand_in_the_notes():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_where_a_cell_stands_by_the_rule(cell, kind):
+def test_default_slide_types(cell, kind):
     """Test the rule of notebooks/README.md for slide types, and that a type in the metadata takes precedence."""
     assert slides.slide_type(cell) == kind
     kept = notebooks.canonical(small(marked(cell, "fragment"))).cells[0]
@@ -165,7 +165,7 @@ def test_where_a_cell_stands_by_the_rule(cell, kind):
 
 
 @pytest.mark.parametrize("kind", ["notes", ""], ids=["as by the rule", "as JupyterLab leaves it"])
-def test_a_mark_that_says_nothing_is_not_kept(kind):
+def test_a_redundant_slide_type_is_dropped(kind):
     assert "slideshow" not in notebooks.canonical(small(text("Read.", kind))).cells[0].metadata
 
 
@@ -177,7 +177,7 @@ GOOD = [
 
 
 def test_code_comes_before_its_output():
-    assert shown(small(code("1 + 1", "subslide", prints="2"))) == [
+    assert cells_on_slides(small(code("1 + 1", "subslide", prints="2"))) == [
         ("subslide", "1 + 1"),
         ("fragment", "output of cell-0"),
     ]
@@ -186,7 +186,7 @@ def test_code_comes_before_its_output():
 def test_a_question_stays_above_code_and_output_until_text_follows():
     asked = small(*GOOD[:2], code("one", "subslide", prints="1"), code("two", "subslide"), text("Read.", "notes"))
     asked.cells += small(code("three", "subslide")).cells
-    assert shown(asked)[2:] == [
+    assert cells_on_slides(asked)[2:] == [
         ("subslide", "> What?"),
         ("-", "one"),
         ("fragment", "output of cell-2"),
@@ -208,17 +208,19 @@ def test_a_question_stays_above_code_and_output_until_text_follows():
         (25, 60, 12, "code-20", "-"),
     ],
 )
-def test_code_is_as_large_as_it_fits_and_else_its_output_turns_the_page(lines, columns, printed, tag, where):
+def test_code_has_the_largest_size_that_fits(lines, columns, printed, tag, where):
     long = code("\n".join(["x" * columns] * lines), "subslide", prints="1\n" * printed)
     cells = [cell for cell in slides.arrange_slides(small(*GOOD[:2], long)).cells if cell.cell_type == "code"]
     assert [*cells[0].metadata.tags, slides.slide_type(cells[1])] == [tag, where]
 
 
-def test_a_picture_alone_and_nothing_at_all():
-    assert [kind for kind, _ in shown(small(picture("plot(\n)", "subslide")))] == ["subslide", "fragment"]
-    assert [kind for kind, _ in shown(small(picture("plot(\n\n\n\n)", "subslide", high=700)))] == ["subslide"] * 2
-    assert [kind for kind, _ in shown(small(picture("plot()", "subslide")))] == ["subslide"]
-    assert shown(small(code("import jax", "skip"), text("Read.", "skip"))) == []
+def test_cells_with_only_a_picture_or_without_output():
+    assert [kind for kind, _ in cells_on_slides(small(picture("plot(\n)", "subslide")))] == ["subslide", "fragment"]
+    assert [kind for kind, _ in cells_on_slides(small(picture("plot(\n\n\n\n)", "subslide", high=700)))] == [
+        "subslide"
+    ] * 2
+    assert [kind for kind, _ in cells_on_slides(small(picture("plot()", "subslide")))] == ["subslide"]
+    assert cells_on_slides(small(code("import jax", "skip"), text("Read.", "skip"))) == []
 
 
 ASK = f"{QUESTION} And now?"
@@ -255,14 +257,14 @@ TEXTS = {  # the source text, and the slides and notes that it becomes
 
 
 @pytest.mark.parametrize(("sources", "becomes"), [(one, rest) for one, *rest in TEXTS.values()], ids=TEXTS)
-def test_what_of_a_text_is_shown(sources, becomes):
+def test_the_shown_part_of_a_text(sources, becomes):
     cells = [text(one, "subslide" if re.search("^#|Predict", one, re.M) else "notes") for one in sources]
-    found = shown(small(*cells))
+    found = cells_on_slides(small(*cells))
     assert [[source] for _, source in found] == becomes
     assert all((kind == "notes") != bool(re.search("^#|Predict", source, re.M)) for kind, source in found)
 
 
-def test_the_speaker_reads_what_the_room_may_say():
+def test_notes_contain_the_right_answer_and_common_mistakes():
     """Test that the notes to a question tell the speaker the right answer and the common mistakes."""
     question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
     word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
@@ -282,12 +284,14 @@ def test_the_speaker_reads_what_the_room_may_say():
     ]
 
 
-def test_badges_stay_on_the_page():
+def test_badges_are_not_on_slides():
     source = notebooks.read(notebooks.lessons()[0]).cells[0].source
-    assert "[![" in source and not any("[![" in shown_text for _, shown_text in shown(small(text(source, "slide"))))
+    assert "[![" in source and not any(
+        "[![" in shown_text for _, shown_text in cells_on_slides(small(text(source, "slide")))
+    )
 
 
-def test_the_title_has_its_price_and_the_picture():
+def test_the_title_slide_has_the_opening_and_the_picture():
     cells = [text("# Title\n\n**It costs 2.** Nothing warns.", "slide"), picture("plot(\n)", "subslide")]
     cells[1].id = "opening"
     found = slides.arrange_slides(new_notebook(cells=cells)).cells
@@ -300,7 +304,7 @@ def test_the_title_has_its_price_and_the_picture():
 
 if importlib.util.find_spec("nbconvert"):  # the default environment includes it with JupyterLab
 
-    def test_a_page_needs_nothing_from_elsewhere():
+    def test_a_page_loads_no_external_files():
         notebook = notebooks.read(notebooks.ROOT / "notebooks" / "01_devices.ipynb")
         page = slides.to_html(notebook, "01 · Devices")
         fetched = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(?!data:)([^\"]*)\"", page)
@@ -327,24 +331,26 @@ if importlib.util.find_spec("nbconvert"):  # the default environment includes it
         monkeypatch.setattr(slides, "OUT", tmp_path / "slides")
         return tmp_path / "slides"
 
-    def test_some_lessons_are_made(pretended):
+    def test_slides_of_selected_lessons(pretended):
         slides.main(["02"])
         assert sorted(path.name for path in pretended.iterdir()) == ["02_sharding.html", "reveal.js"]
         assert (pretended / "reveal.js" / "dist" / "reveal.css").read_text() == "dist/reveal.css"
 
-    def test_a_lesson_that_is_not_there(pretended):
+    def test_an_unknown_lesson_is_refused(pretended):
         with pytest.raises(SystemExit, match="there is no lesson 77"):
             slides.main(["77"])
 
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
-def test_the_guide_s_words_stand_behind_their_questions(path):
-    told = slides.workshop_questions(notebooks.number(path))
+def test_the_workshop_notes_follow_their_questions(path):
+    notes_by_heading = slides.workshop_questions(notebooks.number(path))
     if path.stem == "02_sharding":
-        assert len(told) == 3 and told["What a spec leaves out is copied"].startswith('*`P("x")` on a 2 by 4 mesh')
-    cells = slides.arrange_slides(notebooks.read(path), None, told).cells
-    for heading, words in told.items():
-        [at] = [i for i, cell in enumerate(cells) if words in cell.source]
-        assert slides.slide_type(cells[at]) == "notes", heading
-        before = [cell for cell in cells[:at] if QUESTION in cell.source]
+        assert len(notes_by_heading) == 3 and notes_by_heading["What a spec leaves out is copied"].startswith(
+            '*`P("x")` on a 2 by 4 mesh'
+        )
+    cells = slides.arrange_slides(notebooks.read(path), None, notes_by_heading).cells
+    for heading, words in notes_by_heading.items():
+        [position] = [i for i, cell in enumerate(cells) if words in cell.source]
+        assert slides.slide_type(cells[position]) == "notes", heading
+        before = [cell for cell in cells[:position] if QUESTION in cell.source]
         assert before, heading

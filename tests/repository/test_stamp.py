@@ -15,14 +15,14 @@ from tools.lessons import notebooks, readme, scripts, stamp
 README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_readme_lists_the_lessons_as_the_notebooks_are():
+def test_the_readme_lists_the_lessons():
     assert readme.with_lesson_tables(README, readme.rows()) == README, (
         "README's tables are not the notebooks': run make stamp"
     )
 
 
-def test_readme_s_tables_are_written_by_part(tmp_path):
-    """Write the tables of three lessons, of 40 + 10, 65 + 10 and 40 minutes: 2.75 hours, rounded to 3."""
+def test_the_readmes_tables_are_written_by_part(tmp_path):
+    """Test the tables of three lessons that take 40 + 10, 65 + 10 and 40 minutes: 2.75 hours, rounded to 3."""
     task = new_markdown_cell("### Exercise 6.1 — A (●○○ · 10 min)\n\nNot the 4 of · 3 min).", id="task")
     (tmp_path / "notebooks").mkdir()
     for name, title, plan in (
@@ -43,13 +43,13 @@ def test_readme_s_tables_are_written_by_part(tmp_path):
     assert text.endswith(f"{readme.END}\n\nEach lesson takes 40 to 75 minutes.\n") and "old" not in text
     assert re.findall(r"^### (.+)", text, re.M) == ["Part I: eight devices", "Part III: training at scale", "Appendix"]
     [row] = re.findall(r"^\| 06 .*", text, re.M)
-    assert row.startswith("| 06 | [A: `a`](notebooks/06_a.ipynb) | One thing. | 40 + 10 | [![Open in Colab](")
     colab, *others = notebooks.badges("notebooks/06_a.ipynb").split("\n")
-    assert row.endswith(f"| {colab} |") and text.count(" ".join(others)) == 1
+    assert row == f"| 06 | [A: `a`](notebooks/06_a.ipynb)<br>{colab} | One thing. | 40 + 10 |"
+    assert text.count(" ".join(others)) == 1 and first.short_title == "A"
     assert readme.with_lesson_tables(text, found) == text
 
 
-def test_the_examples_are_listed_as_they_are():
+def test_the_table_of_examples_is_up_to_date():
     text = (notebooks.ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert scripts.with_script_table(text) == text, "run make stamp"
     assert all(f"({path.name})" in text for path in (notebooks.ROOT / "examples").glob("[0-9]*_*.py"))
@@ -62,7 +62,7 @@ def test_a_readme_without_a_place_for_the_lessons_is_refused():
 
 
 @pytest.mark.parametrize("page", [".github/CONTRIBUTING.md", "notebooks/README.md", "tests/README.md"])
-def test_what_contributors_read_names_what_is_there(page):
+def test_files_named_for_contributors_exist(page):
     text = (notebooks.ROOT / page).read_text(encoding="utf-8")
     code = "\n".join(first or second for first, second in re.findall(r"(?s)```sh\n(.+?)```|`([^`\n]+)`", text))
     makefile = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_what_contributors_read_names_what_is_there(page):
     assert not [path for path in paths if not made.search(path) and not list(notebooks.ROOT.glob(path))]
 
 
-def test_one_name_everywhere():
+def test_the_repository_has_one_name_everywhere():
     name, revision = notebooks.repository()
     pages = [notebooks.ROOT / page for page in stamp.PAGES] + notebooks.lessons()
     owner, repo = name.split("/")
@@ -103,7 +103,7 @@ def test_every_notebook_is_a_lesson():
 
 
 @pytest.mark.parametrize("another", ["another-{owner}/{repo}-2026", "a/b"])
-def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, another):
+def test_stamp_changes_the_name_everywhere_and_back(tmp_path, monkeypatch, another):
     for part in ("notebooks", "tools", ".github", "examples"):
         shutil.copytree(notebooks.ROOT / part, tmp_path / part)
     for page in stamp.PAGES:
@@ -135,12 +135,12 @@ def test_stamp_writes_another_name_everywhere_and_back(tmp_path, monkeypatch, an
 
 
 @pytest.mark.parametrize(("name", "revision"), [("fork", "main"), ("a/b/c", "main"), ("a/b", "x y"), ("a/b", "")])
-def test_stamp_refuses_what_is_no_address(tmp_path, name, revision):
+def test_stamp_refuses_invalid_names_and_revisions(tmp_path, name, revision):
     with pytest.raises(ValueError, match="expected owner/name"):
         stamp.stamp(tmp_path, name, revision)
 
 
-def test_the_picture_in_readme_is_made_by_the_course():
+def test_the_readmes_picture_is_drawn_by_the_course():
     [cell] = [
         cell
         for cell in notebooks.read(notebooks.ROOT / "notebooks" / "02_sharding.ipynb").cells

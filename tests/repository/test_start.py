@@ -30,7 +30,7 @@ def dry_run(target: str, *arguments: str) -> list[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def test_each_command_does_what_the_makefile_s_does(ran):
+def test_each_command_runs_the_same_commands_as_make(ran):
     for command, arguments in (("lab", ["ARGS=--port=8899"]), ("fresh", ["LESSON=02"]), ("progress", [])):
         [line] = dry_run(command, *arguments)
         assert line.split()[1:] == ["start.py", command, *(word.split("=", 1)[1] for word in arguments)]
@@ -52,13 +52,13 @@ def test_lab_opens_the_copies(ran, monkeypatch):
     assert os.environ["JUPYTERLAB_WORKSPACES_DIR"].startswith(lab[1])  # the tabs of another course must not open
 
 
-def test_a_step_that_fails_ends_it(monkeypatch):
+def test_a_failing_step_ends_the_command(monkeypatch):
     monkeypatch.setattr(start, "run", lambda command, folder=start.HERE: 7)
     with pytest.raises(SystemExit, match="7"):
         start.main(["lab"])
 
 
-def test_an_old_python_is_told_so_in_a_sentence(monkeypatch):
+def test_an_old_python_is_refused_in_one_sentence(monkeypatch):
     source = (ROOT / "start.py").read_text(encoding="utf-8")
     # Python parses the complete file before it runs a line, so the oldest version still in use must be able to parse it
     ast.parse(source, feature_version=(3, 6))
@@ -67,31 +67,31 @@ def test_an_old_python_is_told_so_in_a_sentence(monkeypatch):
         exec(compile(source, "start.py", "exec"), {"__name__": "start", "__file__": "start.py"})
 
 
-def test_on_windows_programs_stand_elsewhere(monkeypatch):
+def test_windows_has_a_different_folder_for_programs(monkeypatch):
     monkeypatch.setattr(start.os, "name", "nt")
     assert start.python().replace("\\", "/").endswith(".venv/Scripts/python.exe")
 
 
 @pytest.mark.parametrize(("arguments", "status"), [([], 0), (["--help"], 0), (["lba"], 2)])
-def test_it_says_how_it_is_used(arguments, status):
+def test_the_usage_message(arguments, status):
     run = subprocess.run([sys.executable, ROOT / "start.py", *arguments], capture_output=True, text=True)
     assert run.returncode == status and "python start.py lab" in run.stdout
     assert run.stdout.startswith("Error: there is no command `lba`.") is bool(status)
 
 
-def test_a_room_s_folder_is_taken_from_where_one_stands(ran, monkeypatch, tmp_path):
+def test_progress_of_a_folder_relative_to_the_current_one(ran, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     start.main(["progress", "room 3"])
     assert ran[0][0][3:] == [str(tmp_path / "room 3")]
 
 
-def test_a_room_s_folder_that_is_not_there(tmp_path):
+def test_progress_of_a_missing_folder(tmp_path):
     command = [sys.executable, ROOT / "start.py", "progress", "nobody"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 1 and f"No folder {tmp_path / 'nobody'}." in run.stdout
 
 
-def test_a_second_lab_in_one_folder_is_told_where_the_first_is(monkeypatch, capsys, tmp_path):
+def test_a_second_lab_prints_the_url_of_the_first(monkeypatch, capsys, tmp_path):
     serverapp = pytest.importorskip("jupyter_server.serverapp")
     running = [{"root_dir": str(tmp_path), "url": "http://localhost:1/", "token": "t"}]
     monkeypatch.setattr(serverapp, "list_running_servers", lambda: running)

@@ -32,7 +32,7 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
         ("README.md", r"python3 (\S+) or newer", {first}),
         ("pyproject.toml", r'target-version = "py3(\d+)"', {minors[0]}),
         ("tools/reader/environment.py", r"^OLDEST, NEWEST = \(3, (\d+)\), \(3, (\d+)\)", {minors}),
-        # Binder supports new Pythons late
+        # Binder is slow to support new Python versions
         (".binder/runtime.txt", r"^python-(\S+)$", {pythons[-2] if len(pythons) > 1 else last}),
         (".devcontainer/devcontainer.json", r"python:1-(\d\.\d+)-", {last}),
         (".github/workflows/ci.yml", r'target: ([\w-]+), python: "(.+)" ', jobs),
@@ -44,12 +44,14 @@ def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
 def faults(root: Path) -> list[str]:
     """Return the files that contradict pyproject.toml, or no longer name a version."""
     course = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
-    found = []
+    messages = []
     for name, pattern, wanted in places(course["oldest-jax"], course["pythons"]):
-        says = set(re.findall(pattern, (root / name).read_text(encoding="utf-8"), re.M))
-        if says != wanted:
-            found.append(f"{name}: says {says or 'nothing'}, and [tool.course] in pyproject.toml makes it {wanted}")
-    return found
+        stated = set(re.findall(pattern, (root / name).read_text(encoding="utf-8"), re.M))
+        if stated != wanted:
+            messages.append(
+                f"{name}: says {stated or 'nothing'}, and [tool.course] in pyproject.toml makes it {wanted}"
+            )
+    return messages
 
 
 def package_faults(root: Path) -> list[str]:
@@ -67,7 +69,7 @@ def package_faults(root: Path) -> list[str]:
     ]
 
 
-def test_the_lists_for_other_versions_name_every_package_of_the_lessons():
+def test_requirement_lists_for_other_versions_are_complete():
     lesson_lint.fail_with(package_faults(notebooks.ROOT))
 
 
@@ -77,7 +79,7 @@ def minors(versions: list[str]) -> list[str]:
     )
 
 
-def test_the_weekly_run_takes_each_minor_version_below_the_newest():
+def test_the_weekly_run_covers_each_minor_version_before_the_newest():
     """Test that the weekly run covers JAX's minor versions from the oldest supported one to the last before the newest.
 
     The released versions come from the record of names, to which each release is added (see CONTRIBUTING).
@@ -85,10 +87,10 @@ def test_the_weekly_run_takes_each_minor_version_below_the_newest():
     course = tomllib.loads((notebooks.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     released = minors(Record().versions)
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
-    taken = re.findall(r'what: "(.+)", target: test-jax', weekly)
-    assert taken == released[released.index(minors([course["oldest-jax"]])[0]) : -1]
+    versions_run = re.findall(r'what: "(.+)", target: test-jax', weekly)
+    assert versions_run == released[released.index(minors([course["oldest-jax"]])[0]) : -1]
     assert 'JAX="$WHAT"' in weekly and "jax==$(JAX).*" in (notebooks.ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-def test_every_place_follows():
+def test_every_file_agrees_with_pyproject():
     lesson_lint.fail_with(faults(notebooks.ROOT))

@@ -96,24 +96,24 @@ def failed(tmp_path_factory) -> Path:
     return folder / "report.xml"
 
 
-def test_failures_by_lesson_each_once(failed):
-    found, versions = weekly_report.read_report(failed)
+def test_failures_are_grouped_by_lesson_without_duplicates(failed):
+    failures, versions = weekly_report.read_report(failed)
     assert versions == "jax 0.12.0, Python 3.13.1"
     sums = "sums: the page shows stdout '8', execution gives stdout '9'"
-    assert found.pop("01_devices") == [sums, "meet: writes to stderr: '@all'", "loop: ValueError: no such axis"]
-    assert found.pop("05b_gradients_and_rings") == [sums]
-    [fixture], assertion = found.pop("test_it: test_that_needs_it"), found.pop("test_it: test_count")
+    assert failures.pop("01_devices") == [sums, "meet: writes to stderr: '@all'", "loop: ValueError: no such axis"]
+    assert failures.pop("05b_gradients_and_rings") == [sums]
+    [fixture], assertion = failures.pop("test_it: test_that_needs_it"), failures.pop("test_it: test_count")
     assert "OSError: disk full" in fixture
     assert assertion == ["AssertionError: one thing"]
-    line, last = found.pop("test_it: test_long")
+    line, last = failures.pop("test_it: test_long")
     assert len(line) == weekly_report.LONGEST_LINE and line.endswith("x…") and last == "last: y"
-    [[gone]] = [found.pop(name) for name in list(found) if "gone" in name]
+    [[gone]] = [failures.pop(name) for name in list(failures) if "gone" in name]
     assert gone.startswith("ImportError: cannot import name 'no_such_name' from 'json'")
-    assert found == {}
+    assert failures == {}
 
 
 @pytest.mark.parametrize("kind", [*weekly_report.TITLES, "0.9"])
-def test_opens_an_issue_where_none_is_open(github, failed, kind):
+def test_an_issue_is_created_if_none_is_open(github, failed, kind):
     title = weekly_report.issue_title(kind)
     others = [
         {"number": 1, "title": other} for other in [f"Re: {title}", *weekly_report.TITLES.values()] if other != title
@@ -129,14 +129,14 @@ def test_opens_an_issue_where_none_is_open(github, failed, kind):
     assert "(no log)" not in body
 
 
-def test_updates_the_open_issue(github, failed):
+def test_the_open_issue_is_updated(github, failed):
     (github / "open.json").write_text(json.dumps([{"number": 7, "title": weekly_report.TITLES["nightly"]}]))
     weekly_report.main("nightly", str(failed), "no log")
     assert calls(github)[1] == ["issue", "edit", "7", "--body-file=-", "--repo=a/b"]
     assert "    loop: ValueError: no such axis\n" in (github / "body").read_text(encoding="utf-8")
 
 
-def test_without_a_failed_test_the_log_says_why(github):
+def test_without_a_failed_test_the_issue_quotes_the_log(github):
     (github / "log").write_text("\n".join(f"line {i}" for i in range(100)) + "\nError: pip failed\n", encoding="utf-8")
     weekly_report.main("newest", str(github / "no report"), str(github / "log"))
     body = (github / "body").read_text(encoding="utf-8")
@@ -144,9 +144,9 @@ def test_without_a_failed_test_the_log_says_why(github):
     assert "line 50\n" not in body
 
 
-def test_a_long_body_fits(github):
-    found = {f"0{i}_lesson": [f"cell-{n}: ä" + "." * 280 for n in range(100)] for i in range(10)}
-    text = weekly_report.issue_body(found, "jax 0.12.0", github / "no log")
+def test_a_long_body_is_truncated(github):
+    failures = {f"0{i}_lesson": [f"cell-{n}: ä" + "." * 280 for n in range(100)] for i in range(10)}
+    text = weekly_report.issue_body(failures, "jax 0.12.0", github / "no log")
     assert len(text) == weekly_report.ISSUE_LIMIT == 65_536
     assert text.startswith("[The last weekly run](https://github.com/a/b/actions/runs/42) failed on jax 0.12.0.")
     assert text.endswith(weekly_report.TRUNCATED)
@@ -163,7 +163,7 @@ def test_the_weekly_run_s_command_needs_no_packages(github):
     assert run.stdout == "https://github.com/a/b/issues/7\n", run.stderr
 
 
-def test_gh_that_fails_is_an_error(github, capsys):
+def test_a_failure_of_gh_is_an_error(github, capsys):
     (github / "gh").write_text("#!/bin/sh\nexit 4\n")
     with pytest.raises(SystemExit, match="gh issue list failed"):
         weekly_report.post_issue("title", "text")

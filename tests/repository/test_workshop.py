@@ -12,7 +12,7 @@ from tools import NUMBER
 from tools.lessons import notebooks, readme
 
 GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
-# Matches a paragraph that says "NNN minutes" and the table after it, whose first column is Minutes.
+# Matches a paragraph with "NNN minutes" and the table after it, whose first column is Minutes.
 PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
 
 
@@ -124,7 +124,7 @@ def not_run(rows: str) -> list[str]:
 PLANS = [(int(total), rows) for total, rows in PLAN.findall(GUIDE)]
 
 
-def test_every_plan_is_read():
+def test_every_plan_is_parsed():
     assert len(PLANS) == GUIDE.count("\n| Minutes |") >= 5
 
 
@@ -134,21 +134,21 @@ def test_minutes_add_up_and_names_exist(total, rows):
 
 
 @pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
-def test_what_the_room_runs_has_what_it_needs(total, rows):
+def test_cells_run_by_all_have_the_names_they_need(total, rows):
     lesson_lint.fail_with(not_run(rows))
 
 
-def test_two_days_are_two_equal_days():
+def test_the_two_days_have_equal_length():
     [(total, rows)] = [plan for plan in PLANS if plan[0] == 800]
     first, _ = rows.split("| 10 | – | The cards |")
     assert sum(map(int, re.findall(r"^\| (\d+) ", first, re.M))) == total / 2 == 400
     assert f"{total} minutes with lunches: {total // 2} on each day" in GUIDE
 
 
-def test_what_to_ask_the_room_stands_in_the_lessons():
-    asked = re.findall(rf"^\*\*({NUMBER}) · (.+?)\.\*\* \*", GUIDE, re.M)
-    assert len(asked) > 15
-    for number, heading in asked:
+def test_questions_of_the_guide_are_in_the_lessons():
+    questions = re.findall(rf"^\*\*({NUMBER}) · (.+?)\.\*\* \*", GUIDE, re.M)
+    assert len(questions) > 15
+    for number, heading in questions:
         assert heading in LESSONS[number]["headings"], (number, heading)
 
 
@@ -161,6 +161,6 @@ def test_commands_that_the_guide_names_exist():
 
 
 @pytest.mark.parametrize(("total", "rows"), PLANS, ids=[str(total) for total, _ in PLANS])
-def test_nobody_sits_for_more_than_eighty_minutes(total, rows):
+def test_no_session_exceeds_eighty_minutes(total, rows):
     stretches = re.split(r"^\| \d+ \| – \| (?:Break|Lunch|Close of the first day) .*$", rows, flags=re.M)
     assert max(sum(map(int, re.findall(r"^\| (\d+) ", part, re.M))) for part in stretches) <= 80

@@ -19,7 +19,7 @@ def open_page(tab: Any, url: str, until: str = "load") -> Any:
 def broken_images(tab: Any) -> list[str]:
     """Return pictures that don't load or have no alt text.
 
-    Decorative pictures, outside the text or beside the lessons' titles, may have an empty alt text.
+    Decorative pictures, outside the text, may have an empty alt text.
     """
     return tab.evaluate(
         """async () => {
@@ -27,7 +27,7 @@ def broken_images(tab: Any) -> list[str]:
             const there = img => img.complete && img.naturalWidth > 0;
             for (const img of all) if (img.loading === 'lazy') img.loading = 'eager';
             await Promise.all(all.map(img => there(img) || img.decode().catch(() => 0)));
-            const ornament = img => img.hasAttribute('alt') && (!img.closest('main') || img.closest('ol.lessons'));
+            const ornament = img => img.hasAttribute('alt') && (!img.closest('main'));
             return all.flatMap(img => [
                 ...(there(img) ? [] : [`broken: ${img.src}`]),
                 ...(img.alt.trim() || ornament(img) ? [] : [`no alt: ${img.src}`])]);
@@ -106,10 +106,10 @@ def accessibility_faults(tab: Any, *only: str, but: tuple[str, ...] = ()) -> lis
 
 
 def small_code(tab: Any) -> list[str]:
-    """Return code in a font smaller than the prose, except code wider than 88 columns."""
+    """Return code in a font smaller than 14 px, except code wider than 88 columns."""
     return tab.evaluate(
         """() => [...document.querySelectorAll('div.cell_input pre:not([style*=columns])')].filter(pre =>
-            parseFloat(getComputedStyle(pre).fontSize) < 15).map(pre => `small: ${pre.innerText.slice(0, 60)}`)"""
+            parseFloat(getComputedStyle(pre).fontSize) < 14).map(pre => `small: ${pre.innerText.slice(0, 60)}`)"""
     )
 
 

@@ -140,6 +140,10 @@ def test_code_is_read_line_by_line(page):
         ("x = jax.tree_map(f, a)\ny = jnp.product(a)", ["Line 1: jax.tree_map", "Line 2: jax.numpy.product"]),
         ("g = shard_map(f, mesh=mesh, in_specs=s,\n    check_rep=False)", ["Line 1: jax.shard_map(check_rep=)"]),
         ("def pjit(f): ...\npjit(f, in_axis_resources=None)", []),
+        ("from jax import pmap\ny = jax.tree_map(f, x)", ["Line 2: jax.tree_map"]),
+        ("@partial(xmap, in_axes=0)\ndef f(x): ...", ["Line 1: jax.experimental.maps"]),
+        ("from mine import xmap\nxmap(f)", []),
+        ("try:\n    from jax.experimental.maps import xmap\nexcept ImportError:\n    xmap = None\nxmap(f)", []),
         (">>> import jax.numpy as n\n>>> n.msort(\n...     a)\nn.msort printed", ["Line 2: jax.numpy.msort"]),
         ("%time jax.tree_leaves(a)", ["Line 1: jax.tree_leaves"]),
         ("from jax import sharding as s\ns.use_mesh(mesh)\nmy.jax.tree_map(s.Mesh)", ["Line 2: jax.sharding.use_mesh"]),
@@ -177,6 +181,25 @@ def test_a_message_leads_to_the_row(page):
     assert page.locator("#row-7").get_by_role("heading").first.inner_text().startswith("Row 7")
 
 
+@pytest.mark.parametrize(
+    ("text", "said", "title"),
+    [
+        ("ValueError: Please set a mesh via `jax.set_mesh` if", "This message has an entry:", "No mesh is set"),
+        ("my program is slower on 8 devices than on one", "No entry has this message.", "Eight devices are slower"),
+        ("grad(psum(loss)) is wrong under pmap", "No entry has this message.", "The gradient of a psum"),
+    ],
+)
+def test_what_is_not_old_code_leads_to_an_entry(page, text, said, title):
+    status, items = paste(page, text)
+    assert status.startswith(said) and items.first.inner_text().startswith(title)
+    with page.expect_navigation():
+        items.first.get_by_role("link").click()
+    assert page.url.split("#")[0].endswith("problems.html")
+    assert page.evaluate("document.getElementById(location.hash.slice(1)).closest('section').innerText").startswith(
+        title
+    )
+
+
 def test_each_row_has_a_place_to_lead_to(tab, address):
     data = old_code.page_data()
     page = faults.open_page(tab(), address + data["appendix"])
@@ -184,8 +207,8 @@ def test_each_row_has_a_place_to_lead_to(tab, address):
 
 
 def test_what_no_row_knows(page):
-    said, items = paste(page, "ValueError: too many values to unpack")
-    assert (said, items.count()) == ("No row of appendix 90 knows this message.", 0)
+    said, items = paste(page, "ValueError: zzz")
+    assert (said, items.count()) == ("No entry and no row of appendix 90 has this message.", 0)
     page.get_by_label("An error message").fill("")
     page.wait_for_function("document.querySelector('#old-code [role=status]').textContent === ''")
 

@@ -16,7 +16,7 @@ RING = glossary.Entry("ring", "环", "環", ("ring", "rings"), frozenset({"07"})
 def linked(text, lesson="07", entries=(MESH, RING)):
     """Link the terms in a text, and return it with the links as [words](target), and the anchors by term."""
     document = publish_doctree(text, settings_overrides={"report_level": 5})
-    anchors = terms.link(document, lesson, list(entries))
+    anchors = terms.link_first_uses(document, lesson, list(entries))
     for link in list(document.findall(addnodes.pending_xref)):
         link.replace_self(nodes.Text(f"[{link.astext()}]({link['reftarget']})"))
     return document.astext(), anchors
@@ -57,7 +57,7 @@ def test_what_is_no_prose_is_passed_over(before):
 def test_what_a_cell_prints_is_passed_over():
     document = publish_doctree("")
     document += nodes.container("", nodes.paragraph("", "a mesh"), classes=["cell_output"])
-    assert terms.link(document, "07", [MESH]) == {}
+    assert terms.link_first_uses(document, "07", [MESH]) == {}
 
 
 def test_a_folded_answer_is_passed_over():
@@ -65,13 +65,13 @@ def test_a_folded_answer_is_passed_over():
     document += nodes.raw("", '<details class="answer"><summary>Hint</summary>', format="html")
     document += nodes.paragraph("", "a mesh")
     document += nodes.raw("", "</details>", format="html")
-    assert terms.link(document, "07", [MESH]) == {}
+    assert terms.link_first_uses(document, "07", [MESH]) == {}
     document += nodes.paragraph("", "a mesh")
-    assert terms.link(document, "07", [MESH]) == {"mesh": "use-07-mesh"}
+    assert terms.link_first_uses(document, "07", [MESH]) == {"mesh": "use-07-mesh"}
 
 
 def test_a_term_on_two_lines_is_found():
     axis = glossary.Entry("mesh axis", "网格轴", "網格軸", ("mesh axis",), None, "An axis.")
     document = publish_doctree("")
     document += nodes.paragraph("", "", nodes.Text("a mesh"), nodes.Text("\n"), nodes.Text("axis"))
-    assert terms.link(document, "07", [axis]) == {"mesh axis": "use-07-mesh-axis"}
+    assert terms.link_first_uses(document, "07", [axis]) == {"mesh axis": "use-07-mesh-axis"}

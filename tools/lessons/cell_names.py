@@ -18,11 +18,11 @@ def name_cells(notebook: nbformat.NotebookNode) -> None:
     notebooks/README.md explains the suffixes.
     """
     used_ids, topic = {cell.id for cell in notebook.cells}, "cell"
-    for cell, after in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
+    for cell, next_cell in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if GENERATED_ID.fullmatch(cell.id):
             # The text of an exercise is named after its stub, which is the next cell.
-            is_task = after and re.match("### Exercise ", cell.source)
-            name = base = re.sub("-stub$", "-task", _name(after, topic)) if is_task else _name(cell, topic)
+            is_task = next_cell and re.match("### Exercise ", cell.source)
+            name = base = re.sub("-stub$", "-task", _name(next_cell, topic)) if is_task else _name(cell, topic)
             while name in used_ids:
                 name = f"{base}-{int(name.removeprefix(base).lstrip('-') or 1) + 1}"
             used_ids.add(name)

@@ -29,25 +29,30 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
     Raises ValueError, with the command to type, if an argument is missing or invalid, or if the number is taken.
     """
     existing = {notebooks.number(path): path for path in notebooks.lessons(root)}
-    for wrong, why in (
+    for is_invalid, problem in (
         (not (number and name and title), "type all three"),
-        (not re.fullmatch(NUMBER, number), f"NUMBER is two digits, and a letter for a second part; not {number!r}"),
-        (number in existing, f"{number} is taken, by {existing.get(number, root).name}"),
+        (
+            not re.fullmatch(NUMBER, number),
+            f"NUMBER must be two digits, plus a letter for a later part, not {number!r}",
+        ),
+        (number in existing, f"{number} is already used by {existing.get(number, root).name}"),
         (
             len(number) > 2 and number[:2] not in existing,
-            f"{number} is a later part of {number[:2]}, which is not there",
+            f"{number} is a later part of {number[:2]}, which does not exist",
         ),
-        (not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name), f"NAME is in snake_case, the file's; not {name!r}"),
-        (re.search(r"[|\[\]\n]", title), f"TITLE stands in a table and in links, without | or [ ]; not {title!r}"),
+        (not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name), f"NAME must be in snake_case, not {name!r}"),
+        (re.search(r"[|\[\]\n]", title), f"TITLE must not contain | or [ ], which break tables and links: {title!r}"),
     ):
-        if wrong:
-            raise ValueError(f"{why}: {USAGE}")
+        if is_invalid:
+            raise ValueError(f"{problem}: {USAGE}")
     path = root / "notebooks" / f"{number}_{name}.ipynb"
     before = max((other for other in existing if other < number), default=None)
     after = min((other for other in existing if other > number), default=min(existing))
-    counted = [notebooks.read(existing[part]) for part in existing if number[:2] <= part < number]
-    exercises = sum(len(re.findall(r"^### Exercise ", cell.source, re.M)) for part in counted for cell in part.cells)
-    words = {
+    earlier_parts = [notebooks.read(existing[part]) for part in existing if number[:2] <= part < number]
+    exercises = sum(
+        len(re.findall(r"^### Exercise ", cell.source, re.M)) for part in earlier_parts for cell in part.cells
+    )
+    replacements = {
         "NN": number,
         "NAME": name,
         "TITLE": title,
@@ -57,17 +62,19 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
         "FIRST": f"{int(number[:2])}.{exercises + 1}",
     }
 
-    def filled(template: str) -> str:
+    def fill_template(template: str) -> str:
         text = (TEMPLATE / template).read_text(encoding="utf-8")
-        return re.sub(r"(?<![A-Z])(?:" + "|".join(words) + r")(?![A-Z])", lambda word: words[word[0]], text)
+        return re.sub(
+            r"(?<![A-Z])(?:" + "|".join(replacements) + r")(?![A-Z])", lambda word: replacements[word[0]], text
+        )
 
-    notebooks.write(new_notebook(cells=list(template_cells(filled("notebook.md")))), path)
+    notebooks.write(new_notebook(cells=list(template_cells(fill_template("notebook.md")))), path)
     for template, target in (
         ("exercises.py", f"exercises/ex{number}.py"),
         ("alternative_solutions.py", f"tests/exercises/alternative_solutions/ex{number}.py"),
         ("script.py", f"examples/{number}_{name}.py"),
     ):
-        (root / target).write_text(filled(template), encoding="utf-8")
+        (root / target).write_text(fill_template(template), encoding="utf-8")
     if before:
         notebook = notebooks.read(existing[before])
         last = notebook.cells[-1]

@@ -17,7 +17,7 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 QUESTION = "> **Predict.**"  # starts a block of text that asks for a prediction
 ANSWER_TAG = "answer"  # tags text that reveals an answer, up to the next question or heading
-LEADS_ON_TAG = "leads"  # tags text that follows an answer, but only introduces the next question or cell
+LEADS_ON_TAG = "leads"  # tags text after an answer that only introduces the next question or cell
 REVEALS_ANSWER_TAG = "tells"  # tags a cell whose code reveals an answer, for example in a picture's alt text
 HIDDEN_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # hides a cell's code in Colab and elsewhere
 CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"}  # the metadata that cells keep
@@ -29,16 +29,16 @@ def lessons(root: Path = ROOT) -> list[Path]:
     return sorted((path for path in paths if re.match(f"{NUMBER}_", path.name)), key=number)
 
 
-def lesson(wanted: str, root: Path = ROOT) -> Path:
-    """Return the path of the lesson that `wanted` names, such as 02, 2 or 02_sharding.
+def lesson(name: str, root: Path = ROOT) -> Path:
+    """Return the path of a lesson by its name or number, such as 02_sharding, 02 or 2.
 
     Raises ValueError, with a list of all numbers, if there's no such lesson.
     """
     paths = {number(path): path for path in lessons(root)}
-    begin = wanted.lower().split("_")[0]
+    begin = name.lower().split("_")[0]
     meant = begin if begin in paths else f"0{begin}"
     if meant not in paths:
-        raise ValueError(f"there is no lesson {wanted or 'without a number'}; there are {', '.join(paths)}")
+        raise ValueError(f"there is no lesson {name or 'without a number'}; there are {', '.join(paths)}")
     return paths[meant]
 
 
@@ -117,14 +117,14 @@ def merge_streams(outputs: list) -> list:
     """
     merged: list = []
     for output in outputs:
-        last = merged[-1] if merged else None
+        previous = merged[-1] if merged else None
         if (
-            last is not None
+            previous is not None
             and output.output_type == "stream"
-            and last.output_type == "stream"
-            and last.name == output.name
+            and previous.output_type == "stream"
+            and previous.name == output.name
         ):
-            last.text += output.text
+            previous.text += output.text
         else:
             merged.append(nbformat.from_dict(output))
     for output in merged:

@@ -1,4 +1,4 @@
-"""Write site/predictions.json, with which the site's pages evaluate guesses as the lessons do (part of `make stamp`).
+"""Write site/predictions.json, from which the site's pages evaluate guesses (part of `make stamp`).
 
 The file has an entry for each question in a lesson, in order: the data of the `Prediction` that a cell compares the
 guess with, or null if no cell compares it or if the answer varies between runs.
@@ -48,8 +48,8 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
 
 def to_json_data(prediction: Prediction) -> dict[str, Any]:
     """Return a prediction as data for site/_static/readings.js, which evaluates guesses as `compare` does."""
-    convert = _word if isinstance(prediction.truth, (bool, str)) else float
-    mistakes = [[convert(mistake), words] for mistake, words in prediction.mistakes.items()]
+    convert = _answer_text if isinstance(prediction.truth, (bool, str)) else float
+    mistakes = [[convert(mistake), explanation] for mistake, explanation in prediction.mistakes.items()]
     data = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}
     if convert is float:
         return {**data, "unit": prediction.unit, "within": prediction.within}
@@ -60,7 +60,7 @@ def to_json_data(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _word(answer: bool | str) -> str:
+def _answer_text(answer: bool | str) -> str:
     return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else str(answer)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from tools.lessons.notebooks import QUESTION
 
 FURTHER = "## Going further"
-WORDS, LINES = 150, 10  # read per minute
+WORDS, LINES = 150, 10  # the number of words, or of lines of code, that readers read in a minute
 
 
 def minutes(cells: list) -> int:
@@ -44,6 +44,6 @@ def _minutes(cells: list) -> float:
                 break
             if "### Exercise " not in cell.source:
                 spent += len(prose_words(cell.source)) / WORDS + cell.source.count(QUESTION)
-        elif cell.id not in ("setup", "opening") and not cell.id.startswith("ex-"):
+        elif not cell.id.startswith("ex-") and not cell.metadata.get("jupyter", {}).get("source_hidden"):
             spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / LINES
     return spent

@@ -18,7 +18,7 @@ PARTS = {  # keyed by the number of each part's first lesson
 # The opening sentence of a lesson that may be incomplete.
 DRAFT = "This lesson is a draft: 0 of its sections are done."
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
-HEAD = "| No. | Title | What it is about | Minutes | Open |\n|---|---|---|---|---|"
+HEAD = "| No. | Lesson | What it is about | Minutes |\n|---|---|---|---|"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Row:
     @property
     def part(self) -> str:
         return PARTS[max(first for first in PARTS if first <= self.number)]
+
+    @property
+    def short_title(self) -> str:
+        """The title without its subtitle, for links in a table or a card."""
+        return re.split(r": | \(", self.title)[0]
 
     @property
     def draft(self) -> bool:
@@ -90,7 +95,8 @@ def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> 
         for row in lessons:
             colab = notebooks.badges(row.path, setup).split("\n")[0]
             time = f"{row.minutes} + {row.practice}"
-            tables.append(f"| {row.number} | [{row.title}]({row.path}) | {row.price} | {time} | {colab} |")
+            # The badge is below the title, where it's visible on a phone.
+            tables.append(f"| {row.number} | [{row.title}]({row.path})<br>{colab} | {row.price} | {time} |")
         tables[-1] += "\n"
     minutes = [row.minutes + row.practice for row in rows]
     for place, written in (

@@ -22,6 +22,7 @@ BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "
 class Route:
     key: str  # in URLs, as in 02_sharding.html?route=fsdp
     need: str
+    promise: str  # a sentence for the site's card: what the reader can do afterwards
     steps: dict[str, tuple[str, ...]]  # the sections to read, by lesson; an empty tuple means the complete lesson
     assumes: tuple[str, ...] = ()  # lessons that the reader should already know
     besides: str = ""  # Markdown, with links that are relative to README.md
@@ -31,13 +32,21 @@ ROUTES = (
     Route(
         "new",
         "New to JAX",
+        "Port a NumPy program, and know what jit, grad and vmap see of it.",
         {"00": ()},
-        besides="for people who know NumPy or PyTorch; then the next two rows",
+        besides="then the next two rows",
     ),
-    Route("sharding", "Sharding in two hours", {"02": (), "03": ()}, assumes=("00",)),
+    Route(
+        "sharding",
+        "Sharding in two hours",
+        "Split arrays over eight devices, and count what the compiler sends.",
+        {"02": (), "03": ()},
+        assumes=("00",),
+    ),
     Route(
         "fsdp",
         "FSDP by Monday",
+        "Train a model whose weights don't fit on one device.",
         {
             "02": (
                 "A mesh gives devices names",
@@ -60,6 +69,7 @@ ROUTES = (
     Route(
         "old",
         "Code from 2022 (`pmap`, `xmap`) that no longer runs",
+        "Get from an error message to the current API.",
         {"90": ()},
         assumes=("04",),
         besides="or paste your code [into the site]({site}/old_code.html), where it stays in your browser",
@@ -67,6 +77,7 @@ ROUTES = (
     Route(
         "machines",
         "Several machines",
+        "Start one program on many hosts, and survive the loss of one.",
         {"16": (), "17": ()},
         assumes=("03", "06", "10"),
         besides="and [a script to copy](examples/README.md)",
@@ -74,6 +85,7 @@ ROUTES = (
     Route(
         "plan",
         "Choosing hardware and planning a run",
+        "Compare chips and plans on paper, and compile for chips that you don't have.",
         {"07": (), "08": (), "19": ()},
         assumes=("03", "04", "05", "10", "11"),
     ),
@@ -83,7 +95,7 @@ ROUTES = (
 def needs(number: str) -> list[str]:
     """Return the numbers of the lessons that a lesson lists as prerequisites, in its paragraph *You need*."""
     plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
-    # Drop the parentheses, which say what the listed lessons teach.
+    # Remove the text in parentheses, which describes what the listed lessons teach.
     paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])
     named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
     return [other for one, several in named for other in re.findall(NUMBER, one or several)]
@@ -109,9 +121,9 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     rows, parts = [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
-        assumed = _assumed(route, [_link(number, copies, setup) for number in route.assumes])
         besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
-        lessons = ", ".join(filter(None, (", ".join(links) + assumed, besides)))
+        assumed = _assumed(route, [_numbered_link(number, copies, setup) for number in route.assumes])
+        lessons = "<br>".join(filter(None, ("<br>".join(links) + assumed, besides)))
         rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
         if named := [
             f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
@@ -121,11 +133,11 @@ def table(copies: bool = False, setup: str | None = None) -> str:
             how = f"Run each lesson down to the last section listed. Read these sections, and all of {whole}:"
             parts += [folded, "", how, "", *named, "", "</details>"]
     found = readme.rows()
-    first, hours = _link(found[0].number, copies, setup), readme.hours(found)
-    rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
+    first, hours = _numbered_link(found[0].number, copies, setup), readme.hours(found)
+    rows.append(f"| **The whole course** | lesson {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
-    tried = f"{_link('02', copies, setup)} first ({first.minutes} + {first.practice} minutes)"
-    guide = f"the [workshop guide](teach/workshop.md); try {tried}"
+    tried = f"{_link('02', copies, setup)} ({first.minutes} + {first.practice} minutes)"
+    guide = f"the [workshop guide](teach/workshop.md); first try<br>{tried}"
     rows += [] if copies else [f"| **For teachers** | {guide} | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
@@ -142,9 +154,23 @@ def _assumed(route: Route, names: list[str]) -> str:
     return f" (if you know {_and(names)})" if route.assumes else ""
 
 
+def _url(number: str, copies: bool, setup: str | None) -> str:
+    name = notebooks.lesson(number).name
+    return name if copies else notebooks.colab_url(f"notebooks/{name}", setup)
+
+
 def _link(number: str, copies: bool, setup: str | None) -> str:
-    path = f"notebooks/{notebooks.lesson(number).name}"
-    return f"[{number}]({notebooks.lesson(number).name if copies else notebooks.colab_url(path, setup)})"
+    """Return a link with a lesson's number and short title."""
+    return f"[{number} {_short_title(number)}]({_url(number, copies, setup)})"
+
+
+def _numbered_link(number: str, copies: bool, setup: str | None) -> str:
+    """Return a link with only a lesson's number. Its title appears on hover."""
+    return f'[{number}]({_url(number, copies, setup)} "{_short_title(number)}")'
+
+
+def _short_title(number: str) -> str:
+    return readme.row(notebooks.lesson(number)).short_title
 
 
 def listed(text: str, setup: str | None = None) -> str:
@@ -158,28 +184,36 @@ def cards() -> str:
     """Return the routes as cards for the site's front page, with links that pass the route's key to the lessons."""
     items = []
     for route in ROUTES:
-        steps = " ".join(
-            f"<a href='notebooks/{notebooks.lesson(number).stem}.html?route={route.key}' "
-            f"aria-label='{number}, {html.escape(readme.row(notebooks.lesson(number)).title)}'>{number}</a>"
+        steps = [
+            f"<a href='notebooks/{notebooks.lesson(number).stem}.html?route={route.key}'>{_named(number)}</a>"
             for number in route.steps
-        )
-        besides = " or <a href='old_code.html'>paste it</a>" if route.key == "old" else ""
+        ]
+        steps += ["<a href='old_code.html'>Paste your code</a>"] if route.key == "old" else []
         assumed = _assumed(route, [_page(number) for number in route.assumes])
-        items.append(_card(route.need, steps + besides, f"{minutes(route)} min{assumed}"))
+        items.append(_card(route.need, route.promise, steps, f"{minutes(route)} min{assumed}"))
     found = readme.rows()
-    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{found[0].number}</a> to the last"
-    items.append(_card("The whole course", first, f"{readme.hours(found)} hours"))
-    items.append(_card("For teachers", "<a href='teach/workshop.html'>the workshop guide</a>", WORKSHOPS))
+    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{_named(found[0].number)}</a>"
+    every = f"All {len(found)} lessons in order, from NumPy to a training plan for 64 chips."
+    items.append(_card("The whole course", every, [first], f"{readme.hours(found)} hours"))
+    guide = "<a href='teach/workshop.html'>The workshop guide</a>"
+    plans = "Plans to the minute, with the answers to expect."
+    items.append(_card("For teachers", plans, [guide], WORKSHOPS))
     return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
 
 
+def _named(number: str) -> str:
+    return f"<span class='number'>{number}</span> {html.escape(_short_title(number))}"
+
+
 def _page(number: str) -> str:
-    return f"<a href='notebooks/{notebooks.lesson(number).stem}.html'>{number}</a>"
+    title = html.escape(_short_title(number))
+    return f"<a href='notebooks/{notebooks.lesson(number).stem}.html' title='{title}'>{number}</a>"
 
 
-def _card(need: str, steps: str, time: str) -> str:
+def _card(need: str, promise: str, steps: list[str], time: str) -> str:
     return (
-        f"<li><strong>{_html(need)}</strong><span class='steps'>{steps}</span><span class='minutes'>{time}</span></li>"
+        f"<li><strong>{_html(need)}</strong><span class='promise'>{html.escape(promise, quote=False)}</span>"
+        f"<span class='steps'>{''.join(steps)}</span><span class='minutes'>{time}</span></li>"
     )
 
 

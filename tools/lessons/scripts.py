@@ -15,7 +15,7 @@ from tools.lessons import notebooks
 BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 
 
-WITHOUT_NUMBER = {"16": "train.py"}  # its name has no number, because the files that start it contain the name
+WITHOUT_NUMBER = {"16": "train.py"}  # a script whose name has no number, because the files that start it use the name
 
 
 def script_of(path: Path) -> Path | None:

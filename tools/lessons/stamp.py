@@ -37,21 +37,21 @@ def stamp(root: Path, name: str, revision: str) -> None:
         raise ValueError(f"expected owner/name and a branch, tag or commit; got {name!r} and {revision!r}")
     cell = root / "tools" / "lessons" / "setup_cell.py"
     text = cell.read_text(encoding="utf-8")
-    before, _ = notebooks.repository(text)
+    old_name, _ = notebooks.repository(text)
     text = re.sub(r"^REPOSITORY = .*$", f'REPOSITORY = "{name}"', text, flags=re.M)
     text = re.sub(r"^REVISION = .*$", f'REVISION = "{revision}"', text, flags=re.M)
     cell.write_text(text, encoding="utf-8")
 
     owner, repository = name.split("/")
-    pages = "https://{}.github.io/{}".format(*map(re.escape, before.split("/")))
+    pages = "https://{}.github.io/{}".format(*map(re.escape, old_name.split("/")))
 
-    def addresses(old: str) -> str:
-        new = re.sub(rf"{pages}(?![\w.-])", f"https://{owner}.github.io/{repository}", old)
-        new = re.sub(rf"(https://github\.com/){re.escape(before)}(?![\w.-])", rf"\g<1>{name}", new)
-        return BADGE.sub(rf"\g<place>{name}\g<between>{notebooks.copies_branch(revision)}", new)
+    def update_addresses(page_text: str) -> str:
+        updated = re.sub(rf"{pages}(?![\w.-])", f"https://{owner}.github.io/{repository}", page_text)
+        updated = re.sub(rf"(https://github\.com/){re.escape(old_name)}(?![\w.-])", rf"\g<1>{name}", updated)
+        return BADGE.sub(rf"\g<place>{name}\g<between>{notebooks.copies_branch(revision)}", updated)
 
     for page in [*(root / page for page in PAGES), *sorted((root / "examples").glob("*.py"))]:
-        page.write_text(addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
+        page.write_text(update_addresses(page.read_text(encoding="utf-8")), encoding="utf-8")
     for path in notebooks.lessons(root):
         badges = notebooks.badges(f"notebooks/{path.name}", text)
         notebook = notebooks.read(path)
@@ -65,9 +65,9 @@ def stamp(root: Path, name: str, revision: str) -> None:
                 cell.metadata.update(notebooks.HIDDEN_CODE)
             elif cell.id == "script":
                 script = scripts.script_of(path)
-                cell.source = addresses(scripts.cell_source(script) if script else cell.source)
+                cell.source = update_addresses(scripts.cell_source(script) if script else cell.source)
             elif cell.cell_type == "markdown":
-                cell.source = addresses(cell.source)
+                cell.source = update_addresses(cell.source)
         cell_names.name_cells(notebook)
         notebooks.write(notebook, path)
     page = root / "examples" / "README.md"

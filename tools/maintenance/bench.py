@@ -119,12 +119,12 @@ def training_step_text(mesh, layers: int) -> str:
 def unroll(text: str, copies: int) -> str:
     """Repeat the computations in a program's HLO text, with different names in each copy."""
     start = text.index("\n%")
-    preamble, (parts, _, main) = text[:start], text[start:].partition("\nENTRY ")
+    preamble, (computations, _, main) = text[:start], text[start:].partition("\nENTRY ")
     head, _, body = main.partition("\n")
     body = body[: body.rindex("\n}")]
-    renamed = [re.sub(r"%([\w.\-]+)", rf"%\1.copy{i}", parts) for i in range(copies)]
+    renamed = [re.sub(r"%([\w.\-]+)", rf"%\1.copy{i}", computations) for i in range(copies)]
     bodies = [re.sub(r"%([\w.\-]+)", rf"%\1.copy{i}", body) for i in range(copies)]
-    bodies[:-1] = [one.replace("  ROOT ", "  ") for one in bodies[:-1]]
+    bodies[:-1] = [body.replace("  ROOT ", "  ") for body in bodies[:-1]]
     return "\n".join([preamble, *renamed, f"ENTRY {head}", *bodies, "}", ""])
 
 

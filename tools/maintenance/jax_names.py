@@ -44,7 +44,7 @@ def dump() -> dict:
             with warnings.catch_warnings(record=True) as caught_warnings:
                 warnings.simplefilter("always")
                 module = importlib.import_module(name)
-        except BaseException:  # it needs TensorFlow or a GPU, or raises its own deprecation error
+        except BaseException:  # the module needs TensorFlow or a GPU, or raises its own deprecation error
             path = Path(jax.__file__).parent.joinpath(*name.split(".")[1:])
             source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             by_module[name] = {"names": read_names(source), "read": True}
@@ -52,7 +52,7 @@ def dump() -> dict:
         by_module[name] = describe_module(module)
         above, _, last = name.rpartition(".")
         for warning in caught_warnings:
-            if name in str(warning.message) and "deprecated" in str(warning.message):  # whatever the warning's category
+            if name in str(warning.message) and "deprecated" in str(warning.message):  # in any warning category
                 by_module[above].setdefault("warns", {})[last] = str(warning.message)
     options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
     return {"version": jax.__version__, "modules": by_module, "options": sorted(options)}
@@ -109,14 +109,14 @@ def signature(value) -> str | None:
     except (ValueError, TypeError):
         return None
     kinds = inspect.Parameter
-    places = sum(p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD) for p in parameters)
-    words = ["*" if any(p.kind == kinds.VAR_POSITIONAL for p in parameters) else str(places)]
+    positional = sum(p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD) for p in parameters)
+    fields = ["*" if any(p.kind == kinds.VAR_POSITIONAL for p in parameters) else str(positional)]
     for p in parameters:
         if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY):
-            words.append(p.name + "!" * (type(p.default).__name__ == "DeprecatedArg"))
+            fields.append(p.name + "!" * (type(p.default).__name__ == "DeprecatedArg"))
         elif p.kind == kinds.VAR_KEYWORD:
-            words.append("**")
-    return None if words[0] == "*" and words[-1] == "**" else " ".join(words)
+            fields.append("**")
+    return None if fields[0] == "*" and fields[-1] == "**" else " ".join(fields)
 
 
 def read(root: Path, version: str) -> dict:
@@ -167,75 +167,77 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def merge(dumps: list[dict]) -> dict:
     """Merge the results of `dump` into one record, which lists names by module and by the versions that have them."""
-    dumps = sorted(dumps, key=lambda one: numbers(one["version"]))
-    versions = [one["version"] for one in dumps]
+    dumps = sorted(dumps, key=lambda dump_: numbers(dump_["version"]))
+    versions = [dump_["version"] for dump_ in dumps]
     signed = [i for i, v in enumerate(versions) if numbers(v) >= SIGNED_FROM]
-    record = {"versions": versions, "modules": {}, "options": spans([set(one["options"]) for one in dumps])}
-    for module in sorted({name for one in dumps for name in one["modules"]}):
-        here = [one["modules"].get(module) for one in dumps]
-        entry = {"in": spans([{"x"} if one else set() for one in here]).popitem()[0]}
-        entry["names"] = spans([set(one["names"]) if one else set() for one in here])
-        if here[-1] and here[-1].get("read"):
+    record = {"versions": versions, "modules": {}, "options": spans([set(dump_["options"]) for dump_ in dumps])}
+    for module in sorted({name for dump_ in dumps for name in dump_["modules"]}):
+        module_entries = [dump_["modules"].get(module) for dump_ in dumps]
+        entry = {"in": spans([{"x"} if dump_ else set() for dump_ in module_entries]).popitem()[0]}
+        entry["names"] = spans([set(dump_["names"]) if dump_ else set() for dump_ in module_entries])
+        if module_entries[-1] and module_entries[-1].get("read"):
             entry["read"] = True  # names read from the newest version's source may be incomplete
         messages: dict[str, str] = {}
         for kind in ("warns", "gone"):
-            entry[kind] = spans([set((one or {}).get(kind, {})) for one in here])
-            for one in here:
-                messages |= {name: " ".join(text.split()) for name, text in ((one or {}).get(kind) or {}).items()}
+            entry[kind] = spans([set((dump_ or {}).get(kind, {})) for dump_ in module_entries])
+            for dump_ in module_entries:
+                messages |= {name: " ".join(text.split()) for name, text in ((dump_ or {}).get(kind) or {}).items()}
         entry["said"] = dict(sorted(messages.items()))  # the newest message about each name
         entry["calls"] = {}
-        for span, texts in spans([_words((here[i] or {}).get("calls", {})) for i in signed], signed).items():
+        for span, texts in spans(
+            [_encode_signatures((module_entries[i] or {}).get("calls", {})) for i in signed], signed
+        ).items():
             entry["calls"][span] = texts
         record["modules"][module] = {key: value for key, value in entry.items() if value}
     return record
 
 
-def apart(record: dict) -> list[dict]:
-    """Split a record into a result of `dump` for each version. This is the inverse of `merge`."""
+def split_by_version(record: dict) -> list[dict]:
+    """Split a record into the results of `dump` for each version, as the inverse of `merge`."""
     dumps = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
-    for i, words in _each(record["options"]):
-        dumps[i]["options"] += words
+    for i, items in _expand_spans(record["options"]):
+        dumps[i]["options"] += items
     for name, entry in record["modules"].items():
-        for i, _ in _each({entry["in"]: ""}):
+        for i, _ in _expand_spans({entry["in"]: ""}):
             dumps[i]["modules"][name] = {"names": [], "calls": {}, "warns": {}, "gone": {}}
-        for i, words in _each(entry.get("names", {})):
-            dumps[i]["modules"][name]["names"] += words
+        for i, items in _expand_spans(entry.get("names", {})):
+            dumps[i]["modules"][name]["names"] += items
         for kind in ("warns", "gone"):
-            for i, words in _each(entry.get(kind, {})):
-                dumps[i]["modules"][name][kind] |= {word: entry["said"][word] for word in words}
-        for i, words in _each(entry.get("calls", {})):
-            calls = (word.removesuffix(")").partition("(") for word in words)
-            dumps[i]["modules"][name]["calls"] |= {one: text.replace(",", " ") for one, _, text in calls}
+            for i, items in _expand_spans(entry.get(kind, {})):
+                dumps[i]["modules"][name][kind] |= {item: entry["said"][item] for item in items}
+        for i, items in _expand_spans(entry.get("calls", {})):
+            calls = (item.removesuffix(")").partition("(") for item in items)
+            dumps[i]["modules"][name]["calls"] |= {function: text.replace(",", " ") for function, _, text in calls}
         if entry.get("read"):
             dumps[-1]["modules"][name]["read"] = True
     return dumps
 
 
-def _each(by_span: dict[str, str]) -> Iterator[tuple[int, list[str]]]:
-    for span, words in by_span.items():
-        for part in span.split(","):
-            first, _, last = part.partition("-")
+def _expand_spans(by_span: dict[str, str]) -> Iterator[tuple[int, list[str]]]:
+    for span, items in by_span.items():
+        for interval in span.split(","):
+            first, _, last = interval.partition("-")
             for i in range(int(first), int(last or first) + 1):
-                yield i, words.split()
+                yield i, items.split()
 
 
-def _words(calls: dict[str, str]) -> set[str]:
+def _encode_signatures(calls: dict[str, str]) -> set[str]:
     return {f"{name}({text.replace(' ', ',')})" for name, text in calls.items()}
 
 
 def spans(sets: list[set[str]], positions: list[int] | None = None) -> dict[str, str]:
-    """Group words by the sets that contain them: '0-4,6' is the key of the words in sets 0 to 4 and 6."""
+    """Group items by the sets that contain them: '0-4,6' is the key of the items in sets 0 to 4 and 6."""
     positions = positions or list(range(len(sets)))
-    by: dict[str, list[str]] = {}
-    for word in sorted(set().union(*sets)):
-        at = [position for position, one in zip(positions, sets, strict=True) if word in one]
-        parts, start = [], at[0]
-        for i, j in zip(at, [*at[1:], -1], strict=True):
+    by_span: dict[str, list[str]] = {}
+    for item in sorted(set().union(*sets)):
+        present = [position for position, set_ in zip(positions, sets, strict=True) if item in set_]
+        intervals, start = [], present[0]
+        for i, j in zip(present, [*present[1:], -1], strict=True):
             if j != i + 1:
-                parts.append(f"{start}-{i}" if start != i else f"{i}")
+                intervals.append(f"{start}-{i}" if start != i else f"{i}")
                 start = j
-        by.setdefault(",".join(parts), []).append(word)
-    return {span: " ".join(words) for span, words in by.items()}
+        by_span.setdefault(",".join(intervals), []).append(item)
+    return {span: " ".join(words) for span, words in by_span.items()}
 
 
 def record_text(record: dict) -> str:
@@ -246,17 +248,18 @@ def record_text(record: dict) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    command, *rest = arguments or [""]
+    command, *options = arguments or [""]
     if command == "dump":
         json.dump(dump(), sys.stdout)
     elif command == "read":
-        json.dump(read(Path(rest[0]), rest[1]), sys.stdout)
-    elif command == "add" and rest:
-        new = [json.loads(Path(path).read_text(encoding="utf-8")) for path in rest]
-        known = apart(json.loads(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else []
-        fresh = {one["version"] for one in new}
+        json.dump(read(Path(options[0]), options[1]), sys.stdout)
+    elif command == "add" and options:
+        dumps = [json.loads(Path(path).read_text(encoding="utf-8")) for path in options]
+        recorded = split_by_version(json.loads(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else []
+        versions = {dump_["version"] for dump_ in dumps}
         RECORD.write_text(
-            record_text(merge([*(one for one in known if one["version"] not in fresh), *new])), encoding="utf-8"
+            record_text(merge([*(dump_ for dump_ in recorded if dump_["version"] not in versions), *dumps])),
+            encoding="utf-8",
         )
     else:
         print(__doc__.split("\n\n")[1], file=sys.stderr)

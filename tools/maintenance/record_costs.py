@@ -1,6 +1,6 @@
 """Record how many bytes the lessons' programs send when compiled for CPUs, GPUs and TPUs (`make record-costs`).
 
-It executes each lesson that calls `compare_compilers`, compiles its programs with every compiler, and writes
+Execute each lesson that calls `compare_compilers`, compile its programs with every compiler, and write
 `utils/compiled_costs/NN.json`. `make check-costs` writes nothing, and fails if a record is out of date.
 """
 
@@ -34,8 +34,8 @@ def compile_costs(lesson: str, columns: Collection[str] = tuple(compilers.TARGET
     ) -> compilers.CompilerComparison:
         compiled = {label: compilers.compile_for(columns, *program) for label, program in programs.items()}
         results.update(compiled)
-        every = {label: {key: {} for key in compilers.TARGETS} | kinds for label, kinds in compiled.items()}
-        return compilers.CompilerComparison(every, "")
+        all_columns = {label: {key: {} for key in compilers.TARGETS} | kinds for label, kinds in compiled.items()}
+        return compilers.CompilerComparison(all_columns, "")
 
     with contextlib.redirect_stdout(io.StringIO()), mock.patch.object(compilers, "compare_compilers", compile_and_keep):
         space: dict[str, Any] = {"__name__": "lesson", "devices": start_devices(8)}

@@ -47,7 +47,7 @@ VISIBLE_CONTENT = """(question) => {
 
 
 def letters_and_digits(text: str) -> str:
-    """Keep only a text's letters and digits, which are the same in Markdown and in rendered text."""
+    """Return only the letters and digits of a text, which are the same in Markdown and in the rendered text."""
     return re.sub(r"\W+", "", re.sub(r"\]\([^)]*\)", "]", text))
 
 
@@ -75,9 +75,9 @@ def description_lines(code: str) -> list[str]:
     strings = [
         text
         for node in ast.walk(ast.parse(code))
-        for part in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
-        if not isinstance(part, ast.keyword) or part.arg == "told"
-        for text in _constants(part)
+        for source_node in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
+        if not isinstance(source_node, ast.keyword) or source_node.arg == "alt"
+        for text in _constants(source_node)
         if len(text.value) >= SHORTEST_DESCRIPTION
     ]
     return [lines[number] for text in strings for number in range(text.lineno - 1, text.end_lineno)]
@@ -86,7 +86,7 @@ def description_lines(code: str) -> list[str]:
 def _is_description(node: ast.AST) -> bool:
     """Return whether a node is a call of `picture` or assigns an alt text."""
     if isinstance(node, ast.Assign):
-        return getattr(node.targets[0], "id", "") in ("told", "alt")
+        return getattr(node.targets[0], "id", "") == "alt"
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "picture"
 
 
@@ -140,7 +140,7 @@ def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
         open_texts = [
             text
             for text in visible["texts"]
-            if letters_and_digits(text) and any(letters_and_digits(text) in each for each in texts)
+            if letters_and_digits(text) and any(letters_and_digits(text) in answer for answer in texts)
         ]
         described_there = [line for line in visible["code"] if letters_and_digits(line) in lines]
         yield [*["an output"] * visible["outputs"], *["an open fold"] * visible["folds"], *open_texts, *described_there]
@@ -159,8 +159,8 @@ def main(numbers: list[str]) -> None:
                 page.goto(f"{address}/lab/tree/{path.name}?reset")
                 for number, visible in enumerate(visible_answers(page, path), 1):
                     total, revealing = total + 1, revealing + bool(visible)
-                    for each in visible:
-                        print(f"{path.stem}, question {number}: {' '.join(each.split())[:100]}", flush=True)
+                    for answer in visible:
+                        print(f"{path.stem}, question {number}: {' '.join(answer.split())[:100]}", flush=True)
                 page.close()
     print(f"{revealing} of {total} questions have something of their answer in sight.")
 

@@ -59,7 +59,7 @@ def read_report(report: Path) -> tuple[dict[str, list[str]], str]:
 def first_paragraph(problem: ElementTree.Element) -> list[str]:
     """Return the lines of a failure's first paragraph: one for each failed cell, or an assertion's message."""
     message, text = problem.get("message", "").removeprefix("Failed: "), problem.text or ""
-    if message == "collection failure":  # only the traceback's last error line gives the reason
+    if message == "collection failure":  # only the last error line of the traceback gives the reason
         message = re.findall(r"^E +(.*)", text, re.M)[-1]
     # The text is the message without a traceback. It's complete, while pytest 9.2 shortens the attribute.
     elif text.startswith(message[:60]):
@@ -93,15 +93,15 @@ def post_issue(title: str, text: str) -> None:
     """Update the open issue with this title, or create one."""
     issues = json.loads(run_gh("list", "--state=open", "--limit=1000", "--json=number,title"))
     numbers = [str(issue["number"]) for issue in issues if issue["title"] == title]
-    what = ["edit", numbers[0]] if numbers else ["create", f"--title={title}"]
-    print(run_gh(*what, "--body-file=-", text=text).strip())
+    action = ["edit", numbers[0]] if numbers else ["create", f"--title={title}"]
+    print(run_gh(*action, "--body-file=-", text=text).strip())
 
 
 def run_gh(*arguments: str, text: str | None = None) -> str:
     command = ["gh", "issue", *arguments, f"--repo={os.environ['GITHUB_REPOSITORY']}"]
     run = subprocess.run(command, input=text, stdout=subprocess.PIPE, encoding="utf-8")
     if run.returncode:
-        sys.exit(f"Error: {' '.join(command[:3])} failed; what it said stands above.")
+        sys.exit(f"Error: {' '.join(command[:3])} failed; its output is above.")
     return run.stdout
 
 

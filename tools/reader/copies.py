@@ -26,13 +26,16 @@ from utils.guess_gate import AFTER_GUESS, OR_SKIP
 COLLAPSED_ANSWER = "<details>\n<summary>After your guess: what it shows</summary>\n\n"
 # The start of later collapsed sections, which don't directly follow a question.
 COLLAPSED_TEXT = COLLAPSED_ANSWER.replace("After your guess: what it shows", "What this shows")
+BADGES = re.compile(r"\n*(^\[!\[Open in .*\n?)+\Z", re.M)  # at the end of a lesson's title cell
+OPTIONAL_PART = "## Going further"
 LESSON_CHANGED = (
     "Lesson {0} has changed since you began it. Your copy is kept; make fresh LESSON={0} gives you the new one."
 )
 ALREADY_OPEN = 3  # exit status: JupyterLab is already running in this folder
 START_PAGE = """# One Program, Many Devices
 
-These are your copies of the lessons. Make guesses, run cells, change anything: the course's own files stay as they are.
+These are your copies of the lessons. Make guesses, run cells and change anything you like, because the course's own
+files stay as they are. **To run a cell, press Shift+Enter.**
 
 {where}{news}
 
@@ -42,22 +45,28 @@ These are your copies of the lessons. Make guesses, run cells, change anything: 
 |---|---|---|
 {rows}
 
-- **To stop**, save, close the browser's tab, and press Ctrl-C in the terminal. **To come back**, type `make lab` again.
-  Run a lesson from its first cell, because its variables are gone. Your text and code are still there.
-- **A question waits for your guess**: until you replace `None` by it, the cell runs but shows nothing. `guess = skip`
-  shows the answer without a guess. In the menu *Run*, *Run All Above Selected Cell* brings you back to where you were.
+- **To stop**, save your notebooks, close the browser's tab, and press Ctrl-C in the terminal. **To come back**, type
+  `make lab` again. Your text and code are still there, but the variables are gone, so start a lesson from its first
+  cell. In the menu *Run*, *Run All Above Selected Cell* brings you back to where you were.
+- **A question waits for your guess.** Until you replace `None` with it, the cell runs but shows nothing. `guess = skip`
+  shows the answer without a guess.
 - **To start a lesson again**, type `make fresh LESSON=02` in the terminal. Your old copy is kept in `work/kept`.
-- **To get a new version of the course**, type `git pull`, then `make lab`, which lists those of your lessons that have
-  changed.
-- Your results are in `progress.json`, on this machine only. The table shows them as they were when `make lab` started.
-  `make progress` prints them at any time.
+- **To get a new version of the course**, type `git pull` and then `make lab`, which lists the lessons that have changed
+  since you began them.
+- Your results are stored in `progress.json`, only on this machine. The table shows them as they were when `make lab`
+  started, and `make progress` prints them at any time.
 """
 
 
 def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return a lesson as readers should first see it, without outputs and with collapsed answers."""
+    """Return a lesson as readers should first see it, without outputs and badges, and with collapsed answers.
+
+    The link to the next lesson is also before the optional part.
+    """
     to_collapse = blocks_to_collapse(notebook.cells)
     copy = notebooks.canonical(notebook)
+    copy.cells[0].source = BADGES.sub("", copy.cells[0].source)
+    next_lesson = re.search(r"^\*\*Next:\*\* .*", copy.cells[-1].source, re.M)
     opening = COLLAPSED_TEXT
     for number, cell in enumerate(copy.cells):
         asks = cell.cell_type == "markdown" and QUESTION in cell.source
@@ -72,6 +81,8 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # so that a copy of this copy collapses nothing again
             opening = COLLAPSED_TEXT
         opening = COLLAPSED_ANSWER if asks else opening
+        if next_lesson and cell.source.startswith(OPTIONAL_PART):
+            cell.source = f"{next_lesson[0]} The rest of this lesson is optional.\n\n{cell.source}"
     return copy
 
 

@@ -46,7 +46,7 @@ def _libraries() -> list[str]:
     return [IMPORTED_AS.get(name, name) for name in packages if name not in ("jax", "jupyterlab")]
 
 
-# The trial process runs this program. Each line that it prints is a key and a value, which shows how far it got.
+# The trial process runs this program. It prints lines of a key and a value, which show how far the process got.
 TRIAL_PROGRAM = f"""
 import importlib.util, sys
 print("python", *sys.version_info[:3], flush=True)
@@ -79,7 +79,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Trial:
-    """The output of the trial process, its exit status (None: it timed out), and the last line of its stderr."""
+    """The output of the trial process, its exit status (None if it timed out), and the last line of its stderr."""
 
     python: str
     stdout: str
@@ -122,7 +122,7 @@ def hosting_service() -> str:
     return "Kaggle" if "KAGGLE_KERNEL_RUN_TYPE" in os.environ else ""
 
 
-def or_run_elsewhere() -> str:
+def alternative_advice() -> str:
     return "or start a new runtime" if hosting_service() == "Colab" else "or open the lesson in Colab"
 
 
@@ -131,7 +131,9 @@ def installation_advice(python: str, packages: str) -> str:
         return "JAX has no packages for Macs with an Intel chip: open the lesson in Colab, Binder or Codespaces."
     if hosting_service():
         return f"Run in a cell: !{python} -m pip install {packages}; then restart the kernel."
-    return f"Type make lab in the course's folder, which installs the packages in a few minutes, {or_run_elsewhere()}."
+    return (
+        f"Type make lab in the course's folder, which installs the packages in a few minutes, {alternative_advice()}."
+    )
 
 
 def check_python(trial: Trial) -> Check:
@@ -140,7 +142,7 @@ def check_python(trial: Trial) -> Check:
     version_text, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
     if version >= OLDEST:
         return Check("Python", OK, version_text)
-    advice = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {or_run_elsewhere()}."
+    advice = f"Install Python {newest} from python.org and type make PYTHON=python{newest} lab, {alternative_advice()}."
     return Check("Python", STOP, f"{version_text}, but the course needs {oldest} or newer", advice)
 
 
@@ -197,8 +199,8 @@ def check_jax(trial: Trial) -> list[Check]:
                     installation_advice(trial.python, f'"jax>={OLDEST_JAX}"'),
                 )
             ]
-        advice = f"Reinstall it: {trial.python} -m pip install --force-reinstall jax jaxlib, {or_run_elsewhere()}."
-        return [Check("JAX", STOP, f"can't be imported: {_ended(trial)}", advice)]
+        advice = f"Reinstall it: {trial.python} -m pip install --force-reinstall jax jaxlib, {alternative_advice()}."
+        return [Check("JAX", STOP, f"can't be imported: {_describe_end(trial)}", advice)]
     if release_numbers(version) < release_numbers(OLDEST_JAX):
         advice = f'{trial.python} -m pip install --upgrade "jax>={OLDEST_JAX}"; then restart the kernel.'
         return [Check("JAX", STOP, f"{version}, but the course needs {OLDEST_JAX} or newer", advice)]
@@ -210,21 +212,22 @@ def check_jax(trial: Trial) -> list[Check]:
     if setup:
         lines.append(Check("devices", STOP, "eight devices don't start", setup))
     elif trial.value_of("sum") != "28.0":
-        advice = f"Close other programs and try again; {_variables()}if that doesn't help, {or_run_elsewhere()[3:]}."
-        lines.append(Check("devices", STOP, f"eight devices don't work together: {_ended(trial)}", advice))
+        last_resort = alternative_advice().removeprefix("or ")
+        advice = f"Close other programs and try again; {_advice_on_variables()}if that doesn't help, {last_resort}."
+        lines.append(Check("devices", STOP, f"eight devices don't work together: {_describe_end(trial)}", advice))
     else:
         lines.append(Check("devices", OK, next(line for line in trial.stdout.splitlines() if "device" in line)))
     return lines
 
 
-def _ended(trial: Trial) -> str:
+def _describe_end(trial: Trial) -> str:
     if trial.status is None:
         return f"no answer within {TRIAL_TIMEOUT} seconds"
-    how = f"signal {-trial.status}" if trial.status < 0 else f"status {trial.status}"
-    return f"the trial ended with {how}: {trial.last}"
+    ending = f"signal {-trial.status}" if trial.status < 0 else f"status {trial.status}"
+    return f"the trial ended with {ending}: {trial.last}"
 
 
-def _variables() -> str:
+def _advice_on_variables() -> str:
     """Return advice to unset environment variables that can keep JAX from starting, or "" if none is set."""
     names = [name for name in ("XLA_FLAGS", "JAX_PLATFORMS") if os.environ.get(name)]
     return f"unset {' and '.join(names)} (now {', '.join(os.environ[name] for name in names)}); " if names else ""
@@ -247,7 +250,7 @@ def free_memory() -> float | None:
 def check_memory(free: float | None) -> Check:
     if free is None:
         return Check("memory", NOTE, "this system doesn't report free memory", f"Lesson 06 needs {LESSON_MEMORY:g} GB.")
-    advice = f"Close other programs and browser tabs, shut down kernels that you don't need, {or_run_elsewhere()}."
+    advice = f"Close other programs and browser tabs, shut down kernels that you don't need, {alternative_advice()}."
     if free < LESSON_MEMORY:
         return Check("memory", STOP, f"{free:.1f} GB free, but lesson 06 needs {LESSON_MEMORY:g} GB", advice)
     if free < COMFORTABLE_MEMORY:
@@ -264,7 +267,7 @@ def check_disk(free: float, installed: bool) -> Check:
         (TRACES_DISK, "lesson 09 writes traces of") if installed else (INSTALLATION_DISK, "the installation takes")
     )
     if free < needed:
-        advice = f"Delete or move files; pip cache purge empties pip's cache; {or_run_elsewhere()}."
+        advice = f"Delete or move files; pip cache purge empties pip's cache; {alternative_advice()}."
         return Check("disk", STOP, f"{free:.1f} GB free, but {purpose} up to {needed:g} GB", advice)
     return Check("disk", OK, f"{free:.1f} GB free")
 
@@ -295,20 +298,20 @@ def find_unreachable(timeout: float = 6) -> dict[str, str]:
     urls = download_urls()
     with ThreadPoolExecutor() as pool:
         problems = dict(zip(urls, pool.map(problem, urls.values())))  # noqa: B905 (strict= needs Python 3.10)
-    return {name: why for name, why in problems.items() if why}
+    return {name: reason for name, reason in problems.items() if reason}
 
 
-def check_network(silent: dict[str, str], installed: bool) -> Check:
-    if not silent:
+def check_network(unreachable: dict[str, str], installed: bool) -> Check:
+    if not unreachable:
         return Check("network", OK, "the course's repository and the package index respond")
-    problems = "; ".join(f"{name} doesn't respond ({why})" for name, why in silent.items())
+    problems = "; ".join(f"{name} doesn't respond ({reason})" for name, reason in unreachable.items())
     if hosting_service() == "Kaggle":
         advice = "Turn on the internet: Session options > Internet (Kaggle asks for a verified phone number)."
     else:
         advice = (
             "Connect to the network; behind a proxy, set HTTPS_PROXY to its address; or ask for a copy on a USB drive."
         )
-    if not installed and "the package index" in silent:
+    if not installed and "the package index" in unreachable:
         return Check("network", STOP, problems, advice)
     note = "nothing needs to be downloaded now" if installed else "the installation doesn't need it"
     return Check("network", NOTE, f"{problems}; {note}", advice)

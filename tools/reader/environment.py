@@ -88,8 +88,8 @@ def run_or_exit(command: list[str], problem: str) -> None:
     status, output = run_step(command)
     if status:
         lines = output.splitlines() or ["no reason given"]
-        last = ([line for line in lines if line.startswith("ERROR:")] or lines)[-1].strip()
-        reason = next((why for signs, why in REASONS.items() if re.search(signs, output)), last)
+        last_error = ([line for line in lines if line.startswith("ERROR:")] or lines)[-1].strip()
+        reason = next((why for signs, why in REASONS.items() if re.search(signs, output)), last_error)
         raise SystemExit(f"Error: {problem}: {reason}")
 
 

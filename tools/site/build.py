@@ -8,12 +8,13 @@ long page with the same content.
 from __future__ import annotations
 
 import ast
-import base64
 import html
-import io
+import json
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,23 +24,27 @@ from pathlib import Path
 import nbformat
 
 from tools.lessons import notebooks, readme, routes
-from tools.lessons.notebooks import ROOT
-from tools.site import icons, interactive_figures
+from tools.lessons.notebooks import QUESTION, ROOT
+from tools.site import icons, interactive_figures, problems
 from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
 BUILD = SITE / "_build"
 PAGES = {  # pages other than lessons, and their sources, in the order of the navigation and the PDF
     "index.md": "site/index.md",
+    "problems.md": "site/problems.md",
     "old_code.md": "site/old_code.md",
     "glossary.md": "site/glossary.md",
     "teach/workshop.md": "teach/workshop.md",
 }
-NOT_PRINTED = {"old_code.md"}  # nobody can paste code into a PDF
+NOT_PRINTED = {"problems.md", "old_code.md"}  # nobody can search or paste code in a PDF
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
-THUMBNAIL_SIZE = (352, 192)  # px; twice the displayed size of a lesson's picture in the list
+# What to do in the notebook's code. On the page, a question has a field of its own.
+TO_TYPE = re.compile(r"\n*^Replace `None` with your number before you run the cell.*$", re.M)
+SECTION = re.compile(r'<section id=("[^"]*")[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h(\d)>')  # with its heading
+NOT_SEARCHED = (".headerlink", ".launch", ".moving", "details.hide", "script", "noscript", ".route")
 CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the call that checks an exercise
 
 
@@ -66,6 +71,12 @@ def answers_of(number: str) -> dict[str, Answer]:
 def launch_links(path: str) -> list[tuple[str, str]]:
     """Return the names and URLs of the badges that open the notebook at `path`."""
     return re.findall(r"\[!\[(Open in \w+)\]\([^)]*\)\]\(([^)]*)\)", notebooks.badges(path))
+
+
+def launch_line(path: str) -> str:
+    """Return the Markdown of a line with links that open the notebook at `path` on each platform."""
+    links = [f"[{name.removeprefix('Open in ')}]({address}){{.launch}}" for name, address in launch_links(path)]
+    return f"Open in {' · '.join(links)}"
 
 
 def escape_markdown(text: str) -> str:
@@ -95,24 +106,26 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
         cells.append(cell)
         if cell.cell_type == "markdown":
             where = f"notebooks/{path.name}"
-            buttons = " ".join(f"[{name}]({address}){{.launch}}" for name, address in launch_links(where))
-            buttons += "".join(f"\n\n{place}" for place in routes.places(notebooks.number(path)))
-            cell.source = cell.source.replace(notebooks.badges(where), "" if printed else buttons)
+            line = launch_line(where) + "".join(f"\n\n{place}" for place in routes.places(notebooks.number(path)))
+            cell.source = cell.source.replace(notebooks.badges(where), "" if printed else line)
             # Jupyter's anchors keep the capitals of a heading, while Sphinx's are lowercase.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
             cell.source = DIFFICULTY.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
             if not printed:
                 cell.source = interactive_figures.with_figures(notebooks.number(path), cell)
+                cell.source = TO_TYPE.sub("", cell.source)
+            cell.source = cell.source.replace(QUESTION, f"{{.predict}}\n{QUESTION}")
             continue
         if cell.id == "setup" and printed:
             cell.metadata["tags"] = ["remove-input"]
         elif cell.id in ("setup", "opening") and not printed:
-            cell.metadata["tags"] = ["hide-input"]
+            cell.metadata["tags"] = ["hide-input", cell.id]
+            cell.metadata["mystnb"] = _code_prompts(cell)
         for output in cell.outputs:
             output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx warns about types that it doesn't know
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
-                cell.metadata["mystnb"] = {"image": {"alt": alt}}
+                cell.metadata.setdefault("mystnb", {})["image"] = {"alt": alt}
         check = CHECK_CALL.search(cell.source)
         if check:
             cell.outputs = []  # remove "not attempted yet", because an exercise can't be attempted on the page
@@ -126,8 +139,28 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
         if not printed and (text := interactive_figures.with_figures(notebooks.number(path), cell)):
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-moving"))
-    notebook.cells = cells
+    notebook.cells = cells if printed else _with_picture_first(cells)
     return notebook
+
+
+def _code_prompts(cell: nbformat.NotebookNode) -> dict[str, str]:
+    """Return the lines that open and close the code of the setup cell or of the opening picture.
+
+    The setup cell's line also shows its output, which is removed from the cell.
+    """
+    if cell.id == "opening":
+        return {"code_prompt_show": "Show this picture's code", "code_prompt_hide": "Hide this picture's code"}
+    printed = "".join(output.get("text", "") for output in cell.outputs).strip()
+    cell.outputs = []
+    return {f"code_prompt_{act.lower()}": f"{act} the setup cell ({printed})" for act in ("Show", "Hide")}
+
+
+def _with_picture_first(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Move the setup cell below the opening picture. (In the notebook, it has to run first.)"""
+    names = [cell.id for cell in cells]
+    if names[1:3] == ["setup", "opening"]:
+        cells[1:3] = cells[2:0:-1]
+    return cells
 
 
 def solutions_chapter() -> str:
@@ -185,6 +218,9 @@ def front_page(text: str, printed: bool = False) -> str:
     marks = {
         "routes": routes.cards(),
         "lessons": "\n".join(parts),
+        "figure": interactive_figures.figure("02", "layout"),
+        "colab": launch_links(rows[0].path)[0][1],
+        "platforms": "".join(f"<option>{name.removeprefix('Open in ')}</option>" for name, _ in launch_links("")),
         "count": str(len(rows)),
         "hours": str(readme.hours(rows)),
         "first": _page_url(rows[0]),
@@ -202,42 +238,18 @@ def _page_url(row: readme.Row) -> str:
     return row.path.removesuffix(".ipynb") + ".html"
 
 
-def _thumbnail_path(row: readme.Row) -> str:
-    """Return the path of a lesson's thumbnail."""
-    return f"_images/small/{row.number}.webp"
-
-
-def _first_figure(row: readme.Row) -> str | None:
-    """Return a lesson's first figure as base64, or None if there's none, as in some drafts."""
-    outputs = (output for cell in notebooks.read(ROOT / row.path).cells for output in cell.get("outputs", ()))
-    return next((output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})), None)
-
-
-def write_thumbnails(pages: Path) -> None:
-    """Write a thumbnail of each lesson's first figure, for the list on the front page."""
-    from PIL import Image
-
-    (pages / "_images" / "small").mkdir(parents=True, exist_ok=True)
-    for row in readme.rows():
-        if figure := _first_figure(row):
-            picture = Image.open(io.BytesIO(base64.b64decode(figure))).convert("RGB")
-            picture.thumbnail(THUMBNAIL_SIZE)
-            picture.save(pages / _thumbnail_path(row), quality=70)
-
-
 def _list_item(row: readme.Row) -> str:
-    opens = " ".join(
-        f"<a href='{html.escape(address)}' aria-label='{name}: {html.escape(row.title)}'>{name.split()[-1]}</a>"
-        for name, address in launch_links(row.path)
-    )
-    small = f"<img src='{_thumbnail_path(row)}' alt='' loading='lazy' width='176' height='96'>"
-    picture = small if _first_figure(row) else ""
+    """Return a lesson's item in the front page's list. site/_static/course.js opens it where the reader chooses."""
+    addresses = {name.removeprefix("Open in "): address for name, address in launch_links(row.path)}
+    title, (first, address) = html.escape(row.title), next(iter(addresses.items()))
     price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
     return (
-        f"<li>{picture}<span class='number'>{row.number}</span>"
-        f"<a class='title' href='{_page_url(row)}'>{html.escape(row.title)}</a>"
+        f"<li><span class='number'>{row.number}</span>"
+        f"<a class='title' href='{_page_url(row)}'>{title}</a>"
         f"<span class='price'>{price}</span>"
-        f"<span class='minutes'>{row.minutes} min</span><span class='opens'>{opens}</span></li>"
+        f"<span class='minutes'>{row.minutes} min</span>"
+        f"<a class='opens' href='{html.escape(address)}' aria-label='Open {row.number}, {title}, in {first}' "
+        f"data-addresses='{html.escape(json.dumps(addresses))}'>Open</a></li>"
     )
 
 
@@ -264,6 +276,8 @@ def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
         text = (ROOT / source).read_text(encoding="utf-8")
         if staged == "index.md":
             text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, printed)
+        elif staged == "problems.md":
+            text = text.replace("{{problems}}", problems.entries())
         yield staged, with_repository_links(text, source)
     for path in notebooks.lessons():
         yield f"notebooks/{path.name}", nbformat.writes(page_notebook(path, printed))
@@ -298,13 +312,33 @@ def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
         raise SystemExit(status)
 
 
+def write_search_index(pages: Path) -> None:
+    """Write Pagefind's index of the articles, which site/_static/search.js searches.
+
+    Pagefind links to headings that have an id, but Sphinx gives it to the section around a heading, so index copies of
+    the pages in which the headings have it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for page in pages.rglob("*.html"):
+            if "_static" in page.parts or page.name in ("search.html", "404.html"):
+                continue
+            copy = Path(folder) / page.relative_to(pages)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            text = SECTION.sub(r"<section><h\2 id=\1>", page.read_text(encoding="utf-8"))
+            copy.write_text(text, encoding="utf-8")
+        shutil.rmtree(pages / "pagefind", ignore_errors=True)
+        options = ["--root-selector", "article.bd-article", "--exclude-selectors", ", ".join(NOT_SEARCHED)]
+        options += ["--keep-index-url", "--silent", "--output-path", str(pages / "pagefind")]
+        subprocess.run([sys.executable, "-m", "pagefind", "--site", folder, *options], check=True)
+
+
 def build() -> None:
     start = time.monotonic()
     pages = BUILD / "html"
     stage(BUILD / "source", pages)
     run_sphinx("html", BUILD / "source", pages)
     icons.shrink_icons(pages)
-    write_thumbnails(pages)
+    write_search_index(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
     from tools.site import pdf

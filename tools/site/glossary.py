@@ -29,7 +29,7 @@ class Entry:
 
 
 def read(path: Path = GLOSSARY) -> list[Entry]:
-    """Return the entries in page order. Raises ValueError, naming the term, if an entry lacks a part."""
+    """Return the entries in page order. Raises ValueError, with the term, if a part of an entry is missing."""
     _, *sections = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)
     return [_entry(section) for section in sections]
 
@@ -40,25 +40,25 @@ def _entry(section: str) -> Entry:
     if len(parts) != 3:
         raise ValueError(f"{parts[0]!r} needs a line of Chinese terms and one paragraph of definition")
     term, line, definition = parts
-    chinese, other, lessons = names(line, term)
-    return Entry(term, *chinese, (term, *other), lessons, " ".join(definition.split()))
+    chinese, other_forms, lessons = names(line, term)
+    return Entry(term, *chinese, (term, *other_forms), lessons, " ".join(definition.split()))
 
 
 def names(line: str, term: str) -> tuple[list[str], tuple[str, ...], frozenset[str] | None]:
     """Return the two Chinese terms, the other forms and the lessons that an entry's second line specifies."""
-    first, *rest = (part.strip() for part in line.split("·"))
-    chinese = [first, *rest[:1]]
+    first, *parts = (part.strip() for part in line.split("·"))
+    chinese = [first, *parts[:1]]
     if len(chinese) != 2 or not all(map(HAN.search, chinese)):
         raise ValueError(f"{term!r} needs its Chinese term in both scripts, simplified · traditional; it has {line!r}")
-    other, lessons = (), None
-    for part in rest[1:]:
+    other_forms, lessons = (), None
+    for part in parts[1:]:
         if part.startswith("*"):
-            other = tuple(form.strip() for form in part.strip("*").split(","))
+            other_forms = tuple(form.strip() for form in part.strip("*").split(","))
         elif part.startswith("in "):
             lessons = frozenset(lesson.strip() for lesson in part[3:].split(","))
         else:
             raise ValueError(f"{term!r}: expected *other forms* or 'in 01, 02'; got {part!r}")
-    return chinese, other, lessons
+    return chinese, other_forms, lessons
 
 
 def identifier(term: str) -> str:
@@ -79,11 +79,11 @@ def first_uses(text: str, entries: Iterable[Entry]) -> list[tuple[int, int, Entr
     if not owner:
         return []
     forms = sorted(owner, key=len, reverse=True)
-    either = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms)
-    found, seen = [], set()
-    for use in re.finditer(rf"(?<![\w-])({either})(?![\w-])", text):
+    alternatives = "|".join(re.escape(form).replace(r"\ ", r"\s+") for form in forms)
+    uses, seen_terms = [], set()
+    for use in re.finditer(rf"(?<![\w-])({alternatives})(?![\w-])", text):
         entry = owner[" ".join(use[1].split())]
-        if entry not in seen:
-            seen.add(entry)
-            found.append((use.start(), use.end(), entry))
-    return found
+        if entry not in seen_terms:
+            seen_terms.add(entry)
+            uses.append((use.start(), use.end(), entry))
+    return uses

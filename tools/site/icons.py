@@ -47,10 +47,10 @@ def shrink_icons(pages: Path) -> None:
     on_pages = {name for page in pages.rglob("*.html") for name in icon_names(page.read_text(encoding="utf-8"))}
     if missing := on_pages - all_icons.keys():
         raise ValueError(f"the theme's icons have no {', '.join(sorted(missing))}; tools/site/icons.py reads {SCRIPT}")
-    others = {
+    theme_icons = {
         name for path in script.parent.glob("*.js") if path != script for name in icon_names(path.read_text("utf-8"))
     }
-    icons = {name: all_icons[name] for name in sorted(on_pages | others & all_icons.keys())}
+    icons = {name: all_icons[name] for name in sorted(on_pages | theme_icons & all_icons.keys())}
     script.write_text(SCRIPT_TEMPLATE.replace("ICONS", json.dumps(icons)), encoding="utf-8")
     (script.parent / "fontawesome.js.map").unlink(missing_ok=True)
 

@@ -112,9 +112,9 @@ FIGURES: dict[str, list[tuple[str, str, Callable[[Cells], Any] | None]]] = {
     "09": [("overlap-ask", "hiding", _chip_rates)],
     "10": [("stages", "held", _parameter_bytes)],
     "11": [("pieces-read", "held_and_sent", lambda cells: figure_data(cells["again-draw"]))],
-    "12": [("schedules", "schedule", None)],
+    "12": [("live", "schedule", None)],
     "13": [("balance", "mask", None)],
-    "14": [("wanted", "seats", lambda cells: figure_data(cells["groups-draw"]))],
+    "14": [("bytes-run", "seats", lambda cells: figure_data(cells["groups-draw"]))],
     "15": [("serve-ask", "cache", _roofline_corner)],
     "16": [("fetch", "owners", None)],
     "17": [("further", "saves", None)],
@@ -133,17 +133,26 @@ def with_figures(number: str, cell: Cell) -> str:
     text = cell.source if cell.cell_type == "markdown" else ""
     for name, kind, numbers in FIGURES.get(number, ()):
         if name == cell.id:
-            data = json.dumps(numbers(cells_by_id(number)) if numbers else None, ensure_ascii=False).replace(
-                "<", "\\u003c"
-            )
-            questions = html.escape(json.dumps(question_numbers(number)))
-            picture = (
-                f'<div class="moving" data-kind="{kind}" data-questions="{questions}">'
-                f'<script type="application/json">{data}</script></div>'
-            )
+            data = numbers(cells_by_id(number)) if numbers else None
+            picture = _element(kind, data, question_numbers(number))
             before, question, after = text.partition(QUESTION)
             text = f"{before.rstrip()}\n\n{picture}\n\n{question}{after}".strip()
     return text
+
+
+def figure(number: str, kind: str) -> str:
+    """Return a lesson's figure for a page that asks no questions, where nothing is locked."""
+    [numbers] = [numbers for _, found, numbers in FIGURES[number] if found == kind]
+    return _element(kind, numbers(cells_by_id(number)) if numbers else None, None)
+
+
+def _element(kind: str, data: Any, questions: dict[str, int] | None) -> str:
+    """Return the HTML in which site/_static/moving.js draws a figure."""
+    encoded = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    return (
+        f'<div class="moving" data-kind="{kind}" data-questions="{html.escape(json.dumps(questions))}">'
+        f'<script type="application/json">{encoded}</script></div>'
+    )
 
 
 def cells_by_id(number: str) -> Cells:
@@ -151,7 +160,7 @@ def cells_by_id(number: str) -> Cells:
 
 
 def question_numbers(number: str) -> dict[str, int]:
-    """Return the position of each question on a lesson's page, from 0, by the name of its prediction."""
+    """Return the position of each question on a lesson's page, counted from 0, by the name of its prediction."""
     numbers, count = {}, 0
     for cell in cells_by_id(number).values():
         count += cell.source.count(QUESTION) if cell.cell_type == "markdown" else 0
@@ -183,6 +192,8 @@ def printed_text(cell: Cell) -> str:
 
 def scripts_for(name: str) -> list[str]:
     """Return the scripts in _static that a page loads for its interactive figures."""
+    if name == "index":
+        return ["moving.js", "moving/layout.js"]
     for path in notebooks.lessons():
         if name == f"notebooks/{path.stem}" and (kinds := kinds_of(notebooks.number(path))):
             return ["moving.js", *(f"moving/{kind}.js" for kind in kinds)]

@@ -14,6 +14,7 @@ from typing import Any
 from find_old_jax.error_lookup import KEYWORD, NAMED
 from find_old_jax.find import advice
 from find_old_jax.forms import PHRASES, ROWS, WORDS
+from find_old_jax.program import CONVENTIONAL
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
@@ -42,6 +43,7 @@ def page_data() -> dict[str, Any]:
             for (name, keyword), (new, row) in KEYWORDS.items()
         ],
         "names": names_by_holder(record),
+        "conventional": CONVENTIONAL,
         "not_modules": [name for name in sorted(REPLACEMENTS) if _is_gone_as_module(record, name)],
     }
 
@@ -65,7 +67,7 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
         if old == name or entries[old][2:4] != [
             new,
             row,
-        ]:  # its module or class is sorted before it
+        ]:  # the entry of its module or class comes first, because the names are sorted
             by_holder.setdefault(holder, {})[leaf] = entries[name]
     return by_holder
 

@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 
 from tools.lessons.notebooks import ROOT
-from tools.site import interactive_figures, old_code
+from tools.site import glossary, interactive_figures, old_code, problems, terms
 
 PREDICTIONS = ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -22,8 +22,8 @@ NOT_FOUND_PAGE = """<!doctype html>
 main {{ max-width: 34rem; margin: 15vh auto; padding: 0 1rem }}
 a {{ color: light-dark(#0b5f95, #7cc4f4) }}
 </style></head>
-<body><main><h1>There is no such page</h1><p>It may have moved. <a href="{base}">All lessons of {name}</a> stand on the
-front page, and <a href="{base}search.html">the search</a> looks through them.</p></main></body></html>
+<body><main><h1>There is no such page</h1><p>It may have moved. <a href="{base}">The front page</a> lists all lessons of
+{name}, and you can <a href="{base}search.html">search</a> them.</p></main></body></html>
 """
 SITEMAP = (
     '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
@@ -88,6 +88,14 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         lines += [f'<script type="application/json" id="asked">{embeddable_json(questions)}</script>']
     if name == "old_code":
         lines += [f'<script type="application/json" id="old-names">{embeddable_json(old_code.page_data())}</script>']
+    if name in ("old_code", "problems"):
+        lines += [
+            f'<script type="application/json" id="problems-data">{embeddable_json(problems.page_data())}</script>'
+        ]
+    if used := terms.uses(app.env).get(name):
+        definitions = {entry.term: entry.definition for entry in glossary.read()}
+        by_anchor = {anchor: definitions[term].replace("`", "") for term, anchor in used.items()}
+        lines += [f'<script type="application/json" id="terms">{embeddable_json(by_anchor)}</script>']
     for script in interactive_figures.scripts_for(name):
         app.add_js_file(script)
     context["metatags"] += "\n".join(lines)
@@ -97,19 +105,19 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
     """Write sitemap.xml, robots.txt and 404.html after a successful build."""
     if exception or app.builder.name != "html":
         return
-    base, out = app.config.html_baseurl, Path(app.outdir)
+    base, folder = app.config.html_baseurl, Path(app.outdir)
     names = ["", *(f"{name}.html" for name in sorted(app.env.found_docs - {app.config.root_doc}))]
-    places = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
-    (out / "sitemap.xml").write_text(SITEMAP.format(places), encoding="utf-8")
-    (out / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
-    (out / "404.html").write_text(
+    url_elements = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
+    (folder / "sitemap.xml").write_text(SITEMAP.format(url_elements), encoding="utf-8")
+    (folder / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
+    (folder / "404.html").write_text(
         NOT_FOUND_PAGE.format(name=html.escape(app.config.project), base=base), encoding="utf-8"
     )
 
 
 def always_outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Rebuild the page about old code every time, because its data comes from files other than its source."""
-    return sorted({"old_code"} & env.found_docs)
+    """Rebuild the pages with embedded data every time, because it comes from files other than their sources."""
+    return sorted({"old_code", "problems"} & env.found_docs)
 
 
 def setup(app: Any) -> dict[str, bool]:

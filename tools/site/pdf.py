@@ -12,7 +12,7 @@ CONTENTS_LINKS = "nav.contents a"
 
 
 def write_pdf(page: Path, pdf: Path) -> None:
-    """Print the page twice, because it takes a first PDF to find out on which page each chapter begins."""
+    """Print the page to a PDF, twice, because only a first PDF shows on which page each chapter begins."""
     logging.getLogger("pikepdf").setLevel(logging.WARNING)  # pikepdf logs a line on import
     import pikepdf
 

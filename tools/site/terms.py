@@ -44,7 +44,7 @@ def prose(document: nodes.Node) -> Iterator[nodes.Text]:
             yield from prose(child)
 
 
-def join(document: nodes.Node) -> None:
+def merge_text_nodes(document: nodes.Node) -> None:
     """Merge adjacent text nodes, because the parser splits text into lines and a term may span two of them."""
     for element in document.findall(nodes.TextElement):
         joined: list[nodes.Node] = []
@@ -58,17 +58,17 @@ def join(document: nodes.Node) -> None:
             element += joined
 
 
-def link(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -> dict[str, str]:
+def link_first_uses(document: nodes.document, lesson: str, entries: list[glossary.Entry]) -> dict[str, str]:
     """Turn the first use of each glossary entry into a link, and return the anchors of these uses, by term."""
-    left = {entry.term: entry for entry in entries if entry.counts_in(lesson)}
+    remaining = {entry.term: entry for entry in entries if entry.counts_in(lesson)}
     anchors = {}
-    join(document)
+    merge_text_nodes(document)
     for text in list(prose(document)):
-        uses = glossary.first_uses(text, left.values())
+        uses = glossary.first_uses(text, remaining.values())
         parts, end = [], 0
         for start, stop, entry in uses:
             anchor = anchors[entry.term] = f"use-{lesson}-{glossary.identifier(entry.term)}"
-            del left[entry.term]
+            del remaining[entry.term]
             target = f"term-{glossary.identifier(entry.term)}"
             xref = addnodes.pending_xref(
                 "", refdomain="std", reftype="ref", reftarget=target, refexplicit=True, refwarn=True
@@ -88,13 +88,14 @@ class FirstUses(SphinxTransform):
 
     def apply(self, **kwargs: Any) -> None:
         docname = self.env.docname
-        if found := LESSON.match(docname):
-            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):  # reread the lesson if one changes
+        if lesson := LESSON.match(docname):
+            # Reread the lesson if any of these files changes.
+            for file in (str(glossary.GLOSSARY), glossary.__file__, __file__):
                 self.env.note_dependency(file)
-            uses(self.env)[docname] = link(self.document, found[1], glossary.read())
+            uses(self.env)[docname] = link_first_uses(self.document, lesson[1], glossary.read())
         elif docname == "glossary":
             for entry, section in zip(glossary.read(), sections(self.document), strict=True):
-                name(self.env, docname, entry, section)
+                label_entry(self.env, docname, entry, section)
 
 
 def sections(document: nodes.document) -> list[nodes.section]:
@@ -102,7 +103,7 @@ def sections(document: nodes.document) -> list[nodes.section]:
     return [node for node in document.findall(nodes.section) if isinstance(node.parent, nodes.section)]
 
 
-def name(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: nodes.section) -> None:
+def label_entry(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: nodes.section) -> None:
     """Label the entry as a target for references, and mark the language of each translation in its second line."""
     labels, label = env.get_domain("std"), f"term-{glossary.identifier(entry.term)}"
     labels.labels[label] = (docname, section["ids"][0], entry.term)
@@ -129,15 +130,15 @@ def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
 
 
 def merge(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildEnvironment) -> None:
-    uses(env).update({docname: found for docname, found in uses(other).items() if docname in docnames})
+    uses(env).update({docname: anchors for docname, anchors in uses(other).items() if docname in docnames})
 
 
-def again(app: Sphinx, env: BuildEnvironment) -> list[str]:
+def pages_to_rewrite(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Write the glossary page in every build, because it lists the lessons that use each term."""
     return ["glossary"]
 
 
-def lead_back(app: Sphinx, document: nodes.document, docname: str) -> None:
+def list_uses(app: Sphinx, document: nodes.document, docname: str) -> None:
     """List below each glossary entry the lessons that use it, with a link to each lesson's first use."""
     if docname != "glossary":
         return
@@ -155,6 +156,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(FirstUses)
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)
-    app.connect("env-updated", again)
-    app.connect("doctree-resolved", lead_back)
+    app.connect("env-updated", pages_to_rewrite)
+    app.connect("doctree-resolved", list_uses)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -72,9 +72,9 @@ def copy_course(target: Path) -> None:
 
 def main(pythons: list[str], systems: list[str]) -> None:
     """Fill the folder `handout`. Raises SystemExit, with advice, if a name is unknown or a download fails."""
-    wrong = [name for name in pythons if name not in PYTHONS] + [name for name in systems if name not in SYSTEMS]
-    if wrong:
-        raise SystemExit(f"Error: unknown name {wrong[0]}; choose from {', '.join([*PYTHONS, *SYSTEMS])}")
+    unknown = [name for name in pythons if name not in PYTHONS] + [name for name in systems if name not in SYSTEMS]
+    if unknown:
+        raise SystemExit(f"Error: unknown name {unknown[0]}; choose from {', '.join([*PYTHONS, *SYSTEMS])}")
     shutil.rmtree(OUT, ignore_errors=True)
     copy_course(OUT / "course")
     for python in pythons:
@@ -86,8 +86,8 @@ def main(pythons: list[str], systems: list[str]) -> None:
                 why = f"the packages for Python {python} on {system} can't be downloaded (the reason is above)"
                 raise SystemExit(f"Error: {why}") from error
     size = sum(path.stat().st_size for path in OUT.rglob("*") if path.is_file()) / 1e9
-    words = INSTRUCTIONS.format(pythons=" or ".join(pythons), systems=", ".join(systems), size=size)
-    (OUT / "START-HERE.txt").write_text(words, encoding="utf-8")
+    instructions = INSTRUCTIONS.format(pythons=" or ".join(pythons), systems=", ".join(systems), size=size)
+    (OUT / "START-HERE.txt").write_text(instructions, encoding="utf-8")
     if not (OUT / "course" / "slides").is_dir():
         print("The folder has no slides. To add them: make slides, then make handout again.")
     print(f"handout/ is ready: {size:.1f} GB. Copy the whole folder to a USB drive. START-HERE.txt says what to type.")

@@ -52,31 +52,31 @@ def arrange_slides(
       workshop_notes: the workshop guide's notes on the first question below each heading, by heading.
       on_demand: the hint and solution of each exercise, by the name of its function.
     """
-    shown: list = []
+    slide_cells: list = []
     expected, remaining_notes, headings = iter(predictions or ()), dict(workshop_notes or {}), {}
     for cell in notebook.cells:
         parts = []
-        for part in _parts(cell):
+        for part in _split_cell(cell):
             parts.append(part)
             if part.cell_type == "markdown" and slide_type(part) != "notes":
                 headings.update(re.findall(r"^(##+) (.+)$", part.source, re.M))  # the latest heading of each level
                 predicted = [next(expected, None) for _ in range(part.source.count(QUESTION))]
-                parts += [_text(cell, "notes", [answer_note(each)]) for each in predicted if each]
+                parts += [_text(cell, "notes", [answer_note(prediction)]) for prediction in predicted if prediction]
                 for heading in headings.values() if predicted else ():
-                    if words := remaining_notes.pop(heading, ""):
-                        parts.append(_text(cell, "notes", [f"**In the room.** {words}"]))
+                    if workshop_note := remaining_notes.pop(heading, ""):
+                        parts.append(_text(cell, "notes", [f"**In the room.** {workshop_note}"]))
             elif answer := (on_demand or {}).get(_stub_name(part)):
                 solution = f"**Solution.**\n\n{site.code_block(answer.solution)}"
                 parts.append(_text(cell, "notes", [f"**Hint.** {site.escape_markdown(answer.hint)}", solution]))
         for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
             # Join consecutive notes, because a slide shows only its first cell of notes.
-            if shown and slide_type(part) == slide_type(shown[-1]) == "notes":
-                shown[-1].source += f"\n\n{part.source}"
+            if slide_cells and slide_type(part) == slide_type(slide_cells[-1]) == "notes":
+                slide_cells[-1].source += f"\n\n{part.source}"
             else:
-                shown.append(part)
+                slide_cells.append(part)
     slides = nbformat.from_dict(notebook)
-    slides.cells = list(_paginate(shown))
+    slides.cells = list(_paginate(slide_cells))
     return slides
 
 
@@ -85,34 +85,37 @@ def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
 
     Repeat the current question at the top of each new slide until text follows its answer.
     """
-    question, answered, room = "", False, SLIDE_HEIGHT
+    question, answered, free_height = "", False, SLIDE_HEIGHT
     for number, cell in enumerate(cells):
         kind, size = slide_type(cell), CODE_SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
         elif cell.cell_type == "markdown" and (cell.source.startswith("#") or QUESTION in cell.source):
             question = cell.source.partition(QUESTION)[2]
-            answered, room = False, SLIDE_HEIGHT - estimate_height(cell)
+            answered, free_height = False, SLIDE_HEIGHT - estimate_height(cell)
         else:
-            if kind == "subslide" or (kind == "fragment" and estimate_height(cell) > room):
-                kind, room = "subslide", SLIDE_HEIGHT
+            if kind == "subslide" or (kind == "fragment" and estimate_height(cell) > free_height):
+                kind, free_height = "subslide", SLIDE_HEIGHT
                 if question:
-                    yield (strip := _text(cell, kind, [f">{question}"], ["asked"]))
-                    kind, room, strip.id = "-", SLIDE_HEIGHT - estimate_height(strip), f"{cell.id}-asked"
+                    yield (repeated_question := _text(cell, kind, [f">{question}"], ["asked"]))
+                    repeated_question.id = f"{cell.id}-asked"
+                    kind, free_height = "-", SLIDE_HEIGHT - estimate_height(repeated_question)
             if cell.cell_type == "code" and cell.source:
                 outputs = [
-                    estimate_height(each) for each in cells[number + 1 : number + 2] if slide_type(each) == "fragment"
+                    estimate_height(output)
+                    for output in cells[number + 1 : number + 2]
+                    if slide_type(output) == "fragment"
                 ]
                 fits = (
                     size
-                    for beside in (*outputs, 0)
+                    for output_height in (*outputs, 0)
                     for size in CODE_SIZES
-                    if estimate_height(cell, size) + beside <= room
+                    if estimate_height(cell, size) + output_height <= free_height
                 )
                 size = next(fits, size)
                 cell.metadata.tags = [f"code-{size}"]
             answered |= bool(cell.get("outputs"))
-            room -= estimate_height(cell, size)
+            free_height -= estimate_height(cell, size)
             cell.metadata.slideshow.slide_type = kind
         yield cell
 
@@ -128,19 +131,21 @@ def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> 
     if cell.cell_type == "markdown":
         return sum(36 * lines(block, 92) + 12 for block in split_blocks(cell.source))
     if cell.source:
-        wide = 0.618 * size * max(map(len, cell.source.splitlines()))  # px, in the widest font of slides.css
+        width_needed = 0.618 * size * max(map(len, cell.source.splitlines()))  # px, in the widest font of slides.css
         return (
-            1.2 * size * lines(cell.source, 99) + 22 if wide <= SLIDE_WIDTH or size == CODE_SIZES[-1] else float("inf")
+            1.2 * size * lines(cell.source, 99) + 22
+            if width_needed <= SLIDE_WIDTH or size == CODE_SIZES[-1]
+            else float("inf")
         )
-    tall = 10
+    height = 10
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})
         if png := data.get("image/png"):
-            width, high = struct.unpack(">II", base64.b64decode(png)[16:24])
-            tall += min(560, high * min(1, SLIDE_WIDTH / width)) + 6
+            width, image_height = struct.unpack(">II", base64.b64decode(png)[16:24])
+            height += min(560, image_height * min(1, SLIDE_WIDTH / width)) + 6
         else:
-            tall += 26 * lines(re.sub("<.*?>", "", data.get("text/html", data["text/plain"])), 99) + 8
-    return tall
+            height += 26 * lines(re.sub("<.*?>", "", data.get("text/html", data["text/plain"])), 99) + 8
+    return height
 
 
 def _stub_name(cell: nbformat.NotebookNode) -> str:
@@ -152,11 +157,14 @@ def _stub_name(cell: nbformat.NotebookNode) -> str:
 def answer_note(prediction: dict) -> str:
     """Return a speaker note with a question's right answer and the feedback on each common mistake."""
 
-    def said(guess: float | str) -> str:
+    def format_guess(guess: float | str) -> str:
         return f"`{guess}`" if isinstance(guess, str) else f"{guess:,.10g}"
 
-    mistakes = "\n".join(f"- {said(guess)}: {words or prediction['reason']}" for guess, words in prediction["mistakes"])
-    return f"**Right:** {said(prediction['truth'])}.\n\n**You may hear**, and what to point at:\n\n{mistakes}"
+    mistakes = "\n".join(
+        f"- {format_guess(guess)}: {explanation or prediction['reason']}"
+        for guess, explanation in prediction["mistakes"]
+    )
+    return f"**Right:** {format_guess(prediction['truth'])}.\n\n**You may hear**, and what to point at:\n\n{mistakes}"
 
 
 def workshop_questions(number: str) -> dict[str, str]:
@@ -165,7 +173,7 @@ def workshop_questions(number: str) -> dict[str, str]:
     return dict(re.findall(rf"^\*\*{number} · (.+?)\.?\*\* (\*.+?)$(?=\n\n)", guide, re.M | re.S))
 
 
-def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+def _split_cell(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     kind = slide_type(cell)
     if kind == "skip":
         return
@@ -181,10 +189,10 @@ def _parts(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     elif kind == "notes":
         yield _text(cell, "notes", [cell.source])
     else:
-        yield from _text_parts(cell, kind, leads=notebooks.LEADS_ON_TAG in cell.metadata.get("tags", []))
+        yield from _split_text(cell, kind, leads=notebooks.LEADS_ON_TAG in cell.metadata.get("tags", []))
 
 
-def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator[nbformat.NotebookNode]:
+def _split_text(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator[nbformat.NotebookNode]:
     """Split a Markdown cell into cells for the slides and cells for the speaker notes.
 
     Each heading begins a slide, and so does a question that isn't the first below a heading.
@@ -193,7 +201,7 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
     group: list[str] = []  # the blocks of the current slide
     notes: list[str] = []
     # Below a heading, a slide shows one paragraph and the list after it. An exercise is shown in full.
-    expected, task = "", False
+    expected, is_exercise = "", False
 
     def finish() -> Iterator[nbformat.NotebookNode]:
         nonlocal kind
@@ -208,32 +216,32 @@ def _text_parts(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
     for i, block in enumerate(text_blocks):
         # The block right before a question introduces it. If it begins the cell, though, it discusses the output above,
         # unless the cell is tagged as leading on.
-        asks = (i or leads) and text_blocks[i + 1 : i + 2] and text_blocks[i + 1].startswith(QUESTION)
-        asked = any(shown.startswith(QUESTION) for shown in group)
+        introduces_question = (i or leads) and text_blocks[i + 1 : i + 2] and text_blocks[i + 1].startswith(QUESTION)
+        has_question = any(text_block.startswith(QUESTION) for text_block in group)
         if re.match(r"#+ ", block):
             yield from finish()
             group.append(block)
-            expected, task = "paragraph", block.startswith("### Exercise")
+            expected, is_exercise = "paragraph", block.startswith("### Exercise")
         elif re.match(r"[|>]|```|\*\*[^*]*[=<>][^*]*\*\*$", block):  # a table, a question, a code block or a formula
-            if block.startswith(QUESTION) and (asked or not group):
+            if block.startswith(QUESTION) and (has_question or not group):
                 yield from finish()
             (notes if block.startswith("|") and block.count("\n") >= LONG_TABLE else group).append(block)
             expected = "list" if expected and block.startswith("|") else ""
-        elif group and group[-1].startswith("# ") and (price := re.match(r"\*\*.+?\*\*", block, re.S)):
-            group.append(price[0])  # leave the rest of the slide for the picture
-            notes.append(block[price.end() :])
+        elif group and group[-1].startswith("# ") and (opening := re.match(r"\*\*.+?\*\*", block, re.S)):
+            group.append(opening[0])  # leave the rest of the slide for the picture
+            notes.append(block[opening.end() :])
             expected = ""
         elif not block.startswith("[!["):  # show badges only on the web page
-            item = bool(re.match(r"(- |\d+\. )", block))
-            if task or expected == "paragraph" or (expected == "list" and item):
+            is_list_item = bool(re.match(r"(- |\d+\. )", block))
+            if is_exercise or expected == "paragraph" or (expected == "list" and is_list_item):
                 group.append(block)
-            elif asks:
-                if asked or not group:
+            elif introduces_question:
+                if has_question or not group:
                     yield from finish()
                 group.append(block)
             else:
                 notes.append(block)
-            expected = "list" if expected == "paragraph" and not item else ""
+            expected = "list" if expected == "paragraph" and not is_list_item else ""
     yield from finish()
 
 

@@ -1,1 +1,1 @@
-"""Models that several lessons train."""
+"""Provide models that several lessons train."""

@@ -1,4 +1,4 @@
-"""Lesson 00's handwritten digits, network and loss, for the lessons that train the same model on eight devices.
+"""Provide lesson 00's handwritten digits, network and loss to the lessons that train this model on eight devices.
 
 A test asserts that `init`, `predict` and `loss` are identical to those in lesson 00's cells.
 """

@@ -60,15 +60,17 @@ def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str]
     differences = height_differences(lines, log)
     # Map each line that coincides with earlier lines to the first of them.
     below = {j: i for (i, j), difference in reversed(differences.items()) if not difference.any()}
-    courses = [_describe_course(line, same_x, log) for j, line in enumerate(lines) if j not in below]
-    sentences = [f"{ylabel and ylabel + ' against '}{xlabel}{span}{scales}", "; ".join(courses)]
+    line_descriptions = [_describe_course(line, same_x, log) for j, line in enumerate(lines) if j not in below]
+    sentences = [f"{ylabel and ylabel + ' against '}{xlabel}{span}{scales}", "; ".join(line_descriptions)]
     for i in sorted(set(below.values())):
         above = [lines[j][0] for j in sorted(below) if below[j] == i]
         sentences.append(f"{join_words(above)} {'coincides' if len(above) == 1 else 'coincide'} with {lines[i][0]}")
     for (i, j), difference in differences.items():
         if crossings := _crossings(lines[i][1], difference, log):
-            places = f"at {_join_numbers(np.array(crossings))}" if len(crossings) < 4 else f"{len(crossings)} times"
-            sentences.append(f"{lines[i][0]} and {lines[j][0]} cross {places}")
+            crossing_text = (
+                f"at {_join_numbers(np.array(crossings))}" if len(crossings) < 4 else f"{len(crossings)} times"
+            )
+            sentences.append(f"{lines[i][0]} and {lines[j][0]} cross {crossing_text}")
     return ". ".join([*sentences, *map(_describe_mark, marks)]) + "."
 
 
@@ -110,9 +112,9 @@ def _crossings(x: np.ndarray, difference: np.ndarray, log: str) -> list[float]:
     across, crossings = positions(x, "x" in log), []
     for i, j in pairwise(np.flatnonzero(difference)):
         if difference[i] * difference[j] < 0:
-            place = across[i] + (across[j] - across[i]) * difference[i] / (difference[i] - difference[j])
-            place = 0.0 if abs(place) < 1e-9 * np.ptp(across) else float(place)
-            crossings.append(10**place if "x" in log else place)
+            position = across[i] + (across[j] - across[i]) * difference[i] / (difference[i] - difference[j])
+            position = 0.0 if abs(position) < 1e-9 * np.ptp(across) else float(position)
+            crossings.append(10**position if "x" in log else position)
     return crossings
 
 

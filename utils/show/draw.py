@@ -144,7 +144,11 @@ def _owner_colors(band: dict[int, np.ndarray]) -> dict[int | float | bool, str]:
     for position, device in enumerate(sorted(band)):
         for value in band[device].flat:
             owners.setdefault(value.item(), set()).add(position)
-    return {value: COLORS[min(found) % len(COLORS)] for value, found in owners.items() if len(found) == 1}
+    return {
+        value: COLORS[min(owner_devices) % len(COLORS)]
+        for value, owner_devices in owners.items()
+        if len(owner_devices) == 1
+    }
 
 
 def _describe_band(band: dict[int, np.ndarray]) -> str:

@@ -35,7 +35,7 @@ class Picture:
         buffer, png = io.BytesIO(), io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")  # white even on a dark page
         # A palette reduces the file to a third of its size, which matters in a repository of notebooks. With a palette
-        # of 64, some shades of the eight colours would change hue (lesson 07). With 128, nobody sees a difference.
+        # of 64, some shades of the eight colours would change hue (lesson 07). With 128, there's no visible difference.
         Image.open(buffer).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(png, "png", optimize=True)
         width = round(self.figure.get_figwidth() * DPI / 2)
         data: dict[str, Any] = {"image/png": png.getvalue(), "text/plain": f"Figure: {self.alt}"}

@@ -52,7 +52,7 @@ def lines(
         raise ValueError("nothing to draw: give a name and its numbers, as in {'loss': losses}")
     names, styles = panels.unique_names([series], 8, "lines"), panels.mark_styles([marks or {}])
     all_lines = [_as_line(name, value, x, log) for name, value in series.items()]
-    all_marks = [_as_mark(name, place, log) for name, place in (marks or {}).items()]
+    all_marks = [_as_mark(name, point, log) for name, point in (marks or {}).items()]
     figure, [axes] = panels.make_figure(1, 3.6, [*names, *styles])
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
@@ -147,12 +147,12 @@ def _as_line(name: str, value: Any, x: Numbers | None, log: str) -> alt_text.Lin
     return name, x, y
 
 
-def _as_mark(name: str, place: Any, log: str) -> alt_text.Mark:
-    if not isinstance(place, tuple | list | np.ndarray) or len(place) != 2 or all(value is None for value in place):
-        raise ValueError(f"the mark {name!r} is {place!r}: give the pair (x, y); for a line, one of the two is None")
+def _as_mark(name: str, point: Any, log: str) -> alt_text.Mark:
+    if not isinstance(point, tuple | list | np.ndarray) or len(point) != 2 or all(value is None for value in point):
+        raise ValueError(f"the mark {name!r} is {point!r}: give the pair (x, y); for a line, one of the two is None")
     x, y = (
         None if value is None else panels.as_numbers(name, np.atleast_1d(value), log=axis in log)
-        for value, axis in zip(place, "xy", strict=True)
+        for value, axis in zip(point, "xy", strict=True)
     )
     if x is not None and y is not None and len(x) != len(y):
         raise ValueError(f"the mark {name!r} has {len(x)} values of x and {len(y)} of y")

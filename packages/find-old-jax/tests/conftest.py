@@ -30,7 +30,7 @@ def command(tmp_path):
     def run(*arguments, module: tuple[str, ...] = ("-m", "find_old_jax")) -> subprocess.CompletedProcess:
         source = Path(find_old_jax.__file__).parents[1]
         environment = {**os.environ, "PYTHONPATH": str(source)}
-        asked = [sys.executable, *module, *map(str, arguments)]
-        return subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        command_line = [sys.executable, *module, *map(str, arguments)]
+        return subprocess.run(command_line, cwd=tmp_path, env=environment, capture_output=True, text=True)
 
     return run

@@ -1,4 +1,4 @@
-"""List error messages, each with the old API and row that the checker must find. The site's tests also use the list."""
+"""List error messages, each with the old API and row that the checker must find. The site's tests also use them."""
 
 MESSAGES = (
     ("AttributeError: module 'jax' has no attribute 'tree_map'", "jax.tree_map", 7),

@@ -18,7 +18,7 @@ def test_the_command(tmp_path, command):
     old = command(tmp_path / "old.py")
     assert old.returncode == 1
     assert "line 2: gone: jax.tree_map -> jax.tree.map (row 7)\n      x = jax.tree_map(id, 1)" in old.stdout
-    assert command(tmp_path / "new.py").stdout == f"1 file for JAX {Record().version}: 0 old forms\n"
+    assert command(tmp_path / "new.py").stdout == f"1 file for JAX {Record().version}: no old APIs\n"
     assert command(tmp_path / "new.py").returncode == 0
     broken, missing, folder = command(tmp_path / "broken.py"), command(tmp_path / "no.py"), command(tmp_path)
     assert "line 1: not Python" in broken.stderr and broken.returncode == 0
@@ -33,8 +33,8 @@ def test_the_command(tmp_path, command):
 
 @pytest.mark.parametrize(("message", "name", "row"), MESSAGES)
 def test_a_message_leads_to_its_row(message, name, row):
-    found = find_answer(message)
-    assert (found.name, found.row) == (name, row)
+    answer = find_answer(message)
+    assert (answer.name, answer.row) == (name, row)
 
 
 def test_other_messages_have_no_row():

@@ -61,7 +61,7 @@ many = jax.device_put_sharded([], [])
 '''
 
 
-def test_fix_changes_only_the_old_words():
+def test_fix_changes_only_the_old_names():
     assert fix(OLD) == NEW
     assert fix(NEW) == NEW
 
@@ -154,14 +154,14 @@ def test_the_command_shows_a_diff_and_writes_on_request(written, command):
     path = written("old.py", OLD)
     result = command("--fix", path)
     assert path.read_text() == OLD and "-from jax.config import config  # old\n" in result.stdout
-    assert "left: " in result.stderr and "jax.device_put_sharded -> " in result.stderr
+    assert "not fixed: " in result.stderr and "jax.device_put_sharded -> " in result.stderr
     command("--fix", "--write", path)
     assert path.read_text() == NEW
     assert unified_diff(path, NEW) == ""
 
 
 @pytest.mark.parametrize("old", [old for old, (new, _) in REPLACEMENTS.items() if PLAIN.match(new)])
-def test_every_rewrite_ends(old):
+def test_a_second_fix_changes_nothing(old):
     """Test that a second fix changes nothing.
 
     `jax.partial` used to be replaced again and again, because its replacement isn't in JAX.
@@ -172,39 +172,39 @@ def test_every_rewrite_ends(old):
 
 
 def test_all_files_of_a_folder_are_written_or_none(tmp_path, monkeypatch, capsys):
-    old = {name: f"import jax\n{name} = jax.tree_leaves(1)\n" for name in "abc"}
-    for name, text in old.items():
+    originals = {name: f"import jax\n{name} = jax.tree_leaves(1)\n" for name in "abc"}
+    for name, text in originals.items():
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "a.py").chmod(0o750)
     replace = os.replace
 
-    def full(name, place):  # simulate a full disk at the third file
-        if place.name == "c.py":
+    def replace_or_fail(name, target):  # simulate a full disk at the third file
+        if target.name == "c.py":
             raise OSError(28, "No space left on device")
-        replace(name, place)
+        replace(name, target)
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "replace", replace_or_fail)
     assert main(["--fix", "--write", str(tmp_path)]) == 2
     assert "no file was changed" in capsys.readouterr().err
-    broken = {tmp_path / "a.py": old["a"].replace("leaves", "all"), tmp_path / "b.py": "b = ("}
+    broken = {tmp_path / "a.py": originals["a"].replace("leaves", "all"), tmp_path / "b.py": "b = ("}
     with pytest.raises(Unreadable):
         write_files(broken)
-    assert {path.stem: path.read_text() for path in tmp_path.iterdir()} == old
+    assert {path.stem: path.read_text() for path in tmp_path.iterdir()} == originals
     monkeypatch.setattr(os, "replace", replace)
     assert main(["--fix", "--write", str(tmp_path)]) == 1
     assert [path.read_text() for path in sorted(tmp_path.iterdir())] == [
-        text.replace("tree_leaves", "tree.leaves") for text in old.values()
+        text.replace("tree_leaves", "tree.leaves") for text in originals.values()
     ]
     assert (tmp_path / "a.py").stat().st_mode & 0o777 == 0o750
 
 
 def test_fix_changes_only_the_cells_of_a_notebook(written):
-    whole = {"cells": [{"cell_type": "code", "metadata": {}, "source": ["import jax\n", "jax.tree_map(\u00e9, 1)"]},
+    notebook = {"cells": [{"cell_type": "code", "metadata": {}, "source": ["import jax\n", "jax.tree_map(\u00e9, 1)"]},
                        {"cell_type": "markdown", "source": ["jax.tree_map"]},
                        {"cell_type": "code", "source": ["%time jax.tree_map"]},
                        {"cell_type": "code", "source": "jax.tree_leaves(1)"}], "nbformat": 4}  # fmt: skip
     for indent in (None, 1):
-        text = json.dumps(whole, indent=indent, ensure_ascii=False)
+        text = json.dumps(notebook, indent=indent, ensure_ascii=False)
         new, _ = fixed_file(written("a.ipynb", text))
         assert new == text.replace("jax.tree_map(\u00e9", "jax.tree.map(\u00e9").replace(
             "tree_leaves(1)", "tree.leaves(1)"

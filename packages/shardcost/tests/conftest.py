@@ -1,4 +1,4 @@
-"""Start JAX with eight CPU devices, and stop it from using an installed accelerator plugin."""
+"""Configure JAX with eight CPU devices, and prevent it from using an installed accelerator plugin."""
 
 import os
 

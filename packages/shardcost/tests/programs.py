@@ -1,4 +1,4 @@
-"""Define programs for the CPU compiler, with costs that were calculated manually.
+"""Define programs for the CPU compiler, with manually calculated costs.
 
 Unless stated otherwise, elements are float32 (4 bytes), and the mesh is 2 x 4 with the axes x and y. If each of n
 devices in a group has an operand of b bytes, it sends 2 (n-1)/n b bytes in an all-reduce, (n-1) b in an all-gather,
@@ -84,7 +84,7 @@ def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
 
 
 def with_gradient(function, *arrays):
-    """Build the gradient of a shard_map's mean square with respect to all arrays. Each is given as a (shape, spec)."""
+    """Build the gradient of a shard_map's mean square with respect to all arrays, each of which is a (shape, spec)."""
 
     def build(mesh):
         specs = tuple(P(*spec) for _, spec in arrays)
@@ -96,7 +96,7 @@ def with_gradient(function, *arrays):
 
 
 def ring_product(t):
-    """Multiply each device's rows by all columns, whose shards are passed around a ring."""
+    """Multiply each device's rows by all columns, passing the shards of columns around a ring."""
 
     def turn(carried, _):
         total, piece = carried
@@ -106,7 +106,7 @@ def ring_product(t):
 
 
 def stored_in_pieces(t, w):
-    """Apply layers whose weights are sharded, and gathered just before use."""
+    """Apply layers whose sharded weights are gathered just before use."""
     return lax.scan(lambda t, piece: (jnp.tanh(t @ lax.all_gather(piece, "y", tiled=True)), None), t, w)[0]
 
 

@@ -1,8 +1,8 @@
-"""Texts from three compilers and three versions of JAX, against costs worked out by hand.
+"""Test `from_hlo` on texts from three compilers and three JAX versions, against manually calculated costs.
 
-`corpus/compile_corpus.py` has the programs, and wrote the texts. The numbers are derived from the programs, with what's
-known of the compilers: the CPU's widens narrow floats (float8 and float4 to float16, bfloat16 to float32) and unpacks
-int4 before it communicates; a TPU represents a complex number by two real ones.
+`corpus/compile_corpus.py` defines the programs, and wrote the texts. The expected costs follow from the programs and
+from these facts about the compilers: before it communicates, the CPU compiler widens narrow floats (float8 and float4
+to float16, bfloat16 to float32) and unpacks int4; the TPU compiler represents a complex number by two real numbers.
 
 On eight devices with b bytes on each, an all-gather sends 7 b, a reduce-scatter and an all-to-all 7/8 b, an all-reduce
 2 (7/8) b, and a permute b.
@@ -27,7 +27,8 @@ EXPECTED = {
     "permute_bfloat16": (0, {"cpu": {"collective-permute": (1, 128 * 4)}, "": {"collective-permute": (1, 128 * 2)}}),
     # Shards of 8 x 64 float32, three times.
     "all_to_all_in_a_scan": (0, {"": {"all-to-all": (3, 3 * 7 * 8 * 64 * 4 // 8)}}),
-    # Gathered: shards of 64 x 256. Then 512 x 256 x 128 and 512 x 128 x 256 multiply-adds, and partial sums of 512 x 256.
+    # Shards of 64 x 256 are gathered. The products take 512 x 256 x 128 and 512 x 128 x 256 multiply-adds, and yield
+    # partial sums of 512 x 256.
     "tensor_parallel": (
         2 * 2 * 512 * 256 * 128,
         {
@@ -36,7 +37,7 @@ EXPECTED = {
         },
     ),
     # In each of four layers, shards of 64 x 512 are gathered forward and backward. There are three products of
-    # 512 x 512 x 512, and gradients of 512 x 512, which the CPU compiler reduces as a whole.
+    # 512 x 512 x 512, and gradients of 512 x 512, which the CPU compiler all-reduces instead of scattering.
     "fully_sharded": (
         4 * 3 * 2 * 512**3,
         {
@@ -46,13 +47,13 @@ EXPECTED = {
     ),
     "product_float8": (2 * 64 * 256 * 128, {"": {}}),
     "matrix_vector": (2 * 64 * 256, {"": {}}),
-    # The condition sums 4 bytes, once more often than the body runs. (The test says that it runs five times.)
+    # The loop's condition sums 4 bytes and runs six times, because the test passes a trip count of five for its body.
     "unknown_trip_count": (0, {"": {"all-reduce": (6, 6 * 7)}}),
     # Shards of 8 x 16, or 128 elements, as above.
     "gather_float32": (0, {"": {"all-gather": (1, 7 * 128 * 4)}}),
     "gather_bfloat16": (0, {"cpu": {"all-gather": (1, 7 * 128 * 4)}, "": {"all-gather": (1, 7 * 128 * 2)}}),
     "gather_float16": (0, {"": {"all-gather": (1, 7 * 128 * 2)}}),
-    # The TPU compiler reduces a small array as a whole.
+    # The TPU compiler all-reduces a small array instead of scattering it.
     "scatter_sum": (
         0,
         {"v5e": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}, "": {"reduce-scatter": (1, 7 * 128 * 4 // 8)}},
@@ -65,7 +66,7 @@ EXPECTED = {
             "": {"reduce-scatter": (1, 7 * 512 * 256 * 2 // 8)},
         },
     ),
-    # The TPU compiler splits a float64 into two float32. It gathers both, and adds them up on each device.
+    # The TPU compiler splits a float64 into two float32 values, gathers both, and adds them up on each device.
     "sum_float64": (
         0,
         {"v5e": {"all-gather": (2, 2 * 7 * 128 * 4)}, "": {"all-reduce": (1, 2 * 7 * 128 * 8 // 8)}},
@@ -87,11 +88,11 @@ EXPECTED = {
     ),
     # The counter is 0, 3, 6 and 9 while it's below 10.
     "counted_while": (0, {"": {"all-reduce": (4, 4 * 2 * 7 * 128 * 4 // 8)}}),
-    # The all-reduce sends more than the other branch's permute, which has the product: 8 x 16 by 16 x 16.
+    # The branch with the all-reduce sends more. The one with the permute computes the product, of 8 x 16 and 16 x 16.
     "branches": (2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}}),
     # In each of four layers, shards of 2 x 16 are gathered forward and, because of the checkpoint, again backward. A
-    # gradient of 16 x 16 is scattered (it's small, so the TPU compiler reduces it as a whole). There are four products
-    # of 8 x 16 x 16: the forward one runs twice.
+    # gradient of 16 x 16 is scattered (or all-reduced by the TPU compiler, because it's small). There are four products
+    # of 8 x 16 x 16, because the forward product runs twice.
     "checkpointed": (
         4 * 4 * 2 * 8 * 16 * 16,
         {
@@ -108,24 +109,25 @@ EXPECTED = {
     ),
     # Two products of 8 x 16 x 16, and partial sums of 16 x 16.
     "donated": (2 * 2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 16 * 16 * 4 // 8)}}),
-    # Shards of 64 x 256 are gathered, and each device computes the whole product.
+    # Shards of 64 x 256 are gathered, and each device computes the full product.
     "overlapped": (
         2 * 1024**3,
         {"cpu": {"all-gather": (1, 7 * 64 * 256 * 4)}, "": {"all-gather": (1, 7 * 64 * 256 * 2)}},
     ),
     # The partial sums of 64 x 128, each over 32 products, are float32.
     "sum_of_products_float8": (2 * 64 * 32 * 128, {"": {"all-reduce": (1, 2 * 7 * 64 * 128 * 4 // 8)}}),
-    # Each of the 8 x 32 x 16 multiply-adds is 8 FLOPs.
+    # Each of the 8 x 32 x 16 complex multiply-adds counts as 8 FLOPs.
     "product_complex": (8 * 8 * 32 * 16, {"": {}}),
     # Each device computes 2 of the 16 products.
     "product_batched": (2 * 2 * 32 * 64 * 32, {"": {}}),
     # The product of 32 x 8 and 8 x 32 is a partial sum.
     "product_transposed": (2 * 32 * 8 * 32, {"": {"all-reduce": (1, 2 * 7 * 32 * 32 * 4 // 8)}}),
-    # An image of 32 x 32 on each device, with 16 x 16 features: along each side, a kernel of 3 meets 3 x 32 - 2 inputs.
+    # Each device convolves an image of 32 x 32 pixels, from 16 features to 16. Along each side, 3 x 32 - 2 pairs of an
+    # output and one of the kernel's three positions read a pixel rather than padding.
     "convolution": (2 * 16 * 16 * 94 * 94, {"": {}}),
 }
-# The TPU compiler splits a side of the image into 8 parts with 5 outputs each, which don't meet any padding. It
-# computes a complex product with three real ones.
+# The TPU compiler splits a side of the image into 8 parts with 5 outputs each, none of which reads any padding. It
+# computes a complex product with three real products.
 FLOPS = {
     ("convolution", "v5e"): 2 * 16 * 16 * 94 * (8 * 5 * 3),
     ("product_complex", "v5e"): 3 * 2 * 8 * 32 * 16,
@@ -141,9 +143,9 @@ REFUSED = {
     ("branches", "h100"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
     ("branches", "v5e"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
 }
-UNKNOWN = {"branches": 3}  # messages: the all-reduce, the permute and the product
-# What the caller has to say for the program to be counted.
-SAID = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
+UNKNOWN = {"branches": 3}  # messages for the all-reduce, the permute and the product; other programs have one
+# The arguments without which these programs can't be counted.
+ARGUMENTS = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
 
 
 def names(path):
@@ -160,9 +162,9 @@ def test_a_compiled_text(path):
             from_hlo(text)
         report = from_hlo(text, strict=False)
         assert (len(report), report.flops, len(report.unknown)) == (0, 0, UNKNOWN.get(program, 1))
-        if program not in SAID:
+        if program not in ARGUMENTS:
             return
-    report = from_hlo(text, **SAID.get(program, {}))
+    report = from_hlo(text, **ARGUMENTS.get(program, {}))
     flops, collectives = EXPECTED[program]
     assert report.counts() == {kind: n for kind, (n, _) in collectives.get(target, collectives.get("", {})).items()}
     assert report.by_kind() == {kind: b for kind, (_, b) in collectives.get(target, collectives.get("", {})).items()}
@@ -171,7 +173,7 @@ def test_a_compiled_text(path):
 
 
 def line_of(code):
-    """Return the number of a line of the programs."""
+    """Return the line number of some code in compile_corpus.py."""
     lines = (Path(__file__).parent / "corpus" / "compile_corpus.py").read_text(encoding="utf-8").splitlines()
     return next(i for i, line in enumerate(lines, 1) if line.strip() == code)
 
@@ -196,8 +198,8 @@ def test_gpus_and_tpus_overlap_a_gather_with_a_product(path):
 
 
 def test_the_corpus_is_complete():
-    """Every program is there for each target, except those that its compiler doesn't compile."""
+    """Test that there's a text of every program for each target, except for those that a compiler rejects."""
     combinations = {names(path) for path in CORPUS}
-    wanted = {(program, target) for program in (*EXPECTED, "ragged_all_to_all") for target in ("cpu", "h100", "v5e")}
-    assert wanted - combinations == {("ragged_all_to_all", "cpu")}
+    expected = {(program, target) for program in (*EXPECTED, "ragged_all_to_all") for target in ("cpu", "h100", "v5e")}
+    assert expected - combinations == {("ragged_all_to_all", "cpu")}
     assert len(CORPUS) > 180

@@ -1,4 +1,4 @@
-"""Check `cost` on programs compiled for CPUs against costs calculated by hand (see `programs`)."""
+"""Check `cost` on programs compiled for CPUs against manually calculated costs (see `programs`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardcost import UnknownConstruct, cost
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_against_a_calculation_by_hand(name):
+def test_against_a_manual_calculation(name):
     mesh, build, collectives, flops = PROGRAMS[name]
     program, *arguments = build(make_mesh(*mesh))
     report = cost(program, *arguments)
@@ -116,7 +116,7 @@ def test_a_function_and_its_lowered_and_compiled_forms_cost_the_same():
 
 
 def test_complex_products():
-    """Each device does 32 x 128 x 64 complex multiply-adds, each with four real products and four real sums."""
+    """Test a product of 32 x 128 x 64 complex multiply-adds per device, each with four real products and four sums."""
     mesh = make_mesh(*TWO)
     arguments = plan(mesh, (64, 128), "x", dtype=jnp.complex64), plan(mesh, (128, 64), dtype=jnp.complex64)
     assert cost(lambda p, q: p @ q, *arguments).flops == 8 * 32 * 128 * 64
@@ -135,8 +135,8 @@ def test_jax_debug_is_not_counted():
 # Loops and branches.
 
 
-# There are so many arrays, with so many dimensions, that the loop's line in the program text has 4,000 characters
-# before its opcode.
+# These arrays are so numerous, and have so many dimensions, that in the program text, the loop's opcode comes after
+# 4,000 characters.
 MANY = [(8, 1, 1, 1, 1, 1)] * 140
 
 
@@ -153,7 +153,7 @@ def loop_over_many(mesh):
 
 
 def test_a_loop_over_very_many_arrays():
-    """Three sums of 140 one-element shards, 4 bytes each, over 8 devices send 3 x 140 x 2 (7/8) 4 bytes."""
+    """Test three sums of 140 one-element shards, 4 bytes each, over 8 devices, which send 3 x 140 x 2 (7/8) 4 bytes."""
     assert cost(*loop_over_many(make_mesh((8,), ("d",)))).bytes_sent == 2_940
 
 
@@ -201,8 +201,8 @@ def halve_twice(t):
 FIRST, SECOND = (f"test_programs.py:{halve_twice.__code__.co_firstlineno + i}" for i in (1, 2))
 
 
-def test_trip_counts_that_the_user_gives():
-    """Each condition sums 4 bytes in pairs of devices, and runs once more than the loop's body."""
+def test_trip_counts_given_by_the_user():
+    """Test loops whose condition sums 4 bytes in pairs of devices, and runs once more than the loop's body."""
     argument = plan(make_mesh(*TWO), (64,), "x")
     report = cost(halve_twice, argument, trip_counts=5)
     assert counted(report) == [("all-reduce", "x", 6, 6 * 4)] * 2
@@ -224,7 +224,7 @@ def test_wrong_trip_counts_are_refused():
         cost(halve_twice, argument, trip_counts=-1)
 
 
-def test_the_rest_is_counted_if_it_need_not_be_complete():
+def test_without_strict_the_rest_is_counted():
     def f(t):
         return halve_twice(t - t.sum(0))
 
@@ -237,7 +237,7 @@ def test_the_rest_is_counted_if_it_need_not_be_complete():
 
 
 def test_the_most_expensive_branch():
-    """The most FLOPs and the most bytes may come from different branches.
+    """Test that the most FLOPs and the most bytes may come from different branches.
 
     One branch multiplies (32, 32) matrices (65,536 FLOPs), another sums 4,096 bytes over x, and a third sums
     half as many.

@@ -70,7 +70,7 @@ def two_layers(x, w1, w2):
 
 
 def test_source_lines():
-    """Weights split in two over x are gathered at the lines that use them; the second product is summed over y."""
+    """Test that weights sharded over x are gathered at the lines that use them. The second product is summed over y."""
     mesh = make_mesh(*TWO)
     weights = plan(mesh, (128, 512), "x", "y"), plan(mesh, (512, 128), "y", "x")
     report = cost(two_layers, plan(mesh, (64, 128), "x"), *weights)
@@ -96,8 +96,8 @@ def test_source_lines():
     assert reduction.source.code == "return t.sum(0)"
 
 
-def test_the_line_inside_a_loop_asks_for_weights_that_are_gathered_before_it():
-    """With every compiler, the gather is attributed to the product, whether it runs in the loop or once before it."""
+def test_a_gather_hoisted_from_a_loop_belongs_to_the_line_in_the_loop():
+    """Test that the gather is attributed to the product, whether the compiler leaves it in the loop or hoists it."""
 
     def body(x, _):
         return jnp.tanh(x @ w), None
@@ -115,7 +115,7 @@ def test_the_line_inside_a_loop_asks_for_weights_that_are_gathered_before_it():
 
 
 def test_source_lines_in_a_notebook_cell():
-    """A cell's file name means nothing to its reader, so the report shows the code of the line instead."""
+    """Test that the report identifies a line by its code, because a cell's file name means nothing to the reader."""
     mesh = make_mesh(*TWO)
     cell = "/tmp/ipykernel_123/456.py"
     names: dict = {}
@@ -140,7 +140,7 @@ def test_source_lines_as_a_table(capsys):
 
 
 def test_a_comparison():
-    """Both programs sum 128 bytes over 8 devices, 2 (7/8) 128. The second also gathers, sending 7 x 128 bytes."""
+    """Test two programs that sum 128 bytes over 8 devices, 2 (7/8) 128. The second also gathers, sending 7 x 128."""
     mesh = make_mesh((8,), ("x",))
 
     def before(t):
@@ -208,7 +208,7 @@ def test_loop_iterations_count():
 
 
 def test_a_misspelt_kind_or_measure_is_an_error():
-    """If a misspelt name weren't refused, its empty result would satisfy any test."""
+    """Test that a misspelt name is refused, because its empty result would satisfy any test."""
     report = cost(sums, plan(make_mesh(*TWO), (4, 8), "x", "y"))
     with pytest.raises(ValueError, match="the kind 'all_gather': pass one of all-reduce, all-gather,"):
         report.by_source("all_gather")
@@ -226,7 +226,7 @@ def test_nothing_to_check_is_an_error():
 # The package needs only Python's standard library.
 
 
-def test_no_module_is_imported_that_python_does_not_bring():
+def test_only_the_standard_library_is_imported():
     source = Path(__file__).parents[1] / "src"
     code = (
         f"import sys; sys.path.insert(0, {str(source)!r}); before = set(sys.modules)\n"

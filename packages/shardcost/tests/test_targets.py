@@ -47,7 +47,7 @@ def test_the_mesh_of_the_arguments_is_rebuilt(target):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_a_function_that_refers_to_its_own_mesh(target):
-    """The sum of 64 bytes over x sends 2 (1/2) 64 bytes, and the sharding constraint before it sends none."""
+    """Test a sum of 64 bytes over x, which sends 2 (1/2) 64 bytes, after a sharding constraint that sends none."""
     mesh = make_mesh((2, 4), ("x", "y"))
 
     @jax.jit
@@ -61,8 +61,8 @@ def test_a_function_that_refers_to_its_own_mesh(target):
 
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
-def test_shardings_in_the_function_s_signature(target):
-    """Gathering rows of 64 bytes sends 7 x 64 bytes, and an argument donated in the signature stays donated."""
+def test_shardings_in_the_signature(target):
+    """Test that gathering rows of 64 bytes sends 7 x 64 bytes, and that a donated argument stays donated."""
     mesh = make_mesh((8,), ("x",))
     rows, full = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     f = jax.jit(lambda t: t + 1, in_shardings=rows, out_shardings=full)
@@ -96,7 +96,7 @@ def test_explicit_axes():
 
 @on_gpu
 def test_a_function_that_refers_to_the_mesh_that_is_set():
-    """Each device keeps one of its two 16-byte rows and sends it to the seven others: 7 x 16 bytes."""
+    """Test a gather in which each device sends a 16-byte row to the seven others: 7 x 16 bytes."""
     mesh = Mesh(np.array(jax.devices()).reshape(8), ("x",), axis_types=(AxisType.Explicit,))
     with jax.set_mesh(mesh):
         first = jax.shard_map(lambda x: x[:1], mesh=mesh, in_specs=P("x"), out_specs=P("x"))
@@ -105,8 +105,8 @@ def test_a_function_that_refers_to_the_mesh_that_is_set():
 
 
 @on_gpu
-def test_more_devices_than_there_are_here():
-    """Summing 4 bytes over 64 GPUs in eight machines sends 2 (63/64) 4 bytes."""
+def test_more_devices_than_this_machine_has():
+    """Test that summing 4 bytes over 64 GPUs in eight machines sends 2 (63/64) 4 bytes."""
     mesh = AbstractMesh((64,), ("x",), axis_types=(AxisType.Auto,))
     report = cost(lambda x: x.sum(), plan(mesh, (64, 4), "x"), target="h100:8x8")
     assert counted(report) == [("all-reduce", "x", 1, 8)]
@@ -117,7 +117,7 @@ def test_more_devices_than_there_are_here():
 @on_gpu
 @pytest.mark.parametrize("gpu", targets.GPUS)
 def test_every_gpu(gpu):
-    """Each device multiplies one row by a 32 x 32 matrix, and a bfloat16 scalar is summed over 8 devices.
+    """Test a program in which each device multiplies a row by a 32 x 32 matrix, and 8 devices sum a bfloat16 scalar.
 
     The compiler may send the scalar as 2 or as 4 bytes, so the sum sends 2 (7/8) 2 or 2 (7/8) 4 bytes.
     """
@@ -163,7 +163,7 @@ def test_too_few_cpu_devices():
         cost(layer, 1.0, 2.0, target="cpu:16")
 
 
-def test_another_number_of_devices():
+def test_a_different_number_of_devices():
     x = plan(make_mesh((2, 2), ("x", "y")), (8, 4), "x")
     with pytest.raises(ValueError, match="the arguments' mesh has 4 devices, and cpu:8 has 8"):
         cost(lambda x: x + 1, x, target="cpu:8")
@@ -177,7 +177,7 @@ def test_several_meshes():
         cost(lambda x, y: x + y, x, y, target="cpu:8")
 
 
-def test_an_error_of_the_function_is_shown_as_it_is():
+def test_errors_of_the_function_propagate():
     mesh = make_mesh((8,), ("x",))
     with pytest.raises((ValueError, TypeError), match=r"incompatible shapes|dot_general requires"):
         cost(lambda x, y: x @ y, plan(mesh, (8, 4), "x"), plan(mesh, (8, 4), "x"), target="cpu:8")
@@ -221,7 +221,7 @@ def test_an_old_jax_is_named(monkeypatch):
     ids=["matrix, vector", "row, matrix", "batch of matrix, vector", "vectors"],
 )
 def test_products_with_a_vector(target, dtype, f, left, right, flops):
-    """GPU and TPU compilers write these products as a multiplication and a sum, often in two fusions.
+    """Test products that GPU and TPU compilers turn into a multiplication and a sum, often in two fusions.
 
     The rows, or the products of a batch, are split over 8 devices.
     """

@@ -112,7 +112,7 @@ def loop(start, following, test):
     ],
 )
 def test_trip_counts(start, following, test, iterations):
-    """Each iteration sums 16 bytes over eight devices, which sends 2 (7/8) 16 = 28 bytes."""
+    """Test loops in which each iteration sums 16 bytes over eight devices, which sends 2 (7/8) 16 = 28 bytes."""
     text = loop(start, following, test)
     if iterations is None:
         with pytest.raises(UnknownConstruct, match="all-reduce in the loop at w, whose trip count"):
@@ -124,7 +124,7 @@ def test_trip_counts(start, following, test, iterations):
 
 
 def test_a_small_counter_that_overflows():
-    """The counter rises from 0 in steps of 4 while it's below 254, so the loop has 64 iterations.
+    """Test a counter that rises from 0 in steps of 4 while it's below 254, so the loop has 64 iterations.
 
     In 8 bits, though, 252 is followed by 0 instead of 256, and the loop never ends.
     """
@@ -304,7 +304,7 @@ ENTRY %main (p: f32[16,4], q: f32[16,2]) -> TYPE {
 
 
 def test_an_all_reduce_fused_with_its_slices_is_a_reduce_scatter():
-    """In pairs of devices, each device sends half of its 256 + 128 bytes."""
+    """Test reduce-scatters in pairs of devices, in which each device sends half of its 256 + 128 bytes."""
     text = FUSED.replace("TYPE", "(f32[8,4]{1,0}, f32[8,2]{1,0})")
     [report] = from_hlo(text.replace("GIVEN", "%c0, %c1"))
     assert (report.kind, report.bytes_sent, report.source.operation) == ("reduce-scatter", 192, "dot_general")
@@ -313,8 +313,8 @@ def test_an_all_reduce_fused_with_its_slices_is_a_reduce_scatter():
         from_hlo(text.replace("GIVEN", "%c0, %e1"))
 
 
-def test_an_all_reduce_fused_with_arithmetic_stays_one():
-    """In pairs of devices, each device sends 2 (1/2) (256 + 128) bytes."""
+def test_an_all_reduce_fused_with_arithmetic_remains_an_all_reduce():
+    """Test all-reduces in pairs of devices, in which each device sends 2 (1/2) (256 + 128) bytes."""
     text = FUSED.replace("TYPE", "(f32[16,4]{1,0}, f32[16,2]{1,0})").replace("GIVEN", "%e0, %r1")
     text = "\n".join(line for line in text.splitlines() if "slice" not in line or "%all-reduce-scatter" in line)
     text = text.replace("%e1 = f32[8,2]{1,0} negate(%c1)", "%e0 = f32[16,4]{1,0} negate(%r0)")
@@ -345,14 +345,14 @@ ENTRY %main (x: f32[]) -> f32[] {
 
 @pytest.mark.parametrize("calls", ["", ", calls=%async_computation"], ids=["new", "old"])
 def test_an_asynchronous_fusion(calls):
-    """The sum of 4 bytes in pairs of devices counts once, and sends 2 (1/2) 4 bytes."""
+    """Test that a sum of 4 bytes in pairs of devices counts once, and sends 2 (1/2) 4 bytes."""
     [collective] = from_hlo(WRAPPED.replace("CALLS", calls))
     assert (collective.kind, collective.times, collective.bytes_sent) == ("all-reduce", 1, 4)
     assert collective.asynchronous and collective.groups == ((0, 1), (2, 3))
 
 
 def test_a_pair_that_the_compiler_marks_as_synchronous():
-    """The all-gather counts once, and sends 7 x 128 bytes."""
+    """Test that the all-gather counts once, and sends 7 x 128 bytes."""
     pair = (
         "all-gather-start(%p), replica_groups={}, dimensions={0}OPTION\n  ROOT %d = f32[64,4]{1,0} all-gather-done(%r)"
     )
@@ -376,7 +376,7 @@ ENTRY %main (p: (f32[8,4], (s32[], /*index=1*/bf16[16]), f32[])) -> f32[8,4] {
 
 
 def test_elements_of_tuples_as_operands():
-    """Summing 16 bfloat16 (32 bytes) and 8 x 4 float32 (128 bytes) over 8 devices sends 2 (7/8) times as many bytes."""
+    """Test a sum of 16 bfloat16 (32 bytes) and 8 x 4 float32 (128 bytes) over 8 devices, which sends 2 (7/8) 160 bytes."""
     first, second = from_hlo(ELEMENTS)
     assert (first.operands, first.bytes_sent) == ((("bf16", (16,)),), 56)
     assert (second.operands, second.bytes_sent) == ((("f32", (8, 4)),), 224)
@@ -400,7 +400,7 @@ def test_elements_of_tuples_as_operands():
     ],
 )
 def test_sizes_of_arrays(array, size):
-    """In an all-gather over eight devices, each device sends seven shards."""
+    """Test an all-gather over eight devices, in which each device sends its shard to seven others."""
     text = TEXT.replace(
         "ROOT %r = f32[8,4]{1,0} LINE",
         f"%a = {array} convert(%p)\n  ROOT %r = {array} all-gather(%a), replica_groups={{}}",
@@ -410,7 +410,7 @@ def test_sizes_of_arrays(array, size):
 
 
 def test_input_output_and_sent_bytes():
-    """With 128 bytes on each of eight devices, an all-gather returns 1,024 and sends 896; an all-to-all sends 112."""
+    """Test eight devices with 128 bytes each: an all-gather returns 1,024 and sends 896, and an all-to-all sends 112."""
     lines = "all-gather(%p), replica_groups={}\n  %b = f32[8,4]{1,0} all-to-all(%p), replica_groups={}"
     report = from_hlo(TEXT.replace("ROOT %r = f32[8,4]", "%r = f32[64,4]").replace("LINE", lines))
     assert (report.input_bytes, report.output_bytes, report.bytes_sent) == (256, 1_024 + 128, 896 + 112)
@@ -506,9 +506,9 @@ ENTRY %main (p: f32[8,4], q: f32[2,4]) -> (f32[8,4], f32[2,4]) {
 
 @pytest.mark.parametrize("tuples", ["get-tuple-element", "#"])
 def test_each_line_behind_a_combined_collective(tuples):
-    """On eight devices, line 5 causes the transfers of the 128-byte operands, and line 6 those of the 32-byte operands.
+    """Test that line 5 causes the transfers of the 128-byte operands, and line 6 those of the 32-byte operands.
 
-    The all-gather sends 7 x 128 and 7 x 32 bytes, and the all-reduce 2 (7/8) 128 and 2 (7/8) 32.
+    On eight devices, the all-gather sends 7 x 128 and 7 x 32 bytes, and the all-reduce 2 (7/8) 128 and 2 (7/8) 32.
     """
     text = COMBINED
     if tuples == "#":
@@ -542,8 +542,8 @@ ENTRY %main (p: f32[8,4]) -> f32[64,4] {
 """
 
 
-def test_a_copy_is_not_what_an_array_is_gathered_for():
-    """JAX 0.12 attributes the gather and the copy to line 1, which computes the array.
+def test_a_gather_is_attributed_to_the_use_not_to_a_copy():
+    """Test a gather and a copy that JAX 0.12 attributes to line 1, which computes the array.
 
     The array is gathered for line 2, which uses it, so the 7 x 128 bytes belong to that line.
     """

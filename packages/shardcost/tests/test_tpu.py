@@ -1,4 +1,4 @@
-"""Check `cost` on programs compiled for eight TPU v5e chips against costs calculated by hand."""
+"""Check `cost` on programs compiled for eight TPU v5e chips against manually calculated costs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tpu_mesh(sizes, names):
 
 
 # Compiled for TPUs or for CPUs, these programs send the same number of bytes.
-SAME = [
+SAME_BYTES_AS_CPU = [
     "column sums",
     "product, rows by columns",
     "product, inner by inner",
@@ -54,8 +54,8 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_by_hand_for_a_tpu(name):
+@pytest.mark.parametrize("name", SAME_BYTES_AS_CPU)
+def test_against_a_manual_calculation(name):
     mesh, build, collectives, flops = PROGRAMS[name]
     program, *arguments = build(tpu_mesh(*mesh))
     report = cost(program, *arguments)
@@ -64,7 +64,7 @@ def test_by_hand_for_a_tpu(name):
 
 
 def test_tpu_gathers_weights_in_bfloat16():
-    # By default, a TPU multiplies float32 matrices in bfloat16. It also gathers them in bfloat16, so it sends half as
+    # By default, a TPU multiplies float32 matrices in bfloat16 and also gathers them in bfloat16, so it sends half as
     # many bytes as a CPU.
     program, *arguments = product(("x", "y"), ("x", "y"))(tpu_mesh(*TWO))
     assert sorted(counted(cost(program, *arguments))) == [("all-gather", "x", 1, 1_024), ("all-gather", "y", 1, 3_072)]
@@ -166,7 +166,7 @@ def test_tpu_kernel_that_sends():
 
 
 def test_links_of_a_ring():
-    """A large all-reduce over a ring of eight uses two links, one in each direction.
+    """Test that a large all-reduce over a ring of eight uses two links, one in each direction.
 
     The program text doesn't show how many links an all-gather uses.
     """
@@ -178,7 +178,7 @@ def test_links_of_a_ring():
 
 
 def test_links_of_a_torus():
-    """On a 4 x 4 x 4 v5p, a large all-reduce uses six, four or two links.
+    """Test that on a 4 x 4 x 4 v5p, a large all-reduce uses six, four or two links.
 
     It uses six over all chips, four over a plane of 16, and two over a line of 4. The program text doesn't show how
     many links a small all-reduce uses.

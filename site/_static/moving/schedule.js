@@ -1,4 +1,4 @@
-// Lesson 12: any schedule of a pipeline, and who works, waits and holds what. The simulation is the lesson's own, in JavaScript.
+// Lesson 12: simulate a pipeline's schedule, and draw when each stage works or is idle. It's the lesson's simulation, in JavaScript.
 (() => {
   const { range, choice, COLORS } = moving;
   const BEGIN = { GPipe: (s, p, m) => m, "1F1B": (s, p) => p - 1 - s };
@@ -14,7 +14,7 @@
     return jobs;
   };
 
-  // A job starts when the stage is free and what it needs has arrived; forward one second, backward two.
+  // A job starts when its stage is free and its input has arrived. A forward pass takes one second, a backward pass two.
   const simulate = (p, m, name, send) => {
     const waiting = [...Array(p).keys()].map((s) => order(s, p, m, name));
     const ends = {};
@@ -47,16 +47,16 @@
   };
 
   moving.picture("schedule", {
-    title: "Try it: a schedule for other numbers",
+    title: "Try it: other schedules, stages and microbatches",
     controls: () => ({
       name: choice("schedule", ["GPipe", "1F1B"]),
       p: range("stages", 2, 8, 4),
       m: range("microbatches", 1, 24, 4),
-      send: range("a send, in seconds", 0, 1, 0, { step: 0.25 }),
+      send: range("seconds per send", 0, 1, 0, { step: 0.25 }),
     }),
     asks: {
       ticks: ({ p, m }) => p === 4 && m === 8,
-      of_1f1b: ({ name }) => name === "1F1B", // any of them says it
+      of_1f1b: ({ name }) => name === "1F1B", // any case gives it away
       live: ({ name, p, m }) => name === "1F1B" && p === 4 && m >= 4,
     },
     draw({ name, p, m, send }, canvas) {
@@ -84,8 +84,9 @@
       canvas.text(canvas.width - right, p * row + 34, `${end} s`, { fontSize: 12 });
       const most = [...Array(p).keys()].map((s) => live(done, s));
       return (
-        `${name}, ${p} stages, microbatches: ${m}. It takes ${end} seconds; the share that a stage idles is ${(1 - (3 * m) / end).toFixed(4)}. ` +
-        `Live at the most, by stage: ${most.join(", ")}. Blue is forward, orange backward, grey is nothing to do.`
+        `${name} with ${p} stages and ${m === 1 ? "1 microbatch" : `${m} microbatches`} takes ${end} seconds, ` +
+        `and each stage is idle for ${(100 * (1 - (3 * m) / end)).toFixed(1)}% of the time. ` +
+        `Most live microbatches, by stage: ${most.join(", ")}. Blue is forward, orange is backward, and grey is idle.`
       );
     },
   });

@@ -1,31 +1,31 @@
-// Lesson 14: seats are sent, taken or empty. The tokens by expert are those that the lesson counts, or nearer to even.
+// Lesson 14: every seat is sent, taken or empty. The tokens per expert are the lesson's counts, or closer to even.
 (() => {
   const { range, COLORS } = moving;
   const [SEATED, DROPPED, EMPTY] = [0, 1, 2]; // blue, orange, green
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
   const commas = (number) => Math.round(number).toLocaleString("en-US");
 
-  // Between 64 / 8 tokens for each expert, at 0 %, and the lesson's counts, at 100 %: whole numbers with the same sum.
+  // Interpolate between an even load, at 0 %, and the lesson's counts, at 100 %, in whole numbers with the same sum.
   const between = (counts, percent) => {
     const even = sum(counts) / counts.length;
     const exact = counts.map((count) => even + ((count - even) * percent) / 100);
-    const found = exact.map(Math.floor);
-    const order = counts.map((_, e) => e).sort((a, b) => exact[b] - found[b] - (exact[a] - found[a]) || a - b);
-    order.slice(0, sum(counts) - sum(found)).forEach((e) => found[e]++);
-    return found;
+    const whole = exact.map(Math.floor);
+    const order = counts.map((_, e) => e).sort((a, b) => exact[b] - whole[b] - (exact[a] - whole[a]) || a - b);
+    order.slice(0, sum(counts) - sum(whole)).forEach((e) => whole[e]++);
+    return whole;
   };
 
   moving.picture("seats", {
-    title: "Try it: seats that are too few, and seats that are sent empty",
+    title: "Try it: with too few seats, tokens are dropped; with too many, empty seats are sent",
     controls: () => ({
-      capacity: range("seats an expert", 1, 64, 8),
+      capacity: range("seats per expert", 1, 64, 8),
       uneven: range("unevenness", 0, 100, 100, { step: 5, shown: (percent) => `${percent} %` }),
     }),
     asks: {
       without_seat: ({ capacity, uneven }) => capacity === 10 && uneven === 100,
       padding: ({ capacity }) => capacity === 64,
     },
-    // numbers: {wanted: tokens by expert, bytes: sent by a device for each seat that an expert has}
+    // numbers: {wanted: tokens by expert, bytes: that a device sends per seat of an expert}
     draw({ capacity, uneven }, canvas, { wanted, bytes }) {
       const counts = between(wanted, uneven);
       const tokens = sum(counts);
@@ -42,7 +42,7 @@
 
       const end = { fontSize: 12, textAnchor: "end" };
       const begin = { fontSize: 12, textAnchor: "start" };
-      // `count` places in a row: taken or dropped ones filled, empty seats hollow, dropped ones struck out.
+      // Draw `count` places in a row: seated and dropped tokens filled, dropped ones struck out, empty seats hollow.
       const places = (x, y, count, kind, size, high) => {
         if (!count) return;
         const gap = size >= 5 ? 1 : 0;
@@ -61,7 +61,7 @@
         }
       };
 
-      let x = left; // what the colours mean
+      let x = left; // the legend
       [["seated", SEATED], ["dropped", DROPPED], ["empty", EMPTY]].forEach(([name, kind]) => {
         places(x, 3, 1, kind, 12, 12);
         x += 34 + canvas.text(x + 16, 9, name, begin).getComputedTextLength();
@@ -83,7 +83,7 @@
       canvas.line([[line, top - 4], [line, foot + 4]], "ink", { strokeWidth: 2 });
       canvas.text(line, foot + 12, `capacity ${capacity}`, capacity > tokens / 2 ? end : begin);
 
-      // Below: all tokens, and all seats that travel, on one scale.
+      // Below: all tokens, and all seats that are sent, on one scale.
       const unit = canvas.width / (counts.length * tokens);
       const bar = (y, words, first, kind, rest) => {
         canvas.text(0, y, words, begin);
@@ -97,10 +97,10 @@
 
       const sent = bytes * capacity;
       return (
-        `${capacity === 1 ? "1 seat" : `${capacity} seats`} an expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
+        `${capacity === 1 ? "1 seat" : `${capacity} seats`} per expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
         `and ${empty} of ${seats} seats are empty. ` +
         `A device sends ${commas(sent)} bytes in a training step: ` +
-        `${commas(sent / seated)} for each seated token; if all seats were taken, ${commas(bytes / counts.length)}.`
+        `${commas(sent / seated)} for each seated token, or ${commas(bytes / counts.length)} if all seats were taken.`
       );
     },
   });

@@ -84,7 +84,7 @@ class Hand:
         return self.said()
 
     def said(self):
-        return self.place.locator(".said").inner_text()
+        return self.place.locator(":is(.said, .lock):visible").inner_text()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from find_old_jax.error_lookup import find_answer
+from find_old_jax.error_lookup import closest, explain
 from find_old_jax.find import SEVERITIES, Finding, examine
 from find_old_jax.fix_files import fixed_file, unified_diff, write_files
 from find_old_jax.read import Unreadable, files
@@ -27,7 +27,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--target", metavar="0.12", help="the JAX version to check for (default: the newest known)")
     parser.add_argument("--fix", action="store_true", help="show the safe replacements as a diff")
     parser.add_argument("--write", action="store_true", help="with --fix: change the files")
-    parser.add_argument("--message", metavar="TEXT", help="explain an error message of JAX ('-': read it from stdin)")
+    parser.add_argument(
+        "--message",
+        metavar="TEXT",
+        help="explain an error message of JAX, or what goes wrong in your own words ('-': read it from stdin)",
+    )
     parser.add_argument(
         "--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script, and explain the error if it fails"
     )
@@ -47,9 +51,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(message: str, target: str | None) -> int:
-    explanation = find_answer(message, target)
-    print(explanation or "no row of appendix 90 covers this message")
-    return 0 if explanation else 1
+    """Print the entry or row about a message or, if no entry has its words, the closest entries. Return the status."""
+    if known := explain(message, target):
+        print(known)
+        return 0
+    found = closest(message)
+    print("No entry has this message. The closest by their words:" if found else "No entry is about this.")
+    for problem in found:
+        print(f"\n{problem}")
+    return 1
 
 
 def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
@@ -81,25 +91,25 @@ def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
             print(f"error: {error}; no file was changed", file=sys.stderr)
             return 2
     if not fix:
-        summary = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "0 old forms"
+        summary = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no old APIs"
         print(f"{read} file{'s' * (read != 1)} for JAX {target}: {summary}")
     return 2 if unread else int(counts["gone"] + counts["warns"] > 0)
 
 
 def _show_fix(file: Path, target: str) -> str | None:
     """Print the fix for a file as a diff, and return the file's new text, or None if nothing changes."""
-    new, left = fixed_file(file, target)
+    new, remaining = fixed_file(file, target)
     diff = unified_diff(file, new)
     print(diff, end="")
-    for line in left:
-        print(f"left: {file}, {line}", file=sys.stderr)
+    for line in remaining:
+        print(f"not fixed: {file}, {line}", file=sys.stderr)
     return new if diff else None
 
 
 def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
     """Format a file's findings, each as a line with its place, severity, replacement and row, and a line of code."""
     lines = [path]
-    for place, code, one in rows:
-        row = f" (row {one.row})" if one.row else ""
-        lines += [f"  {place}: {one.severity}: {one.name} -> {one.new}{row}", f"      {code}"]
+    for place, code, finding in rows:
+        row = f" (row {finding.row})" if finding.row else ""
+        lines += [f"  {place}: {finding.severity}: {finding.name} -> {finding.new}{row}", f"      {code}"]
     return "\n".join(lines)

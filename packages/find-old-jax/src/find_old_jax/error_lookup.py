@@ -1,4 +1,4 @@
-"""Look up the row of appendix 90 that covers an error message, by the names in the message or by a known phrase."""
+"""Explain an error message: by an entry of problems.toml, or by the row of appendix 90 about an old API in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from find_old_jax.find import advice
-from find_old_jax.forms import PHRASES, ROWS, WORDS
+from find_old_jax.forms import PHRASES, ROWS, WORDS, row_problems
+from find_old_jax.problems import Problem, find_by_message, problems, search
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
@@ -68,3 +69,17 @@ def find_by_phrase(message: str) -> Answer | None:
         if all(part in message for part in phrase.split(" ... ")):
             return Answer(*known)
     return None
+
+
+def explain(message: str, target: str | None = None) -> Problem | Answer | None:
+    """Return the problem whose message this is, else the answer about an old API in it, else None.
+
+    Raises ValueError if the record doesn't contain the target version.
+    """
+    known = find_by_message(message)
+    return known[0] if known else find_answer(message, target)
+
+
+def closest(description: str, limit: int = 3) -> list[Problem]:
+    """Return the problems and rows of appendix 90 that fit a description best."""
+    return search(description, limit, (*problems(), *row_problems()))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from find_old_jax.program import Program
+from find_old_jax.program import CONVENTIONAL, Program
 from find_old_jax.read import Unreadable, parse, read
 from find_old_jax.release_names import Fate, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
@@ -60,9 +60,9 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
 def find_with_unread_lines(
     source: str, name: str = "source", target: str | None = None
 ) -> tuple[list[Finding], list[int]]:
-    """Return the findings, as `find` does, and the numbers of the lines that weren't checked.
+    """Return a program's findings, as `find` does, and the numbers of the lines that weren't checked.
 
-    Those lines never run, or are guarded, for example by a test of JAX's version.
+    A line isn't checked if it never runs or is guarded, for example by a test of JAX's version.
     """
     try:
         tree = parse(source)
@@ -70,21 +70,23 @@ def find_with_unread_lines(
         line = getattr(error, "lineno", 1)
         raise NotPython(f"{name}, line {line}: not Python: {getattr(error, 'msg', error)}") from error
     record = Record(target)
-    if "jax" not in source and "flax" not in source and ".sharding" not in source:
+    if not any(word in source for word in (*CONVENTIONAL, ".sharding")):
         return [], []
     program = Program(tree, record)
-    return findings(program, source), sorted(program.unseen)
+    return findings(program, source), sorted(program.unchecked_lines)
 
 
 def findings(program: Program, source: str) -> list[Finding]:
     """Return the findings in a parsed program. Each finding's `node` is part of that program's tree."""
     lines = source.split("\n")
     unique: dict[tuple, Finding] = {}
-    for one in [*_Names(program).findings(), *(Finding(*found) for found in SemanticChecks(program).findings())]:
-        last = one.node.end_lineno if isinstance(one.node, (ast.Attribute, ast.ImportFrom)) else one.line
-        if not any(SILENCED.search(line) for line in lines[one.line - 1 : last]):
-            unique.setdefault((one.line, one.row, one.name), one)
-    return sorted(unique.values(), key=lambda one: (one.line, one.row or 0, one.name))
+    for finding in [*_Names(program).findings(), *(Finding(*match) for match in SemanticChecks(program).findings())]:
+        last_line = (
+            finding.node.end_lineno if isinstance(finding.node, (ast.Attribute, ast.ImportFrom)) else finding.line
+        )
+        if not any(SILENCED.search(line) for line in lines[finding.line - 1 : last_line]):
+            unique.setdefault((finding.line, finding.row, finding.name), finding)
+    return sorted(unique.values(), key=lambda finding: (finding.line, finding.row or 0, finding.name))
 
 
 class _Names:
@@ -98,11 +100,11 @@ class _Names:
                 self.imported.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
                 self.imported.update(f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
-        self.lacking: set[str] = set()  # modules that were already reported as not imported
+        self.reported_imports: set[str] = set()  # modules already reported as used without an import
 
     def findings(self) -> Iterator[Finding]:
         for node in self.program.nodes:
-            if node not in self.program.quiet:
+            if node not in self.program.guarded:
                 yield from self._check_node(node)
         yield from self._star_imports()
 
@@ -130,6 +132,8 @@ class _Names:
             elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
                 yield from self._check_name(node, name)
                 yield from self._missing_import(node, name)
+        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # no import that was already reported
+            yield from self._check_name(node, self.program.dotted(node))
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
             if isinstance(node.func, ast.Name) and node.func.id == "getattr":
@@ -149,21 +153,23 @@ class _Names:
         """Report a module, such as jax.flatten_util, that is used but never imported."""
         parts = name.split(".")
         module = next((m for m in (".".join(parts[:end]) for end in (2, 3)) if m in NEEDS_IMPORT), None)
-        if module is None or module in self.lacking or not self.record.is_module(module):
+        if module is None or module in self.reported_imports or not self.record.is_module(module):
             return
-        if any(one == module or one.startswith(f"{module}.") for one in self.imported):
+        if any(imported == module or imported.startswith(f"{module}.") for imported in self.imported):
             return
-        self.lacking.add(module)
-        others = {one.split(".")[0] for one in self.imported} - INDEPENDENT_PACKAGES or self.imported & NEEDS_IMPORT
-        luck = "; perhaps another import does" if others else ""
-        new = f"import {module}, which `import jax` does not bring{luck}"
-        yield Finding(node.lineno, None, "could be better" if others else "gone", module, new, node)
+        self.reported_imports.add(module)
+        other_packages = {
+            imported.split(".")[0] for imported in self.imported
+        } - INDEPENDENT_PACKAGES or self.imported & NEEDS_IMPORT
+        hint = ", unless another import does" if other_packages else ""
+        new = f"import {module}, because `import jax` does not import it{hint}"
+        yield Finding(node.lineno, None, "could be better" if other_packages else "gone", module, new, node)
 
     def _check_name(self, node: ast.AST, name: str, as_module: bool = False) -> Iterator[Finding]:
         if private := PRIVATE.match(name):
-            new = "no promise: it may change in any release"
-            if there := self.record.find_elsewhere(name):
-                new += f"; perhaps {there}"
+            new = "it is private, and may change in any release"
+            if current_name := self.record.find_elsewhere(name):
+                new += f"; perhaps {current_name}"
             yield Finding(node.lineno, None, "private", name if private[0] == "jax._src" else private[0], new, node)
         elif name.startswith("jax."):
             fate = self.record.fate(name, as_module=as_module)
@@ -197,28 +203,35 @@ class _Names:
             return
         call = self.record.call(name)
         for keyword in [*node.keywords, *self._in_dictionaries(node)]:
-            known = KEYWORDS.get((name, keyword.arg or ""))
+            advised = KEYWORDS.get((name, keyword.arg or ""))
             if keyword.arg is None:
                 continue
-            strange = call is not None and not call.any_keyword and keyword.arg not in call.keywords
-            gone = strange or (name, keyword.arg) in REFUSED
-            warned = (call is not None and keyword.arg in call.warned) or (known is not None and known[1] == 15)
-            if gone or warned:
-                new, row = known or (_keyword_advice(name, keyword.arg, call), None)
-                yield Finding(node.lineno, row, "gone" if gone else "warns", f"{name}({keyword.arg}=)", new, node)
-        stars = any(isinstance(arg, ast.Starred) for arg in args)
-        if call is not None and not stars and len(args) > call.places and not self._is_class_or_decorator(name):
-            few = f"at most {int(call.places)} by position; the others by name"
-            yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", few, node)
+            is_unknown = call is not None and not call.any_keyword and keyword.arg not in call.keywords
+            is_removed = is_unknown or (name, keyword.arg) in REFUSED
+            is_deprecated = (call is not None and keyword.arg in call.warned) or (
+                advised is not None and advised[1] == 15
+            )
+            if is_removed or is_deprecated:
+                new, row = advised or (_keyword_advice(name, keyword.arg, call), None)
+                yield Finding(node.lineno, row, "gone" if is_removed else "warns", f"{name}({keyword.arg}=)", new, node)
+        has_starred = any(isinstance(arg, ast.Starred) for arg in args)
+        if (
+            call is not None
+            and not has_starred
+            and len(args) > call.max_positional
+            and not self._is_class_or_decorator(name)
+        ):
+            limit = f"pass at most {int(call.max_positional)} by position, and the others by name"
+            yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", limit, node)
 
     def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
         """Yield the keywords that calls such as `f(**{"check_rep": False})` unpack, even from a named dictionary."""
         for keyword in call.keywords:
             value = self.program.value(keyword.value) if keyword.arg is None else None
             if isinstance(value, ast.Dict):
-                for key, one in zip(value.keys, value.values, strict=True):
+                for key, value_node in zip(value.keys, value.values, strict=True):
                     if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                        yield ast.keyword(key.value, one)
+                        yield ast.keyword(key.value, value_node)
             elif isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
                 yield from value.keywords
 
@@ -242,16 +255,16 @@ class _Names:
 def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]:
     """Return the part of a name that was removed or deprecated, its replacement, and the row of appendix 90.
 
-    The replacement comes from the table in replacements.py, else from JAX's own message, else from a module that
-    currently contains the same name.
+    The replacement comes from the table in replacements.py or, if it has none, from JAX's own message or from a module
+    that currently contains the same name.
     """
     for old in (name, fate.name):
         if old in REPLACEMENTS:
             return old, *REPLACEMENTS[old]
     family = find_replacement(name)
     row = family[1] if family else GENERAL_ROW if fate.last else None
-    use = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.message)
-    new = use[1].replace("jnp.", "jax.numpy.") if use else ""
+    suggestion = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.message)
+    new = suggestion[1].replace("jnp.", "jax.numpy.") if suggestion else ""
     if record.fate(new).state != "works" or new == fate.name:
         new = ""
     if not new and fate.last and not fate.message and (current_name := record.find_elsewhere(name)):
@@ -259,14 +272,15 @@ def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]
     if new or family:
         return fate.name, new or family[0], row
     if fate.first:
-        return fate.name, f"it comes only in {fate.first}", None
-    return fate.name, fate.message[:120] or (f"gone after {fate.last}" if fate.last else "no recorded JAX has it"), row
+        return fate.name, f"it does not exist before {fate.first}", None
+    reason = f"gone after {fate.last}" if fate.last else "it is in no recorded JAX"
+    return fate.name, fate.message[:120] or reason, row
 
 
 def _keyword_advice(name: str, keyword: str, call) -> str:
     if call is None or keyword in call.keywords:
-        return "JAX warns of this argument"
-    return f"no such argument; there is {', '.join(sorted(call.keywords)[:8]) or 'none by name'}"
+        return "JAX warns about this argument"
+    return f"no such argument; it accepts {', '.join(sorted(call.keywords)[:8]) or 'none by name'}"
 
 
 def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, int | None, str]]:
@@ -274,7 +288,7 @@ def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, 
 
     Raises Unreadable if no part of the file can be read.
     """
-    return [(place, code, one.row, one.new) for place, code, one in examine(Path(path), target)[0]]
+    return [(place, code, finding.row, finding.new) for place, code, finding in examine(Path(path), target)[0]]
 
 
 def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str, Finding]], list[str]]:
@@ -282,10 +296,13 @@ def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str,
     texts, notes = read(path)
     rows = []
     for text in texts:
-        file_findings, unseen = find_with_unread_lines(text.source, str(path), target)
-        rows += [(text.places[one.line - 1], text.lines[one.line - 1].strip(), one) for one in file_findings]
-        if unseen:
-            several = "s" * (len(unseen) != 1)
-            where = f"{path}: {len(unseen)} line{several} not looked at, the first is {text.places[unseen[0] - 1]}"
-            notes.append(f"{where}: a guard asks first, or JAX {Record(target).version} never comes there")
+        file_findings, unchecked = find_with_unread_lines(text.source, str(path), target)
+        rows += [
+            (text.places[finding.line - 1], text.lines[finding.line - 1].strip(), finding) for finding in file_findings
+        ]
+        if unchecked:
+            plural = "s" * (len(unchecked) != 1)
+            start = text.places[unchecked[0] - 1]
+            reason = f"guarded, or never run on JAX {Record(target).version}"
+            notes.append(f"{path}: {len(unchecked)} line{plural} not checked, starting at {start}: {reason}")
     return rows, notes

@@ -39,7 +39,7 @@ class Edit:
 
 
 def fix(source: str, target: str | None = None) -> str:
-    """Return the program with all safe replacements made, discarding any after which it wouldn't parse."""
+    """Return the program with all safe replacements made, except for any that would break its syntax."""
     for _ in range(3):  # replacing an import may reveal further old names
         edits = _Fixer(source, target).edits()
         if not edits:
@@ -52,11 +52,11 @@ def fix(source: str, target: str | None = None) -> str:
 
 
 def _apply_edits(source: str, edits: list[Edit]) -> str:
-    last = len(source) + 1
+    unedited_end = len(source) + 1
     for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end), reverse=True):
-        if edit.end <= last:
+        if edit.end <= unedited_end:
             source = source[: edit.start] + edit.new + source[edit.end :]
-            last = edit.start
+            unedited_end = edit.start
     return source
 
 
@@ -64,11 +64,11 @@ class _Fixer:
     def __init__(self, source: str, target: str | None) -> None:
         self.source, self.record = source, Record(target)
         self.program = Program(parse(source), self.record)
-        self.found: list[Finding] = findings(self.program, source)
-        starts, at = [0], 0
+        self.findings: list[Finding] = findings(self.program, source)
+        starts, offset = [0], 0
         for line in source.split("\n"):
-            at += len(line) + 1
-            starts.append(at)
+            offset += len(line) + 1
+            starts.append(offset)
         self.starts, self.lines = starts, source.split("\n")
         self.imports: list[str] = []
 
@@ -86,37 +86,41 @@ class _Fixer:
     def edits(self) -> list[Edit]:
         edits: list[Edit] = []
         statements: set[ast.AST] = set()
-        for one in self.found:
-            node = one.node
-            if one.severity not in ("gone", "warns") or node is None:
+        for finding in self.findings:
+            node = finding.node
+            if finding.severity not in ("gone", "warns") or node is None:
                 continue
             if isinstance(node, ast.ImportFrom):
                 if node not in statements:
                     statements.add(node)
-                    edits += self._from(node)
+                    edits += self._edit_from_import(node)
             elif isinstance(node, ast.alias):
-                edits += self._import(node)
+                edits += self._edit_import(node)
             elif isinstance(node, ast.Attribute):
-                edits += self._attribute(node, one)
+                edits += self._edit_attribute(node, finding)
             elif isinstance(node, ast.Call):
-                edits += self._keyword(node, one)
-        edits += self._calls_of_shard_map()
+                edits += self._edit_keyword(node, finding)
+        edits += self._edit_shard_map_calls()
         if self.imports:
             edits.append(
-                Edit(at := self._after_imports(), at, "".join(f"{line}\n" for line in dict.fromkeys(self.imports)))
+                Edit(
+                    offset := self._after_imports(),
+                    offset,
+                    "".join(f"{line}\n" for line in dict.fromkeys(self.imports)),
+                )
             )
         return edits
 
     # Names
 
-    def _attribute(self, node: ast.Attribute, one: Finding) -> list[Edit]:
+    def _edit_attribute(self, node: ast.Attribute, finding: Finding) -> list[Edit]:
         call = self.program.parents.get(node)
-        if re.match(r"jax\.ops\.index_\w+$", one.name):
+        if re.match(r"jax\.ops\.index_\w+$", finding.name):
             return self._index_update(call, node) if isinstance(call, ast.Call) and call.func is node else []
-        if one.name == SHARD_MAP and not self._is_safe_everywhere(SHARD_MAP):
+        if finding.name == SHARD_MAP and not self._is_safe_everywhere(SHARD_MAP):
             return []
-        new = self._new_name(one.name, self.program.dotted(node))
-        return self._replace_name(node, one.name, new) if new and self._is_safe_here(node, one.name) else []
+        new = self._new_name(finding.name, self.program.dotted(node))
+        return self._replace_name(node, finding.name, new) if new and self._is_safe_here(node, finding.name) else []
 
     # Safety checks
 
@@ -130,23 +134,24 @@ class _Fixer:
 
     def _is_safe_here(self, node: ast.AST, old: str) -> bool:
         """Return whether the replacement is equivalent in this context."""
-        where, above = SAFE_RENAMES[old].where, self.program.parents.get(node)
-        if where in (ANYWHERE, MODULE):
+        context, parent = SAFE_RENAMES[old].where, self.program.parents.get(node)
+        if context in (ANYWHERE, MODULE):
             return True
-        if where == ANNOTATED:
+        if context == ANNOTATED:
             return self._is_annotation(node)
-        is_compared = isinstance(above, ast.Compare) or (
-            isinstance(above, ast.Call) and getattr(above.func, "id", "") in ("isinstance", "issubclass", "type", "id")
+        is_compared = isinstance(parent, ast.Compare) or (
+            isinstance(parent, ast.Call)
+            and getattr(parent.func, "id", "") in ("isinstance", "issubclass", "type", "id")
         )
-        return self._fits_shard_map(node) if where == CALLED else not is_compared
+        return self._fits_shard_map(node) if context == CALLED else not is_compared
 
     def _is_annotation(self, node: ast.AST) -> bool:
-        for above in self.program.around(node):
-            if getattr(above, "annotation", None) is node or getattr(above, "returns", None) is node:
+        for parent in self.program.ancestors(node):
+            if getattr(parent, "annotation", None) is node or getattr(parent, "returns", None) is node:
                 return True
-            if isinstance(above, ast.stmt):
+            if isinstance(parent, ast.stmt):
                 return False
-            node = above
+            node = parent
         return False
 
     def _fits_shard_map(self, node: ast.AST) -> bool:
@@ -172,14 +177,15 @@ class _Fixer:
             and isinstance(node.ctx, ast.Load)
             and self.program.dotted(node) == full
         ]
-        handed_on = SAFE_RENAMES[full].where in (ANYWHERE, MODULE)  # another file may import the name from this one
-        below = [
+        # Another file may import the name from this one.
+        may_be_imported = SAFE_RENAMES[full].where in (ANYWHERE, MODULE)
+        attributes = [
             self.program.dotted(node)
             for node in self.program.nodes
             if isinstance(node, ast.Attribute) and self.program.dotted(node.value) == full
         ]
-        all_exist = all(self._new_name(full, name) for name in below)
-        return all_exist and (bool(uses) or handed_on) and all(self._is_safe_here(node, full) for node in uses)
+        all_exist = all(self._new_name(full, name) for name in attributes)
+        return all_exist and (bool(uses) or may_be_imported) and all(self._is_safe_here(node, full) for node in uses)
 
     def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
         """Replace an old dotted name with a new one, written with the names that the program has imported."""
@@ -196,16 +202,16 @@ class _Fixer:
             return new
         best = ("", "")
         for name, values in self.program.top.bound.items():
-            one = values[0][1]
-            if len(values) == 1 and isinstance(one, str) and (new == one or new.startswith(f"{one}.")):
-                seen = self.program.scopes[node].look(name, node.lineno)
+            target = values[0][1]
+            if len(values) == 1 and isinstance(target, str) and (new == target or new.startswith(f"{target}.")):
+                visible = self.program.scopes[node].look_up(name, node.lineno)
                 if (
-                    seen == one
-                    and len(one) > len(best[1])
+                    visible == target
+                    and len(target) > len(best[1])
                     and values[0][0] <= node.lineno
-                    and self.record.fate(one).state == "works"
+                    and self.record.fate(target).state == "works"
                 ):
-                    best = (name, one)
+                    best = (name, target)
         module = new
         while not self.record.is_module(module):
             module = module.rpartition(".")[0]
@@ -226,7 +232,7 @@ class _Fixer:
         method = REPLACEMENTS[self.program.dotted(node)][0].split("].")[1].split("(")[0]
         x, index, y = call.args
         value = self.program.value(x)
-        known = isinstance(value, ast.Call) and ARRAYS.match(self.program.dotted(value.func))
+        is_array = isinstance(value, ast.Call) and ARRAYS.match(self.program.dotted(value.func))
         inner = self.text(index)
         if isinstance(index, ast.Subscript) and self.program.dotted(index.value) in (
             "jax.ops.index",
@@ -236,7 +242,7 @@ class _Fixer:
             inner = self.text(index.slice)
         if "#" in self.text(call) or "jax.ops" in inner:
             return []
-        array = self.text(x) if known else f"{self._in_program_names('jax.numpy.asarray', node)}({self.text(x)})"
+        array = self.text(x) if is_array else f"{self._in_program_names('jax.numpy.asarray', node)}({self.text(x)})"
         return [Edit(*self.span(call), f"{array}.at[{inner}].{method}({self.text(y)})")]
 
     # Imports
@@ -251,63 +257,68 @@ class _Fixer:
         new = self._new_name(old, full)
         return new + full[len(old) :] if new and (old != full or self._is_safe_everywhere(full)) else ""
 
-    def _from(self, node: ast.ImportFrom) -> list[Edit]:
-        homes = [self._new_import(f"{node.module}.{alias.name}") for alias in node.names]
-        kept = [
-            alias for alias, home in zip(node.names, homes, strict=True) if home in ("", f"{node.module}.{alias.name}")
+    def _edit_from_import(self, node: ast.ImportFrom) -> list[Edit]:
+        new_names = [self._new_import(f"{node.module}.{alias.name}") for alias in node.names]
+        unchanged = [
+            alias
+            for alias, new_name in zip(node.names, new_names, strict=True)
+            if new_name in ("", f"{node.module}.{alias.name}")
         ]
-        moves = [(alias, home) for alias, home in zip(node.names, homes, strict=True) if alias not in kept]
-        if not moves or ("#" in self.text(node) and kept):
+        moved = [
+            (alias, new_name) for alias, new_name in zip(node.names, new_names, strict=True) if alias not in unchanged
+        ]
+        if not moved or ("#" in self.text(node) and unchanged):
             return []
         indent = " " * node.col_offset
-        by: dict[str, list[str]] = {}
-        for alias, home in moves:
-            module, _, name = home.rpartition(".")
+        by_module: dict[str, list[str]] = {}
+        for alias, new_name in moved:
+            module, _, name = new_name.rpartition(".")
             bound = alias.asname or alias.name
-            by.setdefault(module, []).append(name if name == bound else f"{name} as {bound}")
-        new = [f"from {module} import {', '.join(names)}" for module, names in by.items()]
-        if kept:
-            new.insert(0, f"from {node.module} import {', '.join(self.text(alias) for alias in kept)}")
+            by_module.setdefault(module, []).append(name if name == bound else f"{name} as {bound}")
+        new = [f"from {module} import {', '.join(names)}" for module, names in by_module.items()]
+        if unchanged:
+            new.insert(0, f"from {node.module} import {', '.join(self.text(alias) for alias in unchanged)}")
         return [Edit(*self.span(node), f"\n{indent}".join(new))]
 
-    def _import(self, alias: ast.alias) -> list[Edit]:
-        home = self._new_import(alias.name)
-        if not home or home == alias.name or not self.record.is_module(home):
+    def _edit_import(self, alias: ast.alias) -> list[Edit]:
+        new_name = self._new_import(alias.name)
+        if not new_name or new_name == alias.name or not self.record.is_module(new_name):
             return []
         start, end = self.span(alias)
-        return [Edit(start, end, home + (f" as {alias.asname}" if alias.asname else ""))]
+        return [Edit(start, end, new_name + (f" as {alias.asname}" if alias.asname else ""))]
 
     def _after_imports(self) -> int:
-        """Return the offset of the line after the imports at the top of the file, or after the docstring."""
-        last = 0
+        """Return the offset of the first line after the file's docstring and the imports at its top."""
+        last_line = 0
         for node in self.program.tree.body:
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             if not (docstring or isinstance(node, (ast.Import, ast.ImportFrom))):
                 break
-            last = node.end_lineno
-        return self.starts[last]
+            last_line = node.end_lineno
+        return self.starts[last_line]
 
     # Arguments
 
-    def _keyword(self, call: ast.Call, one: Finding) -> list[Edit]:
+    def _edit_keyword(self, call: ast.Call, finding: Finding) -> list[Edit]:
         edits = []
-        name = one.name.partition("(")[0]
+        name = finding.name.partition("(")[0]
         for keyword in call.keywords:
             new = RENAMED_KEYWORDS.get((name, keyword.arg or ""))
-            if name == PJIT and self._bare_none(keyword.value):
+            if name == PJIT and self._has_bare_none(keyword.value):
                 continue  # in pjit, None meant replicated; in jit, it means unspecified
-            if new and f"{name}({keyword.arg}=)" == one.name and new[0] not in {k.arg for k in call.keywords}:
+            if new and f"{name}({keyword.arg}=)" == finding.name and new[0] not in {k.arg for k in call.keywords}:
                 start = self.offset(keyword.lineno, keyword.col_offset)
                 edits.append(Edit(start, start + len(keyword.arg), new[0]))
-            elif one.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
+            elif finding.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
                 edits += self._drop_keywords(call)
         return edits
 
     @staticmethod
-    def _bare_none(value: ast.expr) -> bool:
-        inside = {id(one) for call in ast.walk(value) if isinstance(call, ast.Call) for one in ast.walk(call)}
+    def _has_bare_none(value: ast.expr) -> bool:
+        in_calls = {id(node) for call in ast.walk(value) if isinstance(call, ast.Call) for node in ast.walk(call)}
         return any(
-            isinstance(one, ast.Constant) and one.value is None and id(one) not in inside for one in ast.walk(value)
+            isinstance(node, ast.Constant) and node.value is None and id(node) not in in_calls
+            for node in ast.walk(value)
         )
 
     def _drop_keywords(self, call: ast.Call) -> list[Edit]:
@@ -316,18 +327,18 @@ class _Fixer:
             return []
         return [Edit(self.offset(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
 
-    def _calls_of_shard_map(self) -> list[Edit]:
+    def _edit_shard_map_calls(self) -> list[Edit]:
         """Name the positional arguments in calls to `shard_map`, and rename `check_rep` to `check_vma`."""
         edits = []
         for node in self.program.nodes:
-            if not isinstance(node, ast.Call) or node in self.program.quiet:
+            if not isinstance(node, ast.Call) or node in self.program.guarded:
                 continue
             name, args = self.program.dotted(node.func), node.args
             if name == "functools.partial" and args:
                 name, args = self.program.dotted(args[0]), args[1:]
             if name not in (SHARD_MAP, "jax.shard_map") or len(args) > len(SHARD_MAP_PLACES):
                 continue
-            if name == SHARD_MAP and (self._new_import(SHARD_MAP) != "jax.shard_map" or node in self.program.quiet):
+            if name == SHARD_MAP and (self._new_import(SHARD_MAP) != "jax.shard_map" or node in self.program.guarded):
                 continue
             for word, arg in zip(SHARD_MAP_PLACES, args, strict=False):
                 if word:

@@ -20,8 +20,9 @@ CELL_END = "# --- the end of a cell: {} ---\n"
 def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
     """Return the fixed text of a file, and the remaining findings, such as 'line 3: name -> replacement'.
 
-    In a notebook, only the source of cells changes, and the rest of the JSON is preserved. Cells with magics are
-    skipped. Raises Unreadable, as `read` does.
+    In a notebook, only the source of cells changes, and all other JSON is preserved. Cells with magics are skipped.
+
+    Raises Unreadable if no part of the file can be read.
     """
     texts, _ = read(path)
     raw = path.read_bytes()
@@ -35,10 +36,12 @@ def fixed_file(path: Path, target: str | None = None) -> tuple[str, list[str]]:
         text = fix(text, target)
         texts = [Text(text.split("\n"), [f"line {i}" for i in range(1, text.count("\n") + 2)])]
     elif path.suffix == ".ipynb":
-        text = _cells(text, path, target)
+        text = _fix_cells(text, path, target)
         texts, _ = notebook(text, str(path))
-    remaining = [(one, where) for where in texts for one in find(where.source, str(path), target)]
-    return text, [f"{where.places[one.line - 1]}: {one.name} -> {one.new}" for one, where in remaining]
+    remaining = [(finding, program) for program in texts for finding in find(program.source, str(path), target)]
+    return text, [
+        f"{program.places[finding.line - 1]}: {finding.name} -> {finding.new}" for finding, program in remaining
+    ]
 
 
 def unified_diff(path: Path, new: str) -> str:
@@ -56,33 +59,33 @@ def write_files(changed: dict[Path, str]) -> None:
     Each new text is written to a temporary file beside the original, and checked, before any original is replaced.
     Raises Unreadable if a new text isn't valid Python, and OSError if a file can't be written.
     """
-    beside: list[tuple[str, Path]] = []
+    temporary: list[tuple[str, Path]] = []
     try:
         for path, text in changed.items():
-            place = path.resolve()  # write through a symbolic link instead of replacing it
-            handle, name = tempfile.mkstemp(dir=place.parent, suffix=place.suffix)
-            beside.append((name, place))
+            target = path.resolve()  # write through a symbolic link instead of replacing it
+            handle, name = tempfile.mkstemp(dir=target.parent, suffix=target.suffix)
+            temporary.append((name, target))
             with open(handle, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
-            shutil.copymode(place, name)
+            shutil.copymode(target, name)
             try:
                 read(Path(name))
             except Unreadable as error:
                 raise Unreadable(str(error).replace(name, str(path))) from error
-        originals = [(place, place.read_bytes()) for _, place in beside]
+        originals = [(target, target.read_bytes()) for _, target in temporary]
         try:
-            for name, place in beside:
-                os.replace(name, place)
+            for name, target in temporary:
+                os.replace(name, target)
         except OSError:
-            for place, old in originals:
-                place.write_bytes(old)
+            for target, original in originals:
+                target.write_bytes(original)
             raise
     finally:
-        for name, _ in beside:
+        for name, _ in temporary:
             Path(name).unlink(missing_ok=True)
 
 
-def _cells(text: str, path: Path, target: str | None) -> str:
+def _fix_cells(text: str, path: Path, target: str | None) -> str:
     """Return the fixed JSON of a notebook.
 
     The cells that contain only Python are joined with separators, fixed together and split again.
@@ -109,16 +112,16 @@ def _replace_in_source(text: str, old: str | list[str], new: str) -> str:
     """Replace a cell's source in the JSON text, or return the text unchanged if it doesn't contain that source."""
     for ascii_only in (False, True):
 
-        def spelled(line: str, ascii_only: bool = ascii_only) -> str:
+        def to_json(line: str, ascii_only: bool = ascii_only) -> str:
             return json.dumps(line, ensure_ascii=ascii_only)
 
         if isinstance(old, str):
-            if spelled(old) in text:
-                return text.replace(spelled(old), spelled(new), 1)
+            if to_json(old) in text:
+                return text.replace(to_json(old), to_json(new), 1)
             continue
-        found = re.search(r",\s*".join(re.escape(spelled(line)) for line in old), text)
-        if found:
-            space = re.search(r"\n\s*", found[0])
-            between = f",{space[0] if space else ' '}"
-            return text[: found.start()] + between.join(map(spelled, new.splitlines(True))) + text[found.end() :]
+        match = re.search(r",\s*".join(re.escape(to_json(line)) for line in old), text)
+        if match:
+            space = re.search(r"\n\s*", match[0])
+            separator = f",{space[0] if space else ' '}"
+            return text[: match.start()] + separator.join(map(to_json, new.splitlines(True))) + text[match.end() :]
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from find_old_jax.problems import Problem, problems
 from find_old_jax.release_names import numbers
 from find_old_jax.replacements import REPLACEMENTS
 
@@ -14,10 +15,10 @@ EARLIER = "earlier"  # removed or deprecated in an unknown release before 0.7, t
 
 @dataclass(frozen=True)
 class Form:
-    """An old API.
+    """An old API, as part of a row.
 
-    `warns` is the first release that warns about it, and `gone` is the first release without it. `name` is its name
-    in the record, which also contains the release that introduced it.
+    `warns` is the first release that warns about the API, and `gone` is the first release without it. `name` is the
+    API's name in the record, which also contains the release that introduced it.
     """
 
     text: str
@@ -133,42 +134,16 @@ ROWS = {
 }
 
 # For messages that don't contain a name: by row, phrases that are the same in all releases. ` ... ` matches any text.
+# The phrases of a problem that a row covers are in problems.toml.
 PHRASES: dict[int, tuple[str, ...]] = {
     6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
     8: ("setup_tpu() was required for older JAX",),
-    12: ("`with mesh:` ... has been deprecated", "requires a non-empty mesh in context"),
-    14: (
-        "object has no attribute 'vma'",
-        "varying manual axes do not match",
-        "manual axis types do not match",
-    ),
+    12: ("`with mesh:` ... has been deprecated",),
     15: ("backend and device argument on jit is deprecated",),
-    23: ("can only refer to Auto axes of the mesh", "acts as an assert when all axes of mesh are of type"),
-    16: (
-        "Contracting dimensions are sharded and it is ambiguous",
-        "to provide output PartitionSpec for the gather indexing",
-        "produces an illegally sharded result",
-        "select cases must have the same shardings",
-        "All operands should have the same sharding",
-        "Please specify the sharding of the output via the `out_sharding` argument",
-        "must be unsharded over the sorting dimension",
-        "unsharded over the axis being reduced",
-        "must be unsharded on non-batch dimensions",
-        "operand sharding must be equal to update sharding",
-        "on sharded dims where out dim",
-        "cannot be sharded on dimension",
-        "cannot be sharded on the axis being rolled",
-        "does not match the sharding on the respective arg",
-        "inputs passed to vmap should be sharded the same",
-        "is not equal to the size of the mesh",
-        "requires contracting dimensions to have consistent sharding",
-        "got incompatible shardings for broadcasting",
-    ),
-    17: ("in_specs passed to shard_map ... does not match the specs of the input",),
-    18: ("should match the mesh passed to shard_map",),
-    19: ("Unknown backend",),
-    20: ("Found an unbound axis name", "unbound axis name:"),
 }
+for _problem in problems():
+    if _problem.row:
+        PHRASES[_problem.row] = (*PHRASES.get(_problem.row, ()), *_problem.messages)
 
 # Phrases, as in PHRASES, for APIs that don't have their own row: the old API, its replacement and the closest row.
 WORDS: dict[str, tuple[str, str, int]] = {
@@ -203,3 +178,31 @@ WORDS: dict[str, tuple[str, str, int]] = {
         24,
     ),
 }
+
+
+def row_problems() -> tuple[Problem, ...]:
+    """Return the rows of appendix 90 as problems, so that a search finds them, too."""
+    return tuple(
+        Problem(
+            id=f"row-{number}",
+            topic="Old code",
+            title="Old code: " + ", ".join(f"`{form.text}`" for form in row.forms),
+            cause=" ".join(_history(form) for form in row.forms)
+            + (" Old code still runs, but does something else." if row.silent else ""),
+            fix=row.new,
+            lesson="90",
+            section=f"Row {number}",
+            keywords="old code removed deprecated AttributeError ImportError upgrade new version",
+        )
+        for number, row in ROWS.items()
+    )
+
+
+def _history(form: Form) -> str:
+    """Say in a sentence since when an API warns or is gone."""
+    parts = [
+        f"{verb} before JAX 0.7" if since == EARLIER else f"{verb} in JAX {since}"
+        for verb, since in (("deprecated", form.warns), ("removed or changed", form.gone))
+        if since
+    ]
+    return f"`{form.text}` was {', and '.join(parts)}."

@@ -9,7 +9,7 @@ import re
 from find_old_jax.release_names import numbers
 from find_old_jax.scopes import Names
 
-UNREACHED = "never"  # code that never runs on this JAX, or only under conditions that can't be evaluated
+UNREACHED = "never"  # code that never runs on this JAX version, or only under conditions that can't be evaluated
 TYPE_CHECKING = "types"  # code that only type checkers see, so it can't fail
 IMPORT, NAME, CALL, OTHER = TRIED = ("import", "name", "call", "other")  # the kinds of failure that a handler can catch
 CAUGHT = {
@@ -19,7 +19,7 @@ CAUGHT = {
 SHORT_BODY = 3  # `except Exception` counts as a guard only if it covers at most this many statements
 LEAVES = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
 LOGGING_NAMES = {"print", "log", "logger", "logging", "warn", "warnings"}
-# a set that may contain UNREACHED, TYPE_CHECKING, members of TRIED, and tested names such as ('x', 'device_buffers')
+# A set of UNREACHED, TYPE_CHECKING, members of TRIED, and names that `hasattr` tests, such as ('x', 'device_buffers').
 Guard = frozenset
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -27,13 +27,13 @@ COMPARED = {
 }  # fmt: skip
 
 
-def caught_names(node: ast.Try) -> set[str]:
+def caught_failures(node: ast.Try) -> set[str]:
     """Return the kinds of failure in a `try` body for which a handler provides an alternative.
 
     A handler that ends in `raise`, passes or only prints doesn't provide one. But after a failed import, passing or
     printing is enough, because the program may not need the module.
     """
-    found: set[str] = set()
+    caught_kinds: set[str] = set()
     for handler in node.handlers:
         if isinstance(handler.body[-1], ast.Raise):
             continue
@@ -42,8 +42,8 @@ def caught_names(node: ast.Try) -> set[str]:
         caught = {kind for name in names for kind in CAUGHT.get(name, ())}
         if OTHER in caught and len(node.body) > SHORT_BODY:
             caught = set().union(*(CAUGHT.get(name, ()) for name in names if OTHER not in CAUGHT.get(name, ())))
-        found |= caught & {IMPORT} if all(map(_does_nothing, handler.body)) else caught
-    return found
+        caught_kinds |= caught & {IMPORT} if all(map(_does_nothing, handler.body)) else caught
+    return caught_kinds
 
 
 def _does_nothing(node: ast.stmt) -> bool:
@@ -58,7 +58,7 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 
 def covers(guard: Guard, node: ast.AST) -> bool:
-    """Return whether a guard covers a node inside it."""
+    """Return whether a guard prevents a finding in the node, or makes it harmless."""
     if UNREACHED in guard:
         return True
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
@@ -69,7 +69,7 @@ def covers(guard: Guard, node: ast.AST) -> bool:
 
 
 def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
-    """Return the names that `hasattr` has found if the test is true or, with `denied`, if it's false."""
+    """Return a guard with the names that exist, according to `hasattr`, if a test is true or, with `denied`, false."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _guard_of_test(test.operand, not denied)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
@@ -85,58 +85,63 @@ class Guards:
     def __init__(self, names: Names) -> None:
         self.names = names
 
-    def silenced(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
+    def guards_of_fields(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
         """Return the guards for a node's fields: 'body', 'orelse' or 'handlers'."""
         never = Guard({UNREACHED})
         if isinstance(node, ast.Try):
-            kinds = caught_names(node)
-            return {"body": Guard(kinds), "handlers": never if kinds and self._all_there(node) else Guard()}
-        if self.asks_types(node.test):
+            kinds = caught_failures(node)
+            return {"body": Guard(kinds), "handlers": never if kinds and self._names_exist(node) else Guard()}
+        if self.tests_type_checking(node.test):
             return {"body": Guard({UNREACHED, TYPE_CHECKING})}
-        truth = self.truth(node.test)
+        truth = self.evaluate(node.test)
         if truth is None:
-            asks = never if self._asks_version(node.test) else Guard()
-            return {"body": asks | _guard_of_test(node.test), "orelse": asks | _guard_of_test(node.test, denied=True)}
+            guard = never if self._tests_version(node.test) else Guard()
+            return {"body": guard | _guard_of_test(node.test), "orelse": guard | _guard_of_test(node.test, denied=True)}
         return {"orelse" if truth else "body": never}
 
-    def _all_there(self, node: ast.Try) -> bool:
-        """Return whether a `try` body uses JAX, but only names in this version, so that its handlers never run."""
-        fate, dotted, found = self.names.record.fate, self.names.dotted, []
-        for one in (inner for statement in node.body for inner in ast.walk(statement)):
-            self._place(one, node)
-            if isinstance(one, ast.Import):
-                found += [fate(alias.name, as_module=True).state for alias in one.names]
-            elif isinstance(one, ast.ImportFrom) and one.module:
-                found += [fate(f"{one.module}.{alias.name}").state for alias in one.names]
-                found.append(fate(one.module, as_module=True).state)
-            elif isinstance(one, ast.Attribute):
-                found.append(fate(dotted(one)).state)
-            elif isinstance(one, ast.Call) and (call := self.names.record.call(dotted(one.func))):
-                strange = {keyword.arg for keyword in one.keywords} - call.keywords - {None}
-                found.append("gone" if strange and not call.any_keyword else "works")
-        return "gone" not in found and ("works" in found or "warns" in found)
+    def _names_exist(self, node: ast.Try) -> bool:
+        """Return whether all JAX names in a `try` body (at least one) exist in this version, so no handler runs."""
+        fate, dotted, states = self.names.record.fate, self.names.dotted, []
+        for inner_node in (inner for statement in node.body for inner in ast.walk(statement)):
+            self._assign_scope(inner_node, node)
+            if isinstance(inner_node, ast.Import):
+                states += [fate(alias.name, as_module=True).state for alias in inner_node.names]
+            elif isinstance(inner_node, ast.ImportFrom) and inner_node.module:
+                states += [fate(f"{inner_node.module}.{alias.name}").state for alias in inner_node.names]
+                states.append(fate(inner_node.module, as_module=True).state)
+            elif isinstance(inner_node, ast.Attribute):
+                states.append(fate(dotted(inner_node)).state)
+            elif isinstance(inner_node, ast.Call) and (call := self.names.record.call(dotted(inner_node.func))):
+                unknown = {keyword.arg for keyword in inner_node.keywords} - call.keywords - {None}
+                states.append("gone" if unknown and not call.any_keyword else "works")
+        return "gone" not in states and ("works" in states or "warns" in states)
 
-    def ends(self, node: ast.AST) -> Guard:
-        """Return the guard that an `if` such as `if hasattr(...): return ...` sets up for the statements after it."""
-        if not isinstance(node, ast.If) or self.asks_types(node.test):
+    def guard_after(self, node: ast.AST) -> Guard:
+        """Return the guard of the statements after an `if` that leaves the block: `if not hasattr(...): return`."""
+        if not isinstance(node, ast.If) or self.tests_type_checking(node.test):
             return Guard()
-        silent = self.silenced(node)
-        body, orelse = silent.get("body", Guard()), silent.get("orelse", Guard())
-        leaves = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
-        return (orelse if leaves[0] else Guard()) | (body if leaves[1] else Guard())
+        guards = self.guards_of_fields(node)
+        body, orelse = guards.get("body", Guard()), guards.get("orelse", Guard())
+        ends_early = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
+        return (orelse if ends_early[0] else Guard()) | (body if ends_early[1] else Guard())
 
     @staticmethod
-    def asks_types(test: ast.expr) -> bool:
+    def tests_type_checking(test: ast.expr) -> bool:
         return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
-    def _asks_version(self, test: ast.expr, depth: int = 3) -> bool:
+    def _tests_version(self, test: ast.expr, depth: int = 3) -> bool:
         for node in ast.walk(test):
             if isinstance(node, (ast.Name, ast.Attribute)):
-                self._place(node, test)
+                self._assign_scope(node, test)
                 if "jax" in (name := self.names.dotted(node)) and "version" in name:
                     return True
                 value = self.names.value(node) if isinstance(node, ast.Name) else node
-                if value is not node and isinstance(value, ast.expr) and depth and self._asks_version(value, depth - 1):
+                if (
+                    value is not node
+                    and isinstance(value, ast.expr)
+                    and depth
+                    and self._tests_version(value, depth - 1)
+                ):
                     return True
             if isinstance(node, ast.Call):
                 called = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -145,27 +150,27 @@ class Guards:
                     return True
         return False
 
-    def _place(self, node: ast.AST, test: ast.expr) -> None:
+    def _assign_scope(self, node: ast.AST, test: ast.expr) -> None:
         """Assign a test's nodes to its statement's scope, because the test is evaluated before they're visited."""
         scope = self.names.scopes.get(test) or self.names.scopes[self.names.nodes[-1]]
-        for one in ast.walk(node):
-            self.names.scopes.setdefault(one, scope)
+        for inner in ast.walk(node):
+            self.names.scopes.setdefault(inner, scope)
 
-    def truth(self, test: ast.expr) -> bool | None:
-        """Return whether a test is true on this version, or None if it depends on anything else."""
-        self._place(test, test)
+    def evaluate(self, test: ast.expr) -> bool | None:
+        """Return whether a test is true on this JAX version, or None if that depends on anything else."""
+        self._assign_scope(test, test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            operand = self.truth(test.operand)
+            operand = self.evaluate(test.operand)
             return None if operand is None else not operand
         if isinstance(test, ast.BoolOp):
-            operand = [self.truth(value) for value in test.values]
-            decides = isinstance(test.op, ast.Or)
-            if decides in operand:
-                return decides
-            return None if None in operand else not decides
+            operand = [self.evaluate(value) for value in test.values]
+            deciding_value = isinstance(test.op, ast.Or)
+            if deciding_value in operand:
+                return deciding_value
+            return None if None in operand else not deciding_value
         if isinstance(test, ast.Name):
             value = self.names.value(test)
-            return self.truth(value) if isinstance(value, (ast.Compare, ast.Call, ast.BoolOp, ast.UnaryOp)) else None
+            return self.evaluate(value) if isinstance(value, (ast.Compare, ast.Call, ast.BoolOp, ast.UnaryOp)) else None
         if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
             name, text = self.names.dotted(test.args[0]), getattr(test.args[1], "value", None)
             if isinstance(text, str):
@@ -178,7 +183,7 @@ class Guards:
         return None
 
     def _compare(self, test: ast.Compare) -> bool | None:
-        """Compare JAX's version with a string or a tuple, as Python does; return None if that isn't possible."""
+        """Compare JAX's version with a string or a tuple, as Python does. Return None if that isn't possible."""
         left, right = self._version(test.left), self._version(test.comparators[0])
         compare = COMPARED.get(type(test.ops[0]))
         if left is None or right is None or compare is None or type(left) is not type(right):
@@ -186,15 +191,15 @@ class Guards:
         return compare(left, right)
 
     def _version(self, node: ast.expr) -> str | tuple[int, ...] | None:
-        names, here = self.names, self.names.record.version
+        names, version = self.names, self.names.record.version
         node = names.value(node) if isinstance(node, ast.Name) else node
         if not isinstance(node, ast.expr):
             return None
         name = names.dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
         if name in ("jax.__version__", "jax.version.__version__", "jaxlib.__version__"):
-            return here
+            return version
         if name in ("jax.__version_info__", "jax.version.__version_info__"):
-            return numbers(here)
+            return numbers(version)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"\d+\.", node.value):
             return node.value
         if isinstance(node, ast.Tuple) and all(isinstance(getattr(e, "value", None), int) for e in node.elts):

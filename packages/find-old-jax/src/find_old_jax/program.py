@@ -1,4 +1,4 @@
-"""Find the meaning of each name in a program, and the parts that never run on a version of JAX."""
+"""Resolve each name in a program, and find the code that never runs on a version of JAX."""
 
 from __future__ import annotations
 
@@ -13,18 +13,30 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
     ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
 )  # fmt: skip
+# What these names mean in a fragment that doesn't import them, as in a question or a page of documentation. The site's
+# page on old code has the same ones.
+CONVENTIONAL = {
+    "jax": "jax",
+    "jnp": "jax.numpy",
+    "lax": "jax.lax",
+    "partial": "functools.partial",
+    "pjit": "jax.experimental.pjit.pjit",
+    "shard_map": "jax.shard_map",
+    "xmap": "jax.experimental.maps.xmap",
+    "PositionalSharding": "jax.sharding.PositionalSharding",
+}
 HIDDEN = object()  # the value of a name that isn't tracked, such as a parameter or a loop variable
 
 
 class Program(Names):
-    """A program's nodes with their scopes, and the parts that don't run or can't fail on a version of JAX."""
+    """A program's nodes with their scopes, and the code that doesn't run or can't fail on a version of JAX."""
 
     def __init__(self, tree: ast.Module, record: Record) -> None:
         super().__init__(record)
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
-        self.quiet: set[ast.AST] = set()  # guarded nodes: in a `try`, after a `hasattr` or never executed
-        self.unseen: set[int] = set()  # lines that aren't checked because of a guard
+        self.guarded: set[ast.AST] = set()  # nodes in a `try`, after a `hasattr`, or in code that never runs
+        self.unchecked_lines: set[int] = set()  # lines that aren't checked because of a guard
         self.annotations: set[ast.AST] = set()  # annotations, which are never evaluated
         self.stars: list[str] = []  # modules in `from module import *`
         self.top = Scope(tree, None)
@@ -34,40 +46,60 @@ class Program(Names):
         )
         self.guards = Guards(self)
         self._walk(tree, self.top)
+        self.assumed = CONVENTIONAL.keys() - self._bound_anywhere()
+        self.top.outer = Scope(tree, None)  # as the builtins are, so that a fix doesn't take them for imports
+        for name in self.assumed:
+            self.top.outer.bind(name, 0, CONVENTIONAL[name])
         self._known = {}
 
     def _walk(self, node: ast.AST, scope: Scope) -> None:
         stack = [(node, scope, Guard(), False, [Guard()])]
         while stack:
-            node, scope, guard, note, block = stack.pop()
+            node, scope, guard, in_annotation, block = stack.pop()
             guard = guard | block[0]  # the guard of `if hasattr(...): return` also covers the rest of the block
             self.scopes[node] = scope
             self.nodes.append(node)
             if covers(guard, node):
-                self.quiet.add(node)
+                self.guarded.add(node)
             if isinstance(node, ast.stmt) and guard & {UNREACHED, *TRIED} and TYPE_CHECKING not in guard:
-                self.unseen.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-            if note:
+                self.unchecked_lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            if in_annotation:
                 self.annotations.add(node)
             if isinstance(node, BINDING):
                 self._bind(node, scope, bool(guard & {UNREACHED, *TRIED}))
             inner = scope
             if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS, ast.ClassDef)):
                 inner = Scope(node, scope)
-            silent = self.guards.silenced(node) if isinstance(node, (ast.Try, ast.If, ast.IfExp)) else {}
-            block[0] |= self.guards.ends(node)
+            field_guards = self.guards.guards_of_fields(node) if isinstance(node, (ast.Try, ast.If, ast.IfExp)) else {}
+            block[0] |= self.guards.guard_after(node)
             children = []
             for field, value in ast.iter_fields(node):
                 outside = field in ("decorator_list", "returns", "bases", "keywords") and inner is not scope
-                lazy = note or (self._lazy and field in ("annotation", "returns"))
-                hushed, below = guard | silent.get(field, Guard()), [Guard()]
+                child_in_annotation = in_annotation or (self._lazy and field in ("annotation", "returns"))
+                child_guard, child_block = guard | field_guards.get(field, Guard()), [Guard()]
                 if isinstance(node, FUNCTIONS) and field == "body":
-                    hushed -= {*TRIED}  # the body runs later, outside the `try`
+                    child_guard -= {*TRIED}  # the body runs later, outside the `try`
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):
                         self.parents[child] = node
-                        children.append((child, scope if outside else inner, hushed, lazy, below))
+                        children.append(
+                            (child, scope if outside else inner, child_guard, child_in_annotation, child_block)
+                        )
             stack += reversed(children)
+
+    def _bound_anywhere(self) -> set[str]:
+        """Return all names that the program binds, guarded or not, or all conventional ones if it imports a star."""
+        found = set()
+        for node in self.nodes:
+            if isinstance(node, ast.alias):
+                found.update(CONVENTIONAL if node.name == "*" else [(node.asname or node.name).split(".")[0]])
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(node.name)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+        return found
 
     def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
         line = getattr(node, "lineno", 0)
@@ -85,7 +117,7 @@ class Program(Names):
                 if not (quiet and isinstance(full, str) and self.record.fate(full).state == "gone"):
                     scope.bind(alias.asname or alias.name, line, full)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            scope.elsewhere.update(node.names)
+            scope.declared_outside.update(node.names)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             scope.bind(node.name, line, node)
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
@@ -107,23 +139,23 @@ class Program(Names):
     def _assign(self, target: ast.expr, value: ast.expr, scope: Scope, line: int) -> None:
         if isinstance(target, ast.Name):
             end = getattr(value, "end_lineno", line) or line
-            scope.bind(target.id, end + (1 if self._names_itself(target.id, value) else 0), value)
+            scope.bind(target.id, end + (1 if self._is_self_referential(target.id, value) else 0), value)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else None
+            elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else None
             sequence = value.value if isinstance(value, ast.Subscript) else value
-            for i, one in enumerate(target.elts):
-                element = parts[i] if parts and len(parts) == len(target.elts) else None
+            for i, element_target in enumerate(target.elts):
+                element = elements[i] if elements and len(elements) == len(target.elts) else None
                 element = element or ast.copy_location(
                     ast.Subscript(sequence, ast.copy_location(ast.Constant(i), value)), value
                 )
-                self._assign(one, element, scope, line)
+                self._assign(element_target, element, scope, line)
                 self.scopes.setdefault(element, scope)
 
     @staticmethod
-    def _names_itself(name: str, value: ast.expr) -> bool:
+    def _is_self_referential(name: str, value: ast.expr) -> bool:
         return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(value))
 
-    def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yield the ancestors of a node, from the inside out."""
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the ancestors of a node, innermost first."""
         while node := self.parents.get(node):
             yield node

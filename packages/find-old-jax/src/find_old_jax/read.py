@@ -29,7 +29,7 @@ FENCE = re.compile(r"^( *)(```+|~~~+) *\{?(?:code-cell|code|eval_rst)?\}? *(\w*)
 
 
 class Unreadable(Exception):
-    """Raised for a file, or a part of one, that can't be read as Python. The message states where and why."""
+    """Raised for a file, or part of a file, that can't be read as Python. The message states where and why."""
 
 
 @dataclass
@@ -55,17 +55,17 @@ def parse(source: str) -> ast.Module:
 
 
 def files(path: Path) -> Iterator[Path]:
-    """Yield the path itself if it isn't a folder, else all visible files below it that may contain Python."""
+    """Yield every visible file in a folder that may contain Python, or the path itself if it isn't a folder."""
     if not path.is_dir():
         yield path
         return
-    for one in sorted(path.iterdir()):
-        if one.is_symlink() or one.name.startswith(".") or one.name in SKIPPED or (one / "pyvenv.cfg").exists():
+    for entry in sorted(path.iterdir()):
+        if entry.is_symlink() or entry.name.startswith(".") or entry.name in SKIPPED or (entry / "pyvenv.cfg").exists():
             continue
-        if one.is_dir():
-            yield from files(one)
-        elif one.suffix in SUFFIXES:
-            yield one
+        if entry.is_dir():
+            yield from files(entry)
+        elif entry.suffix in SUFFIXES:
+            yield entry
 
 
 def read(path: Path) -> tuple[list[Text], list[str]]:
@@ -110,33 +110,33 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
         cells = [cell for sheet in sheets for cell in sheet["cells"] if cell.get("cell_type") == "code"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(f"{path}: not a notebook: {error}") from error
-    program, more, notes = Text(), [], []
+    program, file_programs, notes = Text(), [], []
     for number, cell in enumerate(cells, 1):
         source = cell.get("source", cell.get("input", ""))
         source = "".join(source) if isinstance(source, list) else str(source)
-        lines, alone = to_plain_python(source)
+        lines, is_file = to_plain_python(source)
         try:
             parse("\n".join(lines))
         except (SyntaxError, ValueError, RecursionError) as error:
             notes.append(_not_python(path, f"cell {number}, ", error))
             continue
-        target = Text() if alone else program
+        target = Text() if is_file else program
         target.add(lines, f"cell {number}, ")
-        more += [target] if alone else []
-    return [program, *more], notes
+        file_programs += [target] if is_file else []
+    return [program, *file_programs], notes
 
 
 def to_plain_python(source: str) -> tuple[list[str], bool]:
-    """Replace a cell's magics with blank lines or Python. Also return whether it writes a file (%%writefile x.py)."""
+    """Return a cell's lines with blank lines or Python instead of magics, and whether it's a %%writefile cell."""
     lines = source.split("\n")
     indent = re.match(r"\s*", next((line for line in lines if line.strip()), ""))[0]
     lines = [line.removeprefix(indent) for line in lines]
     first = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     head = re.match(r"\s*%%(\w+)\s*(.*)", lines[first]) if lines else None
     if head:
-        name, rest = head.groups()
+        name, arguments = head.groups()
         if name in ("writefile", "file"):
-            if not rest.strip().endswith(".py"):
+            if not arguments.strip().endswith(".py"):
                 return [""] * len(lines), False
             return [*[""] * (first + 1), *lines[first + 1 :]], True
         if name not in PYTHON_CELL_MAGICS:
@@ -144,9 +144,9 @@ def to_plain_python(source: str) -> tuple[list[str], bool]:
         lines[first] = ""
     if parses("\n".join(lines)):
         return lines, False
-    inside, shell = _lines_in_strings("\n".join(lines)), False
+    in_strings, shell = _lines_in_strings("\n".join(lines)), False
     for i, line in enumerate(lines):
-        if i + 1 in inside:
+        if i + 1 in in_strings:
             continue
         lines[i] = "" if shell else _plain_line(line)
         shell = (shell or lines[i] != line) and line.rstrip().endswith("\\")
@@ -194,9 +194,9 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
 
     def add(block: list[str], first: int) -> None:
         if any(re.match(r"\s*>>> ?", line) for line in block):
-            for at, line in enumerate(block):
+            for index, line in enumerate(block):
                 if prompt := re.match(r"\s*(?:>>>|\.\.\.) ?(.*)", line):
-                    session.append((first + at, prompt[1]))
+                    session.append((first + index, prompt[1]))
             return
         block = textwrap.dedent("\n".join(block)).split("\n")
         block = to_plain_python("\n".join(_blank_options(block)))[0]
@@ -247,18 +247,18 @@ def _blank_options(block: list[str]) -> list[str]:
 def _add_session(program: Text, session: list[tuple[int, str]], path: str, notes: list[str]) -> None:
     """Add to the program each statement of a >>> session that parses, with its continuation lines."""
     pending: list[tuple[int, str]] = []
-    for at, line in [*session, (0, "")]:
+    for statement_number, line in [*session, (0, "")]:
         if pending and not line.startswith((" ", "\t", ")", "]", "}")):
             source = "\n".join(text for _, text in pending)
             try:
                 parse(source)
             except (SyntaxError, ValueError):
-                if at:
-                    pending.append((at, line))
+                if statement_number:
+                    pending.append((statement_number, line))
                     continue
                 notes.append(f"{path}, line {pending[0][0]}: not Python: an unfinished >>>")
             else:
-                for number, text in pending:
-                    program.add([text], "", number)
+                for pending_number, text in pending:
+                    program.add([text], "", pending_number)
             pending = []
-        pending.append((at, line))
+        pending.append((statement_number, line))

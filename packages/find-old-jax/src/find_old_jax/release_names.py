@@ -44,7 +44,7 @@ class Fate:
 class Call(NamedTuple):
     """The arguments that a JAX function accepts."""
 
-    places: float  # the number of positional arguments
+    max_positional: float  # the number of positional arguments
     keywords: frozenset[str]
     warned: frozenset[str]  # keywords that JAX warns about
     any_keyword: bool
@@ -53,8 +53,8 @@ class Call(NamedTuple):
 class Record:
     """The recorded API of one JAX version.
 
-    It's the newest version that begins with `target`, such as '0.12', or else the newest with the same first two
-    numbers. Without a target, it's the newest version.
+    This is the newest recorded version that begins with `target`, such as '0.12', or else the newest one with the same
+    first two numbers. Without a target, it's the newest version of all.
 
     Raises ValueError if no recorded version matches the target, or if only versions older than OLDEST do.
     """
@@ -77,7 +77,10 @@ class Record:
         raise ValueError(f"no record of JAX {target}; there is {', '.join(self.versions[i] for i in askable)}")
 
     def _table(self, module: str, kind: str) -> dict[str, tuple[int, ...]]:
-        """Map each name of a module to the versions (positions) that have it ("names") or warn about it ("warns")."""
+        """Map each of a module's names to the versions that provide it ("names") or warn about it ("warns").
+
+        The versions are given by their positions in the record.
+        """
         if (module, kind) not in self._names:
             spans = self._modules.get(module, {}).get(kind, {})
             self._names[module, kind] = {
@@ -95,7 +98,7 @@ class Record:
 
     def names(self, module: str) -> set[str]:
         """Return a module's public names in this version, all of which `from module import *` may import."""
-        return {name for name, at in self._table(module, "names").items() if self.at in at}
+        return {name for name, versions in self._table(module, "names").items() if self.at in versions}
 
     def everything(self) -> set[str]:
         """Return every dotted name that any recorded version provides or warns about."""
@@ -139,26 +142,26 @@ class Record:
 
     def _gone(self, module: str, part: str, as_module: bool) -> Fate:
         full = f"{module}.{part}"
-        at = set(_parse_span(self._modules[full]["in"])) if full in self._modules else set()
+        positions = set(_parse_span(self._modules[full]["in"])) if full in self._modules else set()
         if not as_module:
-            at |= set(self._table(module, "names").get(part, ()))
-        before = [i for i in at if i < self.at]
-        after = [i for i in at if i > self.at]
+            positions |= set(self._table(module, "names").get(part, ()))
+        earlier = [i for i in positions if i < self.at]
+        later = [i for i in positions if i > self.at]
         message = self._modules[module].get("said", {}).get(part, "")
         return Fate(
             "gone",
             full,
             message,
-            self.versions[max(before)] if before else "",
-            self.versions[min(after)] if after and not before else "",
+            self.versions[max(earlier)] if earlier else "",
+            self.versions[min(later)] if later and not earlier else "",
         )
 
     def span(self, dotted: str) -> tuple[str, str]:
         """Return the first and last recorded versions that have a dotted name, or two empty strings."""
         module, _, name = dotted.rpartition(".")
-        at = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
-        at = {*at, *(_parse_span(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
-        return (self.versions[min(at)], self.versions[max(at)]) if at else ("", "")
+        positions = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
+        positions = {*positions, *(_parse_span(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
+        return (self.versions[min(positions)], self.versions[max(positions)]) if positions else ("", "")
 
     @cached_property
     def _leaves(self) -> dict[str, list[str]]:
@@ -177,13 +180,13 @@ class Record:
         The match is only a hint, because the two objects may be unrelated.
         """
         leaf = dotted.rsplit(".", 1)[-1]
-        room = dotted.split(".")[1] if dotted.count(".") else ""
+        top_module = dotted.split(".")[1] if dotted.count(".") else ""
         candidates = [
             name
             for name in self._leaves.get(leaf, [])
             if SEARCHED_MODULES.match(name.rpartition(".")[0]) and self.fate(name).state == "works"
         ]
-        return min(candidates, key=lambda name: (name.split(".")[1] != room, name.count("."), name), default="")
+        return min(candidates, key=lambda name: (name.split(".")[1] != top_module, name.count("."), name), default="")
 
     def call(self, dotted: str) -> Call | None:
         """Return the arguments that a function accepts in this version, or None if they aren't recorded."""
@@ -191,13 +194,13 @@ class Record:
         text = self._calls(module).get(name)
         if text is None:
             return None
-        places, *words = text.split(",")
-        keywords = [word for word in words if word != "**"]
+        max_positional, *keyword_marks = text.split(",")
+        keywords = [mark for mark in keyword_marks if mark != "**"]
         return Call(
-            float("inf") if places == "*" else int(places),
-            frozenset(word.rstrip("!") for word in keywords),
-            frozenset(word[:-1] for word in keywords if word.endswith("!")),
-            "**" in words,
+            float("inf") if max_positional == "*" else int(max_positional),
+            frozenset(mark.rstrip("!") for mark in keywords),
+            frozenset(mark[:-1] for mark in keywords if mark.endswith("!")),
+            "**" in keyword_marks,
         )
 
     @cache  # noqa: B019  (one record a run)
@@ -210,11 +213,11 @@ class Record:
         """Return the state of a `jax.config` option in this version: 'unknown' if no recorded version has it."""
         for span, names in self._options.items():
             if name in names.split():
-                at = _parse_span(span)
-                before = [i for i in at if i < self.at]
-                if self.at in at or not before:
+                positions = _parse_span(span)
+                earlier = [i for i in positions if i < self.at]
+                if self.at in positions or not earlier:
                     return Fate("works", name)
-                return Fate("gone", name, last=self.versions[max(before)])
+                return Fate("gone", name, last=self.versions[max(earlier)])
         return Fate("unknown")
 
 

@@ -167,7 +167,7 @@ KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type=ManualAxisType(...)", GENERAL_ROW),
 }  # fmt: skip
 
-# The record lists these keywords as deprecated, but passing them raises an error.
+# Keywords that the record lists as deprecated, although passing them raises an error.
 REFUSED = {("jax.checkpoint", "concrete"), ("jax.remat", "concrete")}
 
 NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any supported target version
@@ -183,7 +183,7 @@ NEEDS_IMPORT = {  # modules that `import jax` doesn't import in any supported ta
 
 
 def find_replacement(name: str) -> tuple[str, int] | None:
-    """Return the replacement and row for an old dotted name or for the removed module that contained it, or None."""
+    """Return the replacement and row of an old dotted name or of the removed module that contained it, or None."""
     parts = name.split(".")
     for end in range(len(parts), 1, -1):
         entry = REPLACEMENTS.get(".".join(parts[:end]))

@@ -1,4 +1,4 @@
-"""Run a script and, if it fails because of an old API, print the replacement for that API."""
+"""Run a script and, if it fails with an error that JAX's users often meet, print the cause and the fix."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 import traceback
 from pathlib import Path
 
-from find_old_jax.error_lookup import find_answer
+from find_old_jax import error_lookup
 
 
 def run(command: list[str], target: str | None = None) -> int:
     """Run a script with its arguments, as `python` would, and return its exit status.
 
-    If the script raises an exception, print the traceback and the matching row of appendix 90, and return 1.
+    If the script raises an exception, print the traceback and the matching entry or row of appendix 90, and return 1.
     """
     script, *arguments = command
     sys.argv = [script, *arguments]
@@ -33,13 +33,14 @@ def run(command: list[str], target: str | None = None) -> int:
 
 
 def explain(error: BaseException, target: str | None = None) -> None:
-    """Print the row of appendix 90 that explains an error, if any, for `target` or the installed JAX version."""
+    """Print the entry or row of appendix 90, if any, about an error in `target` or the installed JAX version."""
+    message = f"{type(error).__name__}: {error}"
     try:
-        explanation = find_answer(f"{type(error).__name__}: {error}", target or _installed_version())
+        known = error_lookup.explain(message, target or _installed_version())
     except ValueError:
-        explanation = find_answer(f"{type(error).__name__}: {error}")
-    if explanation:
-        print(f"\nOld code: {explanation}", file=sys.stderr)
+        known = error_lookup.explain(message)
+    if known:
+        print(f"\n{'Old code: ' if isinstance(known, error_lookup.Answer) else ''}{known}", file=sys.stderr)
 
 
 def _installed_version() -> str | None:

@@ -1,8 +1,8 @@
 """List the names that `--fix` may replace, because the new name is equivalent in the given context.
 
-The new name also accepts the same arguments. Each pair was compared on the oldest JAX version that has both names. If
-`source` is set, that version predates the first jaxlib on PyPI (0.4.13), but its source code shows that both names
-refer to the same object. Otherwise, both names were run. All other old names are reported but not replaced.
+The new name also accepts the same arguments. Each pair was compared on the oldest JAX version that has both names, by
+running both. If `source` is set, that version can't be installed, because it predates the first jaxlib on PyPI
+(0.4.13), but its source code shows that both names refer to the same object. Other old names are only reported.
 """
 
 from __future__ import annotations

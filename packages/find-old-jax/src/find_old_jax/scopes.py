@@ -15,29 +15,29 @@ class Scope:
     def __init__(self, node: ast.AST, outer: Scope | None) -> None:
         self.node, self.outer = node, outer
         self.bound: dict[str, list[tuple[int, object]]] = {}  # (line, dotted name | expression | function | HIDDEN)
-        self.elsewhere: set[str] = set()  # names declared global or nonlocal
+        self.declared_outside: set[str] = set()  # names declared global or nonlocal
 
     def bind(self, name: str, line: int, value: object) -> None:
         scope = self
-        while name in scope.elsewhere and scope.outer:
+        while name in scope.declared_outside and scope.outer:
             scope = scope.outer
         scope.bound.setdefault(name, []).append((line, value))
 
-    def look(self, name: str, line: int) -> object | None:
+    def look_up(self, name: str, line: int) -> object | None:
         """Return the value of a name at a line, or None if the name isn't bound.
 
         In this scope, it's the last value bound up to that line, or else the first one. In an enclosing scope, it's the
         last value bound anywhere.
         """
-        scope, own = self, True
+        scope, is_innermost = self, True
         while scope:
             values = scope.bound.get(name)
-            if values and (own or not isinstance(scope.node, ast.ClassDef)):
-                if not own:
+            if values and (is_innermost or not isinstance(scope.node, ast.ClassDef)):
+                if not is_innermost:
                     return values[-1][1]
-                before = [value for at, value in values if at <= line]
-                return before[-1] if before else values[0][1]
-            own = own and isinstance(scope.node, COMPREHENSIONS)
+                earlier = [value for bound_line, value in values if bound_line <= line]
+                return earlier[-1] if earlier else values[0][1]
+            is_innermost = is_innermost and isinstance(scope.node, COMPREHENSIONS)
             scope = scope.outer
         return None
 
@@ -57,7 +57,7 @@ class Names:
         for _ in range(9):
             if not isinstance(node, ast.Name) or node not in self.scopes:
                 return node
-            bound = self.scopes[node].look(node.id, node.lineno)
+            bound = self.scopes[node].look_up(node.id, node.lineno)
             if not isinstance(bound, ast.AST) or bound is node:
                 return node
             node = bound
@@ -75,10 +75,10 @@ class Names:
         if depth == 0 or node not in self.scopes:
             return ""
         if isinstance(node, ast.Attribute):
-            before = self.dotted(node.value, depth)
-            return f"{before}.{node.attr}" if before else ""
+            prefix = self.dotted(node.value, depth)
+            return f"{prefix}.{node.attr}" if prefix else ""
         if isinstance(node, ast.Name):
-            bound = self.scopes[node].look(node.id, node.lineno)
+            bound = self.scopes[node].look_up(node.id, node.lineno)
             if isinstance(bound, str):
                 return bound
             if isinstance(bound, (ast.Name, ast.Attribute, ast.Call)) and bound is not node:
@@ -86,13 +86,13 @@ class Names:
         if isinstance(node, ast.Call) and node.args and not isinstance(node.func, ast.Call):
             texts = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
             if isinstance(node.func, ast.Name) and node.func.id == "getattr" and isinstance(texts[-1], str):
-                before = self.dotted(node.args[0], depth - 1) if len(texts) == 2 else ""
-                return f"{before}.{texts[1]}" if before else ""
+                prefix = self.dotted(node.args[0], depth - 1) if len(texts) == 2 else ""
+                return f"{prefix}.{texts[1]}" if prefix else ""
             if isinstance(texts[0], str) and self.dotted(node.func, depth - 1) == "importlib.import_module":
                 return texts[0]
         return ""
 
     def is_gone(self, name: ast.Name) -> bool:
         """Tell whether a name was imported from a removed API, which is reported at the import, not at each use."""
-        bound = self.scopes[name].look(name.id, name.lineno)
+        bound = self.scopes[name].look_up(name.id, name.lineno)
         return isinstance(bound, str) and "." in bound and self.record.fate(bound).state == "gone"

@@ -1,4 +1,4 @@
-"""Find old code that no name gives away: array methods, ambiguous meshes, and calls in the wrong context."""
+"""Find old code that can't be recognized by a name: array methods, ambiguous meshes, calls in the wrong context."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPLICIT = {"jax.reshard", "jax.typeof"} | {
 }  # a program that uses one of these expects explicit axes
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
-Found = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
+SemanticFinding = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
 
 
 class SemanticChecks:
@@ -34,7 +34,7 @@ class SemanticChecks:
         for call in calls:
             self._apply(call)
         used = {self.dotted(node) for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))}
-        self.knows_explicit = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
+        self.uses_explicit_axes = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
             keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
         )
         self.uses_shard_map = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
@@ -42,25 +42,25 @@ class SemanticChecks:
             keyword.arg in ("in_shardings", "out_shardings") for call in calls for keyword in call.keywords
         )
         names = [node for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))]
-        asking = [node for node in names if "map" in (node.id if isinstance(node, ast.Name) else node.attr)]
-        self.asks_axes = {f for node in asking for f in program.around(node) if isinstance(f, FUNCTIONS)}
+        map_names = [node for node in names if "map" in (node.id if isinstance(node, ast.Name) else node.attr)]
+        self.mentions_map = {f for node in map_names for f in program.ancestors(node) if isinstance(f, FUNCTIONS)}
 
     def _apply(self, call: ast.Call) -> None:
         name, args = self.dotted(call.func), call.args
         inside = any(
-            isinstance(above, FUNCTIONS) for above in self.program.around(call)
+            isinstance(ancestor, FUNCTIONS) for ancestor in self.program.ancestors(call)
         )  # in a function that may itself be mapped
         if name not in JITS or inside:
             values = [*args, *(keyword.value for keyword in call.keywords)]
             self.passed_on.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
         if name.startswith("jax.") and args:
-            first = self.value(args[0])
-            if isinstance(first, FUNCTIONS):
-                self.applied.setdefault(first, set()).add(name)
+            function = self.value(args[0])
+            if isinstance(function, FUNCTIONS):
+                self.applied.setdefault(function, set()).add(name)
 
-    def findings(self) -> Iterator[Found]:
+    def findings(self) -> Iterator[SemanticFinding]:
         for node in self.program.nodes:
-            if node in self.program.quiet:
+            if node in self.program.guarded:
                 continue
             for row, text, severity, *new in self._rows(node):
                 form = next((form for form in ROWS[row].forms if form.text == text), ROWS[row].forms[0])
@@ -98,25 +98,30 @@ class SemanticChecks:
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
         without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
-        if name == "jax.make_mesh" and without_types and not self.knows_explicit and ast.Starred not in map(type, args):
+        if (
+            name == "jax.make_mesh"
+            and without_types
+            and not self.uses_explicit_axes
+            and ast.Starred not in map(type, args)
+        ):
             # The axis types don't matter inside shard_map. They do outside it, but a program that uses shard_map may
             # have been written for today's default.
-            maybe_meant = self.uses_shard_map and not self.constrains_shardings
-            yield 16, "make_mesh without axis_types", "could be better" if maybe_meant else ""
-        shard_map = self._made_by_shard_map(node.func)
+            may_be_intended = self.uses_shard_map and not self.constrains_shardings
+            yield 16, "make_mesh without axis_types", "could be better" if may_be_intended else ""
+        shard_map = self._shard_map_of(node.func)
         if shard_map and args:
             yield from self._reshards(shard_map, args)
         inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
-        if name == "jax.pmap" and (inner or self._under(node, {"jax.pmap"})):
+        if name == "jax.pmap" and (inner or self._is_transformed_by(node, {"jax.pmap"})):
             yield 18, "pmap in pmap", ""
         if name == "jax.devices" and self._tests_devices(node, args[:1] or [keywords.get("backend")]):
             yield 19, "jax.devices('gpu') without one", "could be better"
         to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
-        if to_device and self._under(node, JITS):
+        if to_device and self._is_transformed_by(node, JITS):
             yield 21, "device_put in a jit", ""
-        if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._under(node, JITS):
+        if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._is_transformed_by(node, JITS):
             yield from self._constraint(args[1])
-        if name in COLLECTIVES and self._under(node, JITS) and not self._may_have_axis(node):
+        if name in COLLECTIVES and self._is_transformed_by(node, JITS) and not self._may_have_axis(node):
             yield 20, "psum under jit alone", ""
 
     def _constraint(self, layout: ast.expr) -> Iterator[tuple]:
@@ -127,21 +132,28 @@ class SemanticChecks:
                 names = [arg for arg in spec.args if getattr(arg, "value", arg) is not None]
                 yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
 
-    def _made_by_shard_map(self, called: ast.AST) -> ast.Call | None:
+    def _shard_map_of(self, called: ast.AST) -> ast.Call | None:
         """Return the `shard_map` call that made a function, directly or through `jit` or a decorator, or None."""
         called = self.value(called)
         if isinstance(called, FUNCTIONS):
-            above = [self.value(one) for one in getattr(called, "decorator_list", [])]
-            calls = [one for one in above if isinstance(one, ast.Call)]
-            return next((one for one in calls if self._means(one, "jax.shard_map")), None)
+            decorators = [self.value(candidate) for candidate in getattr(called, "decorator_list", [])]
+            calls = [candidate for candidate in decorators if isinstance(candidate, ast.Call)]
+            return next((candidate for candidate in calls if self._invokes(candidate, "jax.shard_map")), None)
         if not isinstance(called, ast.Call):
             return None
         if self.dotted(called.func) in JITS and len(called.args) == 1 and not called.keywords:
-            return self._made_by_shard_map(called.args[0])
-        calls = [called, self.value(called.func)]  # the second one is the inner call in partial(jax.shard_map, ...)(f)
-        return next((one for one in calls if isinstance(one, ast.Call) and self._means(one, "jax.shard_map")), None)
+            return self._shard_map_of(called.args[0])
+        calls = [called, self.value(called.func)]  # the second is the inner call in partial(jax.shard_map, ...)(f)
+        return next(
+            (
+                candidate
+                for candidate in calls
+                if isinstance(candidate, ast.Call) and self._invokes(candidate, "jax.shard_map")
+            ),
+            None,
+        )
 
-    def _means(self, call: ast.Call, name: str) -> bool:
+    def _invokes(self, call: ast.Call, name: str) -> bool:
         """Tell whether a call invokes `name`, directly or through `functools.partial`."""
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
@@ -157,22 +169,24 @@ class SemanticChecks:
             else [keywords["in_specs"]]
         )
         for spec, arg in zip(specs, args):  # noqa: B905  (one spec may stand for all)
-            placed = self.value(arg)
-            if self._is_call(placed, {"jax.device_put"}) and len(placed.args) == 2:
-                layout = self.value(placed.args[1])
+            array = self.value(arg)
+            if self._is_call(array, {"jax.device_put"}) and len(array.args) == 2:
+                layout = self.value(array.args[1])
                 if self._is_call(layout, {"jax.sharding.NamedSharding"}) and len(layout.args) == 2:
-                    has, wants = self.value(layout.args[1]), self.value(spec)
-                    if all(self._is_call(one, SPECS) for one in (has, wants)) and ast.dump(has) != ast.dump(wants):
+                    actual_spec, expected_spec = self.value(layout.args[1]), self.value(spec)
+                    if all(self._is_call(a_spec, SPECS) for a_spec in (actual_spec, expected_spec)) and ast.dump(
+                        actual_spec
+                    ) != ast.dump(expected_spec):
                         yield 17, "in_specs that reshard", ""
 
     def _tests_devices(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
-        """Tell whether `if` tests a call, as in `if jax.devices("gpu")`, which raises instead of being False."""
+        """Tell whether an `if` tests a call, as in `if jax.devices("gpu")`, which raises an error if there's no GPU."""
         if not platform or self._text(platform[0]) in (None, "cpu"):
             return False
-        for above in self.program.around(node):
-            if isinstance(above, (ast.If, ast.IfExp)):
-                return any(inner is node for inner in ast.walk(above.test))
-            if isinstance(above, ast.stmt):
+        for ancestor in self.program.ancestors(node):
+            if isinstance(ancestor, (ast.If, ast.IfExp)):
+                return any(inner is node for inner in ast.walk(ancestor.test))
+            if isinstance(ancestor, ast.stmt):
                 return False
         return False
 
@@ -197,7 +211,9 @@ class SemanticChecks:
         value = self.value(node)
         if not isinstance(value, (ast.Tuple, ast.List)):
             return False
-        return bool(value.elts) and all(isinstance(one, ast.Tuple) and len(one.elts) == 2 for one in value.elts)
+        return bool(value.elts) and all(
+            isinstance(element, ast.Tuple) and len(element.elts) == 2 for element in value.elts
+        )
 
     def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
         """Tell whether an expression is a JAX function's result, or is computed from one: `(x + 1)`, `-x`, `x[0]`."""
@@ -205,12 +221,12 @@ class SemanticChecks:
         if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
             return True
         if isinstance(value, ast.BinOp):
-            parts = [value.left, value.right]
+            operands = [value.left, value.right]
         elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            parts = [value.func.value]
+            operands = [value.func.value]
         else:
-            parts = [getattr(value, {ast.UnaryOp: "operand", ast.Subscript: "value"}.get(type(value), ""), None)]
-        return depth > 0 and any(part is not None and self._is_from_jax(part, depth - 1) for part in parts)
+            operands = [getattr(value, {ast.UnaryOp: "operand", ast.Subscript: "value"}.get(type(value), ""), None)]
+        return depth > 0 and any(operand is not None and self._is_from_jax(operand, depth - 1) for operand in operands)
 
     def _is_mesh(self, node: ast.AST) -> bool:
         """Tell whether an expression is a mesh by its value or, if that's unknown (as for a parameter), its name."""
@@ -226,7 +242,7 @@ class SemanticChecks:
         types = [keyword.value for keyword in value.keywords if keyword.arg == "axis_types"]
         if not types and self.dotted(value.func) == "jax.make_mesh" and len(value.args) < 3:
             return ROWS[16].forms[0].status(self.program.record.version) == "gone"
-        names = [self.dotted(inner) for one in types or value.args[2:3] for inner in ast.walk(one)]
+        names = [self.dotted(inner) for types_node in types or value.args[2:3] for inner in ast.walk(types_node)]
         return "jax.sharding.AxisType.Explicit" in names and "jax.sharding.AxisType.Auto" not in names
 
     def _is_spec(self, node: ast.AST) -> bool:
@@ -250,24 +266,30 @@ class SemanticChecks:
         It may be if an enclosing function has an unknown decorator, is passed to another function, or mentions a name
         that contains "map".
         """
-        around = [one for one in self.program.around(node) if isinstance(one, FUNCTIONS)]
-        marked = {self._last(mark) for one in around for mark in getattr(one, "decorator_list", [])}
-        known = marked <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
-        return not known or any(one in self.asks_axes or one in self.passed_on for one in around)
+        enclosing = [function for function in self.program.ancestors(node) if isinstance(function, FUNCTIONS)]
+        decorators = {
+            self._decorator_name(decorator)
+            for function in enclosing
+            for decorator in getattr(function, "decorator_list", [])
+        }
+        only_known = decorators <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
+        return not only_known or any(
+            function in self.mentions_map or function in self.passed_on for function in enclosing
+        )
 
-    def _last(self, mark: ast.expr) -> str:
+    def _decorator_name(self, decorator: ast.expr) -> str:
         """Return the last part of a decorator's name: 'jit' for `@jax.jit` and for `@partial(jax.jit, ...)`."""
-        if isinstance(mark, ast.Call):
-            partial = self.dotted(mark.func) == "functools.partial" and mark.args
-            return self._last(mark.args[0] if partial else mark.func)
-        return self.dotted(mark).rpartition(".")[2]
+        if isinstance(decorator, ast.Call):
+            partial = self.dotted(decorator.func) == "functools.partial" and decorator.args
+            return self._decorator_name(decorator.args[0] if partial else decorator.func)
+        return self.dotted(decorator).rpartition(".")[2]
 
-    def _under(self, node: ast.AST, wanted: set[str]) -> bool:
-        """Tell whether a node is inside a function to which one of the `wanted` transformations is applied."""
-        for above in self.program.around(node):
-            if isinstance(above, FUNCTIONS):
-                marks = getattr(above, "decorator_list", [])
-                used = {self.dotted(inner) for mark in marks for inner in ast.walk(mark)}
-                if (used | self.applied.get(above, set())) & wanted:
+    def _is_transformed_by(self, node: ast.AST, transformations: set[str]) -> bool:
+        """Tell whether one of the transformations is applied to a function that contains the node."""
+        for ancestor in self.program.ancestors(node):
+            if isinstance(ancestor, FUNCTIONS):
+                decorators = getattr(ancestor, "decorator_list", [])
+                used = {self.dotted(inner) for decorator in decorators for inner in ast.walk(decorator)}
+                if (used | self.applied.get(ancestor, set())) & transformations:
                     return True
         return False

@@ -35,9 +35,9 @@ KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it 
 MOVES = ("all-gather", "all-to-all", "collective-permute")
 # Operations that only pass their operand on. The search for the operation that uses a result skips them.
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
-# Operations with which a Python program requests a transfer explicitly. They're attributed to themselves.
+# Operations that request a transfer explicitly in Python. Their transfers are attributed to their own lines.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
-SEARCHED = 100  # stop searching for the operation that uses a result after this many instructions
+SEARCH_LIMIT = 100  # stop searching for the operation that uses a result after this many instructions
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ class Collective:
     times: int
     asynchronous: bool = False  # started and awaited by separate instructions, with work in between
     sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
-    links: int | None = None  # one-way links over which a TPU's compiler spreads it, if the program text says so
+    links: int | None = (
+        None  # how many one-way links the TPU compiler spreads it over, or None if the text doesn't show it
+    )
     declared_bytes: int = 0  # bytes sent per run, as a kernel declares them
 
     @property
@@ -91,7 +93,7 @@ class Collective:
 
     @property
     def group_size(self) -> int:
-        """The number of devices in a group. For a permute, it's 2, or 1 if no device sends to another one."""
+        """The number of devices in a group. For a permute, it's 2, or 1 if every device only sends to itself."""
         if self.kind == "collective-permute":
             return 2 if any(source != target for source, target in self.groups) else 1
         return max(map(len, self.groups), default=1)
@@ -115,7 +117,7 @@ class Collective:
 
     @property
     def participants(self) -> set[int]:
-        """The devices in any group. For a permute, they are all sources and targets."""
+        """The devices in all groups. For a permute, these are all sources and targets."""
         return {device for group in self.groups for device in group}
 
     @property
@@ -127,7 +129,10 @@ class Collective:
 
 
 def collective_of(program: Program, computation: Computation, instruction: Instruction) -> Collective | None:
-    """Return one run of a collective, or None if this instruction only continues a collective started elsewhere."""
+    """Return the collective that an instruction runs, or None if it only continues a collective started elsewhere.
+
+    The result describes a single run.
+    """
     if _continues(program, computation, instruction):
         return None
     kind, results = instruction.kind, instruction.shapes
@@ -171,7 +176,7 @@ def _enclosing_calls(program: Program, computation: Computation) -> list[Instruc
 
 
 def _continues(program: Program, computation: Computation, instruction: Instruction) -> bool:
-    """Return whether this collective was started by another instruction, so that it must not be counted again.
+    """Return whether another instruction started this collective, so that it must not be counted again.
 
     In a TPU program, an asynchronous collective appears in the fusion that starts it, in those that overlap it with
     other work, and in the one that waits for it. All of them have the same chain number. (The channel doesn't identify
@@ -194,20 +199,20 @@ def _scattered(computation: Computation, reduce: Instruction, output: Instructio
     Args:
         output: the fusion's result, which is a slice or a tuple of slices.
     """
-    reached, new = {reduce.name}, [reduce.name]
-    while new:
-        new = [user for name in new for user in computation.users.get(name, ()) if user not in reached]
-        reached.update(new)
-    if not any(computation[name].opcode == "dynamic-slice" for name in reached):
+    users, frontier = {reduce.name}, [reduce.name]
+    while frontier:
+        frontier = [user for name in frontier for user in computation.users.get(name, ()) if user not in users]
+        users.update(frontier)
+    if not any(computation[name].opcode == "dynamic-slice" for name in users):
         return ()
     outputs = [output] if output.opcode == "dynamic-slice" else [computation[name] for name in output.operands]
-    for piece in outputs:
-        sliced = computation.operand(piece, 0) if piece.opcode == "dynamic-slice" else piece
+    for slice_ in outputs:
+        sliced = computation.operand(slice_, 0) if slice_.opcode == "dynamic-slice" else slice_
         if sliced.opcode == "get-tuple-element":
             sliced = computation.operand(sliced, 0)
-        if piece.opcode != "dynamic-slice" or sliced.name != reduce.name:
-            raise UnknownConstruct(f"an all-reduce fused with {piece.opcode}")
-    return tuple(shape for piece in outputs for shape in piece.shapes)
+        if slice_.opcode != "dynamic-slice" or sliced.name != reduce.name:
+            raise UnknownConstruct(f"an all-reduce fused with {slice_.opcode}")
+    return tuple(shape for slice_ in outputs for shape in slice_.shapes)
 
 
 def _pairs(permute: Instruction) -> Groups:
@@ -223,10 +228,10 @@ def source_of(program: Program, computation: Computation, instruction: Instructi
     For a collective that only transfers data, return the line that uses the data.
     """
     is_move = instruction.kind in MOVES
-    computation, instruction = _named(program, computation, instruction, through_loops=False)
+    computation, instruction = _named_instruction(program, computation, instruction, through_loops=False)
     if is_move and instruction.quoted("op_name").rpartition("/")[2] not in EXPLICIT:
         computation, instruction = _consumer(program, computation, instruction) or (computation, instruction)
-    _, instruction = _named(program, computation, instruction, through_loops=True)
+    _, instruction = _named_instruction(program, computation, instruction, through_loops=True)
     name = instruction.quoted("op_name")
     if not name:
         return None
@@ -242,18 +247,18 @@ def _sources(program: Program, computation: Computation, instruction: Instructio
     transfers data, it's the line that uses the corresponding element of the result. For any other collective, it's the
     line that computes the operand.
     """
-    whole = source_of(program, computation, instruction)
+    instruction_source = source_of(program, computation, instruction)
     if len(instruction.operands) < 2:
-        return (whole,)
+        return (instruction_source,)
     sources: list[Source | None] = []
     for i in range(len(instruction.operands)):
         if instruction.kind in MOVES:
             element = _element(computation, instruction, i)
-            found = _consumer(program, computation, element) if element else None
-            sources.append(source_of(program, *found) if found else None)
+            consumer = _consumer(program, computation, element) if element else None
+            sources.append(source_of(program, *consumer) if consumer else None)
         else:
             sources.append(source_of(program, computation, computation.operand(instruction, i)))
-    return tuple(source if source and source.line else whole for source in sources)
+    return tuple(source if source and source.line else instruction_source for source in sources)
 
 
 def _element(computation: Computation, instruction: Instruction, index: int) -> Instruction | None:
@@ -266,10 +271,10 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
     return next((e for e in elements if e.opcode == "get-tuple-element" and e.number("index") == index), None)
 
 
-def _named(
+def _named_instruction(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return the first of this instruction and the calls around it that has a name, and its computation."""
+    """Return this instruction or, if it has no name, the innermost enclosing call with one, and its computation."""
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]
         if caller.opcode in ("while", "conditional") and not through_loops:
@@ -286,28 +291,28 @@ def _consumer(program: Program, computation: Computation, move: Instruction) -> 
     computes something and has a source line.
     """
     line = _location(program, move)
-    queue, entered = [(computation, move)], set()  # `entered`: the fusions that take the array
-    for _ in range(SEARCHED):
+    queue, entered_fusions = [(computation, move)], set()
+    for _ in range(SEARCH_LIMIT):
         if not queue:
             break
-        place, moved = queue.pop(0)
+        current, transferred = queue.pop(0)
         located = []
-        for user in (place[name] for name in place.users.get(moved.name, ())):
+        for user in (current[name] for name in current.users.get(transferred.name, ())):
             if user.opcode == "fusion":
-                entered.add(user.called("calls"))
-                queue += _parameters(program[user.called("calls")], _position(user, moved.name))
-            elif user.opcode == "tuple" and (body := _loop_body(program, place, user, moved.name)):
+                entered_fusions.add(user.called("calls"))
+                queue += _parameters(program[user.called("calls")], _position(user, transferred.name))
+            elif user.opcode == "tuple" and (body := _loop_body(program, current, user, transferred.name)):
                 queue.append(body)
-            elif _location(program, user)[1] and not _only_passes_on(user):
+            elif _location(program, user)[1] and not _is_pass_through(user):
                 located.append(user)
             else:
-                queue.append((place, user))
+                queue.append((current, user))
         if located:
-            return place, next((user for user in located if _location(program, user) == line), located[0])
-        if moved.name == place.root and place.name in program.callers:
-            outside, caller = program.callers[place.name]
-            copies = set(place.by_opcode) <= {*PASSES_ON, "parameter"}
-            if place.name in entered and _location(program, caller)[1] and not copies:
+            return current, next((user for user in located if _location(program, user) == line), located[0])
+        if transferred.name == current.root and current.name in program.callers:
+            outside, caller = program.callers[current.name]
+            copies = set(current.by_opcode) <= {*PASSES_ON, "parameter"}
+            if current.name in entered_fusions and _location(program, caller)[1] and not copies:
                 return outside, caller
             if caller.opcode == "fusion":
                 queue.append((outside, caller))
@@ -320,14 +325,14 @@ def _position(user: Instruction, name: str) -> int:
 
 
 def _parameters(computation: Computation, number: int) -> list[tuple[Computation, Instruction]]:
-    """Return the computation and the instruction for one of its parameters, as a list of at most one pair."""
+    """Return a list of one pair, a computation and the instruction for its parameter `number`, or an empty list."""
     names = [
         name for name in computation.by_opcode.get("parameter", ()) if f"parameter({number})" in computation.lines[name]
     ]
     return [(computation, computation[name]) for name in names]
 
 
-def _only_passes_on(instruction: Instruction) -> bool:
+def _is_pass_through(instruction: Instruction) -> bool:
     """Return whether an instruction only passes its operand on, so that it isn't the reason for a transfer."""
     return instruction.kind in (*MOVES, *PASSES_ON) or instruction.opcode.endswith("-done")
 
@@ -335,7 +340,10 @@ def _only_passes_on(instruction: Instruction) -> bool:
 def _loop_body(
     program: Program, computation: Computation, carried: Instruction, name: str
 ) -> tuple[Computation, Instruction] | None:
-    """Return the body of the loop that takes this tuple, and the body's instruction for the element `name`, or None."""
+    """Return the body of the loop that a tuple is passed to, and the body's instruction for the tuple's element `name`.
+
+    Return None if no loop uses the tuple or the body doesn't use that element.
+    """
     users = [computation[user] for user in computation.users.get(carried.name, ())]
     if not users or users[0].opcode != "while":
         return None

@@ -57,7 +57,7 @@ def from_hlo(
         raise ValueError(f'branches={branches!r}: pass "max" or None')
     assume = _Assumptions(trip_counts)
     program = hlo.parse_program(text)
-    if isinstance(axes, Mapping):  # given by the caller, not taken from a mesh
+    if isinstance(axes, Mapping):  # passed by the caller instead of taken from a mesh
         if axes and math.prod(axes.values()) != program.devices:
             raise ValueError(f"the axes {dict(axes)} don't multiply to the program's {program.devices} devices")
         axes = tuple(axes.items())
@@ -73,16 +73,16 @@ def from_hlo(
         communication, products = _count_computation(program, computation, refuse)
         collectives |= {name: communication} if communication else {}
         flops |= {name: products} if products else {}
-    sent = {name: sum(c.bytes_sent for c in found) for name, found in collectives.items()}
-    kinds = {name: found[0].kind for name, found in collectives.items()}
+    sent = {name: sum(c.bytes_sent for c in in_computation) for name, in_computation in collectives.items()}
+    kinds = {name: in_computation[0].kind for name, in_computation in collectives.items()}
     sending = _count_runs(program, sent, kinds, assume, branches, refuse)
     computing = _count_runs(program, flops, dict.fromkeys(flops, "a matrix product"), assume, branches, refuse)
     assume.check()
     return Cost(
         tuple(
             replace(c, times=sending.times[name])
-            for name, found in collectives.items()
-            for c in found
+            for name, in_computation in collectives.items()
+            for c in in_computation
             if sending.times.get(name)
         ),
         sum(computing.times.get(name, 0) * products for name, products in flops.items()),
@@ -181,7 +181,7 @@ class _Assumptions:
     """The trip counts that the user specifies, and a record of which ones were used."""
 
     def __init__(self, trip_counts: TripCounts) -> None:
-        self.given = trip_counts
+        self.trip_counts = trip_counts
         self.used: set[str] = set()
         self.loops: set[str] = set()
         counts = trip_counts.values() if isinstance(trip_counts, Mapping) else [trip_counts or 0]
@@ -190,9 +190,9 @@ class _Assumptions:
 
     def __call__(self, label: str, name: str) -> int | None:
         self.loops.add(label)
-        if not isinstance(self.given, Mapping):
-            return self.given
-        for key, count in self.given.items():
+        if not isinstance(self.trip_counts, Mapping):
+            return self.trip_counts
+        for key, count in self.trip_counts.items():
             if key in (label, name) or label.endswith(f"/{key}"):
                 self.used.add(key)
                 return count
@@ -200,7 +200,9 @@ class _Assumptions:
 
     def check(self) -> None:
         """Raise ValueError if a trip count was specified for a line that has no loop with an unknown trip count."""
-        unused = [key for key in self.given if key not in self.used] if isinstance(self.given, Mapping) else []
+        unused = (
+            [key for key in self.trip_counts if key not in self.used] if isinstance(self.trip_counts, Mapping) else []
+        )
         if unused:
             loops = ", ".join(sorted(self.loops)) or "none"
             raise ValueError(f"trip_counts has {unused[0]!r}; the loops whose trip counts are unknown are at: {loops}")
@@ -252,7 +254,7 @@ def _count_runs(
     branches: Branches,
     refuse: Callable[[str], None],
 ) -> Runs:
-    """Return how often each computation in `costs` runs, and refuse those whose number of runs is unknown.
+    """Return how often each computation in `costs` runs, and call `refuse` for those whose number of runs is unknown.
 
     Args:
         costs: the bytes or FLOPs of one run, by computation.

@@ -17,7 +17,7 @@ Assume = Callable[[str, str], int | None]
 class Runs:
     """The number of runs of each computation, by name."""
 
-    times: dict[str, int] = field(default_factory=dict)  # without computations that are never called
+    times: dict[str, int] = field(default_factory=dict)  # omits computations that are never called
     uncertain: dict[str, str] = field(default_factory=dict)  # the reason why the number of runs is unknown
     assumptions: list[str] = field(default_factory=list)  # values that the user specified and that the counts depend on
 
@@ -33,21 +33,27 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max
     runs = Runs()
     total: dict[str, float] = {}  # the cost of one run including callees, for computations that have a cost
 
-    def runs_of_call(around: Computation, caller: Instruction, called: list[str]) -> tuple[list[tuple[str, int]], str]:
-        """Return how often an instruction runs each computation, and the reason if the number is uncertain, or ""."""
+    def runs_of_call(
+        computation: Computation, caller: Instruction, called: list[str]
+    ) -> tuple[list[tuple[str, int]], str]:
+        """Return how often an instruction runs each computation, and why that number is uncertain, or "" if it isn't.
+
+        Args:
+            computation: the computation that contains the instruction `caller`.
+        """
         if caller.opcode not in ("conditional", "while"):
             return [(name, 1) for name in called], ""
-        source = source_of(program, around, caller)
+        source = source_of(program, computation, caller)
         label = source.label if source else ""
         label = label or caller.name
         if caller.opcode == "conditional":
             if max_branch:
                 runs.assumptions.append(f"the most expensive branch of the conditional at {label}")
-                most = max(called, key=total.__getitem__)
-                return [(name, int(name == most)) for name in dict.fromkeys(called)], ""
+                most_expensive = max(called, key=total.__getitem__)
+                return [(name, int(name == most_expensive)) for name in dict.fromkeys(called)], ""
             reason = f"a branch of the conditional at {label}, which may or may not run: pass branches='max'"
             return [(name, 1) for name in called], f"{reason} to count the most expensive branch"
-        times, reason = trip_count(program, around, caller), ""
+        times, reason = trip_count(program, computation, caller), ""
         if times is None:
             times = assume(label, caller.name)
             if times is None:

@@ -102,15 +102,15 @@ def axes_of(groups: Groups, axes: Axes) -> str:
     shape = [size for _, size in axes]
     if not groups:
         return ""
-    wanted = {frozenset(group) for group in groups}
+    expected = {frozenset(group) for group in groups}
     for r in range(1, len(axes) + 1):
         for chosen in itertools.combinations(range(len(axes)), r):
             length = math.prod(shape[i] for i in chosen)
             if length != len(groups[0]):
                 continue
-            rest = [i for i in range(len(axes)) if i not in chosen]
-            rows = _in_rows(_transpose(range(math.prod(shape)), shape, [*rest, *chosen]), length)
-            if {frozenset(row) for row in rows} == wanted:
+            other_axes = [i for i in range(len(axes)) if i not in chosen]
+            rows = _in_rows(_transpose(range(math.prod(shape)), shape, [*other_axes, *chosen]), length)
+            if {frozenset(row) for row in rows} == expected:
                 return ", ".join(axes[i][0] for i in chosen)
     return ""
 

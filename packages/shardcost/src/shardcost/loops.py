@@ -21,33 +21,33 @@ class _NotLinear(Exception):
     """Raised for a value that isn't a known linear function of the loop's counter."""
 
 
-def trip_count(program: Program, around: Computation, loop: Instruction) -> int | None:
-    """Return the trip count of a while loop in the computation `around`, or None if the text doesn't give it."""
-    noted = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop.attributes)
-    if noted:
-        return int(noted[1])
+def trip_count(program: Program, computation: Computation, loop: Instruction) -> int | None:
+    """Return the trip count of a while loop in a computation, or None if the text doesn't give it."""
+    recorded = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop.attributes)
+    if recorded:
+        return int(recorded[1])
     try:
-        return _derive(program, around, loop)
+        return _derive(program, computation, loop)
     except (_NotLinear, KeyError, IndexError):
         return None
 
 
-def _derive(program: Program, around: Computation, loop: Instruction) -> int:
+def _derive(program: Program, computation: Computation, loop: Instruction) -> int:
     body, condition = program[loop.called("body")], program[loop.called("condition")]
-    before, after = around.operand(loop, 0), body[body.root]  # the loop's initial values, and each iteration's results
-    if (before.opcode, after.opcode) != ("tuple", "tuple"):
+    initial, results = computation.operand(loop, 0), body[body.root]  # the values before and after an iteration
+    if (initial.opcode, results.opcode) != ("tuple", "tuple"):
         raise _NotLinear
     counters: set[int] = set()
 
     def start(i: int) -> int:
-        return _linear(program, around, before.operands[i], _no_inputs)[1]
+        return _linear(program, computation, initial.operands[i], _no_inputs)[1]
 
-    def carried(inside: Computation, instruction: Instruction) -> Linear:
+    def carried(computation: Computation, instruction: Instruction) -> Linear:
         """Return the value of an element of the loop's tuple, which must be the counter or a loop invariant."""
-        i = _element(inside, instruction)
+        i = _element(computation, instruction)
         if i is None:
             raise _NotLinear
-        if _element(body, _original(body, body[after.operands[i]])) == i:
+        if _element(body, _original(body, body[results.operands[i]])) == i:
             return 0, start(i)
         counters.add(i)
         return 1, 0
@@ -56,13 +56,13 @@ def _derive(program: Program, around: Computation, loop: Instruction) -> int:
     if len(counters) != 1:
         raise _NotLinear
     [counter] = counters
-    factor, step = _linear(program, body, after.operands[counter], carried)
+    factor, step = _linear(program, body, results.operands[counter], carried)
     if factor != 1 or len(counters) != 1:
         raise _NotLinear
-    slope, offset = slope * step, slope * start(counter) + offset  # now in terms of the number of iterations
+    slope, offset = slope * step, slope * start(counter) + offset  # as a function of the number of iterations
     count = _first_failure(direction, slope, offset)
-    last = start(counter) + count * step
-    if not _fits(last, body[after.operands[counter]].shapes[0][0]) or abs(slope * count + offset) >= 2**31:
+    final = start(counter) + count * step
+    if not _is_exact(final, body[results.operands[counter]].shapes[0][0]) or abs(slope * count + offset) >= 2**31:
         raise _NotLinear  # an integer would overflow and wrap around
     return count
 
@@ -86,8 +86,8 @@ def _first_failure(direction: str, slope: int, offset: int) -> int:
     raise _NotLinear
 
 
-def _fits(value: int, dtype: str) -> bool:
-    """Return whether a dtype can represent this integer, and every integer between 0 and it, exactly."""
+def _is_exact(value: int, dtype: str) -> bool:
+    """Return whether a dtype represents every integer from 0 to `value` exactly."""
     integer = re.fullmatch(r"([su])(\d+)", dtype)
     if not integer:  # every float dtype represents the integers up to this limit exactly
         return abs(value) < 2**8
@@ -95,17 +95,17 @@ def _fits(value: int, dtype: str) -> bool:
     return 0 <= value < values if integer[1] == "u" else -values <= 2 * value < values
 
 
-def _linear(program: Program, inside: Computation, name: str, inputs: Inputs) -> Linear:
-    """Return the value of an instruction as a linear function of the counter. Raises _NotLinear for other values."""
-    instruction = _original(inside, inside[name])
+def _linear(program: Program, computation: Computation, name: str, inputs: Inputs) -> Linear:
+    """Return the value of an instruction as a linear function of the counter, or raise _NotLinear if it isn't one."""
+    instruction = _original(computation, computation[name])
     if instruction.opcode == "constant":
-        match = re.search(r"constant\((-?\d+)\)", inside.lines[instruction.name])
+        match = re.search(r"constant\((-?\d+)\)", computation.lines[instruction.name])
         if not match:
             raise _NotLinear
         return 0, int(match[1])
     unsigned = instruction.shapes[0][0].startswith("u")
     if instruction.opcode in ("add", "multiply") or (instruction.opcode == "subtract" and not unsigned):
-        (a, b), (c, d) = (_linear(program, inside, operand, inputs) for operand in instruction.operands)
+        (a, b), (c, d) = (_linear(program, computation, operand, inputs) for operand in instruction.operands)
         if instruction.opcode == "multiply":
             if a and c:
                 raise _NotLinear
@@ -113,33 +113,35 @@ def _linear(program: Program, inside: Computation, name: str, inputs: Inputs) ->
         sign = 1 if instruction.opcode == "add" else -1
         return a + sign * c, b + sign * d
     if instruction.opcode == "fusion":
-        fused, inputs = _enter(program, inside, instruction, inputs)
+        fused, inputs = _enter_fusion(program, computation, instruction, inputs)
         return _linear(program, fused, fused.root, inputs)
     index = instruction.number("index")
-    if instruction.opcode == "get-tuple-element" and inside.operand(instruction, 0).opcode == "fusion":
-        fused, inputs = _enter(program, inside, inside.operand(instruction, 0), inputs)
+    if instruction.opcode == "get-tuple-element" and computation.operand(instruction, 0).opcode == "fusion":
+        fused, inputs = _enter_fusion(program, computation, computation.operand(instruction, 0), inputs)
         return _linear(program, fused, fused[fused.root].operands[index or 0], inputs)
-    return inputs(inside, instruction)
+    return inputs(computation, instruction)
 
 
-def _comparison(program: Program, inside: Computation, name: str, inputs: Inputs) -> tuple[str, Linear]:
+def _comparison(program: Program, computation: Computation, name: str, inputs: Inputs) -> tuple[str, Linear]:
     """Return the loop's condition as a comparison direction and the linear function that's compared with 0."""
-    instruction = _original(inside, inside[name])
+    instruction = _original(computation, computation[name])
     if instruction.opcode == "fusion":
-        fused, inputs = _enter(program, inside, instruction, inputs)
+        fused, inputs = _enter_fusion(program, computation, instruction, inputs)
         return _comparison(program, fused, fused.root, inputs)
     direction = re.search(r"direction=(\w+)", instruction.attributes)
     if instruction.opcode != "compare" or not direction:
         raise _NotLinear
-    (a, b), (c, d) = (_linear(program, inside, operand, inputs) for operand in instruction.operands)
+    (a, b), (c, d) = (_linear(program, computation, operand, inputs) for operand in instruction.operands)
     return direction[1], (a - c, b - d)
 
 
-def _enter(program: Program, outside: Computation, fusion: Instruction, inputs: Inputs) -> tuple[Computation, Inputs]:
-    """Return the computation of a fusion, and a function that returns its inputs, which are the fusion's operands."""
+def _enter_fusion(
+    program: Program, outside: Computation, fusion: Instruction, inputs: Inputs
+) -> tuple[Computation, Inputs]:
+    """Return a fusion's computation, and a function that returns the values of the fusion's operands."""
 
-    def operand(inside: Computation, instruction: Instruction) -> Linear:
-        number = re.search(r"parameter\((\d+)\)", inside.lines.get(instruction.name, ""))
+    def operand(computation: Computation, instruction: Instruction) -> Linear:
+        number = re.search(r"parameter\((\d+)\)", computation.lines.get(instruction.name, ""))
         if instruction.opcode != "parameter" or not number:
             raise _NotLinear
         return _linear(program, outside, fusion.operands[int(number[1])], inputs)
@@ -147,26 +149,28 @@ def _enter(program: Program, outside: Computation, fusion: Instruction, inputs: 
     return program[fusion.called("calls")], operand
 
 
-def _no_inputs(inside: Computation, instruction: Instruction) -> Linear:
+def _no_inputs(computation: Computation, instruction: Instruction) -> Linear:
     raise _NotLinear
 
 
-def _original(inside: Computation, instruction: Instruction) -> Instruction:
+def _original(computation: Computation, instruction: Instruction) -> Instruction:
     """Follow copies and conversions back to the instruction that computes the value.
 
     The TPU compiler, for example, copies a loop's counter to another memory and back.
     """
     while instruction.opcode in ("copy", "bitcast", "convert"):
-        source = inside.operand(instruction, 0)
-        old, new = source.shapes[0][0], instruction.shapes[0][0]
-        if old != new and (instruction.opcode != "convert" or itemsize(old) > itemsize(new) or new.startswith("u")):
+        source = computation.operand(instruction, 0)
+        source_dtype, dtype = source.shapes[0][0], instruction.shapes[0][0]
+        if source_dtype != dtype and (
+            instruction.opcode != "convert" or itemsize(source_dtype) > itemsize(dtype) or dtype.startswith("u")
+        ):
             raise _NotLinear  # the new dtype may not be able to represent the value
         instruction = source
     return instruction
 
 
-def _element(inside: Computation, instruction: Instruction) -> int | None:
+def _element(computation: Computation, instruction: Instruction) -> int | None:
     """Return the index that an instruction reads from the loop's tuple, or None if it doesn't read an element."""
-    if instruction.opcode == "get-tuple-element" and inside.operand(instruction, 0).opcode == "parameter":
+    if instruction.opcode == "get-tuple-element" and computation.operand(instruction, 0).opcode == "parameter":
         return instruction.number("index")
     return None

@@ -28,10 +28,10 @@ def flops_of(program: Program, computation: Computation, instruction: Instructio
 
 
 def _dot(left: tuple, right: tuple, result: tuple, contracting: list[int], batch: list[int]) -> int:
-    """Return 2 x elements in the result x size of the contracting dimensions, or 0 for a product of two vectors.
+    """Return the FLOPs of a matrix product: 2 x the elements in the result x the size of the contracting dimensions.
 
-    Some compilers turn a product of two vectors into a multiplication and a sum, which aren't counted. Such a product
-    isn't counted as a dot either, so that the number doesn't depend on the compiler.
+    Return 0 for a product of two vectors. Some compilers turn it into a multiplication and a sum, which aren't counted,
+    so it isn't counted as a dot either, and the number doesn't depend on the compiler.
     """
     if len(contracting) + len(batch) == max(len(left), len(right)):
         return 0
@@ -45,17 +45,20 @@ def _sum_of_products(program: Program, computation: Computation, instruction: In
     """
     if not instruction.quoted("op_name").endswith("/dot_general"):
         return 0
-    place, product = _origin(program, computation, instruction.operands[0])
+    product_computation, product = _origin(program, computation, instruction.operands[0])
     if product.opcode != "multiply":
         return 0
     [(_, dims)] = product.shapes
-    factors = [_origin(program, place, name)[1] for name in product.operands]
+    factors = [_origin(program, product_computation, name)[1] for name in product.operands]
     has_vector = any(factor.opcode == "broadcast" and factor.numbers("dimensions") for factor in factors)
     return 2 * math.prod(dims) if has_vector and len(dims) > 1 else 0
 
 
 def _origin(program: Program, computation: Computation, name: str) -> tuple[Computation, Instruction]:
-    """Return the computation and instruction that compute a value, followed back through conversions and fusions."""
+    """Follow a value back through conversions and fusions, and return the instruction that computes it.
+
+    Return it as a pair of its computation and the instruction.
+    """
     while True:
         instruction = computation[name]
         if instruction.opcode in ("convert", "bitcast", "copy", "reshape", "transpose"):
@@ -96,9 +99,10 @@ def gemm_flops(computation: Computation, call: Instruction) -> int:
 
 
 def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tuple) -> int:
-    """Return 2 x batch x input features x output features x matching positions of output, kernel and input.
+    """Return the FLOPs of a convolution: 2 x batch size x input features x output features x matching positions.
 
-    XLA's HloCostAnalysis counts convolutions in this way. TPU programs express matrix products as convolutions: plain
+    A matching position is a pair of an output and a kernel position that reads an input rather than padding. XLA's
+    HloCostAnalysis counts convolutions in this way. TPU programs express matrix products as convolutions: plain
     products without a window, and batched ones with the batch as a window dimension, which is padded and dilated so
     that exactly one kernel position applies to each output.
     """
@@ -117,14 +121,14 @@ def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tu
         padding = int(window["pad"].split("x")[i].split("_")[0]) if "pad" in window else 0
         outputs, inputs = result[output_labels.index(label)], left[input_labels.index(label)]
         pairs *= sum(
-            _meetings(outputs, stride, k * kernel_dilation - padding, inputs, dilation)
+            _count_input_positions(outputs, stride, k * kernel_dilation - padding, inputs, dilation)
             for k in range(kernel_sizes[label])
         )
     groups = instruction.number("batch_group_count") or 1
     return 2 * left[input_labels.index("b")] // groups * kernel_sizes["i"] * kernel_sizes["o"] * pairs
 
 
-def _meetings(outputs: int, stride: int, shift: int, inputs: int, dilation: int) -> int:
+def _count_input_positions(outputs: int, stride: int, shift: int, inputs: int, dilation: int) -> int:
     """Return the number of outputs o = 0, 1 ... for which ``stride * o + shift`` is the position of an input.
 
     Input i is at position ``dilation * i``. So count the outputs between the first and last input positions for which

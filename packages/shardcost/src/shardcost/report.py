@@ -47,7 +47,7 @@ class Cost:
     flops: int  # per device, over all loop iterations: 2 per multiply-add in matrix products (not vector products)
     memory: Memory | None  # None if read from a program text, which has no memory plan
     devices: int
-    axes: Axes = ()  # the names and sizes of the axes of the arguments' mesh, if they have one
+    axes: Axes = ()  # the names and sizes of the mesh axes, if the arguments' shardings have a mesh
     assumptions: tuple[str, ...] = ()  # values that the caller specified because the program text doesn't
     unknown: tuple[str, ...] = ()  # constructs that couldn't be counted, with strict=False
 
@@ -175,8 +175,8 @@ class Cost:
                 c.source.operation + ", backward" * c.source.backward if c.source else "not recorded",
                 str(c.source or ""),
             )
-            for whole in self
-            for c in _by_line(whole)
+            for combined in self
+            for c in _by_line(combined)
         ]
 
     def print_sources(self) -> None:
@@ -196,10 +196,10 @@ class Cost:
     ) -> dict[str, int]:
         if measure not in MEASURES:
             raise ValueError(f"the measure {measure!r}: pass one of {', '.join(MEASURES)}")
-        if kind not in ("", KERNEL, *BYTES_SENT):  # an empty result would make most tests pass
+        if kind not in ("", KERNEL, *BYTES_SENT):  # with an empty result for a misspelt kind, most tests would pass
             raise ValueError(f"the kind {kind!r}: pass one of {', '.join(BYTES_SENT)}")
         groups: dict[str, list[Collective]] = {}
-        for c in (part for whole in self for part in split(whole)):
+        for c in (single for combined in self for single in split(combined)):
             if kind in ("", c.kind):
                 groups.setdefault(key(c), []).append(c)
         return {name: _busiest(collectives, measure) for name, collectives in sorted(groups.items())}
@@ -217,12 +217,12 @@ class Cost:
             )
         if self.assumptions:
             lines.append(f"counted with {', '.join(self.assumptions)}, as you specified")
-        return lines + [f"not counted: {what}" for what in self.unknown]
+        return lines + [f"not counted: {construct}" for construct in self.unknown]
 
     def __str__(self) -> str:
         """Return a one-line summary: the collectives, the bytes sent, and the FLOPs in matrix products."""
         kinds = Counter((c.kind, "" if "pairs" in self.axes_label(c) else f" over {self.axes_label(c)}") for c in self)
-        collectives = [f"{n} x {kind}{over}" if n > 1 else kind + over for (kind, over), n in kinds.items()]
+        collectives = [f"{n} x {kind}{along}" if n > 1 else kind + along for (kind, along), n in kinds.items()]
         parts = [" + ".join(collectives) or "no collective", f"sends {self.bytes_sent:,} bytes"]
         parts += [f"computes {self.flops:,} FLOPs"] * bool(self.flops)
         parts += [f"{len(self.unknown)} not counted"] * bool(self.unknown)
@@ -275,19 +275,22 @@ class Comparison:
         rows = self.rows()
         lines = [format_table(headers, rows) if rows else "the same collectives", ""]
         lines += [f"{name}: {_arrow(b, a)}" for name, b, a in self._totals() if b != a or name.startswith("bytes")]
-        new = {(kind, along) for kind, along, *_ in rows} - _by_kind_and_axes(self.before).keys()
-        sources = [row for row in self.after.sources() if row[:2] in new and row[4]]
+        added = {(kind, along) for kind, along, *_ in rows} - _by_kind_and_axes(self.before).keys()
+        sources = [row for row in self.after.sources() if row[:2] in added and row[4]]
         if sources:
             lines += ["", "new in the second program:", format_table(SOURCE_HEADERS, sources)]
         return "\n".join(lines)
 
 
 def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return the number of runs, and the bytes that the busiest device sends, for each kind and axes of collectives."""
+    """Return (number of runs, bytes sent by the busiest device) for each (kind, axes) of collectives."""
     groups: dict[tuple[str, str], list[Collective]] = {}
     for c in report:
         groups.setdefault((c.kind, report.axes_label(c)), []).append(c)
-    return {key: (sum(c.times for c in found), _busiest(found, "bytes_sent")) for key, found in groups.items()}
+    return {
+        key: (sum(c.times for c in collectives), _busiest(collectives, "bytes_sent"))
+        for key, collectives in groups.items()
+    }
 
 
 def _arrow(before: int, after: int) -> str:
@@ -301,9 +304,9 @@ def _by_line(collective: Collective) -> list[Collective]:
         return [collective]
     parts = []
     for line in lines:
-        mine = [i for i, source in enumerate(collective.sources) if source == line]
-        operands, results = (tuple(arrays[i] for i in mine) for arrays in (collective.operands, collective.results))
-        parts.append(replace(collective, operands=operands, results=results, sources=(line,) * len(mine)))
+        indices = [i for i, source in enumerate(collective.sources) if source == line]
+        operands, results = (tuple(arrays[i] for i in indices) for arrays in (collective.operands, collective.results))
+        parts.append(replace(collective, operands=operands, results=results, sources=(line,) * len(indices)))
     return parts
 
 

@@ -42,7 +42,7 @@ def devices(target: str) -> list[Any]:
     Build a mesh from these devices to compile a program that creates its own shardings. They can't store arrays, but
     `cost` accepts `jax.ShapeDtypeStruct`s with shardings on such a mesh.
 
-    Raises ValueError for an unknown target, and TargetError if this machine lacks something to compile for it.
+    Raises ValueError for an unknown target, and TargetError if this machine lacks the software to compile for it.
     """
     chip, sizes = _parse(target)
     if chip == "cpu":
@@ -155,7 +155,7 @@ def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tu
     try:
         with _replace_context(new_mesh):
             return step.lower(*new_args, **new_kwargs), new_args, new_kwargs
-    except ValueError:  # usually, the function refers to the old mesh; _export raises other errors again
+    except ValueError:  # usually because the function refers to the old mesh; _export raises any other error again
         return _export(step, args, kwargs, new_mesh, target)
 
 

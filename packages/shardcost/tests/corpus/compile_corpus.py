@@ -1,9 +1,9 @@
-"""Compile the programs of the corpus for one target, and write their texts beside this file.
+"""Compile the corpus's programs for one target, and write their program texts beside this file.
 
     python compile_corpus.py cpu|h100|v5e
 
-`test_corpus.py` has the expected costs, which are worked out by hand from the programs below. The mesh has eight devices
-along d, or 2 x 4 along x and y; arrays named `rows` are sharded along axis 0, and those named `tiles` along both axes.
+`test_corpus.py` contains the expected costs, calculated manually from the programs below. The mesh has eight devices
+along d, or 2 x 4 along x and y. Arrays named `rows` are sharded along axis 0, and those named `tiles` along both axes.
 """
 
 import os

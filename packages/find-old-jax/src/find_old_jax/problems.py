@@ -1,0 +1,146 @@
+"""Look up what goes wrong in parallel JAX, by the words of an error message or by a description in any words.
+
+The problems are in problems.toml. site/_static/problems.js looks them up in the same way, and the site's tests compare
+the two.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+GAP = " ... "  # in a message's pattern: any text
+WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # of a word, by the field it's found in
+ENDINGS = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # what stemming removes
+WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem, with its cause, its fix and the section of a lesson that explains it.
+
+    The fields are described at the top of problems.toml.
+    """
+
+    id: str
+    topic: str
+    title: str
+    cause: str
+    fix: str
+    lesson: str
+    section: str
+    messages: tuple[str, ...] = ()
+    keywords: str = ""
+    since: str = ""
+    until: str = ""
+    link: str = ""
+    row: int | None = None
+    hardware: str = ""
+    program: str = ""
+    message: str = ""  # an example of the message, from the linked thread, if there's no program
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                self.title.replace("`", ""),
+                *textwrap.wrap(self.cause.replace("`", ""), 100, initial_indent="  ", subsequent_indent="  "),
+                *(f"    {line}" for line in self.fix.splitlines()),
+                f"  Lesson {self.lesson}, {self.section.replace('`', '')}",
+                *([f"  {self.link}"] if self.link else []),
+            ]
+        )
+
+
+@cache
+def data() -> dict[str, Any]:
+    """Return the content of problems.toml."""
+    return tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return the words that say nothing about a problem."""
+    return frozenset(data()["common"].split())
+
+
+@cache
+def problems() -> tuple[Problem, ...]:
+    """Return all problems, in the order of the file."""
+    return tuple(
+        Problem(
+            **{
+                **entry,
+                "messages": tuple(entry.get("messages", ())),
+                "fix": entry["fix"].strip("\n"),
+                "program": entry.get("program", "").strip("\n"),
+            }
+        )
+        for entry in data()["problem"]
+    )
+
+
+def matched_length(pattern: str, message: str) -> int:
+    """Return the number of characters of a pattern that are in a message, or 0 unless all its parts are."""
+    parts = pattern.split(GAP)
+    return sum(map(len, parts)) if all(part in message for part in parts) else 0
+
+
+def find_by_message(message: str, among: Iterable[Problem] | None = None) -> list[Problem]:
+    """Return the problems whose messages are in the text, such as a traceback: the longest match first."""
+    message = " ".join(message.split())
+    lengths = {
+        problem: max((matched_length(pattern, message) for pattern in problem.messages), default=0)
+        for problem in (problems() if among is None else among)
+    }
+    return sorted((problem for problem, length in lengths.items() if length), key=lambda problem: -lengths[problem])
+
+
+def stems(text: str) -> list[str]:
+    """Return the words of a text in lower case, each once, without common words and endings.
+
+    A name such as `set_mesh` is a word, and so are its parts.
+    """
+    names = WORD.findall(text.lower().replace("re-", "re"))
+    words = [word for name in names for word in dict.fromkeys([name, *name.split("_")])]
+    return list(dict.fromkeys(ENDINGS.sub("", word) for word in words if word not in common_words()))
+
+
+@cache
+def weights(problem: Problem) -> dict[str, int]:
+    """Return the weight of each word that a problem contains."""
+    texts = {field: getattr(problem, field) for field in WEIGHTS}
+    found: dict[str, int] = {}
+    for field, text in texts.items():
+        for word in stems(" ".join(text) if field == "messages" else text):
+            found[word] = max(found.get(word, 0), WEIGHTS[field])
+    return found
+
+
+def search(query: str, limit: int = 3, among: Iterable[Problem] | None = None) -> list[Problem]:
+    """Return the problems that fit a description best: those whose messages it contains, then those with its words.
+
+    A word counts the more, the fewer problems contain it. A word of four letters or more also finds longer ones that
+    begin with it.
+    """
+    candidates = tuple(problems() if among is None else among)
+    scores = dict.fromkeys(candidates, 0.0)
+    for word in stems(query):
+        found = {}
+        for problem in candidates:
+            words = weights(problem)
+            weight = words.get(word, 0)
+            if not weight and len(word) >= 4:
+                weight = max((words[other] / 2 for other in words if other.startswith(word)), default=0)
+            if weight:
+                found[problem] = weight
+        for problem, weight in found.items():
+            scores[problem] += weight * math.log(1 + len(candidates) / len(found))
+    by_score = sorted((problem for problem in candidates if scores[problem]), key=lambda problem: -scores[problem])
+    return list(dict.fromkeys([*find_by_message(query, candidates), *by_score]))[:limit]

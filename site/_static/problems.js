@@ -1,0 +1,103 @@
+// Look up what goes wrong in parallel JAX, as find_old_jax/problems.py does, in the data of tools/site/problems.py. The
+// site's tests compare the two.
+window.problems = (data) => {
+  const common = new Set(data.common);
+  const endings = new RegExp(data.endings);
+
+  const stems = (text) => {
+    const names = text.toLowerCase().replaceAll("re-", "re").match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
+    const words = names.flatMap((name) => [name, ...name.split("_")]);
+    return [...new Set(words.filter((word) => !common.has(word)).map((word) => word.replace(endings, "")))];
+  };
+
+  // The weight of each word that a problem contains.
+  const weights = new Map(
+    data.problems.map((problem) => {
+      const found = new Map();
+      for (const [field, weight] of Object.entries(data.weights)) {
+        for (const word of stems([problem[field]].flat().join(" "))) found.set(word, Math.max(found.get(word) ?? 0, weight));
+      }
+      return [problem, found];
+    }),
+  );
+
+  const matchedLength = (pattern, message) => {
+    const parts = pattern.split(data.gap);
+    return parts.every((part) => message.includes(part)) ? parts.reduce((sum, part) => sum + part.length, 0) : 0;
+  };
+
+  // The problems whose messages are in a text, the longest match first.
+  const byMessage = (text) => {
+    const message = text.split(/\s+/).join(" ").trim();
+    return data.problems
+      .map((problem) => [problem, Math.max(0, ...problem.messages.map((pattern) => matchedLength(pattern, message)))])
+      .filter(([, length]) => length)
+      .sort((a, b) => b[1] - a[1])
+      .map(([problem]) => problem);
+  };
+
+  // The problems that fit a description best.
+  const search = (query, limit = 3) => {
+    const scores = new Map();
+    for (const word of stems(query)) {
+      const found = [];
+      for (const [problem, words] of weights) {
+        let weight = words.get(word) ?? 0;
+        if (!weight && word.length >= 4) {
+          for (const [other, one] of words) if (other.startsWith(word)) weight = Math.max(weight, one / 2);
+        }
+        if (weight) found.push([problem, weight]);
+      }
+      const rarity = Math.log(1 + data.problems.length / found.length);
+      for (const [problem, weight] of found) scores.set(problem, (scores.get(problem) ?? 0) + weight * rarity);
+    }
+    const place = (problem) => data.problems.indexOf(problem);
+    const byScore = [...scores].sort((a, b) => b[1] - a[1] || place(a[0]) - place(b[0])).map(([problem]) => problem);
+    return [...new Set([...byMessage(query), ...byScore])].slice(0, limit);
+  };
+
+  return { stems, byMessage, search };
+};
+
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("problem-search");
+  if (!form) return;
+  const { search } = window.problems(JSON.parse(document.getElementById("problems-data").textContent));
+  const box = form.querySelector("textarea");
+  const status = form.querySelector("[role=status]");
+  const found = document.getElementById("problems-found");
+  const topics = [...document.querySelectorAll("section > section")].filter((one) => one.querySelector(":scope > h2"));
+  form.hidden = false;
+
+  // A copy of an entry, without the ids, which must stay unique.
+  const copy = (problem) => {
+    const entry = document.getElementById(`problem-${problem.id}`).closest("section").cloneNode(true);
+    for (const one of [entry, ...entry.querySelectorAll("[id]")]) one.removeAttribute("id");
+    for (const one of entry.querySelectorAll(".headerlink, .copybtn")) one.remove();
+    return entry;
+  };
+
+  const show = () => {
+    const asked = box.value.trim();
+    const results = asked ? search(asked, 5) : [];
+    found.replaceChildren(...results.map(copy));
+    for (const topic of topics) topic.hidden = results.length > 0;
+    if (!asked) status.textContent = "";
+    else if (!results.length) status.textContent = "No entry has these words. Below are all entries.";
+    else status.textContent = results.length === 1 ? "One entry:" : `The ${results.length} closest entries, the best first:`;
+  };
+  let waiting;
+  box.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(show, 150);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  // A link in the table of contents ends the search, because its target is hidden.
+  addEventListener("hashchange", () => {
+    if (!box.value) return;
+    box.value = "";
+    show();
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  });
+  if (box.value) show(); // the browser may have kept the text
+});
