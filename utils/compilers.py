@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,9 @@ class CompilerComparison:
     __repr__ = __str__
 
 
-def compare_compilers(record: str, programs: Mapping[str, Program], recompile: bool = False) -> CompilerComparison:
+def compare_compilers(
+    record: str, programs: Mapping[str, Program], recompile: bool = False, live: Collection[str] | None = None
+) -> CompilerComparison:
     """Compare the bytes that each device sends in each program when compiled for eight CPUs, H100s and TPU chips.
 
     Compile the programs for the CPU here. Read the other columns from a record, because compiling for those chips
@@ -53,18 +55,18 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
         programs: `{label: (function, arguments)}`, where the arguments are on a mesh of eight devices.
         recompile: compile for all columns here. This needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
             jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
+        live: the labels of the programs that are compiled for the CPU here, by default all. For the others, the CPU
+            column is read from the record, too: for programs that take many seconds to compile.
 
     Raises ValueError if the CPU column differs from the record, because then the program has changed and
     `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
     missing.
     """
-    compiled = {label: compile_for(["CPU"], *program) for label, program in programs.items()}
     if recompile:
-        other_columns = [column for column in TARGETS if column != "CPU"]
-        compiled = {
-            label: compiled[label] | compile_for(other_columns, *program) for label, program in programs.items()
-        }
+        compiled = {label: compile_for(TARGETS, *program) for label, program in programs.items()}
         return CompilerComparison(compiled, f"Compiled here: {_join(versions())}.")
+    here = [label for label in programs if live is None or label in live]
+    compiled = {label: compile_for(["CPU"], *programs[label]) for label in here}
     saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
     for label, columns in compiled.items():
         recorded = saved["programs"].get(label)
@@ -73,7 +75,11 @@ def compare_compilers(record: str, programs: Mapping[str, Program], recompile: b
                 f"the record of lesson {record} has {_cell(recorded['CPU']) if recorded else 'nothing'} for {label!r}, "
                 f"and the CPU's compiler sends {_cell(columns['CPU'])}: the program has changed; run make record-costs"
             )
-    note = f"CPU: compiled here. H100 and TPU: compiled by {_join(saved['versions'])}."
+    by = f"compiled by {_join(saved['versions'])}."
+    if len(here) == len(programs):
+        note = f"CPU: compiled here. H100 and TPU: {by}"
+    else:
+        note = f"Compiled here for the CPU: {', '.join(here) or 'nothing'}. All others: {by}"
     return CompilerComparison({label: saved["programs"][label] for label in programs}, note)
 
 

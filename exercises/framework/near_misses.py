@@ -1,4 +1,4 @@
-"""Find an error that a wrong answer makes in every case, such as "n times too large"."""
+"""Recognize a wrong answer that is off in the same way in every case, such as "n times too large"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def describe_common_error(actual: list, expected: list, names: list[str], cases:
     Args:
         actual: the answer's results, one for each case.
         expected: the solution's results.
-        names: the parameters that an explanation may name; empty if the arguments aren't passed to the function itself.
+        names: parameter names to use in the description; empty if the arguments aren't passed to the function itself.
         cases: the arguments of each case.
     """
     pairs = []

@@ -1,7 +1,7 @@
 """Run answers to exercises that check costs as well as results, and measure those costs.
 
 An exercise's `run` function calls one of three runners. `run_compiled` compiles an answer with `jax.jit`,
-`run_per_device` also wraps it in `jax.shard_map`, and `run_traced` calls it without changes and traces the call.
+`run_per_device` also wraps it in `jax.shard_map`, and `run_traced` calls it as is and traces the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from utils.devices import started_devices
 
 
 def build_mesh(axes: dict[str, int], explicit: bool = False) -> Mesh:
-    """Build a mesh from the first devices, given axes such as {"x": 2, "y": 4}. They're Auto unless `explicit`."""
+    """Build a mesh from the first devices, given axes such as {"x": 2, "y": 4}. The axes are Auto unless `explicit`."""
     devices = np.array(started_devices()[: prod(axes.values())]).reshape(*axes.values())
     return Mesh(devices, tuple(axes), axis_types=(AxisType.Explicit if explicit else AxisType.Auto,) * len(axes))
 
@@ -43,7 +43,7 @@ def run_per_device(
     shardings = jax.tree.map(
         lambda spec: NamedSharding(device_mesh, spec), in_specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
     )
-    with jax.set_mesh(device_mesh):  # the lesson may have set its own mesh, and JAX refuses programs with two meshes
+    with jax.set_mesh(device_mesh):  # the lesson may have set its own mesh, and JAX rejects programs with two meshes
         args = jax.tree.map(jax.device_put, args, jax.tree.broadcast(shardings, args))
         program = jax.shard_map(f, mesh=device_mesh, in_specs=in_specs, out_specs=out_specs)
         return run_compiled(program, *args, measure=measure)
@@ -68,7 +68,7 @@ def run_traced(
     Args:
         measure: the costs to measure, as keys of `TRACED_COSTS`.
     """
-    jax.clear_caches()  # the trace would miss a program that had been compiled before
+    jax.clear_caches()  # otherwise, the trace would miss programs that were compiled earlier
     run = trace(f, *args)
     costs = {label: bound(run) for label, bound in map(TRACED_COSTS.__getitem__, measure)}
     return Observed({"": run.result, **costs}), run

@@ -74,6 +74,17 @@ def test_an_outdated_record_is_refused(programs, monkeypatch, tmp_path):
         compilers.compare_compilers("99", {"new": programs["sum"]})
 
 
+def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
+    """The record's CPU columns are wrong for both programs, which only the compiled one reveals."""
+    monkeypatch.setattr(compilers, "RECORDS", tmp_path)
+    write_record(tmp_path, CPU={"all-reduce": 7})
+    comparison = compilers.compare_compilers("99", programs, live=["columns"])
+    assert comparison.bytes_sent["sum"]["CPU"] == {"all-reduce": 7}
+    assert comparison.note == "Compiled here for the CPU: columns. All others: compiled by jax 1.2."
+    with pytest.raises(ValueError, match="the program has changed"):
+        compilers.compare_compilers("99", programs, live=["sum"])
+
+
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 10) or not importlib.util.find_spec("libtpu"),
     reason="it takes libtpu, and a JAX that compiles for absent devices",

@@ -267,7 +267,7 @@ def test_the_front_page_lists_the_same_lessons_as_the_readme():
     for promise in re.findall(r"^\| \d\w+ \| \[.+?\]\(.+?\) \| (.+?) \| ", README, re.M):
         assert re.sub(r"`(.+?)`", r"<code>\1</code>", promise) in html.unescape(page)
     assert "{{" not in page
-    assert "| Laptop or server with Linux, or a Mac with an Apple chip |" in page
+    assert "| Laptop or server with Linux, or a Mac with Apple silicon |" in page
 
 
 def test_links_from_the_readme_lead_to_the_repository():

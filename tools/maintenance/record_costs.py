@@ -30,7 +30,7 @@ def compile_costs(lesson: str, columns: Collection[str] = tuple(compilers.TARGET
     results: dict[str, dict[str, Any]] = {}
 
     def compile_and_keep(
-        record: str, programs: Mapping[str, compilers.Program], recompile: bool = False
+        record: str, programs: Mapping[str, compilers.Program], **options: Any
     ) -> compilers.CompilerComparison:
         compiled = {label: compilers.compile_for(columns, *program) for label, program in programs.items()}
         results.update(compiled)

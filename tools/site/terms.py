@@ -82,7 +82,7 @@ def link_first_uses(document: nodes.document, lesson: str, entries: list[glossar
 
 
 class FirstUses(SphinxTransform):
-    """Link the first use of each term in a lesson. On the glossary page, prepare the entries."""
+    """Link the first use of each term in a lesson. On the glossary page, label the entries as link targets."""
 
     default_priority = 850
 
@@ -104,7 +104,7 @@ def sections(document: nodes.document) -> list[nodes.section]:
 
 
 def label_entry(env: BuildEnvironment, docname: str, entry: glossary.Entry, section: nodes.section) -> None:
-    """Label the entry as a target for references, and mark the language of each translation in its second line."""
+    """Register the entry as a cross-reference target, and mark the language of each translation in its second line."""
     labels, label = env.get_domain("std"), f"term-{glossary.identifier(entry.term)}"
     labels.labels[label] = (docname, section["ids"][0], entry.term)
     labels.anonlabels[label] = (docname, section["ids"][0])
@@ -134,12 +134,12 @@ def merge(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildE
 
 
 def pages_to_rewrite(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write the glossary page in every build, because it lists the lessons that use each term."""
+    """Have Sphinx rewrite the glossary page in every build, because it lists the lessons that use each term."""
     return ["glossary"]
 
 
 def list_uses(app: Sphinx, document: nodes.document, docname: str) -> None:
-    """List below each glossary entry the lessons that use it, with a link to each lesson's first use."""
+    """Below each glossary entry, list the lessons that use it, with a link to each lesson's first use."""
     if docname != "glossary":
         return
     for entry, section in zip(glossary.read(), sections(document), strict=True):

@@ -10,7 +10,7 @@ from PIL import Image
 
 from utils.show import FIGURE_DATA
 
-# Okabe and Ito's eight colours, which people with any kind of colour vision can tell apart (jfly.uni-koeln.de/color).
+# Okabe and Ito's colours, with grey for black. They're safe for all kinds of colour vision (jfly.uni-koeln.de/color).
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 DPI = 160  # twice the resolution at which a figure is shown, so that it's sharp on a high-resolution screen
 

@@ -40,7 +40,7 @@ def lines(
         marks: points to mark: ``{name: (x, y)}``, with two numbers or two arrays. ``(x, None)`` is a vertical line, and
             ``(None, y)`` is a horizontal one.
         ylim: the limits of the y-axis, which are widened if a mark is outside them.
-        alt: a description to use instead of the one generated from the numbers (ends, extremes, crossings). Give it if
+        alt: a description to use instead of the one generated from the numbers (ends, extremes, crossings). Pass it if
             the numbers vary from run to run.
 
     Raises ValueError if there's nothing to draw, or for more than 8 lines or 3 marks, arrays of different lengths, an x
@@ -92,10 +92,10 @@ def bars(
         xlabel: the label of the x-axis, which all panels share, or a list with one label for each panel's own axis.
         stacked: draw a name's parts end to end instead of one below the other.
         begin: the position at which each name's stacked bar begins, (n,), instead of 0. This requires `alt`.
-        numbers: write the length of each bar at its end. For stacked bars, write only the sum.
+        numbers: write the length of each bar at its end. For stacked bars, write only the sum (including `begin`).
         marks: ``{name: number}``, each drawn as a vertical line for comparison.
         xticks: ``{position: text}``, to label positions on the axis with text instead of numbers.
-        alt: a description to use instead of the one generated from the numbers. Give it if the numbers vary from run to
+        alt: a description to use instead of the one generated from the numbers. Pass it if the numbers vary from run to
             run.
 
     Raises ValueError if there's nothing to draw, or for more than 8 parts, 3 panels or 3 marks, arrays of different
@@ -183,7 +183,7 @@ def _draw_lines(axes: Axes, lines: list[alt_text.Line], log: str) -> None:
 
 
 def _set_log_ticks(axes: Axes, log: str) -> None:
-    """Label logarithmic axes with plain numbers, and a short logarithmic x-axis at powers of two."""
+    """Label log axes with plain numbers, and put the ticks of a log x-axis with a small range at powers of two."""
     for name, axis, (low, high) in (("x", axes.xaxis, axes.get_xlim()), ("y", axes.yaxis, axes.get_ylim())):
         if name in log and len(axis.get_ticklocs(minor=True)):  # otherwise the ticks are the measured points
             if name == "x" and low > 0.5 and high < 2000:

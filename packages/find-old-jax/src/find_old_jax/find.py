@@ -1,4 +1,4 @@
-"""Find uses of JAX APIs that were removed, cause warnings or changed their meaning, and suggest replacements."""
+"""Find uses of JAX APIs that were removed, now cause warnings or have changed in meaning, and suggest replacements."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def find_with_unread_lines(
 ) -> tuple[list[Finding], list[int]]:
     """Return a program's findings, as `find` does, and the numbers of the lines that weren't checked.
 
-    A line isn't checked if it never runs or is guarded, for example by a test of JAX's version.
+    A line isn't checked if it never runs or is guarded, for example by a check of the JAX version.
     """
     try:
         tree = parse(source)
@@ -132,7 +132,7 @@ class _Names:
             elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
                 yield from self._check_name(node, name)
                 yield from self._missing_import(node, name)
-        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # no import that was already reported
+        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # not imported, so not reported yet
             yield from self._check_name(node, self.program.dotted(node))
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
@@ -143,7 +143,7 @@ class _Names:
             yield from self._check_call(node, name)
 
     def _root_is_known(self, node: ast.AST) -> bool:
-        """Return whether a dotted name's first part is removed or private, so that its import was already reported."""
+        """Return whether a dotted name's root is removed or private, in which case its import was already reported."""
         while isinstance(node, ast.Attribute):
             node = node.value
         private = PRIVATE.match(self.program.dotted(node)) if isinstance(node, ast.Name) else None
@@ -225,7 +225,7 @@ class _Names:
             yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", limit, node)
 
     def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
-        """Yield the keywords that calls such as `f(**{"check_rep": False})` unpack, even from a named dictionary."""
+        """Yield the keywords that a call unpacks, as in `f(**{"check_rep": False})`, even from a dict in a variable."""
         for keyword in call.keywords:
             value = self.program.value(keyword.value) if keyword.arg is None else None
             if isinstance(value, ast.Dict):

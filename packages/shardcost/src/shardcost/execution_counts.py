@@ -19,14 +19,14 @@ class Runs:
 
     times: dict[str, int] = field(default_factory=dict)  # omits computations that are never called
     uncertain: dict[str, str] = field(default_factory=dict)  # the reason why the number of runs is unknown
-    assumptions: list[str] = field(default_factory=list)  # values that the user specified and that the counts depend on
+    assumptions: list[str] = field(default_factory=list)  # user-supplied assumptions that the counts depend on
 
 
 def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max_branch: bool = False) -> Runs:
     """Count the runs of each computation that has a cost, either itself or in a computation that it calls.
 
     Args:
-        costs: the cost of one run of each computation, without the computations that it calls, in any unit.
+        costs: the cost of one run of each computation, excluding the computations that it calls, in any unit.
         assume: returns the trip count to use for a loop if the program text doesn't give it.
         max_branch: count only the most expensive branch of each conditional. Otherwise, every branch is uncertain.
     """

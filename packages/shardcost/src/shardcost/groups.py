@@ -1,4 +1,4 @@
-"""Parse the groups of devices that communicate with each other, in every HLO notation, and find their mesh axes."""
+"""Parse a collective's device groups from any HLO notation, and find the mesh axes that the groups follow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parse_groups(attributes: str, devices: int) -> Groups:
     - ``{{0,1},{2,3}}`` lists the groups, and ``{}`` means one group of all devices;
     - ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)`` arrange 0, 1, 2 ... in the last shape, transpose the array if T is
       given, and reshape it to the first shape, whose rows are the groups;
-    - ``mesh['x'=2,'y'=4] {'y'}`` has groups along named axes or parts of axes, such as ``'y':(2)2``. The devices may be
+    - ``mesh['x'=2,'y'=4] {'y'}`` gives the axes or parts (such as ``'y':(2)2``) that groups follow. The devices may be
       permuted by ``device_ids=``.
 
     Raises UnknownConstruct for any other notation.
@@ -57,7 +57,7 @@ def _along_named_axes(text: str) -> Groups:
         raise UnknownConstruct(f"replica groups in an unknown notation: {text!r}")
     # 'y':(2)2 is the part of y that has size 2 and follows a part of size 2. Split each axis at all such boundaries.
     wanted = {(name, int(before or 1), int(size or sizes[name])) for name, before, size in along}
-    parts = []  # (axis, size of the parts before, size)
+    parts = []  # (axis, product of the preceding parts' sizes, size)
     for axis, size in sizes.items():
         boundaries = sorted(
             {1, size, *(b for name, b, _ in wanted if name == axis), *(b * s for name, b, s in wanted if name == axis)}
