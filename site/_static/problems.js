@@ -2,12 +2,12 @@
 // site's tests compare the two.
 window.problems = (data) => {
   const common = new Set(data.common);
-  const endings = new RegExp(data.endings);
+  const suffixes = new RegExp(data.suffixes);
 
   const stems = (text) => {
     const names = text.toLowerCase().replaceAll("re-", "re").match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
     const words = names.flatMap((name) => [name, ...name.split("_")]);
-    return [...new Set(words.filter((word) => !common.has(word)).map((word) => word.replace(endings, "")))];
+    return [...new Set(words.filter((word) => !common.has(word)).map((word) => word.replace(suffixes, "")))];
   };
 
   // The weight of each word that a problem contains.
@@ -22,7 +22,7 @@ window.problems = (data) => {
   );
 
   const matchedLength = (pattern, message) => {
-    const parts = pattern.split(data.gap);
+    const parts = pattern.split(data.wildcard);
     return parts.every((part) => message.includes(part)) ? parts.reduce((sum, part) => sum + part.length, 0) : 0;
   };
 

@@ -1,7 +1,7 @@
-"""Look up what goes wrong in parallel JAX, by the words of an error message or by a description in any words.
+"""Look up common problems in parallel JAX by error message or by a free-form description.
 
-The problems are in problems.toml. site/_static/problems.js looks them up in the same way, and the site's tests compare
-the two.
+The problems are in problems.toml. site/_static/problems.js implements the same search, and the site's tests compare
+the results.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-GAP = " ... "  # in a message's pattern: any text
-WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # of a word, by the field it's found in
-ENDINGS = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # what stemming removes
+WILDCARD = " ... "  # matches any text in a message's pattern
+WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # how much a word counts in each field
+SUFFIXES = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # removed by stemming
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem, with its cause, its fix and the section of a lesson that explains it.
+    """Describe a problem, its cause and its fix, and name the section of a lesson that explains it.
 
     The fields are described at the top of problems.toml.
     """
@@ -66,7 +66,7 @@ def data() -> dict[str, Any]:
 
 @cache
 def common_words() -> frozenset[str]:
-    """Return the words that say nothing about a problem."""
+    """Return the words that a search ignores."""
     return frozenset(data()["common"].split())
 
 
@@ -87,13 +87,13 @@ def problems() -> tuple[Problem, ...]:
 
 
 def matched_length(pattern: str, message: str) -> int:
-    """Return the number of characters of a pattern that are in a message, or 0 unless all its parts are."""
-    parts = pattern.split(GAP)
+    """Return the total length of a pattern's parts if the message contains all of them, or 0 otherwise."""
+    parts = pattern.split(WILDCARD)
     return sum(map(len, parts)) if all(part in message for part in parts) else 0
 
 
 def find_by_message(message: str, among: Iterable[Problem] | None = None) -> list[Problem]:
-    """Return the problems whose messages are in the text, such as a traceback: the longest match first."""
+    """Return the problems whose messages occur in a text, such as a traceback, with the longest match first."""
     message = " ".join(message.split())
     lengths = {
         problem: max((matched_length(pattern, message) for pattern in problem.messages), default=0)
@@ -103,13 +103,13 @@ def find_by_message(message: str, among: Iterable[Problem] | None = None) -> lis
 
 
 def stems(text: str) -> list[str]:
-    """Return the words of a text in lower case, each once, without common words and endings.
+    """Return a text's unique words in lower case, leaving out common words and stripping suffixes.
 
-    A name such as `set_mesh` is a word, and so are its parts.
+    A name such as `set_mesh` counts as a word, and so do its parts.
     """
     names = WORD.findall(text.lower().replace("re-", "re"))
     words = [word for name in names for word in dict.fromkeys([name, *name.split("_")])]
-    return list(dict.fromkeys(ENDINGS.sub("", word) for word in words if word not in common_words()))
+    return list(dict.fromkeys(SUFFIXES.sub("", word) for word in words if word not in common_words()))
 
 
 @cache
