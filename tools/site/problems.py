@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from find_old_jax.forms import row_problems
-from find_old_jax.problems import SUFFIXES, WEIGHTS, WILDCARD, Problem, common_words, problems
+from find_old_jax.problems import LENGTH_PENALTY, SUFFIXES, WEIGHTS, WILDCARD, Problem, common_words, problems
 
 from tools.lessons import notebooks
 
@@ -60,6 +60,7 @@ def page_data() -> dict[str, Any]:
     """Return what site/_static/problems.js searches."""
     return {
         "weights": WEIGHTS,
+        "lengthPenalty": LENGTH_PENALTY,
         "suffixes": SUFFIXES.pattern,
         "common": sorted(common_words()),
         "wildcard": WILDCARD,
