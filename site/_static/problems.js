@@ -2,13 +2,14 @@
 // site's tests compare the two.
 window.problems = (data) => {
   const common = new Set(data.common);
-  const endings = new RegExp(data.endings);
+  const suffixes = new RegExp(data.suffixes);
 
-  const stems = (text) => {
+  const stem = (text, parts = false) => {
     const names = text.toLowerCase().replaceAll("re-", "re").match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
-    const words = names.flatMap((name) => [name, ...name.split("_")]);
-    return [...new Set(words.filter((word) => !common.has(word)).map((word) => word.replace(endings, "")))];
+    const words = names.flatMap((name) => (parts ? [...new Set([name, ...name.split("_")])] : [name]));
+    return words.filter((word) => !common.has(word)).map((word) => word.replace(suffixes, ""));
   };
+  const stems = (text) => [...new Set(stem(text, true))];
 
   // The weight of each word that a problem contains.
   const weights = new Map(
@@ -22,7 +23,7 @@ window.problems = (data) => {
   );
 
   const matchedLength = (pattern, message) => {
-    const parts = pattern.split(data.gap);
+    const parts = pattern.split(data.wildcard);
     return parts.every((part) => message.includes(part)) ? parts.reduce((sum, part) => sum + part.length, 0) : 0;
   };
 
@@ -36,7 +37,24 @@ window.problems = (data) => {
       .map(([problem]) => problem);
   };
 
-  // The problems that fit a description best.
+  // The fraction of a pattern's words that a text's words contain in the same order, or 0 if less than half.
+  const looseMatch = (pattern, words) => {
+    const expected = stem(pattern);
+    let matched = 0;
+    let start = 0;
+    for (const word of expected) {
+      const index = words.indexOf(word, start);
+      if (index < 0) continue;
+      start = index + 1;
+      matched += 1;
+    }
+    return expected.length > 1 && 2 * matched >= expected.length ? matched / expected.length : 0;
+  };
+
+  const total = (words) => [...words.values()].reduce((sum, weight) => sum + weight, 0);
+  const average = [...weights.values()].reduce((sum, words) => sum + total(words), 0) / weights.size;
+
+  // The problems that best fit a query.
   const search = (query, limit = 3) => {
     const scores = new Map();
     for (const word of stems(query)) {
@@ -50,6 +68,12 @@ window.problems = (data) => {
       }
       const rarity = Math.log(1 + data.problems.length / found.length);
       for (const [problem, weight] of found) scores.set(problem, (scores.get(problem) ?? 0) + weight * rarity);
+    }
+    const inOrder = stem(query);
+    for (const [problem, score] of scores) {
+      const bonus = Math.max(0, ...problem.messages.map((pattern) => looseMatch(pattern, inOrder)));
+      const length = total(weights.get(problem)) / average;
+      scores.set(problem, (score * (1 + bonus)) / (1 - data.lengthPenalty + data.lengthPenalty * length));
     }
     const place = (problem) => data.problems.indexOf(problem);
     const byScore = [...scores].sort((a, b) => b[1] - a[1] || place(a[0]) - place(b[0])).map(([problem]) => problem);

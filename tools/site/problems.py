@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from find_old_jax.forms import row_problems
-from find_old_jax.problems import ENDINGS, GAP, WEIGHTS, Problem, common_words, problems
+from find_old_jax.problems import LENGTH_PENALTY, SUFFIXES, WEIGHTS, WILDCARD, Problem, common_words, problems
 
 from tools.lessons import notebooks
 
@@ -32,7 +32,7 @@ def _entry(problem: Problem) -> Iterator[str]:
     """Yield the paragraphs of an entry."""
     yield f"(problem-{problem.id})=\n### {problem.title}"
     if problem.messages:
-        messages = "; ".join(f"`` {pattern.replace(GAP, ' … ')} ``" for pattern in problem.messages)
+        messages = "; ".join(f"`` {pattern.replace(WILDCARD, ' … ')} ``" for pattern in problem.messages)
         until = f"before JAX {problem.until}" if problem.until else ""
         since = f"from JAX {problem.since} on" if problem.since else ""
         versions = f" ({since or until})" if since or until else ""
@@ -60,9 +60,10 @@ def page_data() -> dict[str, Any]:
     """Return what site/_static/problems.js searches."""
     return {
         "weights": WEIGHTS,
-        "endings": ENDINGS.pattern,
+        "lengthPenalty": LENGTH_PENALTY,
+        "suffixes": SUFFIXES.pattern,
         "common": sorted(common_words()),
-        "gap": GAP,
+        "wildcard": WILDCARD,
         "problems": [
             {"id": problem.id, **{field: getattr(problem, field) for field in WEIGHTS}} for problem in all_problems()
         ],

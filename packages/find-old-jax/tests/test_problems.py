@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from find_old_jax.error_lookup import closest, explain
-from find_old_jax.problems import Problem, find_by_message, problems, search, stems
+from find_old_jax.problems import Problem, find_by_message, loose_match, problems, search, stem, stems
 from messages import OTHER_MESSAGES
 from queries import QUERIES
 
@@ -56,6 +56,18 @@ def test_the_longest_match_is_first_and_rare_words_count_more():
     assert search("axis mesh", among=[one, two]) == [two, one]
     assert search("axis", among=[one, two]) == [two]
     assert search("axes", among=[one, two]) == []
+
+
+def test_a_message_with_missing_words_still_counts():
+    pattern = "mesh axis ... sharded twice"
+    assert loose_match(pattern, stem("axis was sharded twice")) == 3 / 4
+    assert loose_match(pattern, stem("twice sharded axis")) == 0  # one word of four in order
+    assert loose_match("mesh", stem("mesh")) == 0
+    common = {"topic": "", "title": "", "cause": "", "fix": "", "lesson": "", "section": ""}
+    one = Problem(id="1", messages=("twice sharded axis mesh",), **common)
+    two = Problem(id="2", messages=(pattern,), **common)
+    assert search("axis is sharded twice", among=[one, two]) == [two, one]
+    assert search("twice sharded axis", among=[one, two]) == [one, two]
 
 
 def test_other_messages_are_not_explained():

@@ -1,7 +1,7 @@
-"""Look up what goes wrong in parallel JAX, by the words of an error message or by a description in any words.
+"""Look up common problems in parallel JAX by error message or by a free-form description.
 
-The problems are in problems.toml. site/_static/problems.js looks them up in the same way, and the site's tests compare
-the two.
+The problems are in problems.toml. site/_static/problems.js implements the same search, and the site's tests compare
+the results.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-GAP = " ... "  # in a message's pattern: any text
-WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # of a word, by the field it's found in
-ENDINGS = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # what stemming removes
+WILDCARD = " ... "  # matches any text in a message's pattern
+WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # how much a word counts in each field
+LENGTH_PENALTY = 0.25  # from 0, no penalty for entries with many words, to 1, inversely proportional
+SUFFIXES = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # removed by stemming
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem, with its cause, its fix and the section of a lesson that explains it.
+    """Describe a problem, its cause and its fix, and name the section of a lesson that explains it.
 
     The fields are described at the top of problems.toml.
     """
@@ -66,7 +67,7 @@ def data() -> dict[str, Any]:
 
 @cache
 def common_words() -> frozenset[str]:
-    """Return the words that say nothing about a problem."""
+    """Return the words that a search ignores."""
     return frozenset(data()["common"].split())
 
 
@@ -87,13 +88,13 @@ def problems() -> tuple[Problem, ...]:
 
 
 def matched_length(pattern: str, message: str) -> int:
-    """Return the number of characters of a pattern that are in a message, or 0 unless all its parts are."""
-    parts = pattern.split(GAP)
+    """Return the total length of a pattern's parts if the message contains all of them, or 0 otherwise."""
+    parts = pattern.split(WILDCARD)
     return sum(map(len, parts)) if all(part in message for part in parts) else 0
 
 
 def find_by_message(message: str, among: Iterable[Problem] | None = None) -> list[Problem]:
-    """Return the problems whose messages are in the text, such as a traceback: the longest match first."""
+    """Return the problems whose messages occur in a text, such as a traceback, with the longest match first."""
     message = " ".join(message.split())
     lengths = {
         problem: max((matched_length(pattern, message) for pattern in problem.messages), default=0)
@@ -102,14 +103,22 @@ def find_by_message(message: str, among: Iterable[Problem] | None = None) -> lis
     return sorted((problem for problem, length in lengths.items() if length), key=lambda problem: -lengths[problem])
 
 
-def stems(text: str) -> list[str]:
-    """Return the words of a text in lower case, each once, without common words and endings.
+def stem(text: str, parts: bool = False) -> list[str]:
+    """Return a text's words in order and in lower case, leaving out common words and stripping suffixes.
 
-    A name such as `set_mesh` is a word, and so are its parts.
+    If `parts` is true, a name such as `set_mesh` is followed by its parts.
     """
     names = WORD.findall(text.lower().replace("re-", "re"))
-    words = [word for name in names for word in dict.fromkeys([name, *name.split("_")])]
-    return list(dict.fromkeys(ENDINGS.sub("", word) for word in words if word not in common_words()))
+    words = [word for name in names for word in (dict.fromkeys([name, *name.split("_")]) if parts else [name])]
+    return [SUFFIXES.sub("", word) for word in words if word not in common_words()]
+
+
+def stems(text: str) -> list[str]:
+    """Return a text's unique words in lower case, leaving out common words and stripping suffixes.
+
+    A name such as `set_mesh` counts as a word, and so do its parts.
+    """
+    return list(dict.fromkeys(stem(text, parts=True)))
 
 
 @cache
@@ -123,11 +132,26 @@ def weights(problem: Problem) -> dict[str, int]:
     return found
 
 
-def search(query: str, limit: int = 3, among: Iterable[Problem] | None = None) -> list[Problem]:
-    """Return the problems that fit a description best: those whose messages it contains, then those with its words.
+def loose_match(pattern: str, words: list[str]) -> float:
+    """Return the fraction of a pattern's words that a text's words contain in the same order, or 0 if less than half.
 
-    A word counts the more, the fewer problems contain it. A word of four letters or more also finds longer ones that
-    begin with it.
+    A pattern of a single word never matches loosely.
+    """
+    expected = stem(pattern)
+    matched = start = 0
+    for word in expected:
+        if word in words[start:]:
+            start = words.index(word, start) + 1
+            matched += 1
+    return matched / len(expected) if len(expected) > 1 and 2 * matched >= len(expected) else 0
+
+
+def search(query: str, limit: int = 3, among: Iterable[Problem] | None = None) -> list[Problem]:
+    """Return the problems that best fit a query: those whose messages it contains, then those that share its words.
+
+    The fewer problems contain a word, the more it counts. A word of four letters or more also finds longer words that
+    begin with it. A problem scores higher if the query contains most words of one of its messages in the same order,
+    and lower if its entry has many words.
     """
     candidates = tuple(problems() if among is None else among)
     scores = dict.fromkeys(candidates, 0.0)
@@ -142,5 +166,12 @@ def search(query: str, limit: int = 3, among: Iterable[Problem] | None = None) -
                 found[problem] = weight
         for problem, weight in found.items():
             scores[problem] += weight * math.log(1 + len(candidates) / len(found))
+    average = sum(sum(weights(problem).values()) for problem in candidates) / max(1, len(candidates))
+    in_order = stem(query)
+    for problem in candidates:
+        if scores[problem]:
+            bonus = max((loose_match(pattern, in_order) for pattern in problem.messages), default=0)
+            length = sum(weights(problem).values()) / average
+            scores[problem] *= (1 + bonus) / (1 - LENGTH_PENALTY + LENGTH_PENALTY * length)
     by_score = sorted((problem for problem in candidates if scores[problem]), key=lambda problem: -scores[problem])
     return list(dict.fromkeys([*find_by_message(query, candidates), *by_score]))[:limit]
