@@ -3,9 +3,21 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, WhenMessage, exercise, run_per_device
+from exercises.framework import (
+    Bound,
+    Edit,
+    Mistake,
+    Observed,
+    Prediction,
+    WhenMessage,
+    build_mesh,
+    exercise,
+    run_compiled,
+    run_per_device,
+)
 
 _REDUCE_SCATTER = "each device needs only the sum of its own piece, which is a reduce-scatter: one round"
 _BACKWARD = "the backward pass multiplies by the weights of every layer; who keeps them until then?"
@@ -154,6 +166,64 @@ def gated_loss(params, x, y):
 
     x, _ = jax.lax.scan(layer, x, params)
     return jax.lax.pmean(((x - y) ** 2).mean(), "data")
+
+
+BYTE_SIZES = {"embed": (256, 64), "up": (2, 64, 256), "down": (2, 256, 64)}
+BYTE_SPECS = {"embed": P("data"), "up": P(None, "data"), "down": P(None, None, "data")}
+
+
+def _run_byte_model(f):
+    """Run the loss of eight texts and its gradient, which is sharded like the parameters, and measure both."""
+    rng, mesh = np.random.default_rng(0), build_mesh({"data": 8})
+    params = {name: np.float32(rng.normal(size=size) / size[-2] ** 0.5) for name, size in BYTE_SIZES.items()}
+    params["embed"] *= 2
+    text = rng.integers(256, size=(8, 65), dtype=np.int32)
+    shardings = {name: NamedSharding(mesh, spec) for name, spec in BYTE_SPECS.items()}
+    with jax.set_mesh(mesh):
+        params, text = jax.device_put(params, shardings), jax.device_put(text, NamedSharding(mesh, P("data")))
+        options = {"measure": ("bytes_sent", "flops"), "out_shardings": (None, shardings)}
+        return run_compiled(jax.value_and_grad(f), params, text, **options)
+
+
+@exercise(
+    "The texts are split over the devices. After the lookup, who decides how x is sharded? "
+    'Fix it with jax.lax.with_sharding_constraint(x, P("data")), before the layers.',
+    cases={"its loss and its gradient": ()},
+    run=_run_byte_model,
+    hide_expected=True,
+    within=1e-3,
+    mistakes=[
+        Mistake(
+            Edit('    x = jax.lax.with_sharding_constraint(x, P("data"))\n', ""),
+            "no constraint keeps the batch split, so the compiler splits the features and all-reduces the activations",
+        ),
+        Mistake(
+            Edit('(x, P("data"))', "(x, P())"),
+            "P() replicates the whole batch on every device. Which dimension of x should be split?",
+        ),
+        Mistake(
+            Edit('(x, P("data"))', '(x, P(None, "data"))'),
+            "that splits the positions of each text, but each device stores whole texts. Which dimension is the batch?",
+        ),
+        WhenMessage(
+            "bytes that a device sends",
+            "The program should send weights and gradients, not activations. Where does the batch enter the network?",
+        ),
+    ],
+    question="It should compute the same loss as byte_loss, with one constraint added. What else did you change?",
+)
+def keep_batch_split(params, text):
+    """Return byte_loss(params, text), with one more sharding constraint."""
+    x = params["embed"][text[:, :-1]]
+    x = jax.lax.with_sharding_constraint(x, P("data"))
+
+    @jax.checkpoint
+    def layer(x, w):
+        return x + jax.nn.relu(x @ w["up"]) @ w["down"], None
+
+    x, _ = jax.lax.scan(layer, x, {name: params[name] for name in ("up", "down")})
+    logp = jax.nn.log_softmax(x @ params["embed"].T)
+    return -jnp.take_along_axis(logp, text[:, 1:, None], axis=-1).mean()
 
 
 @exercise(

@@ -63,7 +63,7 @@
             const stairs = counts.map((keys, i) => `H${x + keys * step}V${y + (i + 1) * step}`);
             const look = r < done ? { fill: COLORS[r] } : { fill: "faint", fillOpacity: 0.55 };
             canvas.add("path", { d: `M${x},${y}${stairs.join("")}H${x}Z`, ...look });
-            canvas.text(x + block / 4, y + block * 0.76, r, { fontSize: 11, fill: r < done ? LETTERS[r] : "ink" });
+            canvas.text(x + block / 4, y + block * 0.76, r + 1, { fontSize: 11, fill: r < done ? LETTERS[r] : "ink" });
           }
           canvas.rect(x, y, block, block, "none", { stroke: "faint" });
         }
@@ -108,7 +108,7 @@
 
 
       const tokens = `${n * own} tokens ${name}, ${n} devices`;
-      if (!done) return `${tokens}, before round 0: each device begins with its own keys. The numbers are the rounds to come.`;
+      if (!done) return `${tokens}, before round 1: each device begins with its own keys. The numbers are the rounds to come.`;
       const times = (a, b) => (a / b).toFixed(3);
       const last = pairs[latest];
       const each = rounds.map((d) => sum(pairs.slice(0, done).map((round) => round[d])));
@@ -116,7 +116,7 @@
       const has = least === most ? "each device has" : `a device has ${commas(least)} to`;
       const span = done === n ? `In all ${n} rounds` : `In the first ${done === 1 ? "round" : `${done} rounds`}`;
       return (
-        `${tokens}. Outlined is round ${latest} (counted from 0): ${last.join(", ")} pairs on devices 0 to ${n - 1}. ` +
+        `${tokens}. Outlined is round ${done} of ${n}: ${last.join(", ")} pairs on devices 0 to ${n - 1}. ` +
         `${span}, ${has} ${commas(most)} pairs; ` +
         `most / mean ${times(most, all.mean)}, slowest / mean ${times(all.slowest, all.mean)}.` +
         (all.slowest > all.mean ? " Grey is waiting." : "")

@@ -28,29 +28,29 @@ def test_the_pairs_of_a_round_are_those_of_the_piece_that_has_come_round_the_rin
     """
     at = hand("mask")
     assert at.said().startswith(
-        "64 tokens in order, 8 devices. Outlined is round 7 (counted from 0): 0, 0, 0, 0, 0, 0, 0, 64 pairs"
+        "64 tokens in order, 8 devices. Outlined is round 8 of 8: 0, 0, 0, 0, 0, 0, 0, 64 pairs"
     )
     assert "a device has 36 to 484 pairs" in at.said()  # 36 + 7 * 64
-    # In round 2, device d has the keys of device d - 2. All of them are earlier than the queries on devices 2 to 7, and
-    # later on devices 0 and 1.
+    # In the third round, device d has the keys of device d - 2. They are earlier than the queries on devices 2 to 7,
+    # and later than those on devices 0 and 1.
     said = at.by_label({"rounds done": 3})
-    assert "Outlined is round 2 (counted from 0): 0, 0, 64, 64, 64, 64, 64, 64 pairs on devices 0 to 7." in said
+    assert "Outlined is round 3 of 8: 0, 0, 64, 64, 64, 64, 64, 64 pairs on devices 0 to 7." in said
     assert "In the first 3 rounds, a device has 36 to 164 pairs;" in said
     # After three rounds, a device has at most 36 + 64 + 64 = 164 pairs, and the mean is
     # (8 * 36 + 7 * 64 + 6 * 64) / 8 = 140.
     assert f"slowest / mean {164 / 140:.3f}" in said
     said = at.set(order="striped")  # all blocks are triangles, without a diagonal on devices 0 and 1
-    assert "counted from 0): 28, 28, 36, 36, 36, 36, 36, 36 pairs" in said
-    assert "counted from 0): 32, 32, 32, 32, 32, 32, 32, 32 pairs" in at.set(order="zig-zag")  # two quarters of a block
+    assert "round 3 of 8: 28, 28, 36, 36, 36, 36, 36, 36 pairs" in said
+    assert "round 3 of 8: 32, 32, 32, 32, 32, 32, 32, 32 pairs" in at.set(order="zig-zag")  # two quarters of a block
 
 
 def test_two_devices_counted_by_hand(hand):
     """Count the pairs of 16 tokens on two devices, where token t attends to t + 1 tokens."""
     at = hand("mask")
     said = at.set(order="striped", devices=2)  # device 0: 1 + 3 + ... + 15 = 64, device 1: 2 + 4 + ... + 16 = 72
-    assert "Outlined is round 1 (counted from 0): 28, 36 pairs" in said
+    assert "Outlined is round 2 of 2: 28, 36 pairs" in said
     assert "In all 2 rounds, a device has 64 to 72 pairs; most / mean 1.059, slowest / mean 1.059." in said
     # In zig-zag order, device 0 has the tokens 0 to 3 and 12 to 15: (1 + 2 + 3 + 4) + (13 + 14 + 15 + 16) = 68 pairs,
     # half of all 136.
     assert "each device has 68 pairs; most / mean 1.000, slowest / mean 1.000." in at.set(order="zig-zag")
-    assert "before round 0" in at.by_label({"rounds done": 0})
+    assert "before round 1" in at.by_label({"rounds done": 0})
