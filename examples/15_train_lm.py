@@ -1,7 +1,9 @@
 """python train_lm.py 2 2 2 200: train a character model on a data x fsdp x model mesh.
 
 Compare the first step with the same step on one device, count the bytes that it sends
-(if shardcost is installed), and then take all 200 steps.
+(if shardcost is installed), and then take all 200 steps. To install it:
+pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
+#subdirectory=packages/shardcost"
 """
 
 import difflib
@@ -25,7 +27,6 @@ try:
     from shardcost import cost
 except ImportError:
     cost = None
-COURSE = "https://github.com/one-program-many-devices/one-program-many-devices"
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 for name, default in {"data": 2, "fsdp": 2, "model": 2, "steps": 200}.items():
     cli.add_argument(name, type=int, nargs="?", default=default)
@@ -140,8 +141,7 @@ def train(mesh, state, steps):
 
 def count_bytes(mesh, state):  # sent by each device in a step
     if cost is None:
-        print("To count the bytes sent, install shardcost:")
-        print(f'pip install "git+{COURSE}#subdirectory=packages/shardcost"')
+        print("to count the bytes that a step sends, install shardcost (see --help)")
         return
     with jax.set_mesh(mesh):
         sent = cost(step, shard(mesh, state), get_batch(mesh, 0)).bytes_sent

@@ -14,8 +14,8 @@ from utils.show.picture import COLORS, Picture
 def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
     """Draw a mask for each ordering of the tokens, with queries down and keys across, both grouped by device.
 
-    A block's number and colour show the ring step in which device d processes the keys of device d - step. Masked
-    pairs are pale.
+    A block's number and colour show the ring step, counted from 1, in which device d processes the keys of device
+    d - step + 1. Masked pairs are pale.
 
     Args:
         orders: ``{title: positions}``, with arrays of shape (n, m) that contain the positions in the text of the m
@@ -41,7 +41,7 @@ def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
         axes.imshow(steps, cmap=colors, vmin=0, vmax=n - 1, alpha=alpha, interpolation="nearest")
         centres, edges = (np.arange(n) + 0.5) * m - 0.5, np.arange(1, n) * m - 0.5
         for (row, column), step in np.ndenumerate(steps[::m, ::m]):
-            axes.text(centres[column], centres[row], step, ha="center", va="center", fontsize=9 if m > 2 else 7)
+            axes.text(centres[column], centres[row], step + 1, ha="center", va="center", fontsize=9 if m > 2 else 7)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_ticks(centres, range(n))
             axis.set_ticks(edges, minor=True)

@@ -268,7 +268,7 @@ def test_a_mask_counts_each_devices_pairs():
     drawn = draw_masks({"in order": [[0, 1], [2, 3]], "zig-zag": [[0, 3], [1, 2]]})
     assert "in order: devices 0 to 1 see 3, 7 pairs; zig-zag: devices 0 to 1 see 5, 5 pairs." in drawn.alt
     rounds = [text.get_text() for text in drawn.figure.axes[0].texts]
-    assert rounds == ["0", "1", "1", "0"]  # in round 1, devices 0 and 1 use each other's keys
+    assert rounds == ["1", "2", "2", "1"]  # in round 2, devices 0 and 1 use each other's keys
     alpha = drawn.figure.axes[0].images[0].get_alpha()
     assert (np.asarray(alpha) > 0.5).tolist() == np.tril(np.ones((4, 4), bool)).tolist()
 
