@@ -92,7 +92,7 @@ def test_lessons_that_start_several_processes_state_their_requirements() -> None
     for number in starts:
         [plan] = [cell.source for cell in cells[number] if cell.id == "plan"]
         assert "Linux or macOS" in plan
-    assert "all lessons but 16 and 17" in (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
+    assert "every lesson except 16 and 17" in (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @LESSONS
