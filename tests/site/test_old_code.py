@@ -64,7 +64,7 @@ def page(tab, address):
 def paste(page, text):
     """Paste a text into the page, and return the status message and a locator for the listed old names."""
     page.get_by_label("An error message").fill(text)
-    said = page.locator("[role=status]")
+    said = page.locator("#old-code [role=status]")
     page.wait_for_function("said => said.textContent !== ''", arg=said.element_handle())
     return said.inner_text(), page.locator("#old-code li")
 
@@ -172,7 +172,7 @@ def test_a_message_leads_to_the_row(page):
         "Traceback (most recent call last):\nAttributeError: module 'jax' has no attribute 'tree_map'"
     )
     page.locator("#old-code li").wait_for()
-    assert page.locator("[role=status]").inner_text() == "This message is about jax.tree_map:"
+    assert page.locator("#old-code [role=status]").inner_text() == "This message is about jax.tree_map:"
     assert "Now: jax.tree.map." in page.locator("#old-code li").inner_text()
     page.keyboard.press("Tab")
     with page.expect_navigation():
