@@ -268,7 +268,7 @@ def _run_on_logits(f, n, size):
     question="The loss of a token is log(sum(exp(logits))) - logits[target], over the words of all devices.",
 )
 def vocabulary_loss(logits, targets):
-    """Per device: logits (tokens, words / n), all targets (tokens,) -> mean loss."""
+    """Per device: logits (tokens, words / n), targets (tokens,) -> mean loss."""
     top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(1)), "model")
     total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(1), "model")
     place = targets - jax.lax.axis_index("model") * logits.shape[1]

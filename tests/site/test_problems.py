@@ -28,7 +28,8 @@ def ask(page, text):
     """Type a text, and return the status and the titles of the entries shown."""
     page.get_by_label("An error message").fill(text)
     page.wait_for_function("document.querySelector('#problem-search [role=status]').textContent !== ''")
-    return page.locator("#problem-search [role=status]").inner_text(), page.locator("#problems-found h3").all_inner_texts()
+    status = page.locator("#problem-search [role=status]")
+    return status.inner_text(), page.locator("#problems-found h3").all_inner_texts()
 
 
 def test_the_page_finds_what_the_command_finds(page):

@@ -123,6 +123,6 @@ def test_the_speaker_reads_what_the_wall_does_not_show(opened):
     for _ in range(2):
         page.keyboard.press("ArrowRight")
         opening.value.wait_for_function(FOLLOWS, arg=page.evaluate("JSON.stringify(Reveal.getIndices())"))
-    opening.value.locator(".speaker-controls-notes .value", has_text="the loss is the other 7").wait_for()
-    assert "the loss is the other 7" not in page.locator("section.present section.present").inner_text()
+    opening.value.locator(".speaker-controls-notes .value", has_text="the loss accounts for the other 7").wait_for()
+    assert "the loss accounts for the other 7" not in page.locator("section.present section.present").inner_text()
     opening.value.close()
