@@ -272,6 +272,7 @@ def vocabulary_loss(logits, targets):
     top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(1)), "model")
     total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(1), "model")
     place = targets - jax.lax.axis_index("model") * logits.shape[1]
-    mine = place[:, None] == jnp.arange(logits.shape[1])  # False everywhere if the word belongs to another device
+    # False everywhere if the word belongs to another device
+    mine = place[:, None] == jnp.arange(logits.shape[1])
     hit = jax.lax.psum((mine * logits).sum(1), "model")
     return (top + jnp.log(total) - hit).mean()

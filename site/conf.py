@@ -34,6 +34,7 @@ pygments_style = "tango"
 html_title = project
 html_baseurl = "https://{}.github.io/{}/".format(*name.split("/"))
 html_static_path = ["_static"]
+html_extra_path = ["../.github/layouts.png"]  # the picture of shared links
 html_favicon = "_static/favicon.svg"
 html_css_files = ["print.css"] if printed else ["course.css"]
 html_js_files = [] if printed else ["course.js", "readings.js", "questions.js", "search.js"]

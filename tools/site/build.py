@@ -291,7 +291,7 @@ def stage(folder: Path, target: Path, printed: bool = False) -> None:
     If a file was deleted, delete `target` too, because Sphinx would keep the page that it built from the file.
     """
     files = {folder / name: text.encode() for name, text in staged_files(printed)}
-    files[folder / "_static" / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
+    files[folder / "layouts.png"] = (ROOT / ".github" / "layouts.png").read_bytes()
     stale = {path for path in folder.rglob("*") if path.is_file()} - files.keys()
     changed = {path for path, data in files.items() if not path.exists() or path.read_bytes() != data}
     for path in stale:

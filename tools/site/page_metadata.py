@@ -62,7 +62,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         "og:title": title,
         "og:description": text,
         "og:url": address,
-        "og:image": f"{config.html_baseurl}_static/layouts.png",
+        "og:image": f"{config.html_baseurl}layouts.png",
         "og:image:alt": "Four layouts of one array on eight devices",
     }
     lines = [f'<meta name="description" content="{html.escape(text)}">'] if not has_description else []
