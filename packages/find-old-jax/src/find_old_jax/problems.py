@@ -125,11 +125,11 @@ def stems(text: str) -> list[str]:
 def weights(problem: Problem) -> dict[str, int]:
     """Return the weight of each word that a problem contains."""
     texts = {field: getattr(problem, field) for field in WEIGHTS}
-    found: dict[str, int] = {}
+    weight_by_word: dict[str, int] = {}
     for field, text in texts.items():
         for word in stems(" ".join(text) if field == "messages" else text):
-            found[word] = max(found.get(word, 0), WEIGHTS[field])
-    return found
+            weight_by_word[word] = max(weight_by_word.get(word, 0), WEIGHTS[field])
+    return weight_by_word
 
 
 def loose_match(pattern: str, words: list[str]) -> float:
@@ -156,16 +156,16 @@ def search(query: str, limit: int = 3, among: Iterable[Problem] | None = None) -
     candidates = tuple(problems() if among is None else among)
     scores = dict.fromkeys(candidates, 0.0)
     for word in stems(query):
-        found = {}
+        weight_by_problem = {}
         for problem in candidates:
             words = weights(problem)
             weight = words.get(word, 0)
             if not weight and len(word) >= 4:
                 weight = max((words[other] / 2 for other in words if other.startswith(word)), default=0)
             if weight:
-                found[problem] = weight
-        for problem, weight in found.items():
-            scores[problem] += weight * math.log(1 + len(candidates) / len(found))
+                weight_by_problem[problem] = weight
+        for problem, weight in weight_by_problem.items():
+            scores[problem] += weight * math.log(1 + len(candidates) / len(weight_by_problem))
     average = sum(sum(weights(problem).values()) for problem in candidates) / max(1, len(candidates))
     in_order = stem(query)
     for problem in candidates:
