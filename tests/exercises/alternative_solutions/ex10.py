@@ -81,3 +81,13 @@ ALTERNATIVES = {
         lambda f, w, n, a, b, c: Fraction(2 * a + b) * Fraction(n - 1, n) * Fraction(f / w) / c,
     ],
 }
+
+EQUIVALENT_MUTANTS = {
+    ex10.keep_batch_split: [
+        (
+            "return -jnp.take_along_axis(logp, text[:, 1:, None], axis=-1).mean() -> "
+            "return -jnp.take_along_axis(logp, text[:, 1:, None]).mean()",
+            "the last axis is the default",
+        ),
+    ],
+}
