@@ -153,7 +153,7 @@ mesh, one_device = make_mesh(*SIZES), make_mesh(1, 1, 1)
 state = initial_state(np.random.default_rng(0))
 actual, expected = (train(used, state, range(1)) for used in (mesh, one_device))
 pairs = zip(jax.tree.leaves(actual[1]), jax.tree.leaves(expected[1]), strict=True)
-gap = max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
+gap = np.max([np.abs(a - b).max() / np.abs(b).max() for a, b in pairs])
 assert gap < 1e-3, f"Adam's means differ from one device's by {gap:.0e}"
 print(f"correct: after a step on {SIZES}, Adam's means equal those of one device")
 count_bytes(mesh, state)

@@ -45,13 +45,14 @@ def step():  # YOURS: a few steps from fixed data; the results, by name
 
 
 def results():
-    """Return the values of each array, and the bounds of each device's shard."""
+    """Return the values of each array, and the bounds and device of each shard."""
     arrays = {}
     for name, array in step().items():
         shards = sorted(array.addressable_shards, key=lambda s: s.device.id)
         slices = [zip(s.index, array.shape, strict=True) for s in shards]
         bounds = [[part.indices(n)[:2] for part, n in shard] for shard in slices]
         arrays[name], arrays[name + " layout"] = np.asarray(array), np.array(bounds)
+        arrays[name + " devices"] = np.array([s.device.id for s in shards])
     return arrays
 
 
@@ -62,7 +63,7 @@ def differences(old, new):
         a, b = old[name], new[name]
         if a.shape != b.shape or a.dtype != b.dtype:
             yield f"{name}: {a.dtype}{a.shape} became {b.dtype}{b.shape}"
-        elif "layout" in name and not np.array_equal(a, b):
+        elif name.endswith(("layout", "devices")) and not np.array_equal(a, b):
             yield f"{name}: other pieces, or on other devices"
         elif not np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=False):
             yield f"{name}: {abs(a - b).max():.2g} apart"
