@@ -1,6 +1,6 @@
-"""List descriptions in strangers' words, most of them from reports on GitHub, each with the problem to be found.
+"""List descriptions of problems, most of them from GitHub issues, each with the id of the problem to be found.
 
-The problem must be among the first three. The site's tests use the list, too.
+A search must return that problem among its first three results. The site's tests also use this list.
 """
 
 QUERIES = (
@@ -67,7 +67,7 @@ QUERIES = (
     ("the second GPU process fails with out of memory", "gpu-out-of-memory"),
     ("jax.experimental.maps is gone, what replaces xmap", "row-2"),
     ("device_put_sharded was removed", "row-5"),
-    # Reports of a second, independent set.
+    # A second set of reports, which was collected independently.
     (
         "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA (you may need to uninstall the failing plugin package, or set JAX_PLATFORMS=cpu to skip this backend.)",
         "slurm-one-gpu",
@@ -202,4 +202,111 @@ QUERIES = (
         "waits-for-a-reader",
     ),
     ("dropout greatly slows down data parallel training with jit, two devices are slower than one", "dropout-slow"),
+    # A third set, which a stranger collected: the messages as typed, and a second try in a few words.
+    (
+        "concatenate: ShardingTypeError All operands should have the same sharding after reshape dropped a size-1 mesh axis, jax 0.11 works on 0.10.2",
+        "reshape-drops-an-axis",
+    ),
+    ("reshape loses size one mesh axis", "reshape-drops-an-axis"),
+    (
+        "ValueError: For primitive slice, context mesh AbstractMesh('data': 1, axis_types=(Auto,), device_kind=cpu, num_tpu_cores=0) should match the aval mesh AbstractMesh('data': 1, axis_types=(Explicit,), device_kind=cpu, num_tpu_cores=0)",
+        "array-of-another-mesh",
+    ),
+    ("jnp.repeat with out_sharding fails explicit", "array-of-another-mesh"),
+    (
+        "ValueError: Resource axis: data of PartitionSpec('data', None) is not found in mesh: ().",
+        "operand-without-mesh",
+    ),
+    ("resource axis not found empty mesh", "operand-without-mesh"),
+    (
+        "ValueError: Primitive reduce requires varying manual axes to match, but got [frozenset({'model', 'data'}), frozenset()]. Please open an issue at https://github.com/jax-ml/jax/issues and as a temporary workaround pass the check_vma=False argument to `jax.shard_map`",
+        "primitive-must-vary",
+    ),
+    ("argmax inside shard_map fails", "primitive-must-vary"),
+    (
+        "UNIMPLEMENTED: HLO opcode `ragged-all-to-all` is not supported by XLA:CPU ThunkEmitter",
+        "ragged-all-to-all-on-cpu",
+    ),
+    ("ragged_all_to_all on CPU devices", "ragged-all-to-all-on-cpu"),
+    ("INVALID_ARGUMENT: Custom emitter for CustomSPMDPartitioning not found", "custom-partitioning-on-tpu"),
+    ("custom_partitioning fails on TPU", "custom-partitioning-on-tpu"),
+    (
+        "Mosaic kernels cannot be automatically partitioned. Please wrap the call in a shard_map or xmap.",
+        "pallas-not-partitioned",
+    ),
+    ("pallas kernel on sharded inputs", "pallas-not-partitioned"),
+    (
+        "pallas kernel on TPU returns all zeros when pallas_call gets an operand the kernel never reads",
+        "pallas-unused-operand",
+    ),
+    ("pallas DMA returns zeros TPU", "pallas-unused-operand"),
+    (
+        "TypeError: 'NoneType' object is not callable in _custom_partitioning_infer_sharding_from_operands",
+        "custom-partitioning-without-shardy",
+    ),
+    ("custom_partitioning NoneType not callable", "custom-partitioning-without-shardy"),
+    ("ValueError: tuple.index(x): x not in tuple", "callback-on-another-device"),
+    ("pure_callback with cpu sharding fails on gpu", "callback-on-another-device"),
+    (
+        "This thread has been waiting for `initialize clique for rank 6; clique=devices=[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]; stream=0; run_id=724296073` for 10 seconds and may be stuck. Expected 8 threads to join the rendezvous, but not all of them arrived on time.",
+        "nccl-clique",
+    ),
+    ("psum hangs on one of two hosts", "nccl-clique"),
+    ("multi-host GPU job hangs forever in psum without error when one rank is stuck", "hang-watchdog"),
+    ("nccl collective hang no timeout", "hang-watchdog"),
+    (
+        "UNKNOWN: MPI: Communicator requested from a thread that is not the one MPI was initialized from. Multiple threads/devices per process are not yet supported.",
+        "mpi-one-device",
+    ),
+    ("cpu collectives mpi two devices per process", "mpi-one-device"),
+    (
+        "process_allgather of a numpy array returns different shape with one process than with many",
+        "process-allgather-shape",
+    ),
+    ("process_allgather shape single process", "process-allgather-shape"),
+    (
+        "ValueError: INVALID_ARGUMENT: Executable expected shape f32[1,2,2]{2,1,0} for argument 2 but got incompatible shape f32[2,2,2]{2,1,0}",
+        "local-array-in-multi-process",
+    ),
+    ("jit on second call wrong shape multi-process", "local-array-in-multi-process"),
+    ("optimizer.init(params) puts all of the optimizer state on a single GPU", "optimizer-on-one-device"),
+    ("optax state not sharded", "optimizer-on-one-device"),
+    (
+        "[spmd] Involuntary full rematerialization. The compiler was not able to go from sharding {devices=[2,1,4]<=[4,2]T(1,0)} to {devices=[1,8,1]<=[8]} without doing a full rematerialization of the tensor. You probably want to enrich the sharding annotations to prevent this from happening.",
+        "full-rematerialization",
+    ),
+    ("involuntary full rematerialization warning", "full-rematerialization"),
+    (
+        "ValueError: An auto mesh context or metadata is required if creating a variable with annotation sharding_names=NamedSharding",
+        "flax-auto-mesh",
+    ),
+    ("flax nnx param sharding needs mesh", "flax-auto-mesh"),
+    (
+        "ValueError: One of with_sharding_constraint arguments is incompatible with its sharding annotation PositionalSharding: Sharding PositionalSharding is only valid for values of rank 2, but was applied to a value of rank 3",
+        "positional-sharding-rank",
+    ),
+    ("filter_shard rank 3 data error", "positional-sharding-rank"),
+    ("jax.profiler.trace does not show the whole trace, it is cut off after some steps", "profile-cut-off"),
+    ("profiler trace truncated", "profile-cut-off"),
+    # Problems that other trackers report.
+    ("PyTorch Dataloading doesn't work with >0 workers", "fork"),
+    ("my dataloader freezes when I use num_workers", "fork"),
+    ("coordination service UNAVAILABLE Socket closed", "leader-died"),
+    ("colab setup_tpu error", "colab-old-tpu"),
+    ("Failed to get global TPU topology", "tpu-topology"),
+    ("how do I run more MCMC chains than I have GPUs", "parallel-chains"),
+    ("orbax tree structure does not match when restoring", "restore-tree"),
+    ("checkpoint has different shape", "restore-shape"),
+    ("jax profiler shows no gpu kernels", "profile-without-gpu"),
+    ("send sharded params to ray worker", "device-not-pickled"),
+    ("shard eqx.Module as well as inputs", "model-with-functions"),
+    ("flash attention kernel on multiple TPUs", "pallas-not-partitioned"),
+    ("jit compiles forever autotuning multi node", "autotuning-shared"),
+    ("sharding leads to HIP errors", "cuda-graph"),
+    ("batch norm statistics across devices", "batch-norm-per-device"),
+    ("evaluation last batch smaller multi gpu", "test-rows-counted-twice"),
+    ("only the first GPU is used", "only-first-device-works"),
+    ("memory of each GPU the same as without sharding", "everything-replicated"),
+    ("save checkpoint hangs multi host", "save-on-one-process"),
+    ("How to force overwrite existing checkpoints?", "checkpoint-step-exists"),
 )
