@@ -14,7 +14,7 @@ printed = "printed" in globals().get("tags", ())
 
 project = "One Program, Many Devices"
 author = f"The contributors to {name}"
-copyright = "the contributors; texts and figures CC BY 4.0, code MIT"
+copyright = "the contributors; text and figures CC BY 4.0, code MIT"
 extensions = ["myst_nb", "sphinx_copybutton", "tools.site.terms", "tools.site.page_metadata"]
 root_doc = "index"
 language = "en"
@@ -34,7 +34,7 @@ pygments_style = "tango"
 html_title = project
 html_baseurl = "https://{}.github.io/{}/".format(*name.split("/"))
 html_static_path = ["_static"]
-html_extra_path = ["../.github/layouts.png"]  # the picture of shared links
+html_extra_path = ["../.github/layouts.png"]  # the picture in link previews
 html_favicon = "_static/favicon.svg"
 html_css_files = ["print.css"] if printed else ["course.css"]
 html_js_files = [] if printed else ["course.js", "readings.js", "questions.js", "search.js"]
