@@ -1,5 +1,5 @@
-# make lab opens the course, and make test runs its tests. Both install what they need in .venv.
-# PYTHON is the first of these that is new enough.
+# make lab opens the course, and make test runs its tests. Both install the packages that they need in .venv.
+# PYTHON defaults to the first of these that is version 3.11 or newer.
 PYTHONS = python3 python3.13 python3.12 python3.11
 IS_NEW_ENOUGH = import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(or $(shell for it in $(PYTHONS); do $$it -c '$(IS_NEW_ENOUGH)' 2>/dev/null && echo $$it && break; done),$(error \
@@ -13,17 +13,19 @@ SCHEMAS = "vendor.github-workflows $(wildcard .github/workflows/*.yml)" \
 	"vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard $(FORMS)/*.yml))" \
 	"vendor.github-issue-config $(FORMS)/config.yml" \
 	"vendor.citation-file-format CITATION.cff"
-# Two workers, with one core each. WORKERS= starts none, which is faster if ARGS selects only a few tests.
+# By default, two workers run the tests, with one core each. WORKERS= runs them in a single process, which is faster if
+# ARGS selects only a few tests.
 WORKERS ?= -n logical --maxprocesses 2 --dist load --maxschedchunk 1
 # Tests of the test functions, of the maintenance tools, and of the setup of a new machine. They don't depend on JAX.
 TOOL_TESTS = $(addprefix tests/repository/test_,$(addsuffix .py,environment execution new_lesson weekly_report))
-# The tests that run on each JAX, and how lessons are executed there. PASSES=all selects everything, as in the weekly run.
+# The tests to run on each JAX version, and the way to execute lessons there. PASSES=all selects all tests and both ways
+# to execute lessons, as in the weekly run.
 PASSES ?=
 DEFAULT_TESTS = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
 OLDEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(TOOL_TESTS) --passes plain -m "elsewhere or not once")
 NEWEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
 CHOSEN_TESTS = --chip tests/lessons tests/helpers --passes plain -m "not once"
-# The packages that people install without the course. They have tests of their own.
+# The tests of the two packages that people install without the course.
 PACKAGE_TESTS = $(PYTEST) $(WORKERS) packages
 ARGS ?=
 FOLDER ?=
@@ -55,13 +57,13 @@ fresh:  ## start a lesson again, and keep your old copy in work/kept: LESSON=02
 progress:  ## print the exercises and guesses you got right; FOLDER=room reads a folder of saved notebooks instead
 	@$(PYTHON) start.py progress $(if $(FOLDER),"$(FOLDER)")
 
-doctor:  ## check whether this machine is ready for the course, and say how to fix what isn't
+doctor:  ## check whether this machine is ready for the course, and explain how to fix problems
 	@$(PYTHON) -m tools.reader.doctor
 
 room: doctor
 
 test: check  ## lint, then run the tests on the newest JAX that this Python supports
-	@echo "Running the tests (the lessons are executed; some minutes) ..."
+	@echo "Running the tests, which execute the lessons and take several minutes ..."
 	@.venv/bin/python $(PYTEST) $(WORKERS) $(DEFAULT_TESTS) $(ARGS)
 	@$(if $(ARGS),,.venv/bin/python $(PACKAGE_TESTS))
 
@@ -84,14 +86,14 @@ test-jax:  ## run lessons and helpers on the JAX you choose, with the newest Fla
 	@.venv-jax-$(JAX)/bin/python $(PYTEST) $(WORKERS) $(CHOSEN_TESTS) $(ARGS)
 	@$(if $(ARGS),,.venv-jax-$(JAX)/bin/python $(PACKAGE_TESTS))
 
-slides:  ## make slides from the notebooks, for use without internet; LESSONS="01 02" makes only these
+slides:  ## make slides from the notebooks, for use without internet; LESSONS="01 02" selects lessons
 	@$(ENVIRONMENT) .venv-slides tools/teach/requirements-slides.txt
 	@.venv-slides/bin/python -m tools.teach.slides $(LESSONS)
 
-handout: setup  ## make one folder for a USB drive, for a workshop without internet; FOR=3.12 SYSTEMS="linux mac windows" selects
+handout: setup  ## prepare a folder for a USB drive, for a workshop without internet; FOR=3.12 SYSTEMS="linux mac" makes a smaller one
 	@.venv/bin/python -m tools.teach.handout $(FOR) -- $(SYSTEMS)
 
-spoilers: setup site-environment  ## open your copies in a real JupyterLab, and count answers visible beside their questions; LESSONS="01 02"
+spoilers: setup site-environment  ## open copies of the lessons in JupyterLab, and count questions with visible answers; LESSONS="01 02"
 	@.venv-site/bin/python -m tools.maintenance.spoilers $(LESSONS)
 
 site: site-environment  ## build the pages and the PDF in site/_build/html, from the committed notebooks
@@ -126,20 +128,20 @@ refresh: test-environment  ## execute the lessons and write their outputs; LESSO
 lesson: test-environment  ## create a draft lesson: NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"
 	@.venv/bin/python -m tools.lessons.new "$$NUMBER" "$$NAME" "$$TITLE"
 
-stamp: test-environment  ## update everything generated from the notebooks; REPOSITORY=owner/name REVISION=v1 also renames the repository
+stamp: test-environment  ## update everything generated from the notebooks; REPOSITORY=owner/name REVISION=v1 also changes its links
 	@.venv/bin/python -m tools.lessons.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
 
-record:  ## compile the lessons' plans for TPUs and GPUs, and record what the compilers say (6 minutes); LESSONS="08"
+record:  ## compile the lessons' programs for TPUs and GPUs, and record the compilers' plans (6 minutes); LESSONS="08"
 	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_plans $(LESSONS)
 
-record-costs: compilers-environment  ## compile the lessons' programs for CPUs, H100s and TPUs, and record what they send; LESSONS="03"
+record-costs: compilers-environment  ## compile the lessons' programs for CPUs, H100s and TPUs, and record the bytes sent; LESSONS="03"
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(LESSONS)
 
-check-costs: compilers-environment  ## compile these programs again, and compare what they send with the record
+check-costs: compilers-environment  ## compile the programs of record-costs again, and compare the bytes sent with the record
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs --check $(LESSONS)
 
-bench: test-environment  ## measure the CPU seconds, seconds and memory of each lesson, and how fast the counter reads a program
+bench: test-environment  ## measure each lesson's CPU time, elapsed time and memory, and the cost counter's speed
 	@.venv/bin/python -m tools.maintenance.bench
 
 compilers-environment:

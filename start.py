@@ -33,7 +33,7 @@ def run(command, folder=HERE):
     while True:
         try:
             return process.wait()
-        except KeyboardInterrupt:  # the process received it, too, and may ask for confirmation
+        except KeyboardInterrupt:  # the process also received Ctrl-C, and may ask for confirmation
             continue
 
 
@@ -51,7 +51,7 @@ def setup(requirements=LESSONS):
 
 
 def lab(options):
-    """Update the reader's copies, open JupyterLab on them, and return its exit status."""
+    """Update the reader's copies, open them in JupyterLab with these options, and return its exit status."""
     setup()
     status = run([python(), "-m", "tools.reader.copies", "--lab"])
     if status:

@@ -111,4 +111,4 @@ with ocp.CheckpointManager(FOLDER, options=options) as manager:
             manager.save(done, args=ocp.args.StandardSave(state))  # returns at once
 print(f"step {done}: loss {loss:.4f}; saved: {sorted(manager.all_steps())}")
 if again:
-    print("checked: losses of steps", again, "are those of before the crash")
+    print("checked: losses of steps", again, "match those from before the crash")

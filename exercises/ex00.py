@@ -7,8 +7,8 @@ from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise
 
 outside = Prediction(
     9,
-    "an index outside the array is clamped to the nearest element: the last one, which is the score of 9",
-    {10: "there is no score of 10", 0: "that's the score at the other end"},
+    "an index outside the array is clamped to the nearest valid one: here that's 9, the last",
+    {10: "there is no score for 10", 0: "that's the score at the other end"},
 )
 knows_nothing = Prediction(
     2.3026,
@@ -34,8 +34,12 @@ runs = Prediction(
 )
 programs = Prediction(
     7,
-    "they're 1, 2, 4, 8, 16, 32 and 64",
-    {6: "1 is a power of two as well", 8: "64 is the largest that's needed", 64: "that's the number without padding"},
+    "the padded sizes are 1, 2, 4, 8, 16, 32 and 64",
+    {
+        6: "1 is a power of two as well",
+        8: "the largest size that's needed is 64",
+        64: "that's the number of programs without padding",
+    },
     "programs",
 )
 third_at_zero = Prediction(
@@ -52,7 +56,7 @@ raise_at_if = Prediction(
     2,
     "an `if` needs a single value: jit has none, vmap has three, and grad has one",
     {
-        3: "only grad runs your Python with a value",
+        3: "only grad runs your Python code with a concrete value",
         1: "vmap holds three values, and one `if` can't take three branches",
     },
     "of three",
@@ -64,8 +68,8 @@ def run_in_jit(f, *args):
 
 
 @exercise(
-    "Shapes mustn't depend on n, but jnp.arange(len(losses)) < n is a mask. Select with jnp.where, "
-    "because 0 times nan is nan.",
+    "Shapes mustn't depend on n, so use a mask: jnp.arange(len(losses)) < n. Select with jnp.where instead of "
+    "multiplying, because 0 times nan is nan.",
     cases=lambda: {
         "[1, 2, 6, 5], n = 3": (jnp.array([1.0, 2.0, 6.0, 5.0]), 3),
         "[1, 2, 6, nan], n = 1": (jnp.array([1.0, 2.0, 6.0, jnp.nan]), 1),
@@ -79,7 +83,7 @@ def run_in_jit(f, *args):
         ),
         Mistake(Edit("jnp.where(real, losses, 0)", "losses"), "your sum includes the padded rows"),
         Mistake(Edit("< n", "<= n"), "row n is the first row of the padding, because rows are counted from 0"),
-        Mistake(lambda losses, n: losses[:n].mean(), "the shape of a slice by n would depend on a value"),
+        Mistake(lambda losses, n: losses[:n].mean(), "the shape of losses[:n] would depend on a traced value"),
     ],
 )
 def mean_of_real(losses, n):
@@ -95,7 +99,7 @@ def value_and_slope(f, v):
 
 
 @exercise(
-    "If all elements are 0, replace each one with 1, take the root, and select 0 after that.",
+    "If all elements are 0, replace each one with 1 before you take the square root, and select 0 afterwards.",
     cases=lambda: {
         str(v): (jnp.array(v),)
         for v in (
@@ -111,14 +115,14 @@ def value_and_slope(f, v):
     mistakes=[
         Mistake(
             Edit("jnp.where(zero, 1.0, v)", "v"),
-            "JAX differentiates the root of 0 all the same, and its slope is infinite",
+            "JAX still differentiates the square root at 0, where its slope is infinite",
         ),
         Mistake(Edit(".sum())", ".sum() + 1e-6)"), "a term added under the root changes the length of a short vector"),
         Mistake(
             Edit("return jnp.where(zero, 0.0, jnp.sqrt((harmless**2).sum()))", "return jnp.sqrt((harmless**2).sum())"),
-            "that's the root of your replacement for 0; select the result too",
+            "at 0, that's the length of your replacement vector; select the result too",
         ),
-        Mistake(Edit("(v == 0).all()", "(v == 0).any()"), "a vector with a single 0 isn't the zero vector"),
+        Mistake(Edit("(v == 0).all()", "(v == 0).any()"), "a vector with some zeros isn't necessarily the zero vector"),
         Mistake(Edit("(v == 0).all()", "jnp.abs(v).max() < 1e-6"), "a short vector isn't the zero vector"),
         Mistake(
             lambda v: jnp.sqrt((v**2).sum()) if (v != 0).any() else 0.0,
@@ -176,18 +180,18 @@ def clip_each_leaf(loss, params, x, y, most):
 
 
 def as_arrays(f, *args):
-    """Convert the result to JAX arrays, so that NumPy arrays may be right as well."""
+    """Convert the result to JAX arrays, so that an answer may also return NumPy arrays."""
     return jax.tree.map(jnp.asarray, f(*args))
 
 
 @exercise(
-    "Write it for one example first: jax.grad, the root of the sum over jax.tree.leaves, "
+    "Write it for one example first, with jax.grad, the root of the sum of squares over jax.tree.leaves, and "
     "jax.tree.map. Then apply jax.vmap, and take the mean of each leaf over axis 0.",
     cases=batches_to_clip,
     run=as_arrays,
     mistakes=[
-        Mistake(clip_the_mean, "you shorten the mean; shorten each example's gradient, then take the mean"),
-        Mistake(clip_each_leaf, "you shorten each leaf by its own length; the length is that of all leaves together"),
+        Mistake(clip_the_mean, "you clip the mean; clip each example's gradient, then take the mean"),
+        Mistake(clip_each_leaf, "you clip each leaf by its own length, but the length is that of all leaves together"),
         Mistake(
             Edit("jnp.minimum(1, most / size)", "(most / size)"),
             "you stretch the short gradients; change only those that are longer than `most`",

@@ -124,8 +124,8 @@ def _run_on_fake_device(f: Any, x: float, first_run: float, later_runs: list[flo
 
 
 @exercise(
-    "Call f(x) once and wait, before you read the clock. Then, for each repeat: clock(), f(x), jax.block_until_ready, "
-    "clock(). Return the statistics.median.",
+    "Call f(x) once and wait for its result before you read the clock. Then, for each repeat: clock(), f(x), "
+    "jax.block_until_ready, clock(). Return the median, with statistics.median.",
     cases={
         "f, x, 3, clock; the first call takes 80 s, the later ones 6, 27 and 3 s": (2.5, 20, [6, 27, 3]),
         "f, x, 2, clock; the first call takes 90 s, the later ones 2 and 8 s": (1.5, 30, [2, 8]),
@@ -165,7 +165,7 @@ def steady_seconds(f, x, repeats, clock):
 
 
 @exercise(
-    "How many different devices do the committed operands name: none, one or several? Uncommitted operands go "
+    "How many different devices hold committed operands: none, one or several? JAX copies uncommitted operands to "
     "wherever they're needed.",
     cases=[
         ([(0, False), (2, True)], 0),
@@ -180,10 +180,11 @@ def steady_seconds(f, x, repeats, clock):
         Mistake(Edit("if committed}", "}"), "an uncommitted array has no say: JAX copies it to wherever it's needed"),
         Mistake(
             Edit("homes else default", "homes else operands[0][0] if operands else default"),
-            "without a committed array, the default device decides, wherever the arrays were made",
+            "without a committed array, the operation runs on the default device, wherever the arrays were made",
         ),
         Mistake(
-            Edit("len(homes) > 1", "len(homes) > 2"), "if two committed arrays are on two devices, JAX moves neither"
+            Edit("len(homes) > 1", "len(homes) > 2"),
+            "if two committed arrays are on different devices, JAX moves neither",
         ),
         Mistake(
             Edit("len(homes) > 1", "sum(c for _, c in operands) > 1"),
@@ -230,7 +231,7 @@ def seconds_saved(batch, d, k, bytes_per_second, flops_here, flops_there):
 
 
 def _run_tuner(make_run: Any, arrays: list) -> Observed:
-    """Run a tuner on three candidates, each the fastest for one kind of array, and count its calls to seconds."""
+    """Run a tuner on three candidates, each the fastest for one kind of array, and count the calls to `seconds`."""
     times = {"(2, 3) float32": (3, 1, 2), "(2, 3) int32": (1, 2, 3), "(6,) float32": (3, 2, 1)}
     candidates = [lambda x, i=i: (i, float(x.sum())) for i in range(3)]
     timed = []

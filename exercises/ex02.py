@@ -106,7 +106,7 @@ whole_leaves = Prediction(
         ),
         Mistake(
             lambda row, column: 4 * (column % 2) + row % 4,
-            "you assign rows and columns to the devices in turn, but a device holds neighbouring ones",
+            "you assign rows and columns to the devices in turn, but a device holds neighbouring rows and columns",
         ),
         Mistake(
             lambda row, column: 4 * (column // 2) + row // 4,
@@ -137,7 +137,7 @@ def _observe_pieces(f):
 
 @exercise(
     "Compare devices that differ along one mesh axis: 0 and 4 along a, 0 and 2 along b, 0 and 1 "
-    "along c. Along which dimension of the array does the piece move, and how far?",
+    "along c. Along which dimension of the array does the piece shift, and how far?",
     run=_observe_pieces,
     hide_expected=False,
     mistakes=[
@@ -170,19 +170,19 @@ def _row_cases():
     ):  # fmt: skip
         rows = (3 * rng.normal(size=(n, features)) - np.arange(2, features + 2)).astype(np.float32)
         rows[1], rows[2, 0] = 0, 0  # real rows may contain zeros too, so zeros don't mark padding
-        rows[:, 2:3] += 3000 * (n == 6)  # mean of squares minus square of mean would lose all digits
+        rows[:, 2:3] += 3000 * (n == 6)  # so the mean of squares minus the square of the mean loses all digits
         cases[f"{n} rows, {format_value(NamedSharding(mesh, spec))}"] = rows, NamedSharding(mesh, spec)
     return cases
 
 
 def _run_on_rows(f, rows, sharding):
-    with jax.set_mesh(sharding.mesh):  # the lesson has set a different one
+    with jax.set_mesh(sharding.mesh):  # the lesson has set a different mesh
         if rows.nbytes < 1e5:
             return as_numpy(f(rows, sharding))
         observed, trace = run_traced(f, rows, sharding, measure=("peak_bytes", "elements_fetched", "flops"))
     shardings = [used for shape, used in trace.shardings if shape[1:] == rows.shape[1:] and shape[0] >= len(rows)]
     as_asked = not shardings or any(used.is_equivalent_to(sharding, 2) for used in shardings)
-    return Observed({"": as_numpy(observed.pop("")), "the rows are sharded as asked": as_asked} | observed)
+    return Observed({"": as_numpy(observed.pop("")), "the rows have the requested sharding": as_asked} | observed)
 
 
 @exercise(
@@ -203,11 +203,11 @@ def _run_on_rows(f, rows, sharding):
             Edit(
                 "placed = jax.device_put(padded, sharding)", "placed, n = jax.device_put(padded, sharding), len(padded)"
             ),
-            "the padding rows count as rows, in the mean and in the squares",
+            "you count the padding rows, both in the mean and in the squares",
         ),
         Mistake(
             Edit("np.arange(len(padded)) < n", "(padded != 0).any(axis=1)"),
-            "you take zeros for padding, but a real row may contain zeros",
+            "you treat a row of zeros as padding, but a real row may be all zeros",
         ),
         WhenMessage(
             "bytes that one device holds",
@@ -216,10 +216,10 @@ def _run_on_rows(f, rows, sharding):
         ),
         WhenMessage(
             "operations that the devices compute",
-            "sum the squares on the devices, from the placed array, not on the host",
+            "sum the squares of the placed array on the devices, not on the host",
         ),
     ],
-    question="It's the mean of the squared distances from the mean, over the real rows only.",
+    question="The variance is the mean of the squared distances from the mean. Which rows do you count?",
 )
 def variance_of_rows(rows, sharding):
     """Return the variance of each feature over the rows (n, features)."""

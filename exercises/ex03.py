@@ -25,13 +25,13 @@ rows_alone = Prediction(
 )
 both_split = Prediction(
     229_376,
-    "each device sends 7/8 of y in the first half, and 7/8 of y in the second",
+    "each device sends 7/8 of y in each half of the all-reduce",
     {
         114_688: "that's the first half; afterwards, each finished eighth goes to the seven other devices",
         131_072: "a device keeps its own eighth and sends seven eighths, twice",
         262_144: "a device doesn't send its own eighth in either half",
         28_672: "a device has a partial sum of every element of y, not of an eighth of them",
-        0: "each device has only an eighth of each sum",
+        0: "each device has only an eighth of the terms of each sum",
     },
     "bytes",
 )
@@ -40,8 +40,8 @@ gathered = Prediction(
     "each device lacks seven eighths of w; it receives that much, so on average it sends that much",
     {
         524_288: "a device already has its own eighth",
-        65_536: "that's its own eighth, which goes to the seven other devices",
-        917_504: "that would be an all-reduce; a gather doesn't add anything up, it only distributes",
+        65_536: "that's a device's own eighth, which goes to the seven other devices",
+        917_504: "that would be an all-reduce; an all-gather only distributes, and doesn't add anything up",
         57_344: "that's 7/8 of x; here w has to be sent",
     },
     "bytes",
@@ -103,7 +103,7 @@ def _key_cases():
 
 
 def _run_on_its_mesh(make, key, sharding):
-    with jax.set_mesh(sharding.mesh):  # the lesson has set a different one
+    with jax.set_mesh(sharding.mesh):  # the lesson has set a different mesh
         return run_traced(make, key, sharding)[0]
 
 
@@ -112,7 +112,7 @@ def _make_on_one_device(key, sharding):
 
 
 @exercise(
-    "Compile a function of only the key. An argument of jax.jit says how the result is sharded.",
+    "Compile a function whose only argument is the key. One of jax.jit's options sets the sharding of the result.",
     cases=_key_cases,
     mistakes=[
         Mistake(_make_on_one_device, "you make the array on one device, and split it only afterwards"),
@@ -146,8 +146,8 @@ def make_weights(key, sharding):
             Edit("return 0, sent", "return sent, 0"),
             "for dw the contracting dimension is B, which isn't split; for dx it's F",
         ),
-        Mistake(Edit("B * D", "D * F"), "the partial sums have the shape of dx, B x D"),
-        Mistake(Edit("B * D", "B * F"), "the partial sums have the shape of dx, B x D"),
+        Mistake(Edit("B * D", "D * F"), "the partial sums have the shape of dx, (B, D)"),
+        Mistake(Edit("B * D", "B * F"), "the partial sums have the shape of dx, (B, D)"),
         Mistake(
             Edit("2 * (n - 1)", "(n - 1)"),
             "every device needs all of dx: an all-reduce sends (n - 1)/n to add up and (n - 1)/n to distribute",
@@ -163,11 +163,11 @@ def backward_bytes(B, D, F, n):
 
 
 def _run_attention(answer):
-    """Compute the scores with the answer's spec; measure the bytes and FLOPs of a device."""
+    """Compute attention scores with the answer's spec, and measure the bytes that a device sends and its FLOPs."""
     spec = answer()
     mesh, one = build_mesh({"data": 2, "model": 4}), np.arange(4 * 6 * 20 * 32, dtype=np.float32).reshape(4, 6, 20, 32)
     queries, scores = jax.device_put(np.sin(one), NamedSharding(mesh, spec)), lambda q, k: q @ k.T
-    with jax.set_mesh(mesh):  # the lesson has set a different one
+    with jax.set_mesh(mesh):  # the lesson has set a different mesh
         observed = run_compiled(jax.vmap(jax.vmap(scores)), queries, queries, measure=("bytes_sent", "flops"))
     return Observed(observed | {"": np.asarray(observed[""])})
 

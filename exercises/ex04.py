@@ -13,7 +13,7 @@ hidden = Prediction(
     "each device has an eighth of the columns of h, and receives the other seven eighths",
     {
         12_582_912: "a device already has its own eighth",
-        1_572_864: "that's its own eighth, which goes to the seven other devices",
+        1_572_864: "that's a device's own eighth, which goes to the seven other devices",
         5_505_024: "that's 7/8 of x, but h is twice as wide",
         22_020_096: "that would be an all-reduce; a gather doesn't add anything up",
     },
@@ -26,7 +26,7 @@ mean_alone = Prediction(
         4: "an all-reduce among n devices sends 2 (n - 1)/n of each device's input",
         3.5: "an all-reduce has two halves: it adds up, and it distributes",
         8: "a device doesn't send its own eighth",
-        28: "a gather sends the 4 bytes to seven devices, but an all-reduce needs less",
+        28: "a gather sends the 4 bytes to seven devices, but an all-reduce sends less",
         0: "each device has 512 of the 4,096 terms of the mean",
     },
     "bytes",
@@ -190,8 +190,8 @@ def _run_typed(f, a, b):
 
 
 @exercise(
-    "a is already split along K by y. Use jax.sharding.reshard to give b rows that match; then each "
-    "device has partial sums of a small product, and out_sharding says how to add them up.",
+    "The columns of a are already split by y. Use jax.sharding.reshard to split the rows of b by y, too. Then "
+    "each device has partial sums of a small product, and out_sharding says how to add them up.",
     cases=_block_cases,
     mistakes=[
         Mistake(

@@ -53,7 +53,7 @@ scattered = Prediction(
         2464: "that's the sum of all 64 numbers",
         288: "that's the sum over element 1, which device 1 keeps",
         304: "that's the sum over element 3, which device 3 keeps",
-        22: "that's only its own number, but eight are added",
+        22: "that's only device 2's own number, but eight are added",
     },
 )
 unproved = Prediction(
@@ -100,13 +100,13 @@ def _long_array_cases():
 
 
 @exercise(
-    "Only one number is needed from a neighbour, the last one on its left: jax.lax.ppermute of "
-    "x[-1:]. What does device 0 receive if no device sends to it?",
+    "A device needs only one number from another device: the last one of its left neighbour. Send x[-1:] with "
+    "jax.lax.ppermute. What does device 0 receive if no device sends to it?",
     cases=_long_array_cases,
     mistakes=[
         Mistake(
             Edit("[(i, i + 1) for i in range(n - 1)]", "[(i, (i + 1) % n) for i in range(n)]"),
-            "you subtract the last number of the last device from the first number of all, as in a ring",
+            "you subtract the last device's last number from the very first number, as in a ring",
         ),
         Mistake(
             Edit('x[-1:], "X"', 'x[:1], "X"'),
@@ -121,7 +121,7 @@ def _long_array_cases():
             Edit("before, x[:-1]", "x[:1], x[:-1]"),
             "the first number of each part becomes 0, as if it came after itself",
         ),
-        WhenMessage("bytes that a device sends", "which of a device's numbers does its neighbour need?"),
+        WhenMessage("bytes that a device sends", "which of a device's numbers does its right neighbour need?"),
     ],
     run=_run_along_x,
 )
@@ -134,7 +134,7 @@ def differences(x):
 
 @exercise(
     "What does a device need to know about the devices to its left? One number from each: "
-    "jax.lax.all_gather(x.sum(), 'X'). Then add those before jax.lax.axis_index('X').",
+    "jax.lax.all_gather(x.sum(), 'X'). Then add the sums at indices below jax.lax.axis_index('X').",
     cases=_long_array_cases,
     mistakes=[
         Mistake(
@@ -223,7 +223,7 @@ def _score_cases():
         ),
         WhenMessage(
             "require replication",
-            "by its type, your result may differ between devices. Which collectives return the same number "
+            "according to its type, your result may differ between devices. Which collectives return the same number "
             "on all of them?",
         ),
         WhenMessage("bytes that a device sends", "three numbers are enough"),
@@ -244,11 +244,11 @@ def _run_on_grid(f, t, data, model):
     spec, mesh = P("data", "model"), {"data": data, "model": model}
     with jax.set_mesh(build_mesh(mesh)):  # the lesson has set a different mesh
         traced = str(jax.make_jaxpr(jax.shard_map(f, in_specs=spec, out_specs=spec))(t))
-    for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process when it compiles such a sum
+    for axes in re.findall(r"axes=\((.*?)\)", traced):  # JAX 0.12 aborts the process if an axis appears twice
         if re.search(r"('\w+').*\1", axes):
             raise ValueError(f"a collective names an axis twice: ({axes})")
     observed = run_per_device(f, t, mesh=mesh, in_specs=spec, out_specs=spec)
-    label = "bytes that a device sends"  # the bound is just below the size of a block
+    label = "bytes that a device sends"  # allow anything less than the bytes of a block
     return Observed(
         {
             **observed,

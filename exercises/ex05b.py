@@ -43,18 +43,18 @@ accumulated = Prediction(
         28: "that's one iteration, but the sum over devices is inside the loop",
         7: "an iteration with an all-reduce of its own sends more, not less",
         140: "the result is already the same on all devices, so no fifth all-reduce is needed",
-        64: "an all-reduce of 16 bytes sends 2 x 7/8 of them, 28",
+        64: "an all-reduce of 16 bytes sends 2 x 7/8 of that, which is 28 bytes",
     },
     "bytes",
 )
 sent_back = Prediction(
     6,
-    "its x is in its own loss, times 2, and in the loss of device 4, times 4",
+    "device 3's x is in its own loss, times 2, and in the loss of device 4, times 4",
     {
-        2: "that comes from its own loss, but its x was sent on and is in a second loss too",
-        4: "that comes from the loss of device 4, but its x is in its own loss too",
+        2: "that comes from device 3's own loss, but its x was sent on, and is in a second loss too",
+        4: "that comes from the loss of device 4, but device 3's x is in its own loss too",
         3: "that's the value of x itself; what is it multiplied by?",
-        28: "its x is in two losses, not in all of them",
+        28: "device 3's x is in two losses, not in all of them",
     },
 )
 ring = Prediction(
@@ -62,7 +62,7 @@ ring = Prediction(
     "the type says varying, so there are eight losses, and each of them contains this number once",
     {
         1: "that would be right for one shared loss, but the result of sends and additions has a varying type",
-        7: "its own loss contains the number too",
+        7: "the device's own loss contains the number too",
         64: "each of the eight losses contains it once",
     },
 )
@@ -91,7 +91,7 @@ FEATURES = 5
 
 
 def _run_on_padded_rows(f, counts):
-    """Run f on len(counts) devices with six rows each, of which `counts` rows are real."""
+    """Run f on len(counts) devices with six rows each, of which counts[i] are real on device i."""
     rng, rows = np.random.default_rng(sum(counts)), 6 * len(counts)
     w, x, y = (np.float32(rng.normal(size=s)) for s in (FEATURES, (rows, FEATURES), rows))
     real = np.concatenate([rng.permutation(np.arange(6) < count) for count in counts]).astype(np.float32)
@@ -115,7 +115,8 @@ Mistake(Edit('jax.lax.psum(real.sum(), "X")', 'real.sum()'), "each device divide
 Mistake(Edit('(squares', '(squares / real.sum()'), "you divide by each device's own count, and by the total count as well"),
 Mistake(Edit(' * real', ''), "your squares include the padded rows"),
 Mistake(Edit('jax.lax.psum(real.sum(), "X")', '(6 * jax.lax.axis_size("X"))'), "you divide by the number of all rows, including the padding"),
-WhenMessage('bytes that a device sends', "One all-reduce of the gradient and two of a number are enough. Which rows do you send?"),
+WhenMessage('bytes that a device sends', "One all-reduce of the gradient and two of a single number are enough. "
+"Which rows do you send?"),
 ],
 question="Which squares do you add up, over which devices, and what do you divide by?",
 )  # fmt: skip
@@ -139,13 +140,14 @@ def _run_on_pairs(f, devices, rows):
 
 @exercise(
     "Gather the texts over 'X' (tiled=True) inside the loss, score the device's own images against "
-"all of them, and average the loss over the devices inside it too.",
+"all of them, and average over the devices inside the loss, too.",
     cases={"of 4 devices with 5 pairs each": (4, 5), "of 8 devices with 3 pairs each": (8, 3)},
     run=_run_on_pairs,
     mistakes=[
 Mistake(Edit('jax.lax.pmean((every - own).mean(), "X")', '(every - own).mean()'), "that's the gradient of the sum of all devices' losses. How do you turn it into one mean over "
 "all images?"),
-Mistake(Edit('jax.lax.all_gather(texts @ w, "X", tiled=True)', 'texts @ w'), "you compare an image only with the texts of its own device, but the others are on other devices"),
+Mistake(Edit('jax.lax.all_gather(texts @ w, "X", tiled=True)', 'texts @ w'), "you compare an image only with the "
+"texts on its own device, but those on the other devices count too"),
 Mistake(Edit('jax.lax.all_gather(texts @ w, "X", tiled=True)', 'jax.lax.all_gather(jax.lax.stop_gradient(texts @ w), "X", tiled=True)'), "no gradient comes back through the gathered texts. The transpose of all_gather is a "
 "reduce-scatter: let it run"),
 Mistake(Edit('axis=1)', 'axis=0)', count=2), "the softmax of an image runs over the texts, not over the images"),

@@ -34,7 +34,7 @@ different = Prediction(
     {
         128: "both hosts draw the same 64 rows, so every digit is in the batch twice",
         700: "that's the half that both hosts read, but a batch takes only 64 rows of it",
-        16: "eight devices hold 16 rows each, and two of them hold each row",
+        16: "eight devices hold 16 rows each, and each row is on two of them",
     },
     "digits",
 )
@@ -53,10 +53,10 @@ axes_seen = Prediction(
 )
 chips = Prediction(
     1.116,
-    "it computes 5 times as fast and sends 4.5 times as fast",
+    "an H100 computes 5 times as fast and sends 4.5 times as fast",
     {
-        5: "it also sends 4.5 times as fast, and only the ratio counts",
-        0.22: "it also computes 5 times as fast, and only the ratio counts",
+        5: "an H100 also sends 4.5 times as fast, and only the ratio counts",
+        0.22: "an H100 also computes 5 times as fast, and only the ratio counts",
     },
     "times",
     within=0.03,
@@ -67,7 +67,7 @@ best_mesh = Prediction(
     {
         "2 x 4": "the activations grow with the batch, but the gradients don't",
         "4 x 2": "the activations grow with the batch, but the gradients don't",
-        "1 x 8": "everything it sends grows with the batch, to eight times as much as before",
+        "1 x 8": "everything that this mesh sends grows with the batch, to eight times as much as before",
     },
 )
 
@@ -98,14 +98,17 @@ def _observe_epochs(answer, length, n):
     "every n-th row of it.",
     cases=[(14, 4), (1400, 8), (29, 3)],
     mistakes=[
-        Mistake(Edit("order[rank::n]", "order[0::n]"), "every device takes device 0's share. How do they differ?"),
+        Mistake(
+            Edit("order[rank::n]", "order[0::n]"),
+            "every device takes device 0's share. How should the shares differ?",
+        ),
         Mistake(
             Edit("default_rng(epoch)", "default_rng([epoch, rank])"),
             "each device shuffles on its own, so their shares overlap. Use the same order on all, then split it",
         ),
         Mistake(
             Edit("default_rng(epoch)", "default_rng(0)"),
-            "every epoch has the same order, like a forgotten `set_epoch` in PyTorch",
+            "every epoch has the same order, as if you forgot to call `set_epoch` in PyTorch",
         ),
         Mistake(
             Edit("default_rng(epoch)", "default_rng(epoch % 7)"),
@@ -117,7 +120,7 @@ def _observe_epochs(answer, length, n):
         ),
         Mistake(
             Edit("order[rank::n]", "order[rank * -(-length // n) : (rank + 1) * -(-length // n)]"),
-            "the last device gets fewer rows than the others; deal them out one by one",
+            "the last device gets fewer rows than the others; deal the rows out one by one",
         ),
     ],
     run=_observe_epochs,
@@ -178,8 +181,8 @@ def _counts_the_padding(w, x, y, real):
         Mistake(_counts_the_padding, "you divide by the number of all rows, but only the real ones count"),
         WhenMessage(
             "bytes that a device sends",
-            "Add up on the device, and send one gradient and one count. Is there a sum inside the loop, or "
-            "do you send rows?",
+            "Add up on the device, and send one gradient and one count. Do you sum over the devices inside the "
+            "loop, or send rows?",
         ),
     ],
     run=_run_on_tokens,
@@ -200,7 +203,7 @@ def real_gradient(w, x, y, real):
 
 
 def old_step(w, mean, x, y):
-    """The per-device part of the training step to port, as shown in the lesson."""
+    """Return the new w and the new mean, in the per-device part of the pmap training step that readers port."""
     grad = jax.grad(lambda w: ((x @ w - y) ** 2).mean())(w)
     mean = 0.9 * mean + 0.1 * jax.lax.pmean(x.mean(axis=0), "data")
     return w - 0.1 * jax.lax.pmean(grad, "data"), mean
@@ -249,7 +252,7 @@ _UNPORTED = (
             old_step,
             "`pmean` needs an axis that `pmap` or `shard_map` names. Under `jit`, a mean is already over all rows",
         ),
-        Mistake(Edit(".mean())(w)", ".sum())(w)"), "that's a sum over all rows, but the old step took a mean"),
+        Mistake(Edit(".mean())(w)", ".sum())(w)"), "that's the sum over all rows, but the old step took the mean"),
     ],
     run=_run_on_mesh,
 )

@@ -17,16 +17,16 @@ eight_devices = Prediction(
 paid_twice = Prediction(
     2,
     "an all-reduce is a reduce-scatter and then an all-gather",
-    {8: "eight times as much is received, but not sent"},
+    {8: "a device gets eight times as much of the sum, but sends only twice as much"},
     "times",
 )
 star = Prediction(
     7,
-    "it sends the sum to each of the seven others",
+    "device 0 sends the sum to each of the seven others",
     {
-        1: "it sends one copy to each of the seven others",
-        8: "it doesn't send to itself",
-        14: "it receives seven of these",
+        1: "device 0 sends one copy to each of the seven others",
+        8: "device 0 doesn't send to itself",
+        14: "device 0 sends only seven of these, and receives the other seven",
     },
     "b",
 )
@@ -34,7 +34,7 @@ crossover = Prediction(
     400,
     "7 steps of 1 µs take 7 µs, and 7/8 of the array is sent at 50 GB/s",
     {
-        50: "that's one message, but the array is sent in eight",
+        50: "that's one message, an eighth of the array",
         350: "only 7/8 of the array is sent",
         56: "count all seven steps",
     },
@@ -106,11 +106,12 @@ def gradient_bytes(parameters, data, model):
     mistakes=[
         Mistake(Edit("/ 8 / directions", "/ directions"), "a byte has 8 bits"),
         Mistake(
-            Edit("/ 8 / directions", "/ 8 / 2"), "this sheet gives one direction already, so there's nothing to halve"
+            Edit("/ 8 / directions", "/ 8 / 2"),
+            "this data sheet already gives one direction, so there's nothing to halve",
         ),
         Mistake(
             Edit("/ 8 / directions", "/ 8"),
-            "this sheet adds up both directions; the bytes that leave the chip are half of that",
+            "this data sheet adds up both directions; the bytes that leave the chip are half of that",
         ),
         Mistake(
             Edit("if switched else chip_rate * 2 / links", ""),

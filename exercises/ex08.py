@@ -1,7 +1,7 @@
 """Exercises and predictions for lesson 08, Compile for TPUs and GPUs that you do not have."""
 
 # pyright: reportOptionalMemberAccess=false
-# (In stubs, memory_analysis() may return None; compiled programs on every supported platform have one.)
+# (In JAX's type stubs, memory_analysis() may return None, but on every supported platform it returns an analysis.)
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ sent = Prediction(
         33.03: "there are two weights",
         132.1: "a gather makes one pass; 2 (n - 1)/n is the cost of an all-reduce",
         67.1: "a chip already has its own 64th",
-        1.05: "that's its own piece, which goes to the 63 others",
+        1.05: "that's a chip's own piece, which goes to the 63 others",
     },
     "MB",
     within=0.01,
@@ -71,7 +71,7 @@ fastest = Prediction(
     "FSDP",
     "",
     {
-        "tensor": "it sends the activations of four times the batch, over lines without wraparound",
+        "tensor": "tensor parallelism sends the activations of four times the batch, over lines without wraparound",
         "both": "most of the bytes grew with the batch: 14.4 GB at 50 GB/s take 287 ms, while FSDP's chips "
         "compute for 209 ms",
     },
@@ -128,7 +128,7 @@ def _split_evenly(f, mesh, shapes, specs):
         Mistake(
             Edit("output_size", "temp_size"), "that's the size of the temporaries, but the exercise asks for the result"
         ),
-        WhenMessage("out of memory", "no machine has memory for such arrays: pass their shapes instead"),
+        WhenMessage("out of memory", "no machine has enough memory for such arrays: pass their shapes instead"),
     ],
 )
 def given_and_returned(f, mesh, shapes, specs):
@@ -162,7 +162,10 @@ def given_and_returned(f, mesh, shapes, specs):
             Edit("weights = 2 *", "weights = 12 *"),
             "12 bytes are for training; serving needs only the bfloat16 weights",
         ),
-        Mistake(Edit("max(0, total // cache)", "total // cache"), "if less than nothing is left, 0 sequences fit"),
+        Mistake(
+            Edit("max(0, total // cache)", "total // cache"),
+            "if even the weights don't fit, the number of sequences is 0, not negative",
+        ),
         Mistake(Edit("total // cache", "total // cache + 1"), "only complete sequences count"),
         Mistake(Edit("layers * width", "width"), "each layer has its own keys and values"),
     ],
@@ -176,7 +179,7 @@ def sequences_that_fit(parameters, layers, width, length, chips, memory):
 
 
 @exercise(
-    "Let d be 1, 2, 4 ... n, with m = n / d. Add up the costs of both rows: weights along `data`, sums along `model`.",
+    "Let d be 1, 2, 4 ... n, with m = n / d. Add up the costs in both rows of the table.",
     cases=[
         (2.55e9, 32.2e9, 64),
         (2.55e9, 129e9, 64),

@@ -20,7 +20,7 @@ psums = Prediction(
 )
 warm = Prediction(
     5,
-    "each step's rate is a new value, and it's a part of the program",
+    "each step's rate is a new value, and the rate is compiled into the program",
     {
         0: "the warm-up used five different rates; what does a static argument mean to the compiler?",
         1: "the argument that differs from the warm-up also differs in each of the five steps",
@@ -54,7 +54,7 @@ waiting = Prediction(
     80,
     "eight devices could read 8 · 50 = 400 documents in the time of the step, but they read 80",
     {
-        20: "that's the share of the time that they read",
+        20: "that's the share of the time in which the devices read",
         87.5: "seven of eight devices wait, but first they read their own documents",
         91.4: "that's how long the seven wait, but the eighth doesn't",
         0.8: "that's the share, but not in percent",
@@ -75,7 +75,7 @@ hidden = Prediction(
     within=0.01,
 )
 
-# Calls of one function. In the fourth list, shapes share their size or their first dimension.
+# Each case below lists calls of one function. In the fourth case, some shapes share their size or first dimension.
 _CALL = ((8, 32), "float32", "P('X')", 0.1, True)
 _CHANGES = {0: (16, 16), 1: "bfloat16", 2: "P()", 4: False}
 
@@ -118,7 +118,7 @@ def compilations(calls):
 
 
 def _make_step(**rows):
-    """Make one step's events in mixed order. Each device's list contains its compute bars, then its all-reduce."""
+    """Make one step's events, in mixed order. Each device's list ends with its all-reduce; the other bars compute."""
     bars = []
     for device, (*computing, meeting) in rows.items():
         bars += [(int(device[1:]), f"fusion.{i % 2}", *bar) for i, bar in enumerate(computing)]
@@ -127,32 +127,32 @@ def _make_step(**rows):
 
 
 # The late device never has the longest all-reduce, the longest single bar, or the last start or end of any bar.
-_DATA = _make_step(  # 3 runs four operations, 147 µs in total, and 0 runs three, 165 µs: more comes before longer
+_DATA = _make_step(  # device 3 runs four operations in 147 µs, and device 0 three in 165 µs: the number counts first
     d0=[(0, 55), (55, 110), (170, 225), (110, 170)],
     d3=[(8, 50), (50, 80), (80, 115), (115, 155), (155, 170)],
     d5=[(2, 62), (64, 120), (171, 190), (120, 170)],
 )
-_CHIP = _make_step(  # 4 runs three operations, as many as the others, 122 µs in total, and none is the longest
+_CHIP = _make_step(  # device 4 runs three operations, like the others, in 122 µs, but none of them is the longest
     d1=[(0, 30), (30, 60), (70, 111), (111, 150)],
     d2=[(0, 70), (70, 90), (151, 170), (90, 150)],
     d4=[(5, 45), (45, 85), (88, 130), (130, 150)],
     d6=[(12, 40), (40, 70), (80, 126), (126, 151)],
 )
-_HOST = _make_step(  # 7 starts late, and doesn't compute longer than the others
+_HOST = _make_step(  # device 7 starts late, and doesn't compute longer than the others
     d7=[(60, 90), (90, 118), (119, 141), (141, 160)],
     d0=[(0, 25), (25, 50), (50, 80), (80, 161)],
     d1=[(3, 33), (33, 55), (163, 190), (55, 160)],
 )
-_HELD = _make_step(  # 2 starts first, but then pauses; 9 runs more operations and isn't late
+_HELD = _make_step(  # device 2 starts first, but then pauses; device 9 runs more operations and isn't late
     d2=[(0, 20), (70, 95), (95, 112)],
     d9=[(4, 24), (24, 44), (44, 64), (64, 80), (80, 113)],
 )
-_SAME = _make_step(  # 6 runs as many operations as 8, not more, and they take longer
+_SAME = _make_step(  # device 6 runs only as many operations as device 8, but they take longer than the others'
     d6=[(1, 41), (41, 90), (90, 120)],
     d8=[(0, 30), (30, 78), (78, 121)],
     d3=[(0, 74), (74, 120)],
 )
-_MORE = _make_step(  # 1 runs more operations, so they take longer as well
+_MORE = _make_step(  # device 1 runs more operations, so they also take longer
     d0=[(0, 40), (45, 90), (90, 121)],
     d1=[(0, 30), (30, 60), (60, 101), (101, 120)],
 )
@@ -174,17 +174,20 @@ _MORE = _make_step(  # 1 runs more operations, so they take longer as well
             Edit("key=arrives.get", "key=ran.get"),
             "that's the device that runs the most operations, but a different one may start its all-reduce later",
         ),
-        Mistake(Edit("ran[late] > max(", "ran[late] >= max("), "as many operations as the others aren't more"),
+        Mistake(
+            Edit("ran[late] > max(", "ran[late] >= max("),
+            "a device that runs as many operations as the others doesn't run more",
+        ),
         Mistake(
             Edit("else:\n            ran", "if True:\n            ran"),
-            "an all-reduce isn't computing: it's long on the devices that wait",
+            "an all-reduce isn't computation: it's long on the devices that wait",
         ),
         Mistake(
             Edit(
                 'return late, "data"',
                 'return late, "chip" if busy[late] > max(busy[device] for device in others) else "data"',
             ),
-            "check the number of operations first, because more of them take longer as well",
+            "check the number of operations first, because more operations also take longer",
         ),
     ],
 )
@@ -241,14 +244,17 @@ def _sum_one_by_one(bars):
     mistakes=[
         Mistake(
             Edit('covering == {"communication"}', '"communication" in covering'),
-            "you also count communication that a product hides",
+            "you also count communication that's hidden behind a product",
         ),
         Mistake(
             Edit('covering == {"communication"}', 'covering != {"compute"} and len(covering) < 2'),
             "in a gap the chip does nothing, so it isn't communicating",
         ),
         Mistake(Edit('covering == {"communication"}', "len(covering) == 2"), "that's the communication that is hidden"),
-        Mistake(_subtract_all, "computing hides only what is sent at the same time, but you subtract all of it"),
+        Mistake(
+            _subtract_all,
+            "computation hides only communication at the same time, but you subtract all of the computation",
+        ),
         Mistake(_sum_one_by_one, "where two gathers overlap, their time counts only once"),
     ],
 )

@@ -20,7 +20,7 @@ from exercises.framework import (
 )
 
 _REDUCE_SCATTER = "each device needs only the sum of its own piece, which is a reduce-scatter: one round"
-_BACKWARD = "the backward pass multiplies by the weights of every layer; who keeps them until then?"
+_BACKWARD = "the backward pass multiplies by the weights of every layer, so all of them are kept until then"
 
 stage_1 = Prediction(
     5.5,
@@ -106,7 +106,7 @@ SHARDED = dict.fromkeys("abc", P(None, None, "data"))
 
 
 def _run_gated_loss(f, n):
-    """Compute the loss and, on eight devices, its gradient. On four, the loss shows most mistakes, and compiles faster."""
+    """Compute the loss and, on eight devices, its gradient. The loss reveals most mistakes, and compiles faster."""
     rng = np.random.default_rng(n)
     sizes = {"a": (DEPTH, WIDTH, HIDDEN), "b": (DEPTH, WIDTH, HIDDEN), "c": (DEPTH, HIDDEN, WIDTH)}
     params = {name: np.float32(0.8 * rng.normal(size=s) / s[1] ** 0.5) for name, s in sizes.items()}
@@ -173,7 +173,7 @@ BYTE_SPECS = {"embed": P("data"), "up": P(None, "data"), "down": P(None, None, "
 
 
 def _run_byte_model(f):
-    """Run the loss of eight texts and its gradient, which is sharded like the parameters, and measure both."""
+    """Compute the loss of eight texts and its gradient, which is sharded like the parameters, and measure the costs."""
     rng, mesh = np.random.default_rng(0), build_mesh({"data": 8})
     params = {name: np.float32(rng.normal(size=size) / size[-2] ** 0.5) for name, size in BYTE_SIZES.items()}
     params["embed"] *= 2
@@ -186,7 +186,7 @@ def _run_byte_model(f):
 
 
 @exercise(
-    "The texts are split over the devices. After the lookup, who decides how x is sharded? "
+    "The texts are split over the devices. After the lookup, what decides how x is sharded? "
     'Fix it with jax.lax.with_sharding_constraint(x, P("data")), before the layers.',
     cases={"its loss and its gradient": ()},
     run=_run_byte_model,
@@ -199,18 +199,20 @@ def _run_byte_model(f):
         ),
         Mistake(
             Edit('(x, P("data"))', "(x, P())"),
-            "P() replicates the whole batch on every device. Which dimension of x should be split?",
+            "P() replicates the batch on every device. Which dimension of x should be split?",
         ),
         Mistake(
             Edit('(x, P("data"))', '(x, P(None, "data"))'),
-            "that splits the positions of each text, but each device stores whole texts. Which dimension is the batch?",
+            "that splits the positions of each text, but each device stores full texts. Which dimension is the batch?",
         ),
         WhenMessage(
             "bytes that a device sends",
             "The program should send weights and gradients, not activations. Where does the batch enter the network?",
         ),
     ],
-    question="It should compute the same loss as byte_loss, with one constraint added. What else did you change?",
+    question=(
+        "The function should compute the same loss as byte_loss, with one constraint added. What else did you change?"
+    ),
 )
 def keep_batch_split(params, text):
     """Return byte_loss(params, text), with one more sharding constraint."""

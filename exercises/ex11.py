@@ -211,7 +211,7 @@ TOKENS, WORDS = 6, 40
 
 
 def _run_on_logits(f, n, size):
-    """Run f on logits of this size; return the loss, its gradient, and the elements that a device sends per token."""
+    """Run f on logits scaled by `size`; return the loss, its gradient, and the elements sent per device and token."""
     rng = np.random.default_rng(11)
     logits = (rng.integers(-12, 13, (TOKENS, WORDS)) / 4 * size).astype(np.float32)
     logits[2] -= 2 * size

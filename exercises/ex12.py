@@ -26,7 +26,7 @@ first_tick = Prediction(
     "every device runs its layers in every tick, and layers with biases turn zeros into other numbers",
     {
         "nothing": "a device can't skip a tick, because all devices run one program",
-        "zeros": "it starts with zeros, but what do layers with biases turn them into?",
+        "zeros": "the device starts with zeros, but what do layers with biases turn them into?",
     },
 )
 shifted = Prediction(
@@ -41,7 +41,7 @@ flops = Prediction(
         1: "a device with nothing useful to do still computes",
         1.27: "3/11 is the bubble's share of all ticks; compared with the 8 useful ones, it's 3/8",
         1.5: "a stage has p - 1 extra ticks, not p",
-        5.5: "that's relative to a quarter of a quarter, but a device has four of the sixteen layers",
+        5.5: "that's relative to the work of one layer, but a device has four of the sixteen layers",
     },
     "times",
 )
@@ -55,10 +55,10 @@ of_1f1b = Prediction(
 )
 live = Prediction(
     4,
-    "it runs 4 forward passes before its first backward pass, and from then on the two alternate",
+    "stage 0 runs 4 forward passes before its first backward pass, and from then on the two alternate",
     {
         32: "that's GPipe, but 1F1B starts a new microbatch only when another one is finished",
-        3: "it starts with 3 forward passes, but one more comes before the first backward pass",
+        3: "stage 0 starts with 3 forward passes, but one more comes before the first backward pass",
         1: "that's the last stage; stage 0 runs more forward passes before microbatch 0 comes back",
     },
     "microbatches",
@@ -88,7 +88,10 @@ twice_round = Prediction(
         ),
         Mistake(Edit("math.ceil", "math.floor"), "rounded down, the bubble is larger than the share"),
         Mistake(Edit("math.ceil", "round"), "rounded to the nearest integer, the bubble may be larger than the share"),
-        Mistake(Edit("math.ceil(", "1 + math.floor("), "if the bubble is exactly the share, one fewer is enough"),
+        Mistake(
+            Edit("math.ceil(", "1 + math.floor("),
+            "if the bubble is exactly the share, one fewer microbatch is enough",
+        ),
         Mistake(Edit("(1 - share) / share", "share / (1 - share)"), "you swapped share and 1 - share"),
         Mistake(Edit("(p - 1) *", "p *"), "a stage waits for p - 1 ticks, not p"),
     ],
@@ -103,7 +106,7 @@ def enough(p, share):
 
 @exercise(
     "In total there are p devices and m + p - 1 ticks, each as long as max(times). The useful part "
-    "is m microbatches through every stage.",
+    "is the time that m microbatches spend in the stages.",
     cases=[([1.0, 1.5, 0.5, 2.0], 6), ([0.3, 0.7, 0.2], 11), ([3.0, 1.0, 2.0, 1.0, 1.25], 2)],
     mistakes=[
         Mistake(
@@ -116,7 +119,7 @@ def enough(p, share):
             "while the pipeline fills, a tick is also as long as the slowest stage",
         ),
         Mistake(Edit("max(times)", "times[-1]"), "the last stage isn't always the slowest"),
-        Mistake(Edit("p * (m + p - 1)", "(m + p - 1)"), "count the time of all p devices"),
+        Mistake(Edit("p * (m + p - 1)", "(m + p - 1)"), "count the ticks of all p devices"),
     ],
     question=("How much device time do all ticks take in total, and how much of it is work on a microbatch?"),
 )

@@ -15,7 +15,10 @@ _RETURN = "a gradient starts from zero on its owner and must return to it: eight
 rescaled = Prediction(
     1.5,
     "2 was relative to a largest score of 0. Relative to log 4 it's 2 · exp(0 - log 4), and the new key adds 1",
-    {3: "the 2 was relative to the old largest score; rescale it", 6: "the largest score is now log 4; rescale"},
+    {
+        3: "the 2 was relative to the old largest score; rescale it",
+        6: "that's still relative to 0, but the largest score is now log 4",
+    },
 )
 right_devices = Prediction(
     1,
@@ -43,7 +46,7 @@ kept = Prediction(
     500,
     "125,000 queries on this device meet a million keys: 125,000 · 1,000,000 · 4 bytes",
     {
-        4000: "that's for all queries, but a device has an eighth",
+        4000: "that's for all queries, but a device has an eighth of them",
         62.5: "that's one round, but `scan` keeps all eight",
         0.05: "that's one block of 100 keys, but `scan` keeps every block of every round",
         0.4: "that's the forward pass, but `scan` keeps p of every block for the backward pass",
@@ -68,8 +71,8 @@ hidden_at = Prediction(
     2199,
     "4 T² d FLOPs take as long as 4 T d bytes when T = C/W",
     {
-        4398: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes to 4 FLOPs",
-        1100: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes to 4 FLOPs",
+        4398: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes for every 4 FLOPs",
+        1100: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes for every 4 FLOPs",
     },
     "tokens",
     within=0.02,
@@ -93,7 +96,7 @@ def _result_cases():
     mean[1], level[1] = 0, -np.inf
     return cases | {
         "the first saw no key of query 1": ((mean, level), other),
-        "the second saw none": (other, (mean, level)),
+        "the second saw no key of query 1": (other, (mean, level)),
     }
 
 
@@ -115,7 +118,7 @@ def _merge_by_mean(first, second):
     mistakes=[
         Mistake(
             _merge_by_mean,
-            "that's the plain mean of both, but the one with the larger sum of exp(score) counts for more",
+            "that's the plain mean of both, but the result with the larger sum of exp(score) counts for more",
         ),
         Mistake(
             _merge_directly,
@@ -123,7 +126,7 @@ def _merge_by_mean(first, second):
         ),
         Mistake(
             Edit("np.logaddexp", "np.maximum"),
-            "each one is rescaled to the larger level, but nothing divides by the sum of both shares",
+            "each result is rescaled to the larger level, but nothing divides by the sum of both shares",
         ),
         Mistake(Edit("np.logaddexp", "np.add"), "levels are logs: their sums add up, not the levels themselves"),
         Mistake(
@@ -189,7 +192,7 @@ def _run_contrastive(f, n, own, features, size):
         WhenMessage("largest array", "Use one piece of y at a time, and keep one number for each row"),
     ],
     question=(
-        "It's the level of each row, over the y of all devices, minus x · y of the row itself, averaged over all rows."
+        "The loss is each row's level, over the y of all devices, minus the row's own x · y, averaged over all rows."
     ),
 )
 def contrastive(x, y):
@@ -209,7 +212,7 @@ def contrastive(x, y):
 
 @exercise(
     "The first query of a piece looks back the furthest: window - 1 tokens before its piece. How "
-    "many pieces is that, rounded up? And what is the largest possible number?",
+    "many pieces is that, rounded up? And how many sends can there be at most?",
     cases=[(48, 6, window) for window in (1, 2, 9, 10, 16, 30, 48)]
     + [(35, 5, 8), (35, 5, 9), (40, 4, 22), (40, 4, 40)],
     mistakes=[

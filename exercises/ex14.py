@@ -18,7 +18,7 @@ without_seat = Prediction(
     25,
     "an expert has ceil(1.25 · 64 / 8) = 10 seats, so 1 of 11, 21 of 31 and 3 of 13 tokens don't get one",
     {
-        0: "there are 80 seats for 64 tokens, but one expert's empty seats don't help another",
+        0: "there are 80 seats for 64 tokens, but one expert's empty seats don't help another expert's tokens",
         31: "that's for 8 seats per expert, but the factor gives 10",
         39: "that's how many get a seat",
     },
@@ -40,7 +40,7 @@ padding = Prediction(
     {
         1.6: "that's the growth in seated tokens, but empty seats are sent too",
         1: "the tokens are the same, but there are more seats, and it's seats that are sent",
-        64: "divide by the 10 seats it had before",
+        64: "divide by the 10 seats that an expert had before",
     },
     "times",
     within=0.01,
@@ -216,7 +216,7 @@ def _average_balances(p, choice):
             Edit("pmean", "psum", count=2),
             "psum adds up the devices' means, but the mean over all tokens is their average",
         ),
-        Mistake(Edit("p.shape[1] *", ""), "multiply by the number of experts"),
+        Mistake(Edit("p.shape[1] *", ""), "you don't multiply by the number of experts"),
         Mistake(
             Edit("(share * probability).sum()", 'jax.lax.pmean((choice * p).sum(axis=1).mean(), "expert")'),
             "the share and the probability are two separate means over all tokens: multiply them after averaging",

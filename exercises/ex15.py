@@ -9,7 +9,7 @@ even = Prediction(
     "the model gives each character p = 1/96, so its loss is ln 96",
     {
         1 / 96: "that's p; the loss is -ln p",
-        96: "that's the number of characters it's undecided between, but the loss is the logarithm of that",
+        96: "that's the number of characters that the model is undecided between, but the loss is its logarithm",
         math.log2(96): "that's in bits, but the loss uses the natural logarithm",
         -math.log(96): "the loss is -ln p, and the logarithm of p is negative",
     },
@@ -17,11 +17,11 @@ even = Prediction(
 )
 parts = Prediction(
     4,
-    "its names are layer, width and hidden: width is split over fsdp, and hidden over model",
+    "the names of `up` are layer, width and hidden: width is split over fsdp, and hidden over model",
     {
-        8: "no rule maps one of its names to data, so two devices hold each piece",
-        2: "two of its names have a rule: width and hidden",
-        1: "two of its names have a rule: width and hidden",
+        8: "no rule maps a name of `up` to data, so two devices hold each piece",
+        2: "two names of `up` have a rule: width and hidden",
+        1: "two names of `up` have a rule: width and hidden",
     },
     "pieces",
 )

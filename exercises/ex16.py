@@ -45,10 +45,10 @@ bystander = Prediction(
 )
 model_first = Prediction(
     5,
-    "two groups cross with 983,040 bytes each, instead of four with 98,304",
+    "983,040 bytes leave a node in each of two groups, instead of 98,304 in each of four groups",
     {
-        10: "a device sends ten times as much along model, but two groups cross instead of four",
-        20: "with model first, fewer groups cross, not more: two instead of four",
+        10: "a device sends ten times as much along model, but two groups span both nodes instead of four",
+        20: "with model first, fewer groups span both nodes, not more: two instead of four",
         1: "a device sends the same in both orders, but to different receivers",
         0.2: "it's the other way round: more is sent with model first",
     },
@@ -71,7 +71,7 @@ def _sharding_cases():
         "P('y', 'x') on 2 x 4, shape (12, 6), devices 0 to 2": case(grid, P("y", "x"), (12, 6), [0, 1, 2]),
         "P(None, 'x') on 8, shape (5, 16), devices 2 and 3": case(line, P(None, "x"), (5, 16), [2, 3]),
         "P() on 8, shape (3, 5), device 7": case(line, P(), (3, 5), [7]),
-        "P(('y', 'x')) on 2 x 4 from the last device on, shape (40,), devices 6, 3, 1": case(
+        "P(('y', 'x')) on 2 x 4 in reverse order, shape (40,), devices 6, 3, 1": case(
             reversed_grid, P(("y", "x")), (40,), [6, 3, 1]
         ),
     }
@@ -115,7 +115,7 @@ def rows_to_read(sharding, shape, mine):
     mistakes=[
         Mistake(
             Edit("(seed, epoch)", "(seed, epoch, i)"),
-            "each process shuffles in a different order, so rows come twice or never",
+            "each process shuffles in a different order, so some rows are read twice, and others never",
         ),
         Mistake(Edit("(seed, epoch)", "(seed, 0)"), "you ignore the epoch, so every epoch has the same order"),
         Mistake(Edit("(seed, epoch)", "seed + epoch"), "the seed of the generator is (seed, epoch), not their sum"),
@@ -144,7 +144,7 @@ def epoch_rows(rows, batch, seed, epoch, i, n):
 
 
 @exercise(
-    "Count up while all logs have a name at that position, and it's the same one. Which logs go on from there?",
+    "Count up while all logs have the same name at that position. Which logs continue after that?",
     cases=[
         ([["a", "b"], ["a", "b", "c"]],),
         ([["sum", "max"], ["sum", "mean"], ["sum"]],),

@@ -47,7 +47,7 @@ trusted = Prediction(
 )
 goodbye = Prediction(
     False,
-    "the process is ended by code below Python, so no `except` and no `finally` block runs",
+    "JAX's C++ runtime ends the process, so no `except` or `finally` block runs to its end",
 )
 fewer = Prediction(
     "close",
@@ -142,7 +142,7 @@ class Store(dict):  # not a plain dict, which the check would copy
 
 
 class Killed(BaseException):
-    """The process was killed. It's no Exception, so that an answer that catches those doesn't survive it."""
+    """Raised to imitate a kill. It isn't an Exception, so an answer's own `except Exception` can't catch it."""
 
 
 def _run_lives(answer, last, every, lives):
@@ -201,7 +201,7 @@ def _run_lives(answer, last, every, lives):
         ),
         Mistake(
             Edit("done % every == 0", "done % every == 1"),
-            "save when `every` steps are done, with that number as the key",
+            "save after every `every` steps, with the number of finished steps as the key",
         ),
         Mistake(
             Edit("state, position = deepcopy(store[done]) if done else", "state, position ="),

@@ -20,7 +20,7 @@ passed_on = Prediction(
     "device 0's left neighbour is device 7, whose rows are 14 and 15",
     {
         2: "that's what device 1 had, but it sends to device 2, not to device 0",
-        0: "those are its own rows, which it sends away",
+        0: "those are device 0's own rows, which it sends away",
         12: "those started on device 6, two positions to the left",
         1: "a device has two rows, and device 1 sends to the right",
     },
@@ -82,11 +82,11 @@ pieces_held = Prediction(
 
 DMA, REGULAR = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
 BRANCH_ERROR = "TracerBoolConversionError"
-ONE_PROGRAM = "There is one program for all devices, traced once: compute with me, or branch with pl.when"
+ONE_PROGRAM = "There is one program for all devices, traced once: compute with `me`, or branch with pl.when"
 
 
 def _play_kernel(kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], scratch: list, **options: Any) -> Play:
-    """Run the kernel on as many devices as there are parts, and give each device one part."""
+    """Simulate the kernel on as many devices as there are parts, and give each device one part."""
     vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
     call = pl.pallas_call(
         lambda *refs: kernel(*refs) and None,
@@ -107,7 +107,7 @@ def _play_kernel(kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], sc
 
 
 def _observe(run: Play) -> dict[str, Any]:
-    """Convert a run to observations: who hangs, the results, copies that came too early, and semaphores above 0."""
+    """List a run's hanging devices, results, early copies, semaphores above 0, and the copies that device 0 sends."""
     observed: dict[str, Any] = {
         "devices that wait forever": _first_and_count(
             f"device {k}, for {what}" if k >= 0 else what for k, what in run.stuck.items()
@@ -146,7 +146,10 @@ def _run_swap(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
     },
     run=_run_swap,
     mistakes=[
-        Mistake(Edit('"i") ^ 1', '"i") - 1'), "that sends everything to the left, but what does device 0 send to?"),
+        Mistake(
+            Edit('"i") ^ 1', '"i") - 1'),
+            "that sends everything to the left, but which device would device 0 send to?",
+        ),
         Mistake(Edit("copy.wait()", "copy.wait_send()"), "which wait tells you that your partner's part has arrived?"),
         Mistake(
             Edit("copy.wait()", "copy.wait_recv()"),

@@ -156,7 +156,7 @@ def most_chips(tokens, flops_per_second, bytes_per_second, remat):
 
 
 def _price_on_v5e(data, fsdp, model, micro=1, remat=True):
-    """Return the lesson's `price` for 64 TPU v5e and 64 sequences: GB, seconds of computing and of sending."""
+    """Return the lesson's `price` for 64 TPU v5e chips and 64 sequences: GB, seconds of computing and of sending."""
     layers, width, hidden, heads, words, length = 40, 4096, 16384, 32, 32768, 2048
     layer = 4 * width**2 + 2 * width * hidden
     parameters, tokens = layers * layer + words * width, 64 * length / (data * fsdp)
@@ -170,12 +170,12 @@ def _price_on_v5e(data, fsdp, model, micro=1, remat=True):
 
 
 def _observe_plan(f):
-    """Check what the plan needs, and what it costs."""
+    """Return a plan's chips, leftover sequences and heads, excess memory, and the longer of its two times."""
     data, fsdp, model, micro, remat = plan = f()
     *sizes, remat = (*map(int, plan[:4]), bool(remat))
     data, fsdp, model, micro = sizes
     if min(sizes) < 1 or list(plan[:4]) != sizes:
-        raise ValueError("data, fsdp, model and micro must be integers, 1 or more")
+        raise ValueError("data, fsdp, model and micro must be positive integers")
     holds, *times = _price_on_v5e(data, fsdp, model, micro, remat)
     return Observed(
         {
@@ -183,7 +183,7 @@ def _observe_plan(f):
             "sequences left over": 64 % (data * fsdp * micro),
             "heads left over": 32 % model,
             "GB more than a chip's 16": max(0.0, holds - 16),
-            "milliseconds of the longer clock": Bound(1000 * max(times), 1.05, 0),
+            "milliseconds of computing or sending, whichever is longer": Bound(1000 * max(times), 1.05, 0),
         }
     )
 

@@ -16,12 +16,12 @@ messages = Prediction(
     5,
     "each of the five removed APIs stops the program by itself, and hides those after it",
     {
-        1: "it stops again at the next removed API",
+        1: "the program stops again at the next removed API",
         2: "two imports are gone, and after them two keywords and one name",
-        3: "in_axis_resources and out_axis_resources are two keywords, and JAX names one after the other",
+        3: "in_axis_resources and out_axis_resources are two keywords, and JAX names them one at a time",
         4: "count both keywords of pjit: JAX names one of them at a time",
         7: "a warning doesn't stop a program, and two of the seven only warn",
-        0: "five of its seven old APIs are gone",
+        0: "five of the program's seven old APIs are gone",
     },
     "messages",
 )
@@ -53,16 +53,17 @@ specs_equal = Prediction(
 
 
 @exercise(
-    "Search the table for check_rep, for Contracting and for device_put_replicated. The last one has no message.",
+    "Search the table for check_rep, Contracting and device_put_replicated. For the fourth, find a row "
+    "without a message.",
     run=lambda f: Observed({f"message {i}": row for i, row in enumerate(f(), 1)}),
     hide_expected=True,
     mistakes=[
         Mistake(Edit("11", "10"), "pjit became jit, but check_rep is a keyword of shard_map"),
-        Mistake(Edit("11", "13"), "that's a keyword of make_mesh"),
+        Mistake(Edit("11", "13"), "that row is about a keyword of make_mesh"),
         Mistake(Edit("16", "23"), "that row is about a constraint, but the message is about a product"),
         Mistake(Edit("5", "18"), "pmap still exists, but the function that prepared its arrays is gone"),
         Mistake(Edit("21", "15"), "jit(device=) warns and still moves the work, but here there's no message"),
-        Mistake(Edit("21", "22"), "that's the row on specs, which gives no message"),
+        Mistake(Edit("21", "22"), "that row gives no message either, but it's about specs"),
     ],
     question="Does the table contain the words of that message?",
 )
@@ -84,12 +85,12 @@ def _part_cases():
 
 
 def _run_without_pmap(f, parts, mesh):
-    with mock.patch.object(jax, "pmap", side_effect=NotImplementedError("jax.pmap is not to be used here")):
+    with mock.patch.object(jax, "pmap", side_effect=NotImplementedError("jax.pmap is not allowed here")):
         return f(parts, mesh)
 
 
 @exercise(
-    "np.stack and a NamedSharding place the parts. Then divide the full array by its largest value, "
+    "Place the parts with np.stack and a NamedSharding. Then divide the full array by its largest value, "
     "or write a shard_map with pmax.",
     cases=_part_cases,
     run=_run_without_pmap,

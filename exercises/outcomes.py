@@ -7,7 +7,7 @@ import sys
 from typing import Literal
 
 Outcome = Literal["right", "wrong", "not attempted"]
-MARKS: dict[Outcome, tuple[str, int]] = {  # with the ANSI codes for green, red and blue
+MARKS: dict[Outcome, tuple[str, int]] = {  # each outcome's mark, and the ANSI code of its colour
     "right": ("✓", 32),
     "wrong": ("✗", 31),
     "not attempted": ("○", 34),
@@ -15,7 +15,7 @@ MARKS: dict[Outcome, tuple[str, int]] = {  # with the ANSI codes for green, red 
 
 
 def print_verdict(outcome: Outcome, text: str) -> None:
-    """Print an outcome's mark, which is coloured in a notebook, followed by a text."""
+    """Print the mark of an outcome, coloured in a notebook but not in a terminal, followed by a text."""
     mark, color = MARKS[outcome]
     in_notebook = type(sys.stdout).__module__.startswith("ipykernel")
     print(f"\x1b[1;{color}m{mark}\x1b[0m {text}" if in_notebook else f"{mark} {text}")

@@ -1,7 +1,8 @@
 """Record which exercises and predictions the reader has solved, and print them as a table.
 
-`check` and `compare` write a small file next to the course, and nothing is sent anywhere. `progress.show()` prints the
-table in a notebook (after `from exercises import progress`), and `make progress` prints it in a clone.
+`check` and `compare` write a small file, progress.json, in the course's folder; nothing is sent anywhere.
+`progress.show()` prints the table in a notebook (after `from exercises import progress`), and `make progress` prints it
+in a clone.
 
 The file is readable JSON; delete it to start over. Set the environment variable COURSE_PROGRESS to use a
 different path, or to "off" to save nothing.
@@ -159,7 +160,7 @@ def record_exercise(function: Callable[..., Any], right: bool) -> str:
 
 
 def record_prediction(prediction: object, right: bool | None) -> None:
-    """Save the outcome of a guess. Only the first guess counts.
+    """Save the outcome of a guess. A right guess counts as "right at once" only if it's the first.
 
     `right` is None if the answer was shown before the reader guessed.
     """
@@ -173,7 +174,7 @@ def record_prediction(prediction: object, right: bool | None) -> None:
 
 @cache
 def exercise_names(lesson: str) -> list[str]:
-    """Return the names of a lesson's exercises in order. Read them from the source, because importing it is slow."""
+    """Return the names of a lesson's exercises in order. Read them from its source, because importing it is slow."""
     path = ROOT / "exercises" / f"ex{lesson}.py"
     body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
@@ -182,7 +183,7 @@ def exercise_names(lesson: str) -> list[str]:
 
 
 def lesson_notebooks() -> dict[str, Path]:
-    """Return the paths of the course's lessons by number."""
+    """Return the paths of the lessons' notebooks, by lesson number, such as "05b"."""
     return {path.name.split("_")[0]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*_*.ipynb"))}
 
 
@@ -216,7 +217,7 @@ def show() -> None:
     if retry:
         print("\nWorth another try:", *retry, sep="\n")
     path = progress_file()
-    print(f"\nSaved in {path}, only on this machine; delete it to start over." if path else "\nNothing is saved here.")
+    print(f"\nSaved in {path}, only on this machine; delete it to start over." if path else "\nNothing is saved.")
 
 
 def show_group(folder: Path) -> bool:
@@ -241,7 +242,7 @@ def show_group(folder: Path) -> bool:
             before = solved.get(exercise, (0, 0))
             solved[exercise] = before[0] + right, before[1] + 1
     if not rows:
-        problem = f"No notebook in {folder.absolute()}" if folder.is_dir() else f"No folder {folder.absolute()}"
+        problem = f"No notebooks in {folder.absolute()}" if folder.is_dir() else f"No folder {folder.absolute()}"
         print(f"{problem}. Collect the group's saved notebooks there, with one folder for each person.")
         return False
     _print_table([("Notebook", "Exercises right", "Guesses right"), *rows])
@@ -252,7 +253,7 @@ def show_group(folder: Path) -> bool:
 
 
 def read_notebook(path: Path) -> tuple[dict[str, bool], list[bool]]:
-    """Read the outcomes from a saved notebook: whether each exercise, and each guess that was made, is right.
+    """Read the outcomes from a saved notebook: whether each checked exercise, and each guess, is right.
 
     Raises OSError if the file can't be read. If the notebook is malformed, raises ValueError, AttributeError, KeyError,
     RecursionError or TypeError.

@@ -15,7 +15,7 @@ def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
     """Draw a mask for each ordering of the tokens, with queries down and keys across, both grouped by device.
 
     A block's number and colour show the ring step, counted from 1, in which device d processes the keys of device
-    d - step + 1. Masked pairs are pale.
+    (d - step + 1) mod n. Masked pairs are pale.
 
     Args:
         orders: ``{title: positions}``, with arrays of shape (n, m) that contain the positions in the text of the m

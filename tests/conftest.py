@@ -1,4 +1,4 @@
-"""Provide the tests' fixtures, such as eight devices in this process, and execute lessons.
+"""Configure the tests, provide their fixtures, such as eight devices in this process, and execute lessons.
 
 Two pytest-xdist workers run the tests. Each worker is pinned to its own core, together with its kernels. `--passes`
 selects how lessons are executed (see tests/README.md).
@@ -26,7 +26,7 @@ from nbmake.nb_run import NotebookRun
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# Kernels must start like a reader's, although the tests' own process has eight devices on any machine.
+# Kernels must start as a reader's do, although the tests' own process has eight devices on any machine.
 for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE", "MPLBACKEND"):
     os.environ.pop(variable, None)
 # Ignore the user's settings, and any helpers cached in the user's home.
@@ -46,10 +46,10 @@ startup.write_text(
 os.environ["IPYTHONDIR"] = str(startup.parents[2])
 CHIP = Path(__file__).with_name("chip")  # contains a JAX plugin
 APPENDIX = "90"  # the lesson that shows deprecated APIs on purpose
-# read this before a worker is pinned to its core
+# must be read before a worker is pinned to its core
 ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 matplotlib.use("agg")
-collect_ignore = ["site"]  # make test-site runs these
+collect_ignore = ["site"]  # make test-site runs these tests
 
 
 LONGEST_FIRST = ("long", "doubled", "plain")
@@ -57,10 +57,10 @@ LONGEST_FIRST = ("long", "doubled", "plain")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--passes", choices=["doubled", "plain", "all"], default="doubled", help="how lessons are executed"
+        "--passes", choices=["doubled", "plain", "all"], default="doubled", help="run each cell twice, once, or both"
     )
     parser.addoption(
-        "--chip", action="store_true", help="execute lessons where a chip belongs to one process (tests/chip)"
+        "--chip", action="store_true", help="execute lessons on a simulated chip that only one process can use"
     )
 
 
@@ -87,10 +87,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def devices() -> list:
+    """Start eight CPU devices in the tests' own process, and return them."""
     from utils.devices import start_devices
 
     started = start_devices(8)
-    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels must start like a reader's
+    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels must start as a reader's do
         os.environ.pop(variable, None)
     return started
 
@@ -149,7 +150,7 @@ def fonts() -> None:
 
 
 def execute_notebook(path: Path) -> Any:
-    """Run a notebook with nbmake, in its own folder and in a kernel of this environment, and return it.
+    """Execute a notebook with nbmake, in its folder and in a kernel of this environment, and return the result.
 
     If a cell raises an error, the test fails with the cell's name and message.
     """

@@ -1,4 +1,4 @@
-"""Check the rules that every lesson must follow. Each function returns a list of faults."""
+"""Check the rules that every lesson must follow. The functions named `*_faults` return the faults."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def fail_with(faults: list[str]) -> None:
 
 
 def mask_text(text: str) -> str:
+    """Remove colours and trailing spaces from a text, and replace the parts that match MASKS."""
     text = ANSI.sub("", text)
     for pattern, stand_in in MASKS:
         text = pattern.sub(stand_in, text)
@@ -92,7 +93,10 @@ def output_faults(committed: Any, executed: Any) -> list[str]:
 
 
 def first_difference(on_page: list[tuple[str, str]], from_run: list[tuple[str, str]]) -> tuple[str, str]:
-    """Return the first two lines that differ, each with the kind of its output, or 'nothing' past the end."""
+    """Return the first pair of different lines, each with its output's kind, or 'nothing' past the end.
+
+    If all lines agree, return the numbers of outputs.
+    """
     lines = [
         [f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (on_page, from_run)
     ]
@@ -145,7 +149,7 @@ def leak_faults(executed: Any) -> list[str]:
         if cell.id.endswith(WAITING_SUFFIX):
             message = guess_gate.MESSAGE if cell.source.startswith("guess = ") else guess_gate.MESSAGE_AFTER
             if output_texts(cell) != [("stdout", message)]:
-                faults.append(f"{cell.id}: shows {output_texts(cell)}")
+                faults.append(f"{cell.id}: before a guess, shows {output_texts(cell)}")
     return faults
 
 
@@ -159,7 +163,7 @@ def structure_faults(path: Path) -> list[str]:
     cells = notebook.cells
     ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # before nbformat replaces invalid ids
     if len(set(ids)) < len(ids):
-        faults.append("two cells have one id")
+        faults.append("two cells have the same id")
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
     faults += [f"id {name!r} is not kebab-case" for name in ids if not kebab.fullmatch(name)]
     faults += [
@@ -182,7 +186,7 @@ def structure_faults(path: Path) -> list[str]:
 def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
     """Check the title, the numbers of the exercises and the link to the next lesson."""
     if [heading for heading in _headings(cells) if heading.startswith("# ")] != cells[0].source.splitlines()[:1]:
-        yield "not exactly one H1, at the top"
+        yield "needs exactly one H1, at the top"
     number, order = notebooks.number(path), notebooks.lessons(path.parent.parent)
     # Exercises are numbered across the parts of a lesson: if 05 has four exercises, 05b begins with 5.5.
     parts = [other for other in order if number[:2] <= notebooks.number(other) < number]
@@ -196,7 +200,7 @@ def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
     after = after[:1] or [other.name for other in order if other.name != path.name]
     leads = re.search(rf"\*\*Next:\*\*.*?\(({NUMBER}_\w+\.ipynb)\)", cells[-1].source, re.S)
     if not leads or leads[1] not in after:
-        yield f"**Next:** leads to {leads[1] if leads else 'no lesson'}, and the next one is {after[0]}"
+        yield f"**Next:** leads to {leads[1] if leads else 'no lesson'}, but the next one is {after[0]}"
 
 
 def _exercises(cells: list) -> list[str]:
@@ -209,6 +213,7 @@ def _headings(cells: list) -> list[str]:
 
 
 def _text_faults(cells: list, folder: Path) -> Iterator[str]:
+    """Check the links, alternative texts and words of text cells."""
     for cell in cells:
         if cell.cell_type != "markdown":
             continue
@@ -216,9 +221,9 @@ def _text_faults(cells: list, folder: Path) -> Iterator[str]:
             if alt == "![]":
                 yield f"{cell.id}: a picture without alt text"
             if not re.match(r"https?://|#", target) and not (folder / target.split("#")[0]).exists():
-                yield f"{cell.id}: the link to {target} leads nowhere"
+                yield f"{cell.id}: the link to {target} is broken"
         for word in re.findall(r"\b(?:simply|just(?!-in-time)|obviously)\b", re.sub(r"`[^`]*`", "", cell.source), re.I):
-            yield f"{cell.id}: says {word!r}"
+            yield f"{cell.id}: belittling word {word!r}"
 
 
 def texts_after_answers(cells: list) -> list:
@@ -257,11 +262,12 @@ def _answer_faults(cells: list) -> Iterator[str]:
 
 
 def _code_cell_faults(cell: Any) -> Iterator[str]:
+    """Check a code cell's length, commands, metadata and outputs."""
     if cell.id == "setup":
         if cell.source != notebooks.setup_source():
-            yield "the setup cell is not the common one: run make stamp"
+            yield "the setup cell differs from the shared one: run make stamp"
         if not notebooks.HIDDEN_CODE.items() <= cell.metadata.items():
-            yield "the setup cell stands open: run make stamp"
+            yield "the setup cell's code is not hidden: run make stamp"
     elif cell.id not in ("script", "imports") and sum(bool(line.strip()) for line in cell.source.splitlines()) > 20:
         yield f"{cell.id}: more than 20 lines of code"
     if cell.id == "script":
@@ -269,7 +275,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
     elif re.search(r"^\s*[!%]", cell.source, re.M):
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
-        yield f"{cell.id}: its last line is there to show something, and nothing is shown: run make refresh"
+        yield f"{cell.id}: its last line is an expression, but the cell has no output: run make refresh"
     if not str(cell.metadata.get("varies", "because")).strip():
         yield f"{cell.id}: `varies` doesn't give a reason"
     if "varying" in cell.metadata and ("varies" not in cell.metadata or cell.metadata["varying"] not in VARYING):
@@ -280,7 +286,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
         if "image/png" in output.get("data", {}) and not output.metadata.get("image/png", {}).get("alt", "").strip():
             yield f"{cell.id}: a figure without alt text"
         if re.search(r"<(Axes|Figure|matplotlib)\b", output.get("data", {}).get("text/plain", "")):
-            yield f"{cell.id}: a stray line {output.data['text/plain']!r}"
+            yield f"{cell.id}: shows the repr {output.data['text/plain']!r}"
 
 
 def _name_faults(cells: list) -> Iterator[str]:
@@ -295,7 +301,7 @@ def _name_faults(cells: list) -> Iterator[str]:
         top = symtable.symtable(cell.source, cell.id, "exec")
         own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned()}
         for name in sorted(own & read.keys()):
-            yield f"{cell.id}: takes the name {name!r}, which a function of the cell {read[name]} reads"
+            yield f"{cell.id}: reassigns {name!r}, which a function in the cell {read[name]} reads"
         inner = top.get_children()
         for scope in inner:
             inner.extend(scope.get_children())
@@ -310,7 +316,7 @@ def badge_faults(notebook: Any, path: str) -> list[str]:
     """Report the notebook if its first cell lacks the badges for this path."""
     if notebooks.badges(path) in notebook.cells[0].source:
         return []
-    return [f"{path}: not the badges of {notebooks.repository()[0]}"]
+    return [f"{path}: lacks the badges of {notebooks.repository()[0]}"]
 
 
 def exercises_of(module: ModuleType) -> dict[str, Any]:
@@ -322,7 +328,7 @@ def predictions_of(module: ModuleType) -> dict[str, Any]:
 
 
 def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
-    """Return a fault for each prediction that isn't compared in exactly one cell, which begins with an empty guess."""
+    """Return a fault for each prediction that isn't compared in exactly one cell that begins with an empty guess."""
     faults, compared = [], []
     alias = module.__name__.split(".")[-1]
     for cell in notebook.cells:
@@ -331,11 +337,11 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
         names = re.findall(rf"^{alias}\.(\w+)\.compare\(guess, ", cell.source, re.M)
         compared += names
         if len(names) != len(re.findall(r"^guess = ", cell.source, re.M)) or len(names) > 1:
-            faults.append(f"{cell.id}: a guess and its comparison do not stand in one cell, one of each")
+            faults.append(f"{cell.id}: needs exactly one guess and its comparison")
         elif names and not re.match(r'guess = None  # [\w("]', cell.source):
-            faults.append(f"{cell.id}: does not begin with `guess = None  # what is asked`")
+            faults.append(f"{cell.id}: must begin with `guess = None  # the unit or kind of answer`")
     if sorted(compared) != sorted(predictions_of(module)):
-        faults.append(f"compared {sorted(compared)}, the module has {sorted(predictions_of(module))}")
+        faults.append(f"compares {sorted(compared)}, but the module has {sorted(predictions_of(module))}")
     return faults
 
 
@@ -356,9 +362,9 @@ def reading_faults(executed: Any, module: ModuleType) -> list[str]:
     for cell, prediction in _compared(executed, module):
         outcomes = printed_outcomes("".join(text for _, text in output_texts(cell)))
         if len(outcomes) != 1:
-            faults.append(f"{cell.id}: prints {len(outcomes)} readings of the guess")
+            faults.append(f"{cell.id}: prints {len(outcomes)} verdicts on the guess, not one")
         allowed = {"right", "wrong"} if prediction.varies else {"right"}
-        faults += [f"{cell.id}: reads a right guess as {outcome}" for outcome in outcomes if outcome not in allowed]
+        faults += [f"{cell.id}: judges a right guess as {outcome}" for outcome in outcomes if outcome not in allowed]
     return faults
 
 
@@ -391,7 +397,7 @@ def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
             continue
         name = re.search(rf"^{alias}\.(\w+)\.check\(\1\)$", cell.source, re.M)
         if name and f"# {alias}.{name[1]}.hint()\n# {alias}.{name[1]}.solution()" not in cell.source:
-            faults.append(f"{name[1]}: hint and solution do not stand commented out below the check")
+            faults.append(f"{name[1]}: the commented-out hint and solution are not below the check")
         if name:
             checked.add(name[1])
         for node in ast.parse(cell.source).body if cell.id.endswith("-stub") else []:
@@ -400,7 +406,7 @@ def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
     exercises = exercises_of(module)
     if not set(stubs) == checked == set(exercises):
         faults.append(
-            f"the notebook has stubs {sorted(stubs)} and checks {sorted(checked)}, its module {sorted(exercises)}"
+            f"the notebook has stubs {sorted(stubs)} and checks {sorted(checked)}, and its module {sorted(exercises)}"
         )
     for name, exercise in exercises.items():
         if name not in stubs:
@@ -410,13 +416,13 @@ def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
         exec(source, namespace)
         stub = namespace[name]
         if exercise.verdict(stub).outcome != "not attempted":
-            faults.append(f"{name}: ships solved, or at least not as an empty stub")
+            faults.append(f"{name}: its stub is solved, or isn't empty")
         if exercise.verdict(exercise.function).outcome != "right":
-            faults.append(f"{name}: its solution is not right")
+            faults.append(f"{name}: its solution does not pass its check")
         if inspect.signature(stub) != inspect.signature(exercise.function):
             faults.append(f"{name}: stub and solution have different signatures")
         if ast.get_docstring(node) != inspect.getdoc(exercise.function) or not ast.get_docstring(node):
-            faults.append(f"{name}: stub and solution have different docstrings, or none")
+            faults.append(f"{name}: stub and solution have no docstrings, or different ones")
         if not exercise.hint_text.strip():
             faults.append(f"{name}: its hint is empty")
     return faults

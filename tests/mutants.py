@@ -67,7 +67,7 @@ def make_mutants(exercise: Any, most: int) -> list[Mutant]:
 
 
 def _replacements(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
-    """Yield the nodes that may replace a node. None removes the statement.
+    """Yield the nodes that may replace a node, or None to remove a statement.
 
     A string is replaced with another one from `texts`, the strings in the function.
     """
@@ -100,6 +100,7 @@ def _replacements(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
 
 
 def _replacement_values(value: Any, texts: list[str]) -> list[Any]:
+    """Return the values that may replace a constant. A string is replaced with another one of `texts`."""
     if isinstance(value, str):
         return [texts[texts.index(value) - 1]]
     if isinstance(value, bool):
@@ -136,6 +137,7 @@ def _replacement_calls(node: ast.Call) -> Iterator[ast.AST]:
 
 
 def _replace(tree: ast.AST, old: ast.AST, new: ast.AST | None) -> None:
+    """Replace a node in a tree, or remove it if `new` is None."""
     for parent in ast.walk(tree):
         for name, value in ast.iter_fields(parent):
             if value is old:
@@ -148,6 +150,7 @@ def _replace(tree: ast.AST, old: ast.AST, new: ast.AST | None) -> None:
 
 
 def _difference(before: str, after: str) -> str:
+    """Return the first lines that differ, as `old -> new`."""
     pairs = zip_longest(before.splitlines(), after.splitlines(), fillvalue="")
     old, new = next((a.strip(), b.strip()) for a, b in pairs if a != b)
     return f"{old} -> {new}"

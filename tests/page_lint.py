@@ -20,22 +20,22 @@ def page_faults(path: Path, cells: list) -> Iterator[str]:
     if [cell.id for cell in cells[:5]] != FIRST_CELLS:
         yield f"does not begin with the cells {', '.join(FIRST_CELLS)}"
     if not re.search(r"^\*\*[^*]*\d[^*]*\*\*", title, re.M):
-        yield "title: no price or failure in numbers, in bold"
+        yield "title: no bold sentence with a number, such as a cost or a failure"
     if not any("image/png" in output.get("data", {}) for output in cells[2].outputs):
         yield "opening: draws no picture"
     if "TODO" in "".join(cell.source for cell in cells):
-        yield "says TODO"
+        yield "contains TODO"
     if "After this lesson you can" not in plan or not 3 <= len(re.findall(r"^- ", plan, re.M)) <= 5:
-        yield "plan: not three to five bullets below After this lesson you can"
+        yield "plan: needs three to five bullets below 'After this lesson you can'"
     questions = sum(text.count(QUESTION) for text in texts)
     if not 4 <= questions <= 7:
-        yield f"{questions} predictions; a page has five to seven"
+        yield f"{questions} predictions; a page needs four to seven"
     exercises = sum(len(re.findall(r"^### Exercise ", text, re.M)) for text in texts)
     if not 3 <= exercises <= 4:
-        yield f"{exercises} exercises; a page has three or four: one gives way, or goes into another part"
+        yield f"{exercises} exercises; a page needs three or four: further ones go into another part"
     if not re.search(r"^## .*Take it to work", "\n".join(texts), re.M):
-        yield "no section Take it to work"
+        yield "no section 'Take it to work'"
     stated, needed = readme.row(path).minutes, minutes(cells)
     if stated < needed - 2:
-        yield f"plan: {stated} minutes, and by the clock it takes {needed}"
+        yield f"plan: states {stated} minutes, but the estimate is {needed}"
     yield from scripts.script_faults(path, cells)

@@ -13,7 +13,7 @@ BOOK_GPUS = "https://jax-ml.github.io/scaling-book/gpus/"
 
 @dataclass(frozen=True)
 class PrintedRate:
-    """An interconnect rate as printed on a data sheet, which always includes all the links of one chip.
+    """An interconnect rate as printed on a data sheet, always for all the links of one chip together.
 
     Data sheets differ in the unit, and in whether they add up both directions of each link.
     """
@@ -27,7 +27,7 @@ class PrintedRate:
 
     @property
     def bits(self) -> int:
-        """Return the divisor that converts the printed unit to GB/s."""
+        """Return the number by which to divide the printed rate to get GB/s."""
         return {"GB/s": 1, "Gbit/s": 8}[self.unit]
 
     @property
@@ -86,9 +86,9 @@ class Chip:
 
 def _nvidia(name: str, hbm: float, hbm_rate: float, page: str) -> Chip:
     note = (
-        "Interconnect: NVIDIA's page doesn't say that its 900 GB/s (NVLink) add up both directions; the book gives 25 "
-        "GB/s each way for each of 18 links. Compute: NVIDIA prints 1,979 TFLOP/s with sparsity; without, it is half "
-        "of that."
+        "Interconnect: NVIDIA's page doesn't say that its 900 GB/s (NVLink) is the sum of both directions; the book "
+        "gives 25 GB/s each way for each of 18 links. Compute: NVIDIA prints 1,979 TFLOP/s with sparsity; the rate "
+        "without sparsity is half of that."
     )
     printed = (PrintedRate(900, "GB/s", directions=2),)  # NVLink
     return Chip(name, 989.5e12, hbm, hbm_rate, 18, printed, True, (page, BOOK_GPUS), note)
@@ -106,9 +106,10 @@ CHIPS = {
             printed=(PrintedRate(400, "GB/s", directions=2), PrintedRate(1600, "Gbit/s", directions=1)),
             switched=False,
             sources=("https://docs.cloud.google.com/tpu/docs/v5e", BOOK_TPUS),
-            note="Interconnect: Google's page says 'bidirectional'; its older versions don't say that they count one "
-            "direction, but only then do the two agree. The book uses 45 GB/s per link and direction. Memory: 819 GB/s "
-            "on Google's older pages and, rounded, in the book; 800 GiB/s on the newer page.",
+            note="Interconnect: Google's page says 'bidirectional'; its older versions print 1,600 Gbit/s without a "
+            "direction, which agrees with the newer rate only if it counts one direction. The book uses 45 GB/s per "
+            "link and direction. Memory: 819 GB/s on Google's older pages and, rounded, in the book; 800 GiB/s on the "
+            "newer page.",
         ),
         Chip(
             "TPU v5p",

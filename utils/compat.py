@@ -34,7 +34,7 @@ def pcast(x: jax.Array, axis_name: str | tuple[str, ...], *, to: str) -> jax.Arr
     import jax
 
     if to != "varying":
-        raise ValueError(f"JAX before 0.8.2 can't cast from varying to {to!r}")
+        raise ValueError(f"JAX before 0.8.2 cannot cast from varying to {to!r}")
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(x, axis_name, to="varying")
     return jax.lax.pvary(x, axis_name)

@@ -25,7 +25,7 @@ BytesByKind = dict[str, int]
 
 
 class CompilerComparison:
-    """The bytes that each device sends, by kind of collective, in `bytes_sent[program][column]`."""
+    """The bytes that each device sends: `bytes_sent[program][column]` maps each kind of collective to a number."""
 
     def __init__(self, bytes_sent: Mapping[str, Mapping[str, BytesByKind]], note: str) -> None:
         self.bytes_sent = bytes_sent
@@ -55,8 +55,8 @@ def compare_compilers(
         programs: `{label: (function, arguments)}`, where the arguments are on a mesh of eight devices.
         recompile: compile for all columns here. This needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
             jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
-        live: the labels of the programs that are compiled for the CPU here, by default all. For the others, the CPU
-            column is read from the record, too: for programs that take many seconds to compile.
+        live: the labels of the programs to compile for the CPU here, by default all. Omit programs that take many
+            seconds to compile; their CPU column is then read from the record, too.
 
     Raises ValueError if the CPU column differs from the record, because then the program has changed and
     `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
@@ -73,7 +73,7 @@ def compare_compilers(
         if not recorded or recorded["CPU"] != columns["CPU"]:
             raise ValueError(
                 f"the record of lesson {record} has {_cell(recorded['CPU']) if recorded else 'nothing'} for {label!r}, "
-                f"and the CPU's compiler sends {_cell(columns['CPU'])}: the program has changed; run make record-costs"
+                f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
     by = f"compiled by {_join(saved['versions'])}."
     if len(here) == len(programs):

@@ -17,10 +17,10 @@ OR_SKIP = "or guess = skip"
 UNANSWERED = re.compile(rf"guess = None\b.*{OR_SKIP}")
 AFTER_GUESS = "# Guess first; then run this cell, and open it to read.\n"
 MESSAGE = (
-    "Your guess first: put it in place of None, and run this cell again. To see the answer without one: guess = skip"
+    "Guess first: replace None with your guess, and run this cell again. To see the answer without one: guess = skip"
 )
-MESSAGE_AFTER = "Your guess first: answer the question above, and run its cell. Then run this one."
-waiting = False  # whether the running cell's output is being withheld
+MESSAGE_AFTER = "Guess first: answer the question above, and run its cell. Then run this one."
+is_withholding = False  # whether the running cell's output is being withheld
 
 
 def wait_for_guesses(shell: Any) -> None:
@@ -34,14 +34,14 @@ def wait_for_guesses(shell: Any) -> None:
     captures: list[Any] = []
 
     def before_cell(info: Any) -> None:
-        global waiting
+        global is_withholding
         nonlocal answered
         source = info.raw_cell or ""
         if is_question := source.startswith("guess = "):
             answered = not UNANSWERED.match(source)
         if answered or not (is_question or source.startswith(AFTER_GUESS)):
             return
-        waiting = True
+        is_withholding = True
         capture = capture_output()
         output = capture.__enter__()
         # IPython shows the value of a cell's last line through display_trap.hook, which it installs after this event.
@@ -49,9 +49,9 @@ def wait_for_guesses(shell: Any) -> None:
         captures.append((capture, output, hook, MESSAGE if is_question else MESSAGE_AFTER))
 
     def after_cell(result: Any) -> None:
-        global waiting
+        global is_withholding
         while captures:
-            waiting = False
+            is_withholding = False
             capture, output, shell.display_trap.hook, message = captures.pop()
             capture.__exit__(None, None, None)
             print(message) if result.success else output.show()

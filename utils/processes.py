@@ -74,7 +74,7 @@ class Run:
     stdout: tuple[str, ...]
     stderr: tuple[str, ...]
     returncodes: tuple[int, ...]  # as in `subprocess`: 0 means success, and -9 means killed by SIGKILL
-    outcomes: tuple[str, ...]  # how each process ended, in words, with its last error
+    outcomes: tuple[str, ...]  # a description of how each process ended, with its last error
 
     def __str__(self) -> str:
         blocks = zip(self.outcomes, self.stdout, strict=True)
@@ -132,7 +132,7 @@ def run_processes(
     message tells readers what to do instead.
     """
     if sys.platform == "win32":  # Windows has no SIGSTOP, no process groups and no pass_fds
-        raise NotImplementedError("this needs Linux or macOS: on Windows, open the lesson in WSL or Colab")
+        raise NotImplementedError("run_processes needs Linux or macOS: on Windows, open the lesson in WSL or Colab")
     if type(n) is not int or n < 1 or TOTAL_DEVICES % n:
         raise ValueError(f"n must divide the {TOTAL_DEVICES} devices: 1, 2, 4 or 8, not {n!r}")
     source = textwrap.dedent(program) if isinstance(program, str) else program_source(program, args)
@@ -166,7 +166,7 @@ def run_processes(
             killed, limit_reached = _wait_for_all(processes, out_readers, label, timeout, silence_timeout)
         except KeyboardInterrupt:
             _kill_all(processes)
-            _show_status(f"{label}: interrupted, and ended\n")
+            _show_status(f"{label}: interrupted, so all processes were killed\n")
             raise
         finally:
             _kill_all(processes)
@@ -180,7 +180,7 @@ def run_processes(
         failures = [f"each {endings[0]}"]
     else:
         failures = [f"process {i} {ending}" for i, ending in enumerate(endings) if returncodes[i]]
-    _show_status(f"{label}: {'; '.join(failures) or 'ended well'}\n")
+    _show_status(f"{label}: {'; '.join(failures) or 'exited normally'}\n")
     last_errors = [
         _last_error(text, errors_only=i in killed) if returncodes[i] else "" for i, text in enumerate(stderr)
     ]
@@ -191,7 +191,7 @@ def run_processes(
 class _PipeReader(threading.Thread):
     """Collect a pipe's output in a background thread.
 
-    A file wouldn't do, because the process itself would write to it, and the size of its files may be limited.
+    A file isn't suitable, because the process itself would write to it, and the size of its files may be limited.
     """
 
     def __init__(self, pipe: Any) -> None:
@@ -241,7 +241,7 @@ def _wait_for_all(
     while running := {i for i, process in enumerate(processes) if process.poll() is None}:
         now = time.monotonic()
         if now - started > timeout:
-            return running, f"it still ran after {timeout:g} s"
+            return running, f"still running after {timeout:g} s"
         previous_sizes, sizes = sizes, [len(reader.bytes) for reader in readers]
         if sizes != previous_sizes or not all(sizes):
             last_output = now
@@ -292,7 +292,8 @@ def _last_error(stderr: str, errors_only: bool = False) -> str:
     """
     reported = IGNORED_ERROR.sub("", stderr)
     stderr = reported if reported.strip() else stderr
-    causes: dict[bool, list[str]] = {True: [], False: []}  # True: in a thread, where an error doesn't end the process
+    # The first cause of each report, by whether it occurred outside the main thread, where it doesn't end the process.
+    causes: dict[bool, list[str]] = {True: [], False: []}
     starts = [match.start() for match in REPORT_START.finditer(stderr)]
     for start, end in pairwise([0, *starts, len(stderr)]):
         report = stderr[start:end]

@@ -25,7 +25,7 @@ def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **
     Args:
         command: the script's path, relative to the current folder, and its arguments, as typed in a shell.
         folder: the script's working directory.
-        check: raise an error if the script fails. Otherwise, also print its errors and its exit status.
+        check: raise an error if the script fails. Otherwise, also print its stderr and its exit status.
         environment: additional environment variables, such as ``JAX_NUM_CPU_DEVICES=4``.
 
     Raises ScriptError, with the script's output, if `check` is set and the exit status isn't 0.

@@ -12,7 +12,7 @@ for name in [name for name in sys.modules if name.split(".")[0] in PACKAGES]:
     if str(COURSE) not in str(getattr(sys.modules[name], "__file__", "")):
         del sys.modules[name]
 if ".cache" in COURSE.parts:
-    print(f"Using the course in {COURSE} (delete it to fetch it again)")
+    print(f"Using the course in {COURSE} (delete it to fetch the course again)")
 
 from utils.devices import start_devices  # noqa: E402
 from utils.guess_gate import wait_for_guesses  # noqa: E402

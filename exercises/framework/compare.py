@@ -1,6 +1,6 @@
 """Find the first difference between two results, and describe it in terms that the reader can check.
 
-For example, the message is `f(3)[0].shape is (2,); expected (4,)`.
+A typical message is `f(3)[0].shape is (2,); expected (4,)`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
     path: str  # the text to append to the call, such as "", "[2]" or ".dtype"
     actual: str
     expected: str
-    reason: str = ""  # an explanatory sentence
+    reason: str = ""  # a sentence that explains the difference, or ""
     bound: Bound | None = None  # the bound that the answer's cost violates, if that's the difference
     label: str = ""  # the key in `Observed` whose values differ
 
@@ -71,8 +71,8 @@ def first_difference(actual: Any, expected: Any, within: float = 1e-4, check_cos
     """
     try:
         return _compare(actual, expected, within, check_costs, "")
-    except Exception as error:  # for example, because of a deleted array or an `==` that raises
-        reason = f"It can't be read: {type(error).__name__}."
+    except Exception as error:  # for example, from a deleted array, or from an `==` that raises
+        reason = f"That value can't be compared: {type(error).__name__}."
         return Difference("", format_value(actual), format_value(expected), reason)
 
 

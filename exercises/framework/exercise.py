@@ -44,7 +44,7 @@ class Edit:
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """A common wrong answer, and the explanation to print for it. The tests submit each one as an answer."""
+    """A common wrong answer, and the explanation to print for it. The tests submit every mistake as an answer."""
 
     answer: Function | Edit | Sequence[Edit]  # edits are applied to the solution, one after the other
     explanation: str
@@ -128,7 +128,7 @@ class Exercise:
             )
 
     def _evaluate(self, answer: Function) -> Verdict:
-        """Run the answer and the solution on every case, and explain the first case in which they differ."""
+        """Run the answer and the solution on every case, and explain the first case in which their results differ."""
         cases = self._labelled_cases()
         actual = [self._observe(answer, args) for _, args in cases]
         expected = [self._observe_cached("solution", self.function, i, args) for i, (_, args) in enumerate(cases)]
@@ -149,7 +149,7 @@ class Exercise:
             names = list(inspect.signature(self.function).parameters) if self.run is call_function else []
             arguments = [args for _, args in cases]
             explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
-            if explanation:  # it covers all cases, so drop the reason that applies only to this case
+            if explanation:  # the explanation covers all cases, so drop the reason that applies only to this one
                 failure = failure.removesuffix(f" {first.reason}")
         passed = len(cases) - len(failures)
         score = f"Right in {passed} of {len(cases)} cases." if passed and not first.bound else ""
@@ -185,7 +185,7 @@ class Exercise:
         return observed, returned[0] if returned else None
 
     def _observe_cached(self, name: Any, function: Function, i: int, args: tuple) -> tuple[Any, Any]:
-        """Return the result of `_observe` for case i, and run the function only the first time."""
+        """Return `_observe(function, args)` for case i, cached by `name` and i so that the function runs only once."""
         if (name, i) not in self._cache:
             self._cache[name, i] = self._observe(function, args)
         return self._cache[name, i]
@@ -286,7 +286,9 @@ def apply_edits(function: Function, *edits: Edit) -> Function:
     text, namespace = source_of(function), dict(function.__globals__)
     for edit in edits:
         if text.count(edit.old) != edit.count:
-            raise ValueError(f"{function.__name__} has {edit.old!r} {text.count(edit.old)} times, not {edit.count}")
+            raise ValueError(
+                f"{function.__name__} contains {edit.old!r} {text.count(edit.old)} times, not {edit.count}"
+            )
         text = text.replace(edit.old, edit.new)
     exec(compile(text, f"<{function.__name__}, edited>", "exec"), namespace)
     return namespace[function.__name__]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-MEMORY_LIMIT_GIB = 4.0  # ample, because an exercise's arrays take up only megabytes
+MEMORY_LIMIT_GIB = 4.0  # more than enough, because an exercise's arrays take up only megabytes
 GRACE_SECONDS = 5.0  # the delay between the timeout and the advice to interrupt the kernel
 
 _STILL_WAITING = (
@@ -30,7 +30,8 @@ def limit_time_and_memory(seconds: float) -> Iterator[None]:
     interrupt a compiled program. If the time limit can't stop the block, a message tells the reader what to do. The
     memory limit works only on Linux.
 
-    Raises TimeLimitExceeded if the time is up, and MemoryError or JAX's own out-of-memory error.
+    Raises TimeLimitExceeded if the time is up, and MemoryError or JAX's own out-of-memory error if the block
+    allocates too much memory.
     """
     reminder = threading.Timer(seconds + GRACE_SECONDS, print, [_STILL_WAITING])
     reminder.daemon = True

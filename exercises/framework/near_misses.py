@@ -59,5 +59,5 @@ def _flatten_numbers(value: Any) -> np.ndarray | None:
             return None
         numbers = np.concatenate(arrays) if parts else np.asarray(value, np.float64).ravel()
         return numbers if numbers.size and np.isfinite(numbers).all() else None
-    except Exception:  # it contains something other than numbers, or can't be read
+    except Exception:  # the value contains something other than numbers, or can't be read
         return None

@@ -43,7 +43,7 @@ class Prediction:
     def compare(self, guess: Any, truth: Any) -> None:
         """Print how a guess compares with the cell's result, or nothing if there's no guess (None or `skip`)."""
         if guess is None or guess is guess_gate.SKIP:
-            return None if guess_gate.waiting else progress.record_prediction(self, None)
+            return None if guess_gate.is_withholding else progress.record_prediction(self, None)
         outcome, text = self.read_guess(guess, truth)
         print_verdict(outcome, textwrap.fill(text, 110, break_on_hyphens=False))
         progress.record_prediction(self, None if outcome == "not attempted" else outcome == "right")

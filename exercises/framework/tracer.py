@@ -21,7 +21,7 @@ from utils.devices import started_devices
 
 @dataclass
 class Trace:
-    """A record of a traced call. It leaves out arrays that existed before the call."""
+    """A record of a traced call. Arrays that existed before the call count only in `fetched`."""
 
     result: Any = None
     peak_by_device: Counter[int] = field(default_factory=Counter)  # peak bytes of arrays, by device id
@@ -38,7 +38,7 @@ class Trace:
     def flops(self) -> float:
         """Return the FLOPs of all programs that were compiled during the call, summed over all devices.
 
-        The numbers are XLA's, and include element-wise operations.
+        These are XLA's estimates for one run of each program, and they include element-wise operations.
         """
         programs = self._executables
         return sum((program.cost_analysis().get("flops") or 0) * len(program.local_devices()) for program in programs)
@@ -93,7 +93,7 @@ class _MemoryMeter:
     """Add up the sizes of arrays' buffers on each device, looking up each array's buffers only once."""
 
     def __init__(self) -> None:
-        # Map an array's id to a weak reference to the array and its bytes, by device or by (device, address).
+        # Both map an array's id to a weak reference to the array, and to its bytes by device or by (device, address).
         self._by_device: dict[int, tuple[Any, dict[int, int]]] = {}
         self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 

@@ -134,7 +134,7 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], stat
             inner = eqn.params["jaxpr"] if "jaxpr" in eqn.params else eqn.params["call_jaxpr"]
             results = yield from evaluate(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), inputs, state)
         elif has_refs:
-            raise NotImplementedError(f"the evaluator doesn't know the operation {name!r} on a reference")
+            raise NotImplementedError(f"the evaluator does not support the operation {name!r} on a reference")
         else:
             results = [_as_numpy(result) for result in evaluate_equation(eqn, *inputs)]
             if name == "dot_general":
@@ -155,7 +155,7 @@ def view(ref: Ref, transforms: Sequence[Any] = ()) -> RefView:
     reference.
     """
     if len(transforms) > 1:
-        raise NotImplementedError("the evaluator doesn't know ref.at[...].at[...]: combine the two indices")
+        raise NotImplementedError("the evaluator does not support ref.at[...].at[...]: combine the two indices")
     index: list[Any] = []
     for entry in transforms[0].indices if transforms else ():
         if hasattr(entry, "size") and hasattr(entry, "stride"):
@@ -257,7 +257,7 @@ def _while(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
         if not bool(proceed):
             return list(carry)
         carry = yield from evaluate(body.jaxpr, body.consts, [*body_consts, *carry], state)
-    raise NotImplementedError(f"a loop of more than {MAX_ITERATIONS:,} iterations")
+    raise NotImplementedError(f"the evaluator supports at most {MAX_ITERATIONS:,} iterations of a while loop")
 
 
 def _run_scoped(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
@@ -267,7 +267,7 @@ def _run_scoped(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluat
 
 def _pallas_call(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
     if tuple(eqn.params["grid_mapping"].grid):
-        raise NotImplementedError("a kernel with a grid")
+        raise NotImplementedError("the evaluator does not support a kernel with a grid")
     inner = eqn.params["jaxpr"]
     refs = state.new_refs(inner.invars)
     for ref, array in zip(refs, inputs, strict=False):

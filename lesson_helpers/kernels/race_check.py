@@ -14,7 +14,7 @@ import jax
 
 from utils.compat import race_detection
 
-MAX_WIDTH = 44  # the most characters to show of a source line
+MAX_WIDTH = 44  # the maximum number of characters to show of a source line
 _ACCESS = re.compile(r"\b(write|read) of [^\n]*?, ([^,\n]+):(\d+):\d+ \(")
 
 

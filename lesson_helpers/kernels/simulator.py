@@ -83,7 +83,7 @@ def play(
     the hardware allows.
 
     Raises NotImplementedError for a kernel with a grid or for an unknown operation on a reference, and IndexError for
-    a device that doesn't exist.
+    a device that doesn't exist or for an index outside a reference.
     """
     equations = _equations(jax.make_jaxpr(program)(*arguments).jaxpr)
     [shard_map] = [equation for equation in equations if equation.primitive.name == "shard_map"]
@@ -158,7 +158,7 @@ class _Simulator:
         heapq.heappush(self.queue, (time, next(self.sequence), lambda: action(*arguments)))
 
     def resume(self, device: int) -> None:
-        """Run a device until it has to wait, or until it computes a product."""
+        """Run a device until it has to wait, starts a product or ends. Schedule its next step after a product."""
         while True:
             try:
                 step = next(self.evaluations[device])

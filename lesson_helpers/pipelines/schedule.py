@@ -1,4 +1,4 @@
-"""Simulate a pipeline schedule, and measure how long each stage idles and how many microbatches it keeps in memory."""
+"""Simulate a pipeline schedule, and measure its bubble and how many microbatches each stage keeps in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Schedule:
 
     @property
     def live(self) -> list[float]:
-        """Return the largest number of microbatches whose activations each stage keeps in memory at the same time.
+        """Return, for each stage, the largest number of microbatches whose activations it keeps in memory at once.
 
         A stage keeps a microbatch's activations from the start of the forward job to the end of the last backward job.
         With several parts per stage, each part counts as a fraction of a microbatch.
@@ -94,7 +94,7 @@ def simulate(
         expected = Counter((kind, i, part) for kind in kinds for i in range(m) for part in range(s, parts, p))
         if unequal := (Counter(jobs) - expected) or (expected - Counter(jobs)):
             job = next(iter(unequal))
-            fault = "is missing" if job not in jobs else "is listed too often"
+            fault = "is missing" if job not in jobs else "is repeated or unknown"
             raise ValueError(f"stage {s} of {p}, {m} microbatches: {job if parts_per_stage > 1 else job[:2]} {fault}")
     ends: dict[tuple, float] = {}
     stage_free, jobs_done = [0.0] * p, []
@@ -107,7 +107,7 @@ def simulate(
                 jobs_done.append(Job(s, *job, start, stage_free[s]))
         if len(jobs_done) == count_before:
             stuck = next(s for s, jobs in enumerate(waiting) if jobs)
-            raise ValueError(f"all stages wait for one another: stage {stuck} for the input of {waiting[stuck][0][:2]}")
+            raise ValueError(f"deadlock: stage {stuck} waits for the input of {waiting[stuck][0][:2]}")
     return Schedule(tuple(jobs_done), p, parts_per_stage)
 
 

@@ -36,14 +36,14 @@ def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = No
     shows the transfers and compilations on the host, if there are any.
 
     Args:
-        trace: the trace.
-        title: the title.
-        row_names: the names of the rows, if they aren't devices.
+        trace: the trace to draw.
+        title: the text above the timeline.
+        row_names: the rows' names, in the order of `trace.devices`. By default, "device 0" and so on.
 
     Raises ValueError if the trace contains no operations.
     """
     if not trace.events:
-        raise ValueError("nothing to draw: no device did anything while the trace was recorded")
+        raise ValueError("nothing to draw: no device ran an operation while the trace was recorded")
     trace, styles = trace.split_waiting(), _DEVICE_STYLES | _HOST_STYLES
     bars = [_Bar(e.kind, trace.devices.index(e.device), e.start, e.end) for e in trace.events]
     bars += [_Bar(e.kind, _HOST_ROW, e.start, e.end) for e in trace.host_events]
@@ -78,7 +78,7 @@ def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = No
 
 
 def _describe_devices(trace: Trace, start: float) -> str:
-    """Describe the kinds of bars and the longest gap, in a text of which only the times vary from run to run."""
+    """Describe the kinds of bars and the longest gap. Only the times in the description vary from run to run."""
     kinds = [kind for kind in _DEVICE_STYLES if any(e.kind == kind for e in trace.events)]
     count = len(trace.devices)
     rows = f"with a row for each of {count} devices" if count > 1 else f"of device {trace.devices[0]}"

@@ -28,7 +28,7 @@ HOST_KINDS = {
 
 @dataclass(frozen=True)
 class HostEvent:
-    """A transfer or compilation on the host. Its times are measured as in `Event`, and may be negative."""
+    """A transfer or compilation on the host. Its times are as in `Event`, but may be negative."""
 
     kind: str  # one of HOST_KINDS
     start: float
@@ -183,7 +183,7 @@ def from_planes(planes: Iterable[Any]) -> Trace:
 
 
 def _innermost(operations: list[tuple]) -> Iterator[tuple]:
-    """Yield the operations that don't contain others. A loop, for example, would count its body's time twice.
+    """Yield the operations that don't contain others: a loop's time includes its body's.
 
     Each operation is a tuple that begins with its start, its end and its device.
     """

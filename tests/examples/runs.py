@@ -16,7 +16,7 @@ from tests.conftest import double_precision
 from tools.lessons import notebooks
 
 EXAMPLES = notebooks.ROOT / "examples"
-TIME = 300  # seconds allowed for a run on a busy machine; normally a run takes five
+TIME = 300  # seconds allowed for a run on a busy machine; a run normally takes five
 
 
 def expected(steps: int = 20) -> list[float]:

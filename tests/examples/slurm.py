@@ -73,12 +73,15 @@ def left_over(folder: str) -> list[int]:
 
 
 def wait_for(condition: Callable[[], object], what: str, folder: Path, patience: float = PATIENCE) -> None:
-    """Wait until a condition is true. Raises TimeoutError, with the daemons' logs, after `patience` seconds."""
+    """Wait until a condition is true.
+
+    After `patience` seconds, raise TimeoutError with `what`, the current step, and the daemons' logs.
+    """
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
             logs = "\n".join(f"{path.name}:\n{path.read_text()[-2000:]}" for path in sorted(folder.glob("*.log")))
-            raise TimeoutError(f"{what}: not within {patience} s\n{logs}")
+            raise TimeoutError(f"{what}: timed out after {patience} s\n{logs}")
         time.sleep(0.2)
 
 
@@ -116,16 +119,16 @@ def one_node() -> Iterator[dict[str, str]]:
     try:
         files = [f"--{name}={folder}/munge.{name}" for name in ("socket", "pid-file", "seed-file")]
         start("munged", "--foreground", "--force", "--num-threads=1", f"--key-file={folder}/munge.key", *files)
-        wait_for((folder / "munge.socket").exists, "munged starts", folder)
+        wait_for((folder / "munge.socket").exists, "starting munged", folder)
         start("slurmctld", "-D", "-f", environment["SLURM_CONF"])
         start("slurmd", "-D", "-f", environment["SLURM_CONF"])
-        wait_for(lambda: "idle" in command_output("sinfo", "--noheader", "--format=%T"), "the node is idle", folder)
+        wait_for(lambda: "idle" in command_output("sinfo", "--noheader", "--format=%T"), "starting the node", folder)
         yield environment
     finally:
         try:
             if len(daemons) == 3:
                 command_output("scancel", f"--user={user}")
-                wait_for(lambda: not command_output("squeue", "--noheader"), "the jobs end", folder)
+                wait_for(lambda: not command_output("squeue", "--noheader"), "ending the jobs", folder)
         finally:
             for daemon in reversed(daemons):
                 daemon.terminate()

@@ -40,7 +40,7 @@ for script, *arguments in json.load(sys.stdin):
     results.append([status, out.getvalue(), err.getvalue()])
 json.dump(results, sys.stdout)
 """
-# For each script, wrong arguments, each with a part of the message with which it refuses them on eight devices.
+# The wrong arguments of each script, each with a part of the error message that the script prints on eight devices.
 WRONG = {
     "00_train_digits.py": {"0": "epochs must be at least 1"},
     "01_time_it.py": {"0": "multiple of the number of devices, 8", "1201": "multiple of the number of devices, 8"},
@@ -127,7 +127,7 @@ def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subpr
 
 
 def refusal(script: str, status: object, stderr: str) -> str:
-    """Return the sentence, after argparse's usage line, in which the script refuses to run."""
+    """Check that the script refused to run, and return the sentence after argparse's usage line."""
     assert status == 2, f"{script}: {status}\n{stderr}"
     usage, error, sentence = stderr.partition(".py: error: ")
     assert usage.startswith("usage: ") and error and sentence.count("\n") == 1, stderr
@@ -149,7 +149,7 @@ def test_help_and_wrong_arguments(tmp_path):
     cases = [(script, "--help", "") for script in SCRIPTS]
     cases += [(script, words, sentence) for script in WRONG for words, sentence in WRONG[script].items()]
     for script in SCRIPTS:
-        first = {"17_resume.py": "run "}.get(script, "")  # its first argument, a folder, may be any word
+        first = {"17_resume.py": "run "}.get(script, "")  # this script's first argument, a folder, may be any word
         cases += [(script, f"{first}many", "many"), (script, "--wrong", "unrecognized arguments: --wrong")]
     results = drive(tmp_path, [[str(SCRIPTS[script]), *words.split()] for script, words, _ in cases])
     for (script, words, sentence), (status, out, err) in zip(cases, results, strict=True):

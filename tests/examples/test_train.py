@@ -59,7 +59,7 @@ def test_several_processes_compute_the_same_losses(processes):
 
 
 def test_the_timeouts_in_the_readme_are_jaxs():
-    """Test that the default timeouts in the README, in seconds, are JAX's."""
+    """Test that the README states JAX's default timeouts, in seconds."""
     [section] = re.findall(r"(?s)^## By hand\n(.+?)(?=^## )", README, re.M)
     named = dict(re.findall(r"`(\w+)=\d+` \(instead of (\d+)\)", section))
     known = inspect.signature(jax.distributed.initialize).parameters
@@ -130,7 +130,7 @@ def slurm_output(slurm: dict[str, str], *command: str, **options) -> str:
 
 
 def state(slurm: dict[str, str], job: str) -> str:
-    """Return a job's state by Slurm's name for it, such as PENDING, RUNNING, COMPLETED or FAILED."""
+    """Return Slurm's name for a job's state, such as PENDING, RUNNING, COMPLETED or FAILED."""
     return re.search(r"JobState=(\S+)", slurm_output(slurm, "scontrol", "show", "job", job))[1]
 
 
@@ -143,7 +143,7 @@ def test_slurm_starts_the_script_unchanged(tmp_path):
         # sbatch --wait would poll only every 32 seconds.
         job = slurm_output(cluster, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
         ended = lambda: state(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
-        slurm.wait_for(ended, "the job ends", folder, TIME)
+        slurm.wait_for(ended, "running the job", folder, TIME)
         said = out.read_text()
         assert state(cluster, job) == "COMPLETED", said
     assert "processes: 2, cpu devices: 8\n" in said

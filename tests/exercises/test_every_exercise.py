@@ -67,7 +67,7 @@ def test_lesson_05_checks_answers_while_its_own_mesh_is_set(exercise):
 @each_exercise
 @pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a mutant may pass JAX a generator
 def test_mutants_of_a_solution_are_refused(exercise):
-    """Test that a solution that `tests.mutants` changed fails, unless EQUIVALENT_MUTANTS lists the change."""
+    """Test that every mutant of a solution fails, unless EQUIVALENT_MUTANTS lists its change."""
     equivalent, quick = dict(EQUIVALENT_MUTANTS.get(exercise, [])), dataclasses.replace(exercise, timeout=5)
     changed_solutions = make_mutants(exercise, MAX_MUTANTS)
     for mutant in changed_solutions:

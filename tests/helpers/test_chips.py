@@ -30,7 +30,7 @@ def test_rates_match_the_data_sheets():
 
 def test_links_match_the_data_sheets():
     # By chip: the number of links, and the GB/s of one link in one direction. For NVLink 4, NVIDIA prints twice this
-    # rate. For TPUs, it's a tenth more than the link rate that How to Scale Your Model uses.
+    # rate. For TPUs, this rate is a tenth higher than the one in How to Scale Your Model.
     links = {"TPU v5e": (4, 50), "TPU v5p": (6, 100), "TPU v6e": (4, 100), "H100 SXM": (18, 25), "H200 SXM": (18, 25)}
     assert {name: (chip.links, chip.link_rate / 1e9) for name, chip in CHIPS.items()} == links
 

@@ -42,6 +42,7 @@ SUM = {"all-reduce": 2 * 7 * 64 * 512 * 4 // 8}
 
 
 def write_record(folder, **columns_of_sum):
+    """Write the record of lesson 99. `columns_of_sum` overrides the columns of the program `sum`."""
     columns = {"CPU": SUM, "8 H100s": {"all-reduce": 3}, "TPU v5e 2x4": {"all-gather": 4, "all-to-all": 5}}
     record = {
         "versions": {"jax": "1.2"},
@@ -68,14 +69,17 @@ def test_only_the_cpu_column_is_compiled(programs, monkeypatch, tmp_path):
 def test_an_outdated_record_is_refused(programs, monkeypatch, tmp_path):
     monkeypatch.setattr(compilers, "RECORDS", tmp_path)
     write_record(tmp_path, CPU={"all-reduce": 7})
-    with pytest.raises(ValueError, match="'sum', and the CPU's compiler sends all-reduce 229,376: the program has"):
+    with pytest.raises(ValueError, match="'sum', which now sends all-reduce 229,376 on the CPU: the program has"):
         compilers.compare_compilers("99", programs)
     with pytest.raises(ValueError, match="has nothing for 'new'"):
         compilers.compare_compilers("99", {"new": programs["sum"]})
 
 
 def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
-    """The record's CPU columns are wrong for both programs, which only the compiled one reveals."""
+    """Test that only the programs in `live` are compiled.
+
+    The record's CPU columns are wrong for both programs, but only compiling a program reveals its error.
+    """
     monkeypatch.setattr(compilers, "RECORDS", tmp_path)
     write_record(tmp_path, CPU={"all-reduce": 7})
     comparison = compilers.compare_compilers("99", programs, live=["columns"])
@@ -87,9 +91,9 @@ def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
 
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 10) or not importlib.util.find_spec("libtpu"),
-    reason="it takes libtpu, and a JAX that compiles for absent devices",
+    reason="needs libtpu, and a JAX that can compile for absent devices",
 )
-def test_cpu_and_tpu_compilers_send_the_same_bytes(programs):
+def test_cpu_and_aot_compilers_send_the_same_bytes(programs):
     assert compilers.compile_for(["TPU v5e 2x4"], *programs["sum"]) == {"TPU v5e 2x4": SUM}
 
 

@@ -1,3 +1,5 @@
+"""Test starting the devices: their number and platform, the lines that are printed, and the advice in errors."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -89,7 +91,7 @@ def test_a_gpu_without_its_plugin_is_quiet(fresh):
     assert run.stderr == ""
 
 
-# Pretend that the machine has accelerators. This suffices for code that only asks JAX for its devices.
+# Simulate accelerators, for code that only asks JAX for its devices.
 PRETEND = """
 import jax
 from types import SimpleNamespace as Object
@@ -120,7 +122,7 @@ chips, updates = pretend('gpu', 1)
 found = start_devices()
 assert [d.platform for d in found] == ['cpu'] * 8
 assert ('jax_default_device', found[0]) in updates
-assert jax.devices() == chips  # still reachable
+assert jax.devices() == chips  # JAX still lists the GPU
 """
     run = fresh(PRETEND + code)
     assert run.returncode == 0, run.stderr

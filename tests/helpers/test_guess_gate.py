@@ -1,4 +1,4 @@
-"""Test that in a reader's copy, a question's cell runs without a guess, but hides the answer and uses up no guess."""
+"""Test a question's cell in a reader's copy: without a guess, it runs, but withholds the answer."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ X = np.arange(16, dtype=np.float32)
 def program(
     kernel, shape=(2,), scratch=(DMA, DMA), interpret=None, barrier=False, sizes=(8,), names=("i",), memory=pl.ANY
 ):
+    """Return a jitted program that runs the kernel on each device of a mesh, with one input and one output."""
     anywhere = pl.BlockSpec(memory_space=memory)
     options = {"compiler_params": pltpu.CompilerParams(collective_id=0)} if barrier else {}
     call = pl.pallas_call(
@@ -38,6 +39,10 @@ def program(
 
 
 def shift(x, o, sent, arrived, first=lambda me: True, waits="sr"):
+    """Copy x to the right neighbour's o, from the devices for which `first` is true.
+
+    `waits` contains "s" to wait until the copy is sent, and "r" to wait until a copy has arrived.
+    """
     me = jax.lax.axis_index("i")
     copy = pltpu.make_async_remote_copy(x, o, sent, arrived, device_id=((me + 1) % 8,))
 

@@ -1,3 +1,5 @@
+"""Test the pieces of sharded arrays, and the figures of shardings, meshes, values and resharding."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -20,6 +22,7 @@ from utils.show.picture import COLORS, Picture, picture
 
 
 def make_array(shape, spec, sizes=(2, 4), names=("x", "y")):
+    """Return zeros, sharded by a spec on a mesh of these sizes and names."""
     return jax.device_put(jnp.zeros(shape), NamedSharding(make_mesh(sizes, names), spec))
 
 
@@ -186,7 +189,7 @@ def test_picture_has_a_description_and_a_background():
 
     figure, _ = pyplot.subplots()
     shown = picture(figure, "An empty plot.")
-    assert not pyplot.get_fignums()  # closed, so that the notebook doesn't show it twice
+    assert not pyplot.get_fignums()  # the figure is closed, so that a notebook doesn't show it twice
     data, metadata = shown._repr_mimebundle_()
     assert data["text/plain"] == "Figure: An empty plot."
     assert metadata["image/png"]["alt"] == "An empty plot."
@@ -228,6 +231,7 @@ def test_notation_of_specs_and_devices(devices):
 
 
 def ring_of_eight(values):
+    """Return the values, sharded along axis 0 over eight devices."""
     return jax.device_put(jnp.asarray(values), NamedSharding(make_mesh((8,), ("i",)), P("i")))
 
 
@@ -255,7 +259,7 @@ def test_values_of_rank_one_are_drawn_as_a_column_and_large_arrays_are_refused()
     assert len({x for x, _ in cells[:8]}) == 1
     for arrays, message in [
         ({}, "nothing to draw"),
-        ({"big": ring_of_eight(jnp.zeros(128))}, r"'big' has \(16,\) on each device"),
+        ({"big": ring_of_eight(jnp.zeros(128))}, r"'big' has shards of shape \(16,\)"),
         ({"x": ring_of_eight(jnp.zeros(8)), "y": jnp.zeros(1)}, r"'y' is on devices \[0\]"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -277,5 +281,5 @@ def test_pcast_makes_an_array_varying_on_every_version():
     mesh = make_mesh((2, 4), ("x", "y"))
     jax.shard_map(look, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(jnp.zeros((4, 8)))
     assert seen == [["x", "y"], ["y"], []]
-    with pytest.raises(ValueError, match="can't cast from varying to 'invarying'"):
+    with pytest.raises(ValueError, match="cannot cast from varying to 'invarying'"):
         pcast(jnp.zeros(3), "y", to="invarying")

@@ -1,3 +1,5 @@
+"""Test `make_mesh`: the order of the devices, the types of the axes, and the sizes that it refuses."""
+
 from __future__ import annotations
 
 import numpy as np

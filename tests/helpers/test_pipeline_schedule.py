@@ -13,10 +13,12 @@ pytestmark = pytest.mark.once
 
 
 def gpipe(s, p, m):
+    """Return the jobs of stage s of p in GPipe: all forward, and then all backward in reverse order."""
     return [("F", i) for i in range(m)] + [("B", i) for i in reversed(range(m))]
 
 
 def one_f_one_b(s, p, m):
+    """Return the jobs of stage s of p in 1F1B: some forward, and then forward and backward in turn."""
     ahead, jobs = min(p - 1 - s, m), []
     for i in range(m + ahead):
         jobs += [("F", i)] * (i < m) + [("B", i - ahead)] * (i >= ahead)
@@ -24,6 +26,8 @@ def one_f_one_b(s, p, m):
 
 
 def interleaved(v):
+    """Return a function like `one_f_one_b` for v parts per stage. Its jobs are (kind, microbatch, part)."""
+
     def order(s, p, m):
         forward = [("F", j // (p * v) * p + j % p, j // p % v * p + s) for j in range(v * m)]
         backward = [("B", i, (v - 1 - part // p) * p + s) for _, i, part in forward]
@@ -71,8 +75,8 @@ def test_sends_make_1f1b_wait_more_than_gpipe():
     ("order", "says"),
     [
         (lambda s, p, m: gpipe(s, p, m)[1:], "stage 0 of 2, 3 microbatches: ('F', 0) is missing"),
-        (lambda s, p, m: [*gpipe(s, p, m), ("B", 1)], "stage 0 of 2, 3 microbatches: ('B', 1) is listed too often"),
-        (lambda s, p, m: gpipe(s, p, m)[::-1], "all stages wait for one another: stage 0 for the input of ('B', 0)"),
+        (lambda s, p, m: [*gpipe(s, p, m), ("B", 1)], "stage 0 of 2, 3 microbatches: ('B', 1) is repeated or unknown"),
+        (lambda s, p, m: gpipe(s, p, m)[::-1], "deadlock: stage 0 waits for the input of ('B', 0)"),
     ],
 )
 def test_an_impossible_order_is_refused(order, says):

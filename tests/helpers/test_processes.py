@@ -1,4 +1,4 @@
-"""Test running several processes: their outputs, how they end, and that they leave nothing behind in any case."""
+"""Test running several processes: their outputs, how they end, and that no process or folder is left behind."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from tools.lessons import notebooks
 from utils import processes
 from utils.function_source import program_source
 from utils.processes import run_processes
-
-pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Linux or macOS")
@@ -79,7 +77,7 @@ def sum_over_processes():
 def test_windows_is_refused_with_an_explanation(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(
-        NotImplementedError, match="this needs Linux or macOS: on Windows, open the lesson in WSL or Colab"
+        NotImplementedError, match="run_processes needs Linux or macOS: on Windows, open the lesson in WSL or Colab"
     ):
         run_processes("print(1)")
 
@@ -108,8 +106,8 @@ for _ in range(500):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_output_does_not_count_towards_a_file_size_limit(monkeypatch, unbuffered):
-    # Lesson 17's program limits the size of the files that it writes. When its output went to a file, too, and Python
-    # buffered the output, the program ended with status 120.
+    # Lesson 17's program limits the size of the files that it writes. When its output also went to a file, and Python
+    # buffered that output, the program ended with status 120.
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     run = run_processes(NO_LONG_FILES, 1, preamble="")
     assert run.returncodes == (0,)
@@ -132,7 +130,7 @@ def test_devices_of_all_processes_add_up(n, capsys):
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port's last connections may linger
         free.bind(("localhost", int(run.stderr[0].split()[-1])))  # Gloo may print its greeting first
     shown = notebooks.merge_streams([new_output("stream", text=capsys.readouterr().out)])
-    assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: ended well\n"]
+    assert [output.text for output in shown] == [f"{n} processes of {8 // n} devices each: exited normally\n"]
 
 
 def test_a_function_is_sent_with_everything_it_refers_to():
@@ -211,7 +209,7 @@ def test_python_errors_take_precedence_over_the_runtimes():
     assert processes._last_error("W1122 11:43:10.7 1 a.h:75] Careful.\n" + fatal) == "Terminating process."
     assert processes._last_error("one\ntwo\n\n") == "two"
     ignored = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nOSError: [Errno 28] No space left on device\n"
-    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # status 120 has no other explanation
+    assert processes._last_error(ignored).startswith("OSError: [Errno 28]")  # nothing else explains status 120
     assert processes._last_error("") == ""
     assert processes._last_error("one\n", errors_only=True) == ""
     assert processes._last_error(python, errors_only=True) == "jax.errors.JaxRuntimeError: UNKNOWN: no"
@@ -266,8 +264,8 @@ def test_a_hanging_process_is_killed_with_its_children(capsys):
     """
     run = run_processes(program, timeout=1.5, **WITHOUT_JAX)
     assert run.returncodes == (0, -signal.SIGKILL)
-    assert run.outcomes[1] == "killed: it still ran after 1.5 s"
-    assert capsys.readouterr().out.endswith("each: process 1 killed: it still ran after 1.5 s\n")
+    assert run.outcomes[1] == "killed: still running after 1.5 s"
+    assert capsys.readouterr().out.endswith("each: process 1 killed: still running after 1.5 s\n")
     *pids, folder = run.stdout[1].split()
     assert all(ends_within(int(pid)) for pid in pids)
     assert not Path(folder).exists() and not Path(folder).parent.exists()
@@ -302,7 +300,7 @@ def test_silence_is_measured_after_every_process_has_printed():
 INTERRUPTED = """
 import signal
 from utils.processes import run_processes
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores SIGINT
 program = "open(os.environ['AT'] + str(i), 'w').write(f'{os.getpid()} {os.getcwd()}'); time.sleep(60)"
 run_processes(program, preamble="import os, time; i = int(os.environ['PROCESS'])")
 """
@@ -327,5 +325,5 @@ def test_processes_end_with_their_parent(tmp_path, how):
     out, err = parent.communicate(timeout=20)
     assert all(ends_within(int(pid)) for pid, _ in process_ids)
     if how == signal.SIGINT:
-        assert "each: interrupted, and ended" in out and err.rstrip().endswith("KeyboardInterrupt")
+        assert "each: interrupted, so all processes were killed" in out and err.rstrip().endswith("KeyboardInterrupt")
     assert not Path(process_ids[0][1]).parent.exists()

@@ -17,6 +17,7 @@ from tools.lessons import notebooks
 
 
 def event(name, start, duration, **stats):
+    """Return a fake event of the profiler, with its times in ns."""
     return Pretended(name=name, start_ns=start, duration_ns=duration, stats=list(stats.items()))
 
 
@@ -29,7 +30,7 @@ def plane(name, **lines):
 
 
 def emulated():
-    """Return a trace of two devices on two threads. Device 1 starts later and computes longer. Input is in ns."""
+    """Return a trace of two devices on two threads. Device 1 starts later and computes longer. Times here are in ns."""
     host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]
@@ -152,7 +153,7 @@ with trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[1]):
 trace.read(sys.argv[1])  # this must not warn either
 
 warnings.simplefilter("default")
-late = jax.jit(lambda x: jnp.tanh(x).sum())  # compiled in the trace
+late = jax.jit(lambda x: jnp.tanh(x).sum())  # compiled while the trace is recorded
 with trace.without_tensorflow_message(), jax.profiler.trace(sys.argv[2]):
     float(late(jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("i")))))
 """

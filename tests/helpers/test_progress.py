@@ -152,7 +152,7 @@ def test_an_unreadable_file_is_left_alone_and_the_verdict_printed(progress_path,
 
 @pytest.mark.parametrize("content", ["{}", "{"])
 def test_the_verdict_is_printed_in_a_read_only_folder(progress_path, monkeypatch, capsys, content):
-    """Test a read-only folder, in which no file can be written and a damaged file can't be renamed."""
+    """Test that a check works in a read-only folder, where no file can be written or renamed."""
     progress_path.write_text(content)
     deny_access(monkeypatch, progress_path.parent, "write_text", "replace")
     for _ in range(2):
@@ -209,7 +209,7 @@ def test_nothing_waits_where_locks_are_not_supported(progress_path, monkeypatch)
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", raise_error)
-    monkeypatch.setattr(progress.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    monkeypatch.setattr(progress.time, "sleep", lambda seconds: pytest.fail("progress waits for the lock"))
     ex02.holder_of.check(wrong)
     assert json.loads(progress_path.read_text()) == {"02": {"exercises": {"holder_of": "tried"}}}
 
@@ -219,7 +219,7 @@ def test_saving_can_be_switched_off(monkeypatch, capsys):
     ex02.holder_of.check(ex02.holder_of.function)
     assert capsys.readouterr().out == "✓ holder_of: right.\n"
     progress.show()
-    assert capsys.readouterr().out.endswith("Nothing is saved here.\n")
+    assert capsys.readouterr().out.endswith("Nothing is saved.\n")
 
 
 def test_the_table_of_results(progress_path, capsys):
@@ -266,7 +266,7 @@ def test_the_results_of_a_group(tmp_path, capsys):
     assert not progress.show_group(tmp_path / "empty")
     assert not progress.show_group(tmp_path / "nobody")
     out = capsys.readouterr().out
-    assert f"No notebook in {tmp_path / 'empty'}." in out and f"No folder {tmp_path / 'nobody'}." in out
+    assert f"No notebooks in {tmp_path / 'empty'}." in out and f"No folder {tmp_path / 'nobody'}." in out
 
 
 CELL = {"cell_type": "code", "source": "ex02.half.check(half)", "outputs": []}
@@ -289,7 +289,7 @@ MALFORMED = {
 @pytest.mark.parametrize("malformed", MALFORMED)
 def test_a_malformed_notebook_is_skipped(tmp_path, capsys, malformed):
     if malformed == "a pipe" and not hasattr(os, "mkfifo"):
-        pytest.skip("this system has none")
+        pytest.skip("this system has no named pipes")
     MALFORMED[malformed](tmp_path / "anna.ipynb")
     (tmp_path / "ben.ipynb").write_text(json.dumps({"cells": [CELL]}), encoding="utf-8-sig")
     assert progress.show_group(tmp_path)
@@ -298,7 +298,7 @@ def test_a_malformed_notebook_is_skipped(tmp_path, capsys, malformed):
     assert ["ben.ipynb", "0", "of", "1", "0", "of", "0"] in output and ["02", "half", "0", "of", "1"] in output
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such name")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems don't allow such a file name")
 def test_a_file_name_that_is_not_utf_8_is_printed(tmp_path):
     for name, content in [(b"ann\xe9.ipynb", "{"), (b"ben\xe9.ipynb", json.dumps({"cells": [CELL]}))]:
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text(content)

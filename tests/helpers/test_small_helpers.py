@@ -1,3 +1,5 @@
+"""Test the tables, the display of errors, and the merging of output streams."""
+
 from __future__ import annotations
 
 import pytest
@@ -18,7 +20,7 @@ def test_table_aligns_words_left_and_numbers_right(capsys):
 def test_table_without_rows_and_with_a_row_of_the_wrong_length(capsys):
     show_table(["a", "b"], [])
     assert capsys.readouterr().out == "a   b\n"
-    with pytest.raises(ValueError, match="a row has 1 columns, the headers 2"):
+    with pytest.raises(ValueError, match="a row has 1 cells, but there are 2 headers"):
         show_table(["a", "b"], [(1,)])
 
 

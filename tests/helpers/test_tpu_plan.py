@@ -1,4 +1,4 @@
-"""Test that lesson 09 shows the plan that the TPU compiler makes for its program."""
+"""Test that lesson 09 shows the TPU compiler's plan for the lesson's program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="
 
 @pytest.mark.skipif(
     importlib.util.find_spec("libtpu") and importlib.metadata.version("libtpu") != "0.0.52",
-    reason="lesson 09 shows what libtpu 0.0.52 made",
+    reason="lesson 09 shows the plan of libtpu 0.0.52",
 )
 def test_tpu_plan_of_lesson_09():
     """Compile the lesson's two layers and find its five operations in the program.

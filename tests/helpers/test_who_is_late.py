@@ -1,6 +1,6 @@
 """Test lesson 09's script on synthetic traces that use the names of real GPU and TPU traces.
 
-The names of planes, lines and the stat hlo_op are those of openxla/xla, xla/tsl/profiler/utils/xplane_schema.cc.
+The names of planes and lines, and of the stat hlo_op, are from openxla/xla, xla/tsl/profiler/utils/xplane_schema.cc.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tools.lessons import notebooks
 from tools.reader import copies as copies
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
-NOT_ON_WINDOWS = ("16", "17")  # they start and kill processes, and say that they need Linux or macOS
+NOT_ON_WINDOWS = ("16", "17")  # these lessons start and kill processes, and state that they need Linux or macOS
 
 
 def module_of(path: Path) -> ModuleType:
@@ -32,13 +32,13 @@ def machine(path: Path) -> None:
 
 
 def guessed(path: Path) -> Any:
-    """Return the lesson with the right guesses filled in, which were worked out without running it."""
+    """Return the lesson with all guesses filled in correctly. The right answers were determined without running it."""
     return lesson_lint.with_right_guesses(notebooks.read(path), module_of(path))
 
 
 @LESSONS
 @pytest.mark.doubled
-def test_alone_each_cell_twice_on_one_core(
+def test_each_cell_runs_twice_on_one_core(
     path: Path, tmp_path: Path, served: dict, machine: None, chip: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Run each code cell twice, and each question a third time.
@@ -56,7 +56,7 @@ def test_alone_each_cell_twice_on_one_core(
         run = execute_notebook(copy)
     for setup in [cell for cell in run.cells if cell.id in ("setup", "setup-again")]:
         [output] = setup.outputs = notebooks.merge_streams(setup.outputs)
-        # the page shows the setup cell's output in a clone, which lacks this line
+        # the page shows the output in a clone, where the setup cell doesn't print this line
         line, output.text = output.text.split("\n", 1)
         assert line.startswith("Using the course in ")
     first, second = lesson_lint.select_run(run, second=False), lesson_lint.select_run(run, second=True)

@@ -1,4 +1,7 @@
-"""Run the setup cell in each environment in which a notebook may be opened. It fetches a served copy (see conftest)."""
+"""Run the setup cell in each environment in which a notebook may be opened.
+
+The cell fetches the course from a local repository (the fixture `served`).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def test_in_the_clone(python, cache):
 
 def test_without_a_clone_it_fetches_once_and_prints_the_folder(python, served, cache):
     first = python(CELL + OURS, **served)
-    assert first.stdout.startswith(f"Using the course in {cache} (delete it to fetch it again)\n"), first.stderr
+    assert first.stdout.startswith(f"Using the course in {cache} (delete it to fetch the course again)\n"), first.stderr
     assert LINE.search(first.stdout) and first.stderr == ""
     second = python(CELL + OURS)  # without the served copy, so it can't fetch anything
     assert second.stdout == first.stdout, second.stderr

@@ -38,6 +38,7 @@ def leads(source):
 
 
 def ran(source):
+    """Return a code cell that has printed 7."""
     return new_code_cell(source, outputs=[new_output("stream", text="7\n")])
 
 
@@ -89,7 +90,7 @@ def test_the_lint_reports_a_text_after_an_answer_without_a_tag_and_the_tag_elsew
 
 
 def test_titles_of_collapsible_sections():
-    """Test the titles of collapsible sections: only the first one after a question mentions the guess."""
+    """Test that only the title of the first collapsible section after a question mentions the guess."""
     again = leads("Again?\n\n" + ASKED)
     cells = [text(ASKED), ran("a"), answer("Seven."), ran("b"), answer("More."), again, ran("c")]
     copied = copies.make_copy(new_notebook(cells=[*cells, answer("Eight.")])).cells
@@ -140,6 +141,7 @@ def course(tmp_path, monkeypatch):
 
 
 def write(course, reading):
+    """Write lesson 02, with a question and the text `reading` after its answer."""
     cells = [text("# 02 · Sharding"), text(ASKED), ran("count"), answer(reading)]
     notebooks.write(new_notebook(cells=cells), course / "notebooks" / "02_sharding.ipynb")
 
@@ -198,7 +200,7 @@ def test_a_copy_is_kept_without_the_list(course, damage):
     assert "my answer" in mine.read_text()
 
 
-# An update writes five files: two lessons, the list after each of them, and the start page.
+# An update makes five writes: two lessons, the list of copies after each of them, and the start page.
 @pytest.mark.parametrize("writes", range(6))
 def test_a_full_disk_leaves_no_partial_lesson(course, monkeypatch, writes):
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
@@ -243,7 +245,7 @@ BAD = {
 )
 def test_a_bad_file_is_set_aside_and_other_lessons_are_copied(course, bad, begun):
     if bad == "a pipe" and not hasattr(os, "mkfifo"):
-        pytest.skip("this system has none")
+        pytest.skip("this system has no named pipes")
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
     mine, later = course / "work" / "02_sharding.ipynb", course / "work" / "03_later.ipynb"
     list(copies.update_copies(course)) if begun else mine.parent.mkdir()
@@ -346,7 +348,7 @@ def test_the_workflow_pushes_to_the_branch_of_the_badges():
             "$GITHUB_REF_NAME", ref
         )
     assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
-    assert notebooks.copies_branch("2f3a") == "2f3a"  # no workflow makes copies of a single commit
+    assert notebooks.copies_branch("2f3a") == "2f3a"  # the workflow makes no copies of a single commit
 
 
 def test_a_copy_has_no_badges_and_leads_on_before_the_optional_part():

@@ -1,4 +1,4 @@
-"""Test the setup check: the advice for each simulated fault, and the JAX trial in real processes that fail."""
+"""Test the setup check: the advice for each simulated fault, and the trial of JAX in real processes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ GOOD = "python 3 12 4\nmissing\njax 0.10.2\n8 CPU devices (emulated) · jax 0.10
 
 
 def trial(printed: str = GOOD, status: int | None = 0, last: str = "no message") -> doctor.Trial:
+    """Return the result of a trial, by default of one without faults."""
     return doctor.Trial("/here/python", printed, status, last)
 
 
@@ -228,7 +229,7 @@ def test_it_looks_for_the_required_packages():
     assert {"flax", "matplotlib", "optax", "rich", "sklearn", "tqdm"} <= set(doctor._libraries())
     for name in doctor._libraries():
         assert importlib.util.find_spec(name), (
-            f"{name} is imported by another name: add it to IMPORTED_AS in tools/reader/doctor.py"
+            f"{name} is imported under a different name: add it to IMPORTED_AS in tools/reader/doctor.py"
         )
 
 

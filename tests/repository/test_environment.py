@@ -20,6 +20,7 @@ pytestmark = pytest.mark.elsewhere
 
 
 def make_environment(folder: Path, *arguments: str, python: str = sys.executable, **variables: str):
+    """Run tools/reader/environment.py in a folder, and return the finished process."""
     return subprocess.run(
         [python, str(notebooks.ROOT / "tools" / "reader" / "environment.py"), *arguments],
         cwd=folder,

@@ -33,6 +33,7 @@ def small(*sources: str) -> Any:
 
 
 def run(folder: Path, *sources: str, name: str = "small.ipynb") -> Any:
+    """Execute a notebook with these cells in a folder, and return the result."""
     notebooks.write(small(*sources), folder / name)
     return execute_notebook(folder / name)
 
@@ -73,7 +74,7 @@ def test_differences_from_the_page_are_reported(clone):
 @pytest.mark.parametrize(
     ("page", "executed", "same_for"),
     [
-        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # unmarked outputs may not vary
+        ("computes 0.44 s", "computes 9.99 s", {"durations", "numbers", "words"}),  # unmarked outputs must not differ
         ("first 41.3 ms", "first  9.0 µs", {"durations", "numbers", "words"}),
         ("loss 0.0013, 4 of 397", "loss 1e-3, 12 of 397", {"numbers", "words"}),
         ("16 bytes in 0.5 s", "8 bytes in 0.5 s", {"numbers", "words"}),
@@ -109,7 +110,7 @@ def test_a_table_in_html_is_compared():
 )
 def test_belittling_words_are_reported_except_in_technical_terms(tmp_path, text, faulty):
     cell = nbformat.v4.new_markdown_cell(text, id="a")
-    assert list(lesson_lint._text_faults([cell], tmp_path)) == (["a: says 'just'"] if faulty else [])
+    assert list(lesson_lint._text_faults([cell], tmp_path)) == (["a: belittling word 'just'"] if faulty else [])
 
 
 def test_a_deprecated_api_is_reported(folder):
@@ -128,7 +129,7 @@ def test_a_reassigned_name_is_reported():
     def faults(reads):
         return list(lesson_lint._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))
 
-    found = ["cell-2: takes the name 'rows', which a function of the cell cell-1 reads"]
+    found = ["cell-2: reassigns 'rows', which a function in the cell cell-1 reads"]
     assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == found
     assert not faults("rows = 9\nways = [lambda x: x + rows]")  # this cell sets `rows` itself, so it can run again
     assert not faults("def way(rows):\n    return [row for row in rows]")

@@ -15,7 +15,7 @@ from tools.lessons import notebooks
 # longest matching name.
 LAYERS = (
     *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.models"),
-    *("utils.show", "utils.tpu_compiler", "lesson_helpers", "exercises"),
+    *("utils.show", "utils.aot_compiler", "lesson_helpers", "exercises"),
     *(
         "tools",
         "tools.lessons",
@@ -57,14 +57,16 @@ def imported(path: Path, course_modules: dict[str, Path]) -> set[str]:
 
 
 def layer(module: str) -> int:
+    """Return the position of a module's layer in LAYERS."""
     return max((len(name), at) for at, name in enumerate(LAYERS) if f"{module}.".startswith(f"{name}."))[1]
 
 
 def faults(root: Path) -> list[str]:
+    """Return a message for each import from a higher layer, and for an import cycle."""
     paths = modules(root)
     graph = {module: imported(path, paths) for module, path in paths.items()}
     messages = [
-        f"{module} imports {other}, which lies above it"
+        f"{module} imports {other} from a higher layer"
         for module, others in graph.items()
         for other in others
         if layer(other) > layer(module)
@@ -72,7 +74,7 @@ def faults(root: Path) -> list[str]:
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
-        messages.append(f"a circle: {' <- '.join(error.args[1])}")
+        messages.append(f"an import cycle: {' <- '.join(error.args[1])}")
     return sorted(messages)
 
 
@@ -83,18 +85,18 @@ def test_imports_run_in_one_direction():
 @pytest.mark.parametrize(
     ("files", "fault"),
     [
-        ({"utils/a.py": "def f():\n    from tools.site import b"}, "utils.a imports tools.site.b, which lies above it"),
-        ({"utils/a.py": "import utils.show.b"}, "utils.a imports utils.show.b, which lies above it"),
-        ({"utils/a.py": "import lesson_helpers.c"}, "utils.a imports lesson_helpers.c, which lies above it"),
+        ({"utils/a.py": "def f():\n    from tools.site import b"}, "utils.a imports tools.site.b from a higher layer"),
+        ({"utils/a.py": "import utils.show.b"}, "utils.a imports utils.show.b from a higher layer"),
+        ({"utils/a.py": "import lesson_helpers.c"}, "utils.a imports lesson_helpers.c from a higher layer"),
         (
             {"packages/find-old-jax/src/find_old_jax/a.py": "from utils.show.b import c"},
-            "find_old_jax.a imports utils.show.b, which lies above it",
+            "find_old_jax.a imports utils.show.b from a higher layer",
         ),
         (
             {"packages/shardcost/src/shardcost/a.py": "from utils import b", "utils/b.py": ""},
-            "shardcost.a imports utils.b, which lies above it",
+            "shardcost.a imports utils.b from a higher layer",
         ),
-        ({"tests/a.py": "from tests.b import c", "tests/b.py": "from tests import a"}, "a circle: tests."),
+        ({"tests/a.py": "from tests.b import c", "tests/b.py": "from tests import a"}, "an import cycle: tests."),
     ],
 )
 def test_a_wrong_import_is_reported(tmp_path, files, fault):

@@ -17,6 +17,7 @@ SETTINGS = ROOT / "teach" / "jupyterhub_config.py"
 
 
 def settings(path, monkeypatch, room, config):
+    """Run JupyterHub's settings for a workshop whose files are in the folder `room`, and return the configuration."""
     monkeypatch.setenv("ROOM", str(room))
     monkeypatch.setenv("PASSWORD", "eight devices")
     runpy.run_path(str(path), {"get_config": lambda: config})

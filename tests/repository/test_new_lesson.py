@@ -50,7 +50,9 @@ def test_a_new_lesson_passes_its_tests(copy):
 
     python("-m", "tools.lessons.new", "89", "toy", "A toy's lesson")  # between Part III and the appendix
     houses = [f"tests/repository/test_{name}.py" for name in ("site_sources", "slides")]
-    python("-m", "pytest", "tests/lessons", "tests/exercises", *houses, "-k", "(89 or bytes_of_part) and not alone")
+    python(
+        "-m", "pytest", "tests/lessons", "tests/exercises", *houses, "-k", "(89 or bytes_of_part) and not runs_twice"
+    )
     before, made, after = notebooks.lessons(copy)[-3:]
     notebook, text = notebooks.read(made), (copy / "README.md").read_text(encoding="utf-8")
     assert readme.with_lesson_tables(text, readme.rows(copy)) == text
@@ -75,14 +77,14 @@ def test_a_later_part_continues_the_numbering_and_must_be_finished(copy):
         in notebooks.read(copy / "notebooks" / "05b_gradients_and_rings.ipynb").cells[-1].source
     )
     assert "(06_pmap_data_parallel.ipynb)" in notebooks.read(path).cells[-1].source
-    not_run = "its last line is there to show something, and nothing is shown: run make refresh"
+    not_run = "its last line is an expression, but the cell has no output: run make refresh"
     ids = ("opening", "sixteen-draw", "ex-bytes-check", "work-run")
     no_output = "sixteen-read: has the tag `answer`, but no output comes between it and a question"
     assert lesson_lint.structure_faults(path) == [no_output, *(f"{name}: {not_run}" for name in ids)]
     path.write_text(path.read_text(encoding="utf-8").replace(readme.DRAFT, "Rings take 7 steps."), encoding="utf-8")
     lacks = lesson_lint.structure_faults(path)[1 + len(ids) :]
-    assert {"says TODO", "opening: draws no picture", "1 predictions; a page has five to seven"} <= set(lacks)
-    assert "1 exercises; a page has three or four: one gives way, or goes into another part" in lacks
+    assert {"contains TODO", "opening: draws no picture", "1 predictions; a page needs four to seven"} <= set(lacks)
+    assert "1 exercises; a page needs three or four: further ones go into another part" in lacks
 
 
 def test_the_last_lesson_links_to_the_first_and_the_changelog_may_be_empty(copy):
@@ -97,8 +99,8 @@ def test_the_last_lesson_links_to_the_first_and_the_changelog_may_be_empty(copy)
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("", "", ""), "type all three"),
-        (("10", "fully_sharded", ""), "type all three"),
+        (("", "", ""), "NUMBER, NAME and TITLE are required"),
+        (("10", "fully_sharded", ""), "NUMBER, NAME and TITLE are required"),
         (("6", "a", "A"), "NUMBER must be two digits, plus a letter for a later part, not '6'"),
         (("10B", "a", "A"), "NUMBER must be two digits, plus a letter for a later part, not '10B'"),
         (("06", "a", "A"), "06 is already used by 06_pmap_data_parallel.ipynb"),

@@ -14,9 +14,9 @@ README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_readme_has_the_routes():
-    assert routes.listed(README) == README, "run make stamp"
+    assert routes.with_route_tables(README) == README, "run make stamp"
     with pytest.raises(ValueError, match=r"README\.md has 0 places"):
-        routes.listed(README.replace(routes.END, ""))
+        routes.with_route_tables(README.replace(routes.END, ""))
 
 
 def test_minutes_are_those_of_the_lessons_and_sections():
@@ -37,22 +37,22 @@ def test_each_lesson_of_a_route_finds_what_it_needs(route):
     """Test that a lesson's prerequisites come earlier on the route or are among the lessons that the route assumes."""
     known, used = set(route.assumes), set()
     for number in route.steps:
-        needed = set(routes.needs(number))
+        needed = set(routes.prerequisites(number))
         assert needed <= known, f"{number} needs {sorted(needed - known)}"
         used |= needed
         known.add(number)
-    assert set(route.assumes) <= used - set(route.steps), "assumes a lesson that none of its own needs, or has it"
+    assert set(route.assumes) <= used - set(route.steps), "assumes a lesson that it contains or doesn't need"
     assert all(f"[{number}](" in routes.table() for number in route.assumes)
 
 
 def test_needs_are_read_from_the_page():
-    assert routes.needs("00") == []
-    assert routes.needs("02") == ["00"]  # "lesson 00 (...) and 40 minutes"
-    assert routes.needs("06") == ["00", "03", "05", "05b"]  # "lesson 00, lesson 03, lessons 05 and 05b"
-    assert routes.needs("19") == ["10", "11", "08"]
+    assert routes.prerequisites("00") == []
+    assert routes.prerequisites("02") == ["00"]  # "lesson 00 (...) and 40 minutes"
+    assert routes.prerequisites("06") == ["00", "03", "05", "05b"]  # "lesson 00, lesson 03, lessons 05 and 05b"
+    assert routes.prerequisites("19") == ["10", "11", "08"]
     numbers = [row.number for row in readme.rows()]
     for number in numbers:
-        assert all(numbers.index(other) < numbers.index(number) for other in routes.needs(number)), number
+        assert all(numbers.index(other) < numbers.index(number) for other in routes.prerequisites(number)), number
 
 
 def test_a_route_says_which_lessons_it_assumes():
@@ -65,17 +65,17 @@ def test_a_route_says_which_lessons_it_assumes():
     title = "Automatic parallelism with jit"
     assert f"(if you know <a href='notebooks/03_auto_parallel_jit.html' title='{title}'>03</a>, " in card
     assert "<span class='number'>17</span> When a process dies</a>" in card
-    [said] = [place for place in routes.places("17") if "data-route='machines'" in place]
-    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in said
+    [text] = [position for position in routes.route_positions("17") if "data-route='machines'" in position]
+    assert "Several machines (if you know 03, 06 and 10): lesson 2 of 2." in text
 
 
-def test_a_lesson_says_where_it_stands():
-    said = list(routes.places("03"))
-    assert ["data-route='sharding'" in said[0], "data-route='fsdp'" in said[1]] == [True, True]
-    assert "lesson 2 of 2." in said[0] and "Next" not in said[0]
-    assert "lesson 2 of 5. Read <em>" in said[1] and "05_shard_map.html?route=fsdp'>05</a>" in said[1]
+def test_a_lesson_shows_its_route_positions():
+    positions = list(routes.route_positions("03"))
+    assert ["data-route='sharding'" in positions[0], "data-route='fsdp'" in positions[1]] == [True, True]
+    assert "lesson 2 of 2." in positions[0] and "Next" not in positions[0]
+    assert "lesson 2 of 5. Read <em>" in positions[1] and "05_shard_map.html?route=fsdp'>05</a>" in positions[1]
     page = site.page_notebook(notebooks.lesson("03")).cells[0].source
-    assert all(place in page for place in said)
+    assert all(place in page for place in positions)
     assert "data-route" not in site.page_notebook(notebooks.lesson("03"), printed=True).cells[0].source
 
 

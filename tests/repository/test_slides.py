@@ -22,11 +22,13 @@ LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: 
 
 
 def marked(cell: Any, kind: str, *tags: str) -> Any:
+    """Give a cell a slide type and tags, and return it."""
     cell.metadata = {"slideshow": {"slide_type": kind}, **({"tags": list(tags)} if tags else {})}
     return cell
 
 
 def small(*cells: Any) -> Any:
+    """Return a notebook with these cells, whose ids become cell-0, cell-1 and so on."""
     notebook = new_notebook(cells=list(cells))
     for i, cell in enumerate(notebook.cells):
         cell.id = f"cell-{i}"
@@ -44,6 +46,7 @@ def code(source: str, kind: str, *tags: str, prints: str = "") -> Any:
 
 
 def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
+    """Return a code cell with a picture of this size, in px, as its output."""
     cell = code(source, kind)
     png = base64.b64encode(bytes(16) + struct.pack(">II", wide, high)).decode()
     cell.outputs = [new_output("display_data", data={"image/png": png})]
@@ -62,14 +65,14 @@ def cells_on_slides(notebook: Any) -> list[tuple[str, str]]:
 def slide_faults(notebook: Any) -> list[str]:
     """Return faults: unknown slide types, content that doesn't belong on a slide, and answers shown too early."""
     kinds = {cell.id: slides.slide_type(cell) for cell in notebook.cells}
-    if faults := [f"{name}: {kind!r} is no slide type" for name, kind in kinds.items() if kind not in slides.TYPES]:
+    if faults := [f"{name}: {kind!r} is not a slide type" for name, kind in kinds.items() if kind not in slides.TYPES]:
         return faults
     if slides.slide_type(notebook.cells[0]) != "slide":
-        faults.append("the first cell is no slide")
+        faults.append("the first cell does not begin a slide")
     hidden = [
         cell for cell in notebook.cells if cell.cell_type == "code" and notebooks.default_slide_type(cell) == "skip"
     ]
-    faults += [f"{cell.id}: is on a slide" for cell in hidden if kinds[cell.id] != "skip"]
+    faults += [f"{cell.id}: must not be on a slide" for cell in hidden if kinds[cell.id] != "skip"]
     arranged = slides.arrange_slides(notebook).cells
     questions_asked, begun = 0, ""
     for cell in arranged:
@@ -81,14 +84,14 @@ def slide_faults(notebook: Any) -> list[str]:
         if questions and (kind not in ("slide", "subslide") or questions > 1):
             faults.append(f"{cell.id}: a question that does not begin a slide of its own")
         if questions and not slides.split_blocks(cell.source)[-1].startswith(QUESTION):
-            faults.append(f"{cell.id}: something is shown below a question")
+            faults.append(f"{cell.id}: content follows a question on its slide")
         begun = cell.source if kind in ("slide", "subslide") else begun
         if cell.cell_type == "code" and cell.outputs and kind == "-" and QUESTION in begun:
             faults.append(f"{cell.id}: an output that appears together with the cell above it")
         if kind != "notes" and re.search(r"\.(check|hint|solution)\(", cell.source):
             faults.append(f"{cell.id}: an exercise's check or solution")
     if questions_asked != sum(cell.source.count(QUESTION) for cell in notebook.cells):
-        faults.append("a question is lost")
+        faults.append("a question is missing from the slides")
     return faults
 
 
@@ -233,7 +236,7 @@ TEXTS = {  # the source text, and the slides and notes that it becomes
         ["Two, as you see.\n\nAnd so on."], [f"## Next\n\nA **mesh** is.\n\nTake two.\n\n{ASK}"], ["More of it."],
     ),
     "a question's own words": ([f"It was two.\n\n{ASK}"], ["It was two."], [ASK]),
-    "what it is about": ([f"Two.\n\nTake device 5.\n\n{ASK}"], ["Two."], [f"Take device 5.\n\n{ASK}"]),
+    "a sentence before the question": ([f"Two.\n\nTake device 5.\n\n{ASK}"], ["Two."], [f"Take device 5.\n\n{ASK}"]),
     "a heading inside": (
         [f"Read.\n\n### The mistake: this\n\nSaid.\n\nMended.\n\n{TASK}"],
         ["Read."], ["### The mistake: this\n\nSaid."], ["Mended."], [TASK],
@@ -243,15 +246,15 @@ TEXTS = {  # the source text, and the slides and notes that it becomes
         [f"## Rules\n\nThree:\n\n{LISTS[0]}\n\n{LISTS[1]}"], ["After."],
     ),
     "a long table": ([f"## Index\n\n{LONG}"], ["## Index"], [LONG]),
-    "a formula, and what is bold": (
+    "a bold formula, and a bold title": (
         ["## Price\n\nA send takes time.\n\nFor all:\n\n**T = steps · α**\n\n**Further reading**"],
         ["## Price\n\nA send takes time.\n\n**T = steps · α**"], ["For all:\n\n**Further reading**"],
     ),
-    "a verdict, and what to read": (
+    "a verdict, and further reading": (
         ["## Verdict\n\n- **One.** Two.\n\n**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.ipynb)"],
         ["## Verdict\n\n- **One.** Two."], ["**Further reading**\n\n- [a](b)\n\n**Next:** [02](02_sharding.html)"],
     ),
-    "notes behind each other": (["## A", "b", "c\n\n## C", "d"], ["## A"], ["b\n\nc"], ["## C"], ["d"]),
+    "consecutive notes": (["## A", "b", "c\n\n## C", "d"], ["## A"], ["b\n\nc"], ["## C"], ["d"]),
     "other lessons": (["## A\n\n[2](02_x.ipynb#x), [5b](05b_y.ipynb)"], ["## A\n\n[2](02_x.html#x), [5b](05b_y.html)"]),
 }  # fmt: skip
 
@@ -277,10 +280,10 @@ def test_notes_contain_the_right_answer_and_common_mistakes():
     ]
     assert notes == [
         f"{QUESTION} One?",
-        "**Right:** 1,024.\n\n**You may hear**, and what to point at:\n\n- 512: row by row",
+        "**Right:** 1,024.\n\n**Common mistakes**, and how to respond:\n\n- 512: row by row",
         QUESTION,
         f"{QUESTION} Three?",
-        "**Right:** `yes`.\n\n**You may hear**, and what to point at:\n\n- `no`: look again",
+        "**Right:** `yes`.\n\n**Common mistakes**, and how to respond:\n\n- `no`: look again",
     ]
 
 

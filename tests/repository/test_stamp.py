@@ -17,7 +17,7 @@ README = (notebooks.ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_readme_lists_the_lessons():
     assert readme.with_lesson_tables(README, readme.rows()) == README, (
-        "README's tables are not the notebooks': run make stamp"
+        "README's tables of lessons are out of date: run make stamp"
     )
 
 
@@ -35,7 +35,11 @@ def test_the_readmes_tables_are_written_by_part(tmp_path):
         notebooks.write(new_notebook(cells=cells), tmp_path / "notebooks" / f"{name}.ipynb")
     first, second, third = found = readme.rows(tmp_path)
     assert first == readme.Row("06", "A: `a`", "notebooks/06_a.ipynb", "One thing.", 40, 10)
-    assert (second.price, second.minutes, second.part) == ("Two, 2.5 each.", 65, "Part III: training at scale")
+    assert (second.opening_sentence, second.minutes, second.part) == (
+        "Two, 2.5 each.",
+        65,
+        "Part III: training at scale",
+    )
     assert (first.part, third.part, third.practice) == ("Part I: eight devices", "Appendix", 0)
     assert readme.hours(found) == readme.hours([*found, readme.Row("07", "D", "d", readme.DRAFT, 60, 60)]) == 3
     text = f"{readme.BEGIN}old{readme.END}\n\nEach lesson takes 1 to 2 minutes.\n"
@@ -57,7 +61,7 @@ def test_the_table_of_examples_is_up_to_date():
 
 def test_a_readme_without_a_place_for_the_lessons_is_refused():
     for place in (readme.BEGIN, "Each lesson takes"):
-        with pytest.raises(ValueError, match=r"README.md has 0 places, and not one, for: "):
+        with pytest.raises(ValueError, match=r"README.md has 0 places instead of one for: "):
             readme.with_lesson_tables(README.replace(place, ""), readme.rows())
 
 
@@ -126,7 +130,7 @@ def test_stamp_changes_the_name_everywhere_and_back(tmp_path, monkeypatch, anoth
         text = page.read_text(encoding="utf-8")
         assert set(re.findall(rf"github\.com/{another}/blob/([\w.-]+)", text)) <= {"v1.2", "copies-v1.2"}
         assert not re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text), page.name  # the old name must be gone
-    if repo not in another:  # and so must the name of the clone's folder
+    if repo not in another:  # the name of the clone's folder must be gone, too
         assert repo not in (tmp_path / "teach" / "workshop.md").read_text(encoding="utf-8")
     site = "https://{}.github.io/{}/".format(*another.split("/"))
     assert site in (tmp_path / "README.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from tools.lessons import notebooks
 
 
 def places(jax: str, pythons: list[str]) -> list[tuple[str, str, set]]:
-    """Return (file, pattern, set of expected matches) for each file that names the oldest JAX or a Python."""
+    """Return (file, pattern, set of expected matches) for each file that names the oldest JAX or a Python version."""
     first, last = pythons[0], pythons[-1]
     minors = first.removeprefix("3."), last.removeprefix("3.")
     jobs = {
@@ -49,7 +49,7 @@ def faults(root: Path) -> list[str]:
         stated = set(re.findall(pattern, (root / name).read_text(encoding="utf-8"), re.M))
         if stated != wanted:
             messages.append(
-                f"{name}: says {stated or 'nothing'}, and [tool.course] in pyproject.toml makes it {wanted}"
+                f"{name}: says {stated or 'nothing'}, but [tool.course] in pyproject.toml requires {wanted}"
             )
     return messages
 
@@ -62,7 +62,7 @@ def package_faults(root: Path) -> list[str]:
 
     lists = {"tests/requirements-oldest.txt": "==the version in Colab", "tests/requirements-newest.txt": ""}
     return [
-        f"{file} lacks what requirements.txt names: add the line {name}{version}"
+        f"{file} lacks a package of requirements.txt: add the line {name}{version}"
         for file, version in lists.items()
         # JupyterLab isn't needed for the tests
         for name in sorted(named("requirements.txt") - named(file) - {"jupyterlab"})
@@ -74,6 +74,7 @@ def test_requirement_lists_for_other_versions_are_complete():
 
 
 def minors(versions: list[str]) -> list[str]:
+    """Return the minor versions, such as 0.10, once each and in increasing order."""
     return sorted(
         {".".join(version.split(".")[:2]) for version in versions}, key=lambda minor: int(minor.split(".")[1])
     )

@@ -95,7 +95,7 @@ def plan_faults(total: int, rows: str) -> list[str]:
         faults.append(f"the minutes add up to {sum(spent.values())}, not to {total}")
     for number, minutes in spent.items():
         if number in LESSONS and minutes > LESSONS[number]["minutes"]:
-            faults.append(f"lesson {number} gets {minutes} minutes, and takes {LESSONS[number]['minutes']}")
+            faults.append(f"lesson {number} gets {minutes} minutes, but takes {LESSONS[number]['minutes']}")
     if order != sorted(order):
         faults.append("the lessons are out of order")
     return faults
@@ -116,7 +116,7 @@ def not_run(rows: str) -> list[str]:
             for name in sorted(needs - have):
                 makers = [part for part in before if any(name in names(one)[0] for one in code[part])]
                 if makers:
-                    faults[f"{what!r} of lesson {number} needs {makers[-1]!r}, which nobody has run"] = name
+                    faults[f"{what!r} of lesson {number} needs {makers[-1]!r}, which participants haven't run"] = name
             have |= made
     return [f"{fault}: {name}" for fault, name in faults.items()]
 

@@ -37,6 +37,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def serve(folder: Path) -> Iterator[str]:
+    """Serve a folder on a free port of this machine, and yield the server's address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
@@ -45,7 +46,7 @@ def serve(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    assert len(PAGES) > 3, "there is no site: make site"
+    assert len(PAGES) > 3, "the site isn't built: run make site"
     yield from serve(HTML)
 
 
@@ -70,13 +71,13 @@ def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
         page, errors = context.new_page(), []
 
         def refuse(route: Any) -> None:
-            errors.append(f"asks for {route.request.url}")
+            errors.append(f"requests {route.request.url}")
             route.abort()
 
         context.route(ELSEWHERE, refuse)
         page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("requestfailed", lambda request: errors.append(f"no answer from {request.url}"))
+        page.on("requestfailed", lambda request: errors.append(f"request failed: {request.url}"))
         page.on("response", lambda got: errors.append(f"{got.status} {got.url}") if got.status >= 400 else None)
         page.errors = errors
         return page

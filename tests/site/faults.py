@@ -1,4 +1,4 @@
-"""Check the rules for the site's pages. Each function returns a list of faults."""
+"""Open the site's pages, and check them. Each function that checks a rule returns a list of faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def open_page(tab: Any, url: str, until: str = "load") -> Any:
 
 
 def broken_images(tab: Any) -> list[str]:
-    """Return pictures that don't load or have no alt text.
+    """Return the pictures that don't load or have no alt text.
 
     Decorative pictures, outside the text, may have an empty alt text.
     """

@@ -43,7 +43,7 @@ if hasattr(jax, "tree_leaves"):
 g = functools.partial(jax.shard_map, check_rep=False)
 h = np.random.jax.tree_map + jnp.sin(jax.tree.map(f, a))
 """
-FOUND = [  # determined by hand: (line, old API, row)
+FOUND = [  # determined manually: (line, old API, row)
     (2, "jax.experimental.maps", 2),
     (2, "jax.experimental.maps.Mesh", 2),
     (4, "jax.config.config", 24),
@@ -206,7 +206,7 @@ def test_each_row_has_a_place_to_lead_to(tab, address):
     assert {f"row-{row}" for row in data["rows"]} <= set(faults.element_ids(page))
 
 
-def test_what_no_row_knows(page):
+def test_an_unknown_message(page):
     said, items = paste(page, "ValueError: zzz")
     assert (said, items.count()) == ("No entry and no row of appendix 90 has this message.", 0)
     page.get_by_label("An error message").fill("")

@@ -83,7 +83,7 @@ def test_what_stands_beside_a_wide_page_has_contrast(tab, address, name, scheme)
     )
 
 
-def test_no_card_stands_alone(tab, address):
+def test_no_row_has_a_single_card(tab, address):
     page = faults.open_page(tab(), address)
     for width in (390, 600, 768, 900, 1100, 1280, 1920):
         page.set_viewport_size({"width": width, "height": 900})
@@ -109,7 +109,7 @@ def test_text_and_code_have_one_right_edge(tab, address):
 
 
 @pytest.mark.parametrize("name", [LESSONS[2], LESSONS[8]])
-def test_figures_stand_on_the_ground_of_the_page(tab, address, name):
+def test_figures_match_the_background_of_the_page(tab, address, name):
     """Test that a figure's corners have the page's colour, and that its ink stands out, in light and in dark mode."""
     for scheme, ground in (("light", 255), ("dark", 18)):
         page = faults.open_page(tab(scheme=scheme), address + name)
@@ -133,7 +133,7 @@ def test_the_front_page_opens_lessons_on_the_chosen_platform(tab, address):
 
 
 def test_the_front_page_splits_an_array_by_any_spec(tab, address):
-    """Test that no case is locked there: P('x') on a 2 by 4 mesh, which lesson 02 asks about, splits 4 rows in two."""
+    """Test that no case is locked on this page, not even P('x') on a 2 by 4 mesh, which lesson 02 asks about."""
     page = faults.open_page(tab(), address)
     figure = page.locator(".moving")
     figure.get_by_label("mesh").select_option("2 by 4")
@@ -172,6 +172,7 @@ def focused(page, selector):
 
 
 def press_until(page, selector, key="Tab", limit=600):
+    """Press a key until the focused element matches the selector. Fail after `limit` presses."""
     for _ in range(limit):
         if focused(page, selector):
             return
@@ -191,7 +192,7 @@ def test_from_page_to_page_by_keyboard(tab, address):
         assert page.url == address + name
 
 
-def test_a_fold_opens_by_keyboard(tab, address):
+def test_a_collapsible_section_opens_by_keyboard(tab, address):
     page = faults.open_page(tab(), address + LESSONS[1])
     fold = page.locator("details.answer", has_text="Solution").first
     source = fold.locator("pre")
@@ -202,7 +203,7 @@ def test_a_fold_opens_by_keyboard(tab, address):
     assert source.inner_text().startswith("def ")
 
 
-def test_what_a_page_says_of_itself(tab, address):
+def test_page_metadata(tab, address):
     """Test that shared links show the sentence below the page's title, and a picture that exists."""
     for name, title, words in (
         (LESSONS[2], "02 · Sharding — One Program, Many Devices", "The weights of a model with 6.9 billion parameters"),

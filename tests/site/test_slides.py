@@ -38,7 +38,7 @@ FOLLOWS = """at => {
 def address():
     """Serve the slides on this machine, and yield their address."""
     folder = notebooks.ROOT / "slides"
-    assert {path.stem for path in folder.glob("*.html")} >= {*LESSONS}, "there are no slides: make slides"
+    assert {path.stem for path in folder.glob("*.html")} >= {*LESSONS}, "the slides aren't made: run make slides"
     yield from serve(folder)
 
 
@@ -70,11 +70,11 @@ def test_a_lesson_from_first_to_last(opened, address, stem):
         if not visited or visited[-1] != state["slide"]:
             visited.append(state["slide"])
             if state["question"] and state["answers"]:
-                faults.append(f"{state['name']}: the answer stands beside the question")
+                faults.append(f"{state['name']}: the answer is beside the question")
         if state["bottom"] > HEIGHT or state["right"] > WIDTH or state["cut"]:
             faults.append(f"{state['name']}: ends at {state['right']:.0f}, {state['bottom']:.0f}")
         if state["small"]:
-            faults.append(f"{state['name']}: small letters")
+            faults.append(f"{state['name']}: code or output is smaller than 20 px")
         if state["last"] and not state["left"]:
             break
         page.keyboard.press("ArrowRight")
@@ -110,7 +110,7 @@ def test_an_answer_comes_with_the_next_key(opened):
     assert counted == [0, 0, 1]
 
 
-def test_the_speaker_reads_what_the_wall_does_not_show(opened):
+def test_notes_appear_only_in_the_speaker_view(opened):
     """Test that the text that discusses an answer appears in the speaker's window, and not on the slide."""
     page, *_ = opened("06_pmap_data_parallel")
     while not page.evaluate(STATE)["question"]:

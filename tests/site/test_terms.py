@@ -48,7 +48,7 @@ def test_an_entry_is_linked_only_in_its_lessons():
     ],
     ids=["heading", "code", "link", "block of code", "picture", "table", "raw"],
 )
-def test_what_is_no_prose_is_passed_over(before):
+def test_only_prose_is_linked(before):
     text, _ = linked(f"{before}\n\nAt last a mesh.")
     assert text.endswith("At last a [mesh](term-mesh).")
     assert text.count("](term-mesh)") == 1

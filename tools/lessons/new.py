@@ -30,7 +30,7 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
     """
     existing = {notebooks.number(path): path for path in notebooks.lessons(root)}
     for is_invalid, problem in (
-        (not (number and name and title), "type all three"),
+        (not (number and name and title), "NUMBER, NAME and TITLE are required"),
         (
             not re.fullmatch(NUMBER, number),
             f"NUMBER must be two digits, plus a letter for a later part, not {number!r}",
@@ -102,6 +102,7 @@ def template_cells(text: str) -> Iterator[NotebookNode]:
 
 
 def link_to(path: Path) -> str:
+    """Return a Markdown link to a lesson in the same folder, with the lesson's title as its text."""
     title = notebooks.read(path).cells[0].source.splitlines()[0].removeprefix("# ")
     return f"[{title}]({path.name})"
 
@@ -112,7 +113,7 @@ def main(number: str = "", name: str = "", title: str = "") -> None:
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from error
     refresh.main([number])
-    print(f"Open notebooks/{path.name}, and go on as CONTRIBUTING says under Add a lesson.")
+    print(f"Open notebooks/{path.name}, and follow the steps in .github/CONTRIBUTING.md, Add a lesson.")
 
 
 if __name__ == "__main__":

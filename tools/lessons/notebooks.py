@@ -48,7 +48,10 @@ def number(path: Path) -> str:
 
 
 def repository(text: str | None = None) -> tuple[str, str]:
-    """Return the repository's 'owner/name' and the revision, from the constants in the setup cell `text`."""
+    """Return the repository's 'owner/name' and the revision, from the constants in the setup cell `text`.
+
+    Without `text`, read the constants in setup_cell.py. Raises ValueError if a constant is missing.
+    """
     match = re.search(r'^REPOSITORY = "([\w.-]+/[\w.-]+)"\nREVISION = "([\w.-]+)"$', text or setup_source(), re.M)
     if not match:
         raise ValueError("the setup cell has no lines REPOSITORY = ... and REVISION = ...")
@@ -56,6 +59,7 @@ def repository(text: str | None = None) -> tuple[str, str]:
 
 
 def setup_source() -> str:
+    """Return the source of the setup cell."""
     return SETUP.read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -144,7 +148,7 @@ def _overwritten(line: str) -> str:
 def _canonical_output(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if "execution_count" in output:
         output.execution_count = None
-    if output.output_type == "stream":  # %%writefile's output on a reader's first run
+    if output.output_type == "stream":  # keep %%writefile's output the same as on a first run
         output.text = re.sub(r"^Overwriting (?=\w+\.py$)", "Writing ", output.text, flags=re.M)
     return output
 
@@ -169,6 +173,7 @@ def split_blocks(source: str) -> list[str]:
 
 
 def to_text(notebook: nbformat.NotebookNode) -> str:
+    """Return a notebook in its committed form, as the text of its file."""
     return nbformat.writes(canonical(notebook)).rstrip("\n") + "\n"
 
 

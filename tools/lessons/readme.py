@@ -28,7 +28,7 @@ class Row:
     number: str
     title: str
     path: str
-    price: str
+    opening_sentence: str
     minutes: int  # without the exercises
     practice: int  # minutes for the exercises
 
@@ -38,12 +38,12 @@ class Row:
 
     @property
     def short_title(self) -> str:
-        """The title without its subtitle, for links in a table or a card."""
+        """Return the title without its subtitle, for links in a table or a card."""
         return re.split(r": | \(", self.title)[0]
 
     @property
     def draft(self) -> bool:
-        return self.price == DRAFT
+        return self.opening_sentence == DRAFT
 
 
 def row(path: Path) -> Row:
@@ -83,7 +83,7 @@ def hours(rows: list[Row]) -> int:
 
 
 def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> str:
-    """Update the tables of lessons in the README's text, and the minutes of its shortest and longest lessons.
+    """Return the README's text with updated tables of lessons and minutes of the shortest and longest lessons.
 
     Each row has a Colab badge for the repository named in `setup`, the text of a setup cell (None: this course's).
     The other badges are above the first table. Raises ValueError if the text lacks a place for the tables or minutes.
@@ -96,7 +96,7 @@ def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> 
             colab = notebooks.badges(row.path, setup).split("\n")[0]
             time = f"{row.minutes} + {row.practice}"
             # The badge is below the title, where it's visible on a phone.
-            tables.append(f"| {row.number} | [{row.title}]({row.path})<br>{colab} | {row.price} | {time} |")
+            tables.append(f"| {row.number} | [{row.title}]({row.path})<br>{colab} | {row.opening_sentence} | {time} |")
         tables[-1] += "\n"
     minutes = [row.minutes + row.practice for row in rows]
     for place, written in (
@@ -108,8 +108,8 @@ def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> 
 
 
 def replace_once(text: str, place: str, written: str) -> str:
-    """Replace the only match of a pattern in the README's text. Raises ValueError if there isn't exactly one match."""
+    """Return the README's text with the only match of a pattern replaced. Raises ValueError if there isn't just one."""
     text, places = re.subn(place, lambda _: written, text)
     if places != 1:
-        raise ValueError(f"README.md has {places} places, and not one, for: {written.splitlines()[0]}")
+        raise ValueError(f"README.md has {places} places instead of one for: {written.splitlines()[0]}")
     return text

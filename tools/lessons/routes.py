@@ -20,6 +20,8 @@ BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "
 
 @dataclass(frozen=True)
 class Route:
+    """A selection of lessons and sections for readers with one need."""
+
     key: str  # in URLs, as in 02_sharding.html?route=fsdp
     need: str
     promise: str  # a sentence for the site's card: what the reader can do afterwards
@@ -92,7 +94,7 @@ ROUTES = (
 )
 
 
-def needs(number: str) -> list[str]:
+def prerequisites(number: str) -> list[str]:
     """Return the numbers of the lessons that a lesson lists as prerequisites, in its paragraph *You need*."""
     plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
     # Remove the text in parentheses, which describes what the listed lessons teach.
@@ -111,7 +113,7 @@ def minutes(route: Route) -> int:
 
 
 def table(copies: bool = False, setup: str | None = None) -> str:
-    """Return a Markdown table of the routes, followed by the sections to read if a route skips some of a lesson.
+    """Return a Markdown table of the routes, followed by lists of the sections to read on routes that skip some.
 
     A row contains the need, links that open the lessons in Colab, the assumed lessons, and the minutes. With `copies`,
     for START.md, the links point to the lessons in the same folder. `setup` is as in `readme.with_lesson_tables`.
@@ -128,12 +130,12 @@ def table(copies: bool = False, setup: str | None = None) -> str:
         if named := [
             f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
         ]:
-            whole = _and([number for number, read in route.steps.items() if not read])
-            folded = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
-            how = f"Run each lesson down to the last section listed. Read these sections, and all of {whole}:"
-            parts += [folded, "", how, "", *named, "", "</details>"]
-    found = readme.rows()
-    first, hours = _numbered_link(found[0].number, copies, setup), readme.hours(found)
+            complete = _and([number for number, read in route.steps.items() if not read])
+            summary = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
+            how = f"Run each lesson down to the last section listed. Read these sections, and all of {complete}:"
+            parts += [summary, "", how, "", *named, "", "</details>"]
+    all_rows = readme.rows()
+    first, hours = _numbered_link(all_rows[0].number, copies, setup), readme.hours(all_rows)
     rows.append(f"| **The whole course** | lesson {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
     tried = f"{_link('02', copies, setup)} ({first.minutes} + {first.practice} minutes)"
@@ -173,8 +175,8 @@ def _short_title(number: str) -> str:
     return readme.row(notebooks.lesson(number)).short_title
 
 
-def listed(text: str, setup: str | None = None) -> str:
-    """Update the table of routes in the README's text. Raises ValueError if the text has no place for it."""
+def with_route_tables(text: str, setup: str | None = None) -> str:
+    """Return the README's text with an updated table of routes. Raises ValueError if the text has no place for it."""
     return readme.replace_once(
         text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
     )
@@ -191,10 +193,10 @@ def cards() -> str:
         steps += ["<a href='old_code.html'>Paste your code</a>"] if route.key == "old" else []
         assumed = _assumed(route, [_page(number) for number in route.assumes])
         items.append(_card(route.need, route.promise, steps, f"{minutes(route)} min{assumed}"))
-    found = readme.rows()
-    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{_named(found[0].number)}</a>"
-    every = f"All {len(found)} lessons in order, from NumPy to a training plan for 64 chips."
-    items.append(_card("The whole course", every, [first], f"{readme.hours(found)} hours"))
+    all_rows = readme.rows()
+    first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{_named(all_rows[0].number)}</a>"
+    every = f"All {len(all_rows)} lessons in order, from NumPy to a training plan for 64 chips."
+    items.append(_card("The whole course", every, [first], f"{readme.hours(all_rows)} hours"))
     guide = "<a href='teach/workshop.html'>The workshop guide</a>"
     plans = "Plans to the minute, with the answers to expect."
     items.append(_card("For teachers", plans, [guide], WORKSHOPS))
@@ -217,20 +219,20 @@ def _card(need: str, promise: str, steps: list[str], time: str) -> str:
     )
 
 
-def places(number: str) -> Iterator[str]:
-    """Yield a lesson's position on each of its routes. site/_static/course.js shows only that of the chosen route."""
+def route_positions(number: str) -> Iterator[str]:
+    """Yield HTML with a lesson's position on each of its routes. course.js shows only that of the chosen route."""
     for route in ROUTES:
         if number not in route.steps:
             continue
         order = list(route.steps)
         at, sections = order.index(number), route.steps[number]
         name = _html(route.need) + _assumed(route, list(route.assumes))
-        said = f"Your route, {name}: lesson {at + 1} of {len(order)}."
-        said += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
+        text = f"Your route, {name}: lesson {at + 1} of {len(order)}."
+        text += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
         if at + 1 < len(order):
             then = notebooks.lesson(order[at + 1]).stem
-            said += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
-        yield f"<p class='route' data-route='{route.key}' hidden>{said}</p>"
+            text += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
+        yield f"<p class='route' data-route='{route.key}' hidden>{text}</p>"
 
 
 def _html(need: str) -> str:

@@ -49,9 +49,9 @@ def script_faults(path: Path, cells: list) -> Iterator[str]:
     """Yield a message if a lesson lacks its script, has an outdated copy of it, or doesn't run it."""
     script, cells_with_script = script_of(path), [cell for cell in cells if cell.id == "script"]
     if not script or not cells_with_script:
-        yield f"no script: examples/{notebooks.number(path)}_name.py, and a cell `script` in Take it to work"
+        yield f"no script: add examples/{notebooks.number(path)}_name.py, and a cell `script` in Take it to work"
     elif cells_with_script[0].source != cell_source(script):
-        yield f"script: is not examples/{script.name}: run make stamp"
+        yield f"script: differs from examples/{script.name}: run make stamp"
     elif not any(
         copy_name(script) in cell.source for cell in cells if cell.cell_type == "code" and cell.id != "script"
     ):

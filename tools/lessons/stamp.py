@@ -75,7 +75,7 @@ def stamp(root: Path, name: str, revision: str) -> None:
         page.write_text(scripts.with_script_table(page.read_text(encoding="utf-8"), root), encoding="utf-8")
     page = root / "README.md"
     readme_text = readme.with_lesson_tables(page.read_text(encoding="utf-8"), readme.rows(root), text)
-    page.write_text(routes.listed(readme_text, text), encoding="utf-8")
+    page.write_text(routes.with_route_tables(readme_text, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class LessonCost:
 
 
 def measure_lesson(notebook: nbformat.NotebookNode, folder: Path) -> LessonCost:
-    """Execute a notebook in `folder`, with an extra last cell that writes down the kernel's resource usage."""
+    """Execute a notebook in `folder`, with an extra last cell that records the kernel's resource usage."""
     notebook = nbformat.from_dict(notebook)
     path, report = folder / "measured.ipynb", folder / "used.txt"
     # The kernel reports its own usage, in a file, so that nbclient's process isn't included.
@@ -64,6 +64,7 @@ pathlib.Path({str(report)!r}).write_text(f"{{cpu}} {{own.ru_maxrss}}")"""
 
 
 def main() -> None:
+    """Print the costs of an empty notebook and of each lesson, and then the speed of the cost counter."""
     empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")])
     with tempfile.TemporaryDirectory() as name:
         clone = Path(name)
@@ -149,7 +150,7 @@ def measure_cost_reader() -> None:
         megabytes = len(text) / 1e6
         seconds = min(timeit.repeat(lambda text=text: from_hlo(text), number=1, repeat=3))
         rows.append((round(megabytes, 1), len(from_hlo(text)), round(seconds, 2), round(1e3 * seconds / megabytes)))
-    print(f"Reading the text of training steps compiled for {platform}, unrolled (goal: under 2 s for 6 MB, linear):")
+    print(f"Time to read the HLO of unrolled training steps for {platform} (goal: linear, under 2 s for 6 MB):")
     show_table(["MB", "collectives", "seconds", "ms per MB"], rows)
 
 

@@ -73,6 +73,7 @@ def modules(root: Path) -> list[str]:
 
 
 def describe_module(module) -> dict:
+    """Return the "names", "calls", "warns" and "gone" of an imported module, as in the result of `dump`."""
     messages = {}
     for key, value in vars(module).items():
         if re.match(r"_\w*deprecat\w*$", key) and isinstance(value, dict):
@@ -131,6 +132,7 @@ def read(root: Path, version: str) -> dict:
 
 
 def submodules(folder: Path) -> list[str]:
+    """Return the names of the modules and packages in a package's folder."""
     return [path.stem for path in folder.glob("[a-z]*") if path.suffix == ".py" or (path / "__init__.py").exists()]
 
 

@@ -55,8 +55,8 @@ def main() -> None:
             recorded = json.loads(path.read_text(encoding="utf-8"))["programs"]
             changed = [label for label in recorded | programs if recorded.get(label) != programs.get(label)]
             if changed:
-                sys.exit(f"Lesson {lesson}: the compilers of {compilers.versions()} send something else for {changed}.")
-            print(f"Lesson {lesson}: all {len(programs)} programs send what the record says.")
+                sys.exit(f"Lesson {lesson}: with {compilers.versions()}, the bytes sent changed for {changed}.")
+            print(f"Lesson {lesson}: all {len(programs)} programs send as many bytes as recorded.")
         else:
             record = {"versions": compilers.versions(), "programs": programs}
             path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

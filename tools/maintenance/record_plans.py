@@ -1,4 +1,4 @@
-"""Record the compilers' plans for a lesson's TPU and GPU programs in utils/tpu_plans/NN.json (`make record`).
+"""Record the compilers' plans for a lesson's TPU and GPU programs in utils/compiled_plans/NN.json (`make record`).
 
 This requires libtpu and, for the GPU programs of lesson 08, JAX's CUDA plugin. If a chip's compiler isn't installed,
 its recorded plans are kept. Lesson 08 takes about five minutes on two cores. The tests compile the same programs, and
@@ -19,12 +19,12 @@ from typing import Any
 from unittest import mock
 
 from tools.lessons import notebooks
-from utils import tpu_compiler
+from utils import aot_compiler
 
 
 def lessons_with_plans() -> list[str]:
     """Return the numbers of the lessons that compile programs for chips that this machine doesn't have."""
-    return [notebooks.number(path) for path in notebooks.lessons() if "tpu_compiler" in path.read_text("utf-8")]
+    return [notebooks.number(path) for path in notebooks.lessons() if "aot_compiler" in path.read_text("utf-8")]
 
 
 def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -35,39 +35,39 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
     from utils.devices import start_devices
 
     space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # as in the setup cell
-    ask = tpu_compiler.plan
+    original_plan = aot_compiler.plan
 
-    def plan(label: str, *arguments: Any, recompile: bool = True) -> tpu_compiler.Plan:
+    def plan(label: str, *arguments: Any, recompile: bool = True) -> aot_compiler.Plan:
         recompile = labels is None or label in labels
         if recompile:
             try:
-                tpu_compiler.can_compile(tpu_compiler.platform_of(label))
+                aot_compiler.can_compile(aot_compiler.platform_of(label))
             except RuntimeError:  # the lesson starts no compiler unless its reader asks for it
-                tpu_compiler.start("tpu", "cuda")
-        return ask(label, *arguments, recompile=recompile)
+                aot_compiler.start("tpu", "cuda")
+        return original_plan(label, *arguments, recompile=recompile)
 
     output = io.StringIO()
-    with contextlib.redirect_stdout(output), mock.patch.object(tpu_compiler, "plan", plan):
+    with contextlib.redirect_stdout(output), mock.patch.object(aot_compiler, "plan", plan):
         space["devices"] = start_devices(8)
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):
                 exec(cell.source.replace("COMPILE_ALL = False", "COMPILE_ALL = True"), space)
-    if not tpu_compiler.compiled_plans():
+    if not aot_compiler.compiled_plans():
         raise RuntimeError(f"nothing was compiled: {output.getvalue()[:500]}")
-    return {label: asdict(compiled) for label, compiled in tpu_compiler.compiled_plans().items()}
+    return {label: asdict(compiled) for label, compiled in aot_compiler.compiled_plans().items()}
 
 
 def main() -> None:
     for lesson in sys.argv[1:] or lessons_with_plans():
-        path = tpu_compiler.RECORDS / f"{lesson}.json"
+        path = aot_compiler.RECORDS / f"{lesson}.json"
         record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"made with": {}, "plans": {}}
         plans = compile_plans(lesson)
         versions = {"jax": importlib.metadata.version("jax")}
-        for platform in {tpu_compiler.platform_of(label) for label in plans}:
-            package = tpu_compiler.PACKAGES[platform]
+        for platform in {aot_compiler.platform_of(label) for label in plans}:
+            package = aot_compiler.PACKAGES[platform]
             versions[package] = importlib.metadata.version(package)
         for label, fields in record["plans"].items():
-            if not tpu_compiler.can_compile(tpu_compiler.platform_of(label)):
+            if not aot_compiler.can_compile(aot_compiler.platform_of(label)):
                 plans.setdefault(label, fields)
         versions = dict(sorted((record["made with"] | versions).items()))
         lines = ",\n".join(f"{json.dumps(label)}: {json.dumps(fields)}" for label, fields in plans.items())

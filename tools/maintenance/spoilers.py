@@ -101,7 +101,7 @@ def _constants(node: ast.AST) -> Iterator[ast.Constant]:
 
 @contextmanager
 def run_lab(folder: Path) -> Iterator[str]:
-    """Start the JupyterLab of the readers' environment in this folder, and yield its URL."""
+    """Start JupyterLab from the readers' environment in this folder, and yield its URL."""
     settings = folder / "settings"
     settings.mkdir()
     (settings / "overrides.json").write_text(json.dumps(json.loads(LAB.read_text()) | RENDER_ALL_CELLS))
@@ -134,7 +134,7 @@ def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
     questions = [q for q in page.query_selector_all(".jp-Notebook blockquote") if "Predict." in q.text_content()]
     answers = answers_by_question(path)
     if len(questions) != len(answers):
-        raise SystemExit(f"Error: {path.name} has {len(answers)} questions, and its page {len(questions)}.")
+        raise SystemExit(f"Error: {path.name} has {len(answers)} questions, but its page shows {len(questions)}.")
     for question, (texts, lines) in zip(questions, answers, strict=True):
         visible = page.evaluate(VISIBLE_CONTENT, question)
         open_texts = [
@@ -143,7 +143,12 @@ def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
             if letters_and_digits(text) and any(letters_and_digits(text) in answer for answer in texts)
         ]
         described_there = [line for line in visible["code"] if letters_and_digits(line) in lines]
-        yield [*["an output"] * visible["outputs"], *["an open fold"] * visible["folds"], *open_texts, *described_there]
+        yield [
+            *["an output"] * visible["outputs"],
+            *["an open collapsible section"] * visible["folds"],
+            *open_texts,
+            *described_there,
+        ]
 
 
 def main(numbers: list[str]) -> None:
@@ -162,7 +167,7 @@ def main(numbers: list[str]) -> None:
                     for answer in visible:
                         print(f"{path.stem}, question {number}: {' '.join(answer.split())[:100]}", flush=True)
                 page.close()
-    print(f"{revealing} of {total} questions have something of their answer in sight.")
+    print(f"{revealing} of {total} questions show part of their answer.")
 
 
 if __name__ == "__main__":

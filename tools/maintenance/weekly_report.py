@@ -1,6 +1,6 @@
 """Report a failure of the weekly compatibility check: create an issue for this kind of run, or update the open one.
 
-usage: python3 -m tools.maintenance.weekly_report newest|nightly|oldest|links|0.9 REPORT LOG
+usage: python3 -m tools.maintenance.weekly_report newest|nightly|oldest|links|compilers|0.9 REPORT LOG
 
 REPORT is the file written by pytest's --junitxml (missing if no test ran), and LOG is the run's output. This script
 runs in GitHub Actions, and needs only Python and GitHub's `gh`. It reads the run's id from the environment.
@@ -22,11 +22,11 @@ TITLES = {
     "newest": "Weekly run: the course fails on the newest JAX",
     "nightly": "Weekly run: the course fails on JAX's nightly build",
     "oldest": "Weekly run: the course fails on the oldest supported JAX",
-    "links": "Weekly run: links lead nowhere",
-    "compilers": "Weekly run: a compiler sends something other than what the lessons say",
+    "links": "Weekly run: some links are broken",
+    "compilers": "Weekly run: compiled programs send different bytes from those in the lessons",
 }
 ISSUE_LIMIT = 65_536  # characters; GitHub's limit for the body of an issue
-TRUNCATED = "\n\n(Cut here, at GitHub's limit: the run's log has the rest.)\n"
+TRUNCATED = "\n\n(Truncated here, at GitHub's limit. The run's log contains the rest.)\n"
 LONGEST_LINE = 300  # characters; longer lines are truncated, so that a long table doesn't hide the other cells
 
 
@@ -80,7 +80,7 @@ def issue_body(failures: dict[str, list[str]], versions: str, log: Path) -> str:
         parts.append(f"`{name}`\n\n" + indented(failures[name]))
     if not failures:
         end = log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if log.exists() else []
-        parts.append("No test failed, so something else did. The end of its log:\n\n" + indented(end or ["(no log)"]))
+        parts.append("No test failed, but the run did. The end of its log:\n\n" + indented(end or ["(no log)"]))
     text = "\n\n".join(parts) + "\n"
     return text if len(text) <= ISSUE_LIMIT else text[: ISSUE_LIMIT - len(TRUNCATED)] + TRUNCATED
 

@@ -34,8 +34,8 @@ LESSON_CHANGED = (
 ALREADY_OPEN = 3  # exit status: JupyterLab is already running in this folder
 START_PAGE = """# One Program, Many Devices
 
-These are your copies of the lessons. Make guesses, run cells and change anything you like, because the course's own
-files stay as they are. **To run a cell, press Shift+Enter.**
+These are your copies of the lessons. Make guesses, run cells and change anything you like: the course's own files
+stay as they are. **To run a cell, press Shift+Enter.**
 
 {where}{news}
 
@@ -45,7 +45,7 @@ files stay as they are. **To run a cell, press Shift+Enter.**
 |---|---|---|
 {rows}
 
-- **To stop**, save your notebooks, close the browser's tab, and press Ctrl-C in the terminal. **To come back**, type
+- **To stop**, save your notebooks, close the browser tab, and press Ctrl-C in the terminal. **To come back**, type
   `make lab` again. Your text and code are still there, but the variables are gone, so start a lesson from its first
   cell. In the menu *Run*, *Run All Above Selected Cell* brings you back to where you were.
 - **A question waits for your guess.** Until you replace `None` with it, the cell runs but shows nothing. `guess = skip`
@@ -61,7 +61,7 @@ files stay as they are. **To run a cell, press Shift+Enter.**
 def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Return a lesson as readers should first see it, without outputs and badges, and with collapsed answers.
 
-    The link to the next lesson is also before the optional part.
+    The link to the next lesson also appears before the optional part.
     """
     to_collapse = blocks_to_collapse(notebook.cells)
     copy = notebooks.canonical(notebook)
@@ -254,7 +254,8 @@ def _main(arguments: list[str]) -> None:
         if address := find_running_lab(notebooks.ROOT / "work") if arguments else "":
             print(f"Your lessons are already open: {address}")
             print(
-                "Two JupyterLabs would overwrite each other's changes. Press Ctrl-C in its terminal to stop that one."
+                "Two JupyterLabs would overwrite each other's changes. "
+                "To stop the one that is running, press Ctrl-C in its terminal."
             )
             raise SystemExit(ALREADY_OPEN)
         for line in update_copies():

@@ -29,7 +29,7 @@ from utils.devices import OLDEST_JAX, release_numbers
 ROOT = Path(__file__).resolve().parents[2]
 # Packages in requirements.txt that have a different import name.
 IMPORTED_AS = {"orbax-checkpoint": "orbax", "scikit-learn": "sklearn"}
-TRIAL_TIMEOUT = 40  # seconds; JAX starts in two on most machines, but takes longer from a cold disk
+TRIAL_TIMEOUT = 40  # seconds; JAX starts in two seconds on most machines, but takes longer if its files aren't cached
 LESSON_MEMORY, COMFORTABLE_MEMORY = (
     1.0,
     2.0,
@@ -112,6 +112,7 @@ def check_setup() -> bool:
 
 
 def check_machine() -> Check:
+    """Describe the operating system, the number of cores and the hosting service. The status is always OK."""
     return Check("machine", OK, f"{platform.platform()}, {os.cpu_count()} cores, {hosting_service() or 'not hosted'}")
 
 
@@ -123,10 +124,12 @@ def hosting_service() -> str:
 
 
 def alternative_advice() -> str:
+    """Return the end of a piece of advice: an alternative to fixing the problem on this machine."""
     return "or start a new runtime" if hosting_service() == "Colab" else "or open the lesson in Colab"
 
 
 def installation_advice(python: str, packages: str) -> str:
+    """Return advice on how to install the packages for the interpreter `python`."""
     if (sys.platform, platform.machine()) == ("darwin", "x86_64"):
         return "JAX has no packages for Macs with an Intel chip: open the lesson in Colab, Binder or Codespaces."
     if hosting_service():
@@ -137,6 +140,7 @@ def installation_advice(python: str, packages: str) -> str:
 
 
 def check_python(trial: Trial) -> Check:
+    """Check that the trial's Python is new enough."""
     version = tuple(map(int, (trial.value_of("python") or "0").split()))
     newest = ".".join(map(str, NEWEST))
     version_text, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
@@ -166,6 +170,7 @@ def run_trial() -> Trial:
 
 
 def run_trial_process(python: str, patience: float = TRIAL_TIMEOUT) -> Trial:
+    """Run the trial in a separate process of the interpreter `python`, for at most `patience` seconds."""
     # If preallocation weren't turned off, JAX would reserve most of a GPU's memory.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUTF8": "1"}
     with tempfile.TemporaryDirectory() as folder:  # keep files in the current folder from shadowing an import
@@ -248,6 +253,7 @@ def free_memory() -> float | None:
 
 
 def check_memory(free: float | None) -> Check:
+    """Check that the free memory (in GB, or None if unknown) is enough for lesson 06."""
     if free is None:
         return Check("memory", NOTE, "this system doesn't report free memory", f"Lesson 06 needs {LESSON_MEMORY:g} GB.")
     advice = f"Close other programs and browser tabs, shut down kernels that you don't need, {alternative_advice()}."
@@ -259,10 +265,12 @@ def check_memory(free: float | None) -> Check:
 
 
 def free_disk() -> float:
+    """Return the free disk space in GB."""
     return shutil.disk_usage(ROOT).free / 1e9
 
 
 def check_disk(free: float, installed: bool) -> Check:
+    """Check that the free disk space (in GB) is enough for the installation or, after it, for lesson 09's traces."""
     needed, purpose = (
         (TRACES_DISK, "lesson 09 writes traces of") if installed else (INSTALLATION_DISK, "the installation takes")
     )
@@ -302,6 +310,7 @@ def find_unreachable(timeout: float = 6) -> dict[str, str]:
 
 
 def check_network(unreachable: dict[str, str], installed: bool) -> Check:
+    """Report the unreachable sources. The status is STOP only if the installation needs one of them."""
     if not unreachable:
         return Check("network", OK, "the course's repository and the package index respond")
     problems = "; ".join(f"{name} doesn't respond ({reason})" for name, reason in unreachable.items())

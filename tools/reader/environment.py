@@ -58,7 +58,7 @@ def describe_python(python: str) -> str:
 
 
 def find_newest_python() -> str | None:
-    """Return the newest Python with JAX wheels (this one, on the PATH or pyenv's), or None if only 3.11 is found."""
+    """Return the newest supported Python: this one, on the PATH or pyenv's, or None if none is newer than 3.11."""
     for minor in range(NEWEST[1], OLDEST[1], -1):
         candidates = glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))
         candidates = [sys.executable] * (sys.version_info[1] == minor) + [
@@ -116,6 +116,7 @@ def install_packages(venv: str, requirements: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    """Create or update the environment that the arguments specify, and return the exit status."""
     python = getattr(sys, "_base_executable", sys.executable)  # the base interpreter, outside any active environment
     if arguments[0] == "--newest-python":
         python, arguments = find_newest_python(), arguments[1:]

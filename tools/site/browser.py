@@ -57,10 +57,10 @@ def ensure_browser() -> str:
         hint = f" (apt-get said: {log.strip().splitlines()[-1]})" if log.strip() else ""
         raise SystemExit(
             "Error: the PDF and the site's tests need Chromium or Chrome. On Debian: apt-get install chromium. "
-            f"Elsewhere install Chrome, or name the browser's program in BROWSER_PATH.{hint}"
+            f"Elsewhere, install Chrome, or set BROWSER_PATH to the path of a browser.{hint}"
         )
     if not has_chinese_font():
-        print(f"Without a Chinese font the PDF's glossary has boxes. On Debian: apt-get install {FONT}", flush=True)
+        print(f"Without a Chinese font, the PDF's glossary shows boxes. On Debian: apt-get install {FONT}", flush=True)
     return find_browser()
 
 

@@ -41,9 +41,9 @@ NOT_PRINTED = {"problems.md", "old_code.md"}  # nobody can search or paste code 
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
-# What to do in the notebook's code. On the page, a question has a field of its own.
-TO_TYPE = re.compile(r"\n*^Replace `None` with your number before you run the cell.*$", re.M)
-SECTION = re.compile(r'<section id=("[^"]*")[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h(\d)>')  # with its heading
+# The instruction to type a guess into a cell, which pages leave out because each question has an input field there.
+GUESS_INSTRUCTION = re.compile(r"\n*^Replace `None` with your number before you run the cell.*$", re.M)
+SECTION = re.compile(r'<section id=("[^"]*")[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h(\d)>')  # up to its heading
 NOT_SEARCHED = (".headerlink", ".launch", ".moving", "details.hide", "script", "noscript", ".route")
 CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the call that checks an exercise
 
@@ -57,7 +57,7 @@ class Answer:
 
 
 def answers_of(number: str) -> dict[str, Answer]:
-    """Return a lesson's hints and solutions by the exercise's name, from the source code, without importing JAX."""
+    """Return each exercise's hint and solution, by name, from a lesson's source and without importing JAX."""
     source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     answers, lines = {}, source.splitlines()
     for function in ast.parse(source).body:
@@ -91,6 +91,7 @@ def collapsible(summary: str, body: str) -> str:
 
 
 def code_block(source: str) -> str:
+    """Return the Markdown of a block of Python code."""
     return f"```python\n{source}\n```"
 
 
@@ -106,14 +107,16 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
         cells.append(cell)
         if cell.cell_type == "markdown":
             where = f"notebooks/{path.name}"
-            line = launch_line(where) + "".join(f"\n\n{place}" for place in routes.places(notebooks.number(path)))
+            line = launch_line(where) + "".join(
+                f"\n\n{place}" for place in routes.route_positions(notebooks.number(path))
+            )
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else line)
             # Jupyter's anchors keep the capitals of a heading, while Sphinx's are lowercase.
             cell.source = re.sub(r"\]\(#[\w-]+\)", lambda link: link[0].lower(), cell.source)
             cell.source = DIFFICULTY.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
             if not printed:
                 cell.source = interactive_figures.with_figures(notebooks.number(path), cell)
-                cell.source = TO_TYPE.sub("", cell.source)
+                cell.source = GUESS_INSTRUCTION.sub("", cell.source)
             cell.source = cell.source.replace(QUESTION, f"{{.predict}}\n{QUESTION}")
             continue
         if cell.id == "setup" and printed:
@@ -242,7 +245,7 @@ def _list_item(row: readme.Row) -> str:
     """Return a lesson's item in the front page's list. site/_static/course.js opens it where the reader chooses."""
     addresses = {name.removeprefix("Open in "): address for name, address in launch_links(row.path)}
     title, (first, address) = html.escape(row.title), next(iter(addresses.items()))
-    price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.price))
+    price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.opening_sentence))
     return (
         f"<li><span class='number'>{row.number}</span>"
         f"<a class='title' href='{_page_url(row)}'>{title}</a>"
@@ -315,8 +318,8 @@ def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
 def write_search_index(pages: Path) -> None:
     """Write Pagefind's index of the articles, which site/_static/search.js searches.
 
-    Pagefind links to headings that have an id, but Sphinx gives it to the section around a heading, so index copies of
-    the pages in which the headings have it.
+    Pagefind links only to headings that have an id, but Sphinx puts the id on the section around a heading. So index
+    copies of the pages in which each id is on the heading itself.
     """
     with tempfile.TemporaryDirectory() as folder:
         for page in pages.rglob("*.html"):
@@ -333,6 +336,7 @@ def write_search_index(pages: Path) -> None:
 
 
 def build() -> None:
+    """Build the pages, their search index and the PDF, and print how long that takes."""
     start = time.monotonic()
     pages = BUILD / "html"
     stage(BUILD / "source", pages)
@@ -347,7 +351,7 @@ def build() -> None:
     run_sphinx("singlehtml", BUILD / "print-source", BUILD / "print", "-t", "printed")
     pdf.write_pdf(BUILD / "print" / "index.html", BUILD / PDF)
     shutil.copy(BUILD / PDF, pages)
-    print(f"The site is in {pages.relative_to(ROOT)}: open index.html. {time.monotonic() - start:.0f} s.")
+    print(f"Open {pages.relative_to(ROOT)}/index.html in a browser. The build took {time.monotonic() - start:.0f} s.")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ class Entry:
     definition: str
 
     def counts_in(self, lesson: str) -> bool:
+        """Return whether to look for the forms in a lesson, given by its number."""
         return self.lessons is None or lesson in self.lessons
 
 
@@ -45,7 +46,10 @@ def _entry(section: str) -> Entry:
 
 
 def names(line: str, term: str) -> tuple[list[str], tuple[str, ...], frozenset[str] | None]:
-    """Return the two Chinese terms, the other forms and the lessons that an entry's second line specifies."""
+    """Return the two Chinese terms, the other forms and the lessons that an entry's second line specifies.
+
+    Raises ValueError, with the term, if a Chinese term is missing or a part has an unknown form.
+    """
     first, *parts = (part.strip() for part in line.split("·"))
     chinese = [first, *parts[:1]]
     if len(chinese) != 2 or not all(map(HAN.search, chinese)):

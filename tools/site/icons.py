@@ -46,7 +46,7 @@ def shrink_icons(pages: Path) -> None:
     }
     on_pages = {name for page in pages.rglob("*.html") for name in icon_names(page.read_text(encoding="utf-8"))}
     if missing := on_pages - all_icons.keys():
-        raise ValueError(f"the theme's icons have no {', '.join(sorted(missing))}; tools/site/icons.py reads {SCRIPT}")
+        raise ValueError(f"cannot find the icons {', '.join(sorted(missing))} in the theme's script {SCRIPT}")
     theme_icons = {
         name for path in script.parent.glob("*.js") if path != script for name in icon_names(path.read_text("utf-8"))
     }

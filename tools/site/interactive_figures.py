@@ -70,7 +70,7 @@ def _ring_routes(cell: Cell, *names: str) -> list[dict[str, Any]]:
 
 
 def _chip_rates(_: Cells) -> dict[str, float]:
-    """Return the rates of the chip in lesson 09's estimate."""
+    """Return the FLOP/s and the ring's bytes/s of the chip in lesson 09's estimate."""
     chip = CHIPS["TPU v5e"]
     return {"flops": chip.flops, "ringRate": chip.ring_rate}
 
@@ -88,7 +88,7 @@ def _roofline_corner(_: Cells) -> dict[str, Any]:
 
 
 def _planned_chip(_: Cells) -> dict[str, float]:
-    """Return the rates and the memory (in GB) of lesson 19's chip."""
+    """Return the FLOP/s, the ring's bytes/s and the memory in GB of lesson 19's chip."""
     chip = CHIPS["TPU v6e"]
     return {"flops": chip.flops, "ring": chip.ring_rate, "gb": chip.hbm / 1e9}
 

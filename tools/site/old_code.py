@@ -20,7 +20,7 @@ from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 from tools.lessons import notebooks
 
-# The last state is that of a name with a new use today, which is old only if an error message contains it.
+# A name that has a different meaning in current JAX is old only if an error message contains it.
 GONE, WARNS, ONLY_IN_MESSAGES = "gone", "warns", ""
 
 

@@ -116,7 +116,7 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
 
 
 def always_outdated(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Rebuild the pages with embedded data every time, because it comes from files other than their sources."""
+    """Have Sphinx rebuild the pages with embedded data every time, because the data comes from other files."""
     return sorted({"old_code", "problems"} & env.found_docs)
 
 

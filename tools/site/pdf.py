@@ -12,7 +12,7 @@ CONTENTS_LINKS = "nav.contents a"
 
 
 def write_pdf(page: Path, pdf: Path) -> None:
-    """Print the page to a PDF, twice, because only a first PDF shows on which page each chapter begins."""
+    """Print the page to a PDF twice: the first PDF gives the page numbers for the table of contents of the second."""
     logging.getLogger("pikepdf").setLevel(logging.WARNING)  # pikepdf logs a line on import
     import pikepdf
 

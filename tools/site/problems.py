@@ -1,4 +1,4 @@
-"""Write the site's page of problems, and the data with which the page and the page on old code search them."""
+"""Generate the entries of the site's page of problems, and the data for searching them there and on another page."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from find_old_jax.problems import LENGTH_PENALTY, SUFFIXES, WEIGHTS, WILDCARD, P
 
 from tools.lessons import notebooks
 
-DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)")  # its spaces don't break on the site, and leave no hyphen
+DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)")  # the spaces don't break on the site, so anchors omit them
 
 
 def all_problems() -> tuple[Problem, ...]:
+    """Return the entries of problems.toml, and then the rows of appendix 90."""
     return (*problems(), *row_problems())
 
 
@@ -34,7 +35,7 @@ def _entry(problem: Problem) -> Iterator[str]:
     if problem.messages:
         messages = "; ".join(f"`` {pattern.replace(WILDCARD, ' … ')} ``" for pattern in problem.messages)
         until = f"before JAX {problem.until}" if problem.until else ""
-        since = f"from JAX {problem.since} on" if problem.since else ""
+        since = f"in JAX {problem.since} or newer" if problem.since else ""
         versions = f" ({since or until})" if since or until else ""
         yield f"**Message**{versions}: {messages}"
     yield problem.cause
@@ -57,7 +58,7 @@ def anchor(heading: str) -> str:
 
 @cache
 def page_data() -> dict[str, Any]:
-    """Return what site/_static/problems.js searches."""
+    """Return the data for site/_static/problems.js: the problems and the parameters of the search."""
     return {
         "weights": WEIGHTS,
         "lengthPenalty": LENGTH_PENALTY,

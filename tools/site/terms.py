@@ -125,11 +125,13 @@ def uses(env: BuildEnvironment) -> dict[str, dict[str, str]]:
     return env.course_uses
 
 
-def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+def purge_uses(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    """Delete a document's anchors, because Sphinx is about to reread or remove the document."""
     uses(env).pop(docname, None)
 
 
-def merge(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildEnvironment) -> None:
+def merge_uses(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildEnvironment) -> None:
+    """Copy the anchors of these documents from the environment of a parallel process."""
     uses(env).update({docname: anchors for docname, anchors in uses(other).items() if docname in docnames})
 
 
@@ -139,7 +141,7 @@ def pages_to_rewrite(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 
 def list_uses(app: Sphinx, document: nodes.document, docname: str) -> None:
-    """Below each glossary entry, list the lessons that use it, with a link to each lesson's first use."""
+    """Add a list of lessons to each glossary entry: those that use the term, with links to the first uses."""
     if docname != "glossary":
         return
     for entry, section in zip(glossary.read(), sections(document), strict=True):
@@ -154,8 +156,8 @@ def list_uses(app: Sphinx, document: nodes.document, docname: str) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(FirstUses)
-    app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
+    app.connect("env-purge-doc", purge_uses)
+    app.connect("env-merge-info", merge_uses)
     app.connect("env-updated", pages_to_rewrite)
     app.connect("doctree-resolved", list_uses)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

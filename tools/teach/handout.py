@@ -30,7 +30,7 @@ INSTRUCTIONS = """One Program, Many Devices: without internet
    them again.
 
 To check whether your machine is ready, type:   python3 course/start.py doctor
-If you have a different Python, or a Mac with an Intel chip: work with a neighbour, or use Colab at home.
+If you have a different Python, or a Mac with an Intel chip, work with a neighbour, or use Colab at home.
 Slides of the lessons are in course/slides. Open them in a browser.
 """
 
@@ -56,8 +56,18 @@ def fetch_wheels(python: str, system: str, wheels: Path) -> None:
     wheels.mkdir(exist_ok=True)
     requirements_file.write_bytes(resolved)
     for_pip = [part for name in platforms for part in ("--platform", name)]
-    as_it_stands = ["--no-deps", "--only-binary=:all:", "--python-version", python, "--dest", str(wheels)]
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "-r", str(requirements_file), *as_it_stands, *for_pip]
+    download_options = ["--no-deps", "--only-binary=:all:", "--python-version", python, "--dest", str(wheels)]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "-r",
+        str(requirements_file),
+        *download_options,
+        *for_pip,
+    ]
     subprocess.run(pip, check=True)
 
 
@@ -90,7 +100,7 @@ def main(pythons: list[str], systems: list[str]) -> None:
     (OUT / "START-HERE.txt").write_text(instructions, encoding="utf-8")
     if not (OUT / "course" / "slides").is_dir():
         print("The folder has no slides. To add them: make slides, then make handout again.")
-    print(f"handout/ is ready: {size:.1f} GB. Copy the whole folder to a USB drive. START-HERE.txt says what to type.")
+    print(f"handout/ is ready: {size:.1f} GB. Copy the whole folder to a USB drive. START-HERE.txt lists the commands.")
 
 
 if __name__ == "__main__":

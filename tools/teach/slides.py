@@ -64,7 +64,7 @@ def arrange_slides(
                 parts += [_text(cell, "notes", [answer_note(prediction)]) for prediction in predicted if prediction]
                 for heading in headings.values() if predicted else ():
                     if workshop_note := remaining_notes.pop(heading, ""):
-                        parts.append(_text(cell, "notes", [f"**In the room.** {workshop_note}"]))
+                        parts.append(_text(cell, "notes", [f"**In the workshop.** {workshop_note}"]))
             elif answer := (on_demand or {}).get(_stub_name(part)):
                 solution = f"**Solution.**\n\n{site.code_block(answer.solution)}"
                 parts.append(_text(cell, "notes", [f"**Hint.** {site.escape_markdown(answer.hint)}", solution]))
@@ -164,7 +164,7 @@ def answer_note(prediction: dict) -> str:
         f"- {format_guess(guess)}: {explanation or prediction['reason']}"
         for guess, explanation in prediction["mistakes"]
     )
-    return f"**Right:** {format_guess(prediction['truth'])}.\n\n**You may hear**, and what to point at:\n\n{mistakes}"
+    return f"**Right:** {format_guess(prediction['truth'])}.\n\n**Common mistakes**, and how to respond:\n\n{mistakes}"
 
 
 def workshop_questions(number: str) -> dict[str, str]:
@@ -301,8 +301,11 @@ def main(numbers: list[str]) -> None:
         written.append(f"{path.stem}.html")
     if not written:
         raise SystemExit(f"Error: there is no lesson {' '.join(numbers)}")
-    print(f"{len(written)} in {OUT.name}/, to open in a browser: {', '.join(written)}")
-    print("Arrow keys go on and back, S opens the speaker's view, O the overview. To take it along, copy the folder.")
+    print(f"{len(written)} files are in {OUT.name}/. Open them in a browser: {', '.join(written)}")
+    print(
+        "Press the arrow keys to change slides, S for the speaker view, and O for an overview. "
+        "To show the slides elsewhere, copy the whole folder."
+    )
 
 
 if __name__ == "__main__":

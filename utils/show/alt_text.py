@@ -75,7 +75,7 @@ def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str]
 
 
 def _describe_course(line: Line, same_x: bool, log: str) -> str:
-    """Describe a line, as in 'loss falls from 2.5 to 0.1'. Include extremes that are clearly beyond both ends."""
+    """Describe a line, as in 'loss falls from 2.5 to 0.1'. Include extremes clearly beyond the values at both ends."""
     name, x, y = line
     first, last = format_number(y[0]), format_number(y[-1])
     if np.ptp(y) <= COINCIDE * abs(y).max():

@@ -65,7 +65,7 @@ def mesh(mesh: jax.sharding.Mesh) -> Picture:
     """
     names, ids = mesh.axis_names, np.vectorize(lambda device: device.id)(mesh.devices)
     if ids.ndim > 3:
-        raise ValueError(f"a mesh of {ids.ndim} axes cannot be drawn; draw one of up to three")
+        raise ValueError(f"a mesh with {ids.ndim} axes cannot be drawn; draw one with at most three")
     planes = ids.reshape((1,) * (3 - ids.ndim) + ids.shape)
     width, height = 0.75 * planes.shape[0] * planes.shape[2] + 1, 0.75 * planes.shape[1] + 0.7
     figure = Figure(figsize=(min(9.0, width), height), layout="constrained")
@@ -104,7 +104,7 @@ def values(arrays: Mapping[str, jax.Array]) -> Picture:
             raise ValueError(f"{title!r} is on devices {sorted(band)}, the first array on {devices}")
         shape = band[devices[0]].shape
         if len(shape) > 2 or max(shape, default=1) > 8:
-            raise ValueError(f"{title!r} has {shape} on each device; up to (8, 8) is legible")
+            raise ValueError(f"{title!r} has shards of shape {shape}; at most (8, 8) is legible")
         bands[title] = {d: shard.reshape(len(shard) if shard.ndim else 1, -1) for d, shard in band.items()}
     heights = [band[devices[0]].shape[0] for band in bands.values()]
     figure = Figure(figsize=(9.0, 0.28 * sum(heights) + 0.25 * len(bands) + 0.4), layout="constrained")

@@ -75,7 +75,7 @@ def as_numbers(name: str, values: Numbers, length: int | None = None, log: bool 
     """Return the values as floats, (length,). Raises ValueError, which mentions `name`, if they can't be drawn."""
     numbers = np.asarray(values, float)
     if numbers.ndim != 1 or not numbers.size:
-        raise ValueError(f"{name!r} has shape {numbers.shape}: give a list of one number or more")
+        raise ValueError(f"{name!r} has shape {numbers.shape}: give a list of one or more numbers")
     if length is not None and len(numbers) != length:
         raise ValueError(f"{name!r} has {len(numbers)} numbers, but {length} are needed")
     for invalid, reason in (

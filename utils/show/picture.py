@@ -10,7 +10,8 @@ from PIL import Image
 
 from utils.show import FIGURE_DATA
 
-# Okabe and Ito's colours, with grey for black. They're safe for all kinds of colour vision (jfly.uni-koeln.de/color).
+# Okabe and Ito's colours, with grey instead of black. Colour-blind readers can tell them apart, too
+# (jfly.uni-koeln.de/color).
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 DPI = 160  # twice the resolution at which a figure is shown, so that it's sharp on a high-resolution screen
 
@@ -18,7 +19,7 @@ DPI = 160  # twice the resolution at which a figure is shown, so that it's sharp
 class Picture:
     """A matplotlib figure with a description and, if the site draws it interactively, its numbers as `data`.
 
-    It's displayed if it's the last expression in a cell.
+    A notebook displays the picture if it's the last expression in a cell.
     """
 
     def __init__(self, figure: Figure, alt: str, data: Any = None) -> None:

@@ -36,7 +36,7 @@ def lines(
         series: ``{name: y}`` with y of shape (n,), or ``{name: (x, y)}`` for a line with its own x.
         x: the x values of the lines, (n,), in increasing order. By default, they're 0, 1, 2 and so on.
         xlabel, ylabel: the axes' labels.
-        log: the axes that are logarithmic: "x", "y" or "xy".
+        log: the axes that are logarithmic: "x", "y" or "xy". By default, none.
         marks: points to mark: ``{name: (x, y)}``, with two numbers or two arrays. ``(x, None)`` is a vertical line, and
             ``(None, y)`` is a horizontal one.
         ylim: the limits of the y-axis, which are widened if a mark is outside them.
@@ -47,7 +47,7 @@ def lines(
     that doesn't increase, or a number that isn't finite or that a logarithmic axis can't show.
     """
     if log not in ("", "x", "y", "xy"):
-        raise ValueError(f"log is 'x', 'y', 'xy' or nothing, not {log!r}")
+        raise ValueError(f"log must be 'x', 'y', 'xy' or '', not {log!r}")
     if not series:
         raise ValueError("nothing to draw: give a name and its numbers, as in {'loss': losses}")
     names, styles = panels.unique_names([series], 8, "lines"), panels.mark_styles([marks or {}])
@@ -143,7 +143,7 @@ def _as_line(name: str, value: Any, x: Numbers | None, log: str) -> alt_text.Lin
     y = panels.as_numbers(name, y, log="y" in log)
     x = panels.as_numbers(f"x of {name}", range(len(y)) if x is None else x, len(y), "x" in log)
     if (np.diff(x) <= 0).any():
-        raise ValueError(f"the x of {name!r} must increase from each point to the next")
+        raise ValueError(f"the x values of {name!r} must increase from each point to the next")
     return name, x, y
 
 
@@ -164,15 +164,15 @@ def _draw_lines(axes: Axes, lines: list[alt_text.Line], log: str) -> None:
     coinciding = [pair for pair, difference in differences.items() if not difference.any()]
     for i, (name, x, y) in enumerate(lines):
         coincides = any(i in pair for pair in coinciding)
-        covers = sum(below == i for below, _ in coinciding)  # the number of lines that cover this one
+        covering_count = sum(below == i for below, _ in coinciding)  # the number of lines that cover this one
         has_markers = len(x) <= _MAX_MARKERS and not coincides
         axes.plot(
             x,
             y,
             color=COLORS[i],
             linestyle="-" if coincides else _DASHES[i],
-            linewidth=1.8 + 3.4 * covers,
-            zorder=2 - 0.1 * covers,
+            linewidth=1.8 + 3.4 * covering_count,
+            zorder=2 - 0.1 * covering_count,
             marker=_MARKERS[i] if has_markers else "",
             label=name,
         )

@@ -18,7 +18,7 @@ def format_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> st
     rows = [list(row) for row in rows]
     for row in rows:
         if len(row) != len(headers):
-            raise ValueError(f"a row has {len(row)} columns, the headers {len(headers)}: {row}")
+            raise ValueError(f"a row has {len(row)} cells, but there are {len(headers)} headers: {row}")
     columns = []
     for i, header in enumerate(headers):
         cells = [row[i] for row in rows]

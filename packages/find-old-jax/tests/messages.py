@@ -16,7 +16,7 @@ MESSAGES = (
     ("AttributeError: Unrecognized config option: jax_array", "jax.config.update", 24),
     ("ShardingTypeError: dot_general requires contracting dimensions to have consistent sharding, got ('i',) and ('j',).", "make_mesh without axis_types", 16),
     ("ShardingTypeError: add got incompatible shardings for broadcasting: ('i', 'j'), ('j', 'i').", "make_mesh without axis_types", 16),
-    ("TypeError: AbstractMesh.__new__() missing 1 required positional argument: 'axis_names'", "AbstractMesh of pairs", 24),
+    ("TypeError: AbstractMesh.__new__() missing 1 required positional argument: 'axis_names'", "AbstractMesh of (name, size) pairs", 24),
 )  # fmt: skip
 OTHER_MESSAGES = (
     "KeyError: 'x'",

@@ -22,7 +22,7 @@ def test_there_are_many_problems_and_no_two_are_alike():
 def test_a_problem_is_complete_and_short(problem):
     assert problem.cause.count(". ") <= 1 and problem.cause.endswith((".", "?"))
     assert 1 <= len(problem.fix.splitlines()) <= 5
-    assert problem.messages or len(problem.keywords.split()) >= 8  # a symptom needs people's words
+    assert problem.messages or len(problem.keywords.split()) >= 8  # without a message, a search has only the words
     # Every message has a program that produces it, or the entry says why there's none.
     assert bool(problem.messages) == (bool(problem.program) or bool(problem.hardware))
     assert not (problem.program and (problem.hardware or problem.message))
@@ -80,7 +80,7 @@ def test_the_command_explains_a_message_or_lists_the_closest_problems(command):
     assert known.stdout.startswith("scan over a split dimension\n") and "Lesson 05, " in known.stdout
     assert known.returncode == 0
     described = command("--message", "my program is slower on 8 devices")
-    assert described.stdout.startswith("No entry has this message. The closest by their words:\n\nEight devices are")
+    assert described.stdout.startswith("No entry has this message. The closest entries:\n\nEight devices are")
     assert described.returncode == 1
     assert command("--message", "zzz").stdout == "No entry is about this.\n"
 

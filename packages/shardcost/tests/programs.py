@@ -28,6 +28,7 @@ def make_mesh(sizes, names):
 
 
 def plan(mesh, shape, *spec, dtype=jnp.float32):
+    """Return an array's shape, dtype and sharding, with which a program can be compiled without data."""
     return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
 
 
@@ -44,13 +45,15 @@ def column_sums(*out):
 
 
 def product(a, b, n=64):
+    """Return a builder of a product of two (n, n) matrices that are sharded by the specs `a` and `b`."""
     return lambda mesh: (lambda p, q: p @ q, plan(mesh, (n, n), *a), plan(mesh, (n, n), *b))
 
 
 def descent(iterations, outer=None):
-    """Repeat w <- w - 0.1 x.T @ (x @ w), where x is (64, 16), sharded along axis 0 over two devices.
+    """Return a builder of a program that repeats w <- w - 0.1 x.T @ (x @ w), where x is (64, 16), sharded along axis 0.
 
-    Each iteration needs an all-reduce of shape (16, 16).
+    The axis is split over two devices, and each iteration needs an all-reduce of shape (16, 16). With `outer`, a second
+    loop repeats the first one `outer` times.
     """
 
     def build(mesh):
@@ -77,6 +80,8 @@ def gradients(mesh):
 
 
 def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
+    """Return a builder of a shard_map of `function` on an array that is sharded by `spec`."""
+
     def build(mesh):
         return manual(mesh, function, P(*spec), out), plan(mesh, shape, *spec, dtype=dtype)
 
@@ -84,7 +89,7 @@ def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
 
 
 def with_gradient(function, *arrays):
-    """Build the gradient of a shard_map's mean square with respect to all arrays, each of which is a (shape, spec)."""
+    """Return a builder of the gradient of a shard_map's mean square with respect to all arrays, each (shape, spec)."""
 
     def build(mesh):
         specs = tuple(P(*spec) for _, spec in arrays)
@@ -128,7 +133,7 @@ PROGRAMS = {
     "product, rows by columns": (TWO, product(("x", None), (None, "y")), [], 524_288 // 8),
     # Each device contracts half of the dimension, then exchanges (64, 64) partial sums, 16,384 bytes, with one partner.
     "product, inner by inner": (TWO, product((None, "x"), ("x", None)), [("all-reduce", "x", 1, 16_384)], 524_288 // 2),
-    # Gather a's (32, 16) shards from the 3 other devices along y, 3 x 2,048 bytes, and b's from the other one along x.
+    # Each device sends its (32, 16) shard of a, 2,048 bytes, to 3 others along y, and that of b to the other along x.
     "product, both by both": (TWO, product(("x", "y"), ("x", "y")), [("all-gather", "x", 1, 2_048), ("all-gather", "y", 1, 6_144)], 524_288 // 8),
     # The compiler transfers 16 of the 32 rows of b, (16, 64), then sums (32, 64) arrays over y: 2 (3/4) 8,192 bytes.
     "product, rows by rows": (TWO, product(("x", None), ("x", None)), [("collective-permute", "8 pairs", 1, 4_096), ("all-reduce", "y", 1, 12_288)], 524_288 // 8),
@@ -137,7 +142,8 @@ PROGRAMS = {
     "product, replicated": (TWO, product((), ()), [], 524_288),
     # Each device computes 8 of the 16 products, with 2 x 128 x 64 x 128 FLOPs each.
     "products in a batch": (TWO, lambda mesh: (lambda p, q: p @ q, plan(mesh, (16, 128, 64), "x"), plan(mesh, (16, 64, 128), "x")), [], 16_777_216),
-    # vmap(dot) of (8, 16), sharded 4 x 2: 2 rows yield 2 sums, 8 bytes, for a partner. (Vector products don't count.)
+    # vmap(dot) of (8, 16) arrays, sharded 4 x 2: each device exchanges the partial sums of its 2 rows, 8 bytes, with
+    # one partner. (Products of two vectors don't count as FLOPs.)
     "vmap dot": (GRID, lambda mesh: (jax.vmap(jnp.dot), *[plan(mesh, (8, 16), "batch", "features")] * 2), [("all-reduce", "features", 1, 8)], 0),
     # Each device sends 2 (3/4) 2,048 bytes to add (8, 64) partial sums over y, and computes 2 products of 8 x 64 x 32.
     "two-layer MLP": (TWO, mlp, [("all-reduce", "y", 1, 3_072)], 2 * 2 * 8 * 64 * 32),
@@ -175,4 +181,5 @@ PROGRAMS = {
 
 
 def counted(report):
+    """Return a report's collectives in the form that PROGRAMS uses."""
     return [(c.kind, report.axes_label(c), c.times, c.bytes_sent) for c in report]

@@ -42,12 +42,12 @@ def test_groups_inside_a_machine_send_nothing_out(along, halves, alternating):
     assert report.by_machine(ALTERNATING) == {
         0: alternating,
         1: alternating,
-    }  # for example, devices 0 and 4, the first pair along x, are both on machine 0
+    }  # for example, machine 0 has both devices of the first pair along x, 0 and 4
 
 
 def test_permutes_and_all_to_alls_count_where_they_cross():
     right = cost_of(lambda x: lax.ppermute(x, "i", [(i, (i + 1) % 8) for i in range(8)]), P("i"))
-    assert right.by_machine(HALVES) == {0: 32, 1: 32}  # only 3 -> 4 and 7 -> 0 cross
+    assert right.by_machine(HALVES) == {0: 32, 1: 32}  # only the pairs 3 -> 4 and 7 -> 0 cross machines
     assert right.by_machine(ALTERNATING) == {0: 128, 1: 128}
     pieces = cost_of(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), P("i"))
     assert pieces.by_machine(HALVES) == {0: 64, 1: 64}  # four devices send 4 bytes to each of four others

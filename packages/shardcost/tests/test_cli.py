@@ -1,4 +1,4 @@
-"""Test the command on dumps from this file and from the compiler."""
+"""Test the command on the program texts in this file and on one that the compiler dumps."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_one_dump(dump, capsys):
 
 def test_axes_that_do_not_fit(dump, capsys):
     assert main([dump(DUMP), "--axes", "data=4"]) == 2
-    assert "the axes {'data': 4} don't multiply to the program's 8 devices" in capsys.readouterr().err
+    assert "the axes {'data': 4} do not multiply to the program's 8 devices" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([dump(DUMP), "--axes", "data"])
     assert "'data': pass NAME=SIZE,... as data=2,model=4" in capsys.readouterr().err
@@ -102,7 +102,7 @@ def test_an_unknown_trip_count(dump, capsys):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("module @jit_f {\n}", "this is StableHLO"), (DUMP.replace("is_scheduled=true, ", ""), "isn't fully compiled")],
+    [("module @jit_f {\n}", "this is StableHLO"), (DUMP.replace("is_scheduled=true, ", ""), "is not fully compiled")],
 )
 def test_a_wrong_text(dump, capsys, text, message):
     assert main([dump(text)]) == 2

@@ -88,7 +88,7 @@ EXPECTED = {
     ),
     # The counter is 0, 3, 6 and 9 while it's below 10.
     "counted_while": (0, {"": {"all-reduce": (4, 4 * 2 * 7 * 128 * 4 // 8)}}),
-    # The branch with the all-reduce sends more. The one with the permute computes the product, of 8 x 16 and 16 x 16.
+    # The branch with the all-reduce sends more bytes; the one with the permute computes a product of 8 x 16 x 16.
     "branches": (2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}}),
     # In each of four layers, shards of 2 x 16 are gathered forward and, because of the checkpoint, again backward. A
     # gradient of 16 x 16 is scattered (or all-reduced by the TPU compiler, because it's small). There are four products
@@ -144,7 +144,7 @@ REFUSED = {
     ("branches", "v5e"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
 }
 UNKNOWN = {"branches": 3}  # messages for the all-reduce, the permute and the product; other programs have one
-# The arguments without which these programs can't be counted.
+# The arguments of `from_hlo` that make it possible to count these programs.
 ARGUMENTS = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
 
 
@@ -198,7 +198,7 @@ def test_gpus_and_tpus_overlap_a_gather_with_a_product(path):
 
 
 def test_the_corpus_is_complete():
-    """Test that there's a text of every program for each target, except for those that a compiler rejects."""
+    """Test that the corpus has a text of each program for each target, except where a compiler rejects the program."""
     combinations = {names(path) for path in CORPUS}
     expected = {(program, target) for program in (*EXPECTED, "ragged_all_to_all") for target in ("cpu", "h100", "v5e")}
     assert expected - combinations == {("ragged_all_to_all", "cpu")}

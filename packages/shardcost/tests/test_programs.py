@@ -1,4 +1,4 @@
-"""Check `cost` on programs compiled for CPUs against manually calculated costs (see `programs`)."""
+"""Check `cost` on programs compiled for CPUs against manually calculated costs (see programs.py)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_convolution():
 
 
 def test_a_convolution_with_strides_and_dilations():
-    """Compare the FLOPs with a loop that counts each pair of an output and a kernel position that uses an input."""
+    """Compare the FLOPs with a loop's count of the pairs of an output and a kernel position that read an input."""
     x, w = jax.ShapeDtypeStruct((2, 3, 19, 16), jnp.float32), jax.ShapeDtypeStruct((5, 3, 4, 3), jnp.float32)
     strides, pads, spread = (2, 3), [(1, 2), (3, 0)], (1, 2)
 
@@ -111,12 +111,12 @@ def test_a_function_and_its_lowered_and_compiled_forms_cost_the_same():
     assert {(report.bytes_sent, report.flops, len(report)) for report in reports} == {(8_192, 65_536, 2)}
     assert {report.axes for report in reports} == {(("x", 2), ("y", 4))}
     assert {tuple(report.rows()) for report in reports} == {tuple(reports[0].rows())}
-    with pytest.raises(TypeError, match="without any"):
+    with pytest.raises(TypeError, match="without arguments"):
         cost(f.lower(a), a)
 
 
 def test_complex_products():
-    """Test a product of 32 x 128 x 64 complex multiply-adds per device, each with four real products and four sums."""
+    """Test a product of 32 x 128 x 64 complex multiply-adds per device, each with four real products and additions."""
     mesh = make_mesh(*TWO)
     arguments = plan(mesh, (64, 128), "x", dtype=jnp.complex64), plan(mesh, (128, 64), dtype=jnp.complex64)
     assert cost(lambda p, q: p @ q, *arguments).flops == 8 * 32 * 128 * 64
@@ -135,8 +135,7 @@ def test_jax_debug_is_not_counted():
 # Loops and branches.
 
 
-# These arrays are so numerous, and have so many dimensions, that in the program text, the loop's opcode comes after
-# 4,000 characters.
+# With so many arrays of so many dimensions, the loop's line in the program text has 4,000 characters before its opcode.
 MANY = [(8, 1, 1, 1, 1, 1)] * 140
 
 
@@ -218,7 +217,7 @@ def test_wrong_trip_counts_are_refused():
         UnknownConstruct, match=rf"all-reduce in the loop at .*{SECOND}, .* trip_counts={{'.*{SECOND}': n}}"
     ):
         cost(halve_twice, argument, trip_counts={FIRST: 5})
-    with pytest.raises(ValueError, match=rf"trip_counts has 'other.py:1'; .* unknown are at: .*{FIRST}, .*{SECOND}$"):
+    with pytest.raises(ValueError, match=rf"trip_counts names 'other.py:1', .* counts are at: .*{FIRST}, .*{SECOND}$"):
         cost(halve_twice, argument, trip_counts={FIRST: 5, SECOND: 5, "other.py:1": 5})
     with pytest.raises(ValueError, match="an integer of at least 0"):
         cost(halve_twice, argument, trip_counts=-1)
@@ -260,7 +259,7 @@ def test_the_most_expensive_branch():
         cost(g, which, plan(mesh, (256, 32), "x"), branches="cheapest")  # type: ignore[arg-type]
 
 
-# Constructs that can't be counted raise an error that names them.
+# A construct that can't be counted raises an error that names it, unless its cost is known to be zero.
 
 
 def test_an_endless_loop_without_communication_is_fine():

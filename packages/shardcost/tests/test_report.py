@@ -70,7 +70,10 @@ def two_layers(x, w1, w2):
 
 
 def test_source_lines():
-    """Test that weights sharded over x are gathered at the lines that use them. The second product is summed over y."""
+    """Test that gathers of weights are attributed to the lines that use the weights.
+
+    The weights are sharded over x, and the partial sums of the second product are added up over y.
+    """
     mesh = make_mesh(*TWO)
     weights = plan(mesh, (128, 512), "x", "y"), plan(mesh, (512, 128), "y", "x")
     report = cost(two_layers, plan(mesh, (64, 128), "x"), *weights)
@@ -140,7 +143,7 @@ def test_source_lines_as_a_table(capsys):
 
 
 def test_a_comparison():
-    """Test two programs that sum 128 bytes over 8 devices, 2 (7/8) 128. The second also gathers, sending 7 x 128."""
+    """Compare two programs that sum 128 bytes over 8 devices, sending 2 (7/8) 128. One also gathers them: 7 x 128."""
     mesh = make_mesh((8,), ("x",))
 
     def before(t):

@@ -190,7 +190,7 @@ def test_errors_of_the_function_propagate():
         ("v5e:2x4", "libtpu", r'v5e needs libtpu, .*: pip install "jax\[tpu\]==[\d.]+"'),
     ],
 )
-@pytest.mark.skipif(RELEASE < (0, 10), reason="another sentence on older versions")
+@pytest.mark.skipif(RELEASE < (0, 10), reason="older versions have a different message")
 def test_a_missing_package_is_named(monkeypatch, target, package, message):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name.startswith(package) else find(name))
@@ -202,7 +202,7 @@ def test_an_old_jax_is_named(monkeypatch):
     monkeypatch.setattr(jax, "__version__", "0.7.2")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
     for target in ("h100:8", "v5e:2x4"):
-        with pytest.raises(targets.TargetError, match=r"JAX 0\.7\.2 can't compile for absent devices"):
+        with pytest.raises(targets.TargetError, match=r"JAX 0\.7\.2 cannot compile for absent devices"):
             cost(layer, 1.0, 2.0, target=target)
 
 

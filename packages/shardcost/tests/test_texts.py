@@ -1,4 +1,4 @@
-"""Test `from_hlo` on hand-written program texts, with constructs that compilers write and some that they might."""
+"""Test `from_hlo` on hand-written program texts, with constructs that compilers do or might write."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ENTRY %main (p: f32[8,4]) -> f32[8,4] {
 """
 
 
-# This is a loop as the TPU compiler writes it, with its counter in a different memory. `loop` replaces START, NEXT and
-# TEST.
+# This is a loop as the TPU compiler writes it, with a copy of its counter in a separate memory space. `loop` replaces
+# START, NEXT and TEST.
 LOOP = """HloModule m, is_scheduled=true, num_partitions=8
 
 %step (s: s32[]) -> s32[] {
@@ -79,6 +79,7 @@ BELOW_24 = "compare(%k, %stop), direction=LT"
 
 
 def loop(start, following, test):
+    """Return LOOP with the counter's start, its next value and the loop's condition."""
     return LOOP.replace("START", str(start)).replace("NEXT", following).replace("TEST", test)
 
 
@@ -137,7 +138,7 @@ def test_a_small_counter_that_overflows():
 def test_a_computation_without_a_caller():
     text = loop(0, "add(%j, %one)", BELOW_24).replace("while(%all), condition=%condition, body", "whilst(%all), does")
     with pytest.raises(
-        UnknownConstruct, match="all-reduce in the computation body, which no instruction is seen to call"
+        UnknownConstruct, match="all-reduce in the computation body, which no instruction in the text calls"
     ):
         from_hlo(text)
 
@@ -195,7 +196,7 @@ def test_all_notations_of_groups(text, expected):
 def test_empty_groups_are_all_devices_or_unprintable():
     assert parse_groups(" channel_id=1, replica_groups={}, to_apply=%add", 8) == (tuple(range(8)),)
     # For groups in a newer notation, which libtpu 0.0.37 uses, jaxlib 0.7.2 prints an empty list.
-    with pytest.raises(UnknownConstruct, match="the libtpu is too new"):
+    with pytest.raises(UnknownConstruct, match="because libtpu is too new"):
         parse_groups(" channel_id=1, replica_groups={}, use_global_device_ids=true", 8)
 
 
@@ -255,6 +256,7 @@ CHAIN = """%begin{i} (p: f32[8,4]) -> (f32[8,4], f32[64,4]) {
 
 
 def chains(n):
+    """Return a text with n asynchronous all-gathers, and the word LINE in place of its last instruction."""
     parts = "".join(CHAIN.replace("{i}", str(i)) for i in range(n))
     lines = "".join(
         f"  %begun{i} = (f32[8,4]{{1,0}}, f32[64,4]{{1,0}}) fusion(%p), kind=kCustom, calls=%begin{i}\n"
@@ -275,7 +277,7 @@ def test_asynchronous_collectives_count_once():
 
 def test_a_continuation_without_a_start_is_named():
     text = chains(2).replace("LINE", "copy(%p)").replace('chain_id="1"', 'chain_id="7"', 1)
-    with pytest.raises(UnknownConstruct, match="all-gather that continues one whose start isn't in the program text"):
+    with pytest.raises(UnknownConstruct, match="all-gather that continues one whose start is not in the program text"):
         from_hlo(text)
 
 
@@ -429,7 +431,7 @@ def test_input_output_and_sent_bytes():
         ("module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n}", "StableHLO, the compiler's input"),
         ("#loc = loc(unknown)\nmodule @jit_f {\n}", "StableHLO, the compiler's input"),
         ("BufferAssignment:\nallocation 0: size 4", "the compiler's memory plan"),
-        (TEXT.replace("is_scheduled=true, ", "").replace("LINE", "copy(%p)"), "isn't fully compiled"),
+        (TEXT.replace("is_scheduled=true, ", "").replace("LINE", "copy(%p)"), "is not fully compiled"),
         (TEXT.replace("LINE", "all-reduce(p), replica_groups={}"), "without a percent sign"),
     ],
 )
@@ -443,8 +445,8 @@ def test_a_program_for_one_device_needs_no_schedule():
     assert from_hlo(text).devices == 1
 
 
-# Reading must take time proportional to the text's length. A quadratic algorithm would take 16 times as long for a text
-# that is four times as long.
+# The time that `from_hlo` takes must be proportional to the text's length. A quadratic algorithm would take 16 times as
+# long for a text that is four times as long.
 
 
 def seconds(text):
@@ -464,7 +466,7 @@ def all_reduces(n):
 
 
 def moves(n):
-    """Return a text with n all-gathers, whose source lines must be searched for among the users of their results."""
+    """Return a text with n all-gathers whose source lines `from_hlo` must look for in the users of their results."""
     gather = "  %g{i} = f32[64,4]{1,0} all-gather(%p), replica_groups={}\n  %h{i} = f32[64,4]{1,0} negate(%g{i})\n"
     lines = "".join(gather.replace("{i}", str(i)) for i in range(n))
     return TEXT.replace("  ROOT", lines + "  ROOT").replace("LINE", "copy(%p)")

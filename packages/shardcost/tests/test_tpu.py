@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="
 
 @functools.cache
 def tpu_devices():
-    # Without a TPU, libtpu stays quiet only if the first two variables are set. Any topology can still be described.
+    # Without a TPU, libtpu prints messages unless the first two variables are set. It can describe any topology.
     os.environ.update(
         TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-8", ALLOW_MULTIPLE_LIBTPU_LOAD="1"
     )
@@ -35,7 +35,7 @@ def tpu_mesh(sizes, names):
     return Mesh(tpu_devices().reshape(sizes), names, axis_types=(AxisType.Auto,) * len(sizes))
 
 
-# Compiled for TPUs or for CPUs, these programs send the same number of bytes.
+# These programs send the same number of bytes whether they are compiled for TPUs or for CPUs.
 SAME_BYTES_AS_CPU = [
     "column sums",
     "product, rows by columns",
@@ -158,7 +158,7 @@ def test_tpu_kernel_that_sends():
     with pytest.raises(UnknownConstruct, match=r"\(flops=, remote_bytes_transferred=\)"):
         cost(f, *arguments)
     if "remote_bytes_transferred" not in inspect.signature(pl.CostEstimate).parameters:
-        pytest.skip("this JAX has no remote_bytes_transferred")
+        pytest.skip("this JAX's CostEstimate has no remote_bytes_transferred")
     estimate = pl.CostEstimate(flops=0, transcendentals=0, bytes_accessed=131_072, remote_bytes_transferred=65_536)
     report = cost(*pallas(send_to_the_right, mesh, (128, 128), cost_estimate=estimate))
     assert counted(report) == [("kernel", "as declared", 1, 65_536)]

@@ -8,7 +8,7 @@ from exercises import ex05b
 
 
 def by_own_sums(w, x, y, real):
-    """Differentiate each device's own sum of squares. It's varying, so the gradient of the shared w adds them up."""
+    """Differentiate the devices' own sums of squares. They're varying, so the gradient of the shared w adds them up."""
     return jax.grad(lambda w: jnp.sum(real * (x @ w - y) ** 2))(w) / jax.lax.psum(real.sum(), "X")
 
 

@@ -71,9 +71,12 @@ EQUIVALENT_MUTANTS = {
     ex08.best_mesh: [
         (
             "d, m = (2 ** power, n // 2 ** power) -> d, m = (n // 2 ** power, 2 ** power)",
-            "the same meshes in reverse order",
+            "it tries the same meshes in reverse order",
         ),
-        (f"{_SENT} -> {_SENT.replace('(d - 1)', '(d + 1)')}", "it adds the same to every mesh, because d m is n"),
-        (f"{_SENT} -> {_SENT.replace('(m - 1)', '(m + 1)')}", "it adds the same to every mesh"),
+        (
+            f"{_SENT} -> {_SENT.replace('(d - 1)', '(d + 1)')}",
+            "it adds the same number of bytes to every mesh, because d m is n",
+        ),
+        (f"{_SENT} -> {_SENT.replace('(m - 1)', '(m + 1)')}", "it adds the same number of bytes to every mesh"),
     ],
 }

@@ -21,7 +21,7 @@ def by_fractions(p, share):
     return -(-(p - 1) * (1 - share) // share)
 
 
-def by_table(times, m):  # builds an array (devices, ticks) of each tick's useful share
+def by_table(times, m):  # fills an array (devices, ticks) with the useful share of each tick
     p, longest = len(times), max(times)
     useful = np.zeros((p, m + p - 1))
     for s, seconds in enumerate(times):
@@ -63,7 +63,7 @@ ALTERNATIVES = {
 }
 
 _ROUNDED = "return math.ceil(round((p - 1) * (1 - share) / share, 9))"
-_WHY = "it differs for a few shares, such as 0.2 with 4 stages, but no case tests those: rounding isn't the point"
+_WHY = "m differs for a few shares, such as 0.2 with 4 stages, but no case tests those: rounding isn't the point"
 EQUIVALENT_MUTANTS = {
     ex12.enough: [
         (f"{_ROUNDED} -> return math.ceil((p - 1) * (1 - share) / share)", _WHY),

@@ -17,7 +17,7 @@ def in_fractions(tokens, width, experts, k, factor, n, size):
 def by_destination(tokens, width, experts, k, factor, n, size):
     one = (
         np.ceil(np.float64(factor) * k * tokens / experts) * (experts // n) * width * size
-    )  # the bytes that one exchange sends to one other device
+    )  # the bytes that one all-to-all sends to one other device
     return jnp.float32(4 * (n - 1) * one)
 
 

@@ -45,6 +45,7 @@ def numbers_of(kind):
 
 
 def page_of(kind, numbers):
+    """Return an HTML page with a single figure of this kind, which shows the data `numbers`."""
     questions = html.escape(json.dumps(interactive_figures.question_numbers(lesson_of(kind))))
     return BARE.format(kind=kind, questions=questions, numbers=json.dumps(numbers))
 
@@ -61,7 +62,7 @@ def bare(tmp_path_factory):
     yield from serve(folder)
 
 
-class Hand:
+class FigureReader:
     """Simulate a reader, who finds a figure's controls by their labels, sets them, and reads the figure's text."""
 
     def __init__(self, page):
@@ -75,6 +76,7 @@ class Hand:
         return self.by_label({name.replace("_", " "): value for name, value in values.items()})
 
     def by_label(self, values):
+        """Set the controls whose labels begin with the keys of `values`, and return the figure's text."""
         for label, value in values.items():
             field = self.place.get_by_label(re.compile(f"^{re.escape(label)}"))
             if field.evaluate("field => field.tagName") == "SELECT":
@@ -84,20 +86,21 @@ class Hand:
         return self.said()
 
     def said(self):
+        """Return the figure's sentence, or the one that asks the reader to guess first."""
         return self.place.locator(":is(.said, .lock):visible").inner_text()
 
 
 @pytest.fixture
 def hand(tab, bare):
-    """Yield a function that opens the page of a figure. Its pages must end without errors."""
+    """Yield a function that opens a figure's page. After the test, fail if the browser reported errors there."""
     pages = []
 
-    def come(kind, **options):
+    def open_figure(kind, **options):
         page = tab(**options)
         page.goto(f"{bare}{kind}.html")
         pages.append(page)
-        return Hand(page)
+        return FigureReader(page)
 
-    yield come
+    yield open_figure
     for page in pages:
         assert page.errors == []

@@ -53,11 +53,11 @@ def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, wid
             field.press("ArrowLeft")
             fine()
     at.place.locator("select, input, button").last.press("Tab")
-    assert at.page.evaluate("document.activeElement.closest('.moving') === null"), "the keyboard cannot leave it"
+    assert at.page.evaluate("document.activeElement.closest('.moving') === null"), "the focus cannot leave the figure"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_status_is_heard_once_the_hand_rests(hand, kind):
+def test_the_status_is_announced_after_a_pause(hand, kind):
     at = hand(kind)
     heard = at.place.locator("[role=status]")
     at.page.wait_for_function("heard => heard.textContent !== ''", arg=heard.element_handle())
@@ -66,7 +66,7 @@ def test_the_status_is_heard_once_the_hand_rests(hand, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_sight_answers_no_question(hand, kind):
+def test_the_initial_settings_reveal_no_answer(hand, kind):
     """Test that a figure's initial settings reveal no answer while all answers on the page are hidden.
 
     moving.js raises an error if the figure's `asks` names a question that isn't on the page.

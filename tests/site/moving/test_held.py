@@ -45,8 +45,8 @@ def test_what_fills_a_chip_does_not_fit(hand):
     )
     at.set(memory="TPU v6e, 32 GB")
     assert "all copied always, stage 1 always, stage 2 always, stage 3 always" in at.said()
-    # 7.5e9 parameters, at 16 bytes each, take up 120 GB, so each of 8 devices stores 15 GB of at most 16. 80 GB are
-    # 10.67 bytes per parameter, and at stage 1, two devices need 4 + 12 / 2 = 10.
+    # 7.5e9 parameters, at 16 bytes each, take up 120 GB, so each of 8 devices stores 15 GB of at most 16. 80 GB is
+    # 10.67 bytes per parameter, and at stage 1, each of two devices needs 4 + 12 / 2 = 10.
     assert "stage 3 from 8 devices on" in at.set(memory="TPU v5e, 16 GB", parameters="7.5e9", devices=1)
     assert "The one device holds, in GB: 120 with all copied, 120 at stage 1" in at.said()
     assert "120 GB, too much" in words.all_text_contents()

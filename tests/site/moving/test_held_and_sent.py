@@ -49,7 +49,7 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program)
 def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
     at = hand("held_and_sent")
     assert "backward, all-reduce sends 2 units; 8 of 8 units so far." in at.set(program="tensor")
-    assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # forward, the second one
+    assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # the second all-reduce
     assert "backward, MLP sends nothing; 4 of 8" in at.set(step=5)
     assert "backward, all-reduce sends 2 units; 6 of 8" in at.set(step=6)  # sums the gradient of the half's input
     # The first half keeps x, norm(x) and 1.5 A of its attention head.
@@ -66,10 +66,10 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
     assert "again, MLP: up sends nothing; 6 of 10" in at.by_label({"program": "tensor, again", "step": 7})
 
 
-def test_who_stands_at_the_end_stays_there(hand):
+def test_last_step_stays_selected(hand):
     """Test that a figure at its last step stays at the last step if the reader chooses a program with more steps.
 
-    Before the last step, the number of the step stays.
+    At an earlier step, the figure keeps the step's number.
     """
     at = hand("held_and_sent")
     at.set(program="tensor")

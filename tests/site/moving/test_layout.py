@@ -66,8 +66,8 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(h
         if found := re.search(theirs, wanted):
             assert found[1] == re.search(ours, said)[1]
             compared += 1
-    assert compared, "JAX says it otherwise now"
-    assert at.page.locator(".moving svg circle").count() == 8  # only the mesh's
+    assert compared, "JAX's message has changed"
+    assert at.page.locator(".moving svg circle").count() == 8  # only the mesh's circles
 
 
 def test_other_meshes_and_what_jax_says_first(hand):

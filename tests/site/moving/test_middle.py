@@ -39,7 +39,7 @@ def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(hand, device, row, c
         """svg => {
             const boxes = [...svg.querySelectorAll("rect")].map((box) => box.getBBox());
             const found = [];
-            for (let i = 0; i < boxes.length; i += 3) { // of each matrix: its ground, the piece, its frame
+            for (let i = 0; i < boxes.length; i += 3) { // for each matrix: background, piece, frame
                 const [all, piece] = [boxes[i], boxes[i + 1]];
                 const part = (at, size, start, whole) => [(at - start) / size, whole / size].map(Math.round);
                 const down = part(piece.y, piece.height, all.y, all.height);
@@ -48,7 +48,7 @@ def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(hand, device, row, c
             return found;
         }"""
     )
-    x, w1, hidden, taken, w2, result = held  # each: index and number of pieces, by rows and by columns
+    x, w1, hidden, taken, w2, result = held  # each: index and number of pieces by row, then by column
     assert x == result == [row, 2, 0, 1]
     assert w1 == [0, 1, column, 4] and w2 == [column, 4, 0, 1]
     assert hidden == taken == [row, 2, column, 4]

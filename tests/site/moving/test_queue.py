@@ -37,7 +37,7 @@ def test_the_longer_of_load_and_step_sets_the_pace(hand):
     assert said.endswith("1.2 times as long.")
 
 
-def test_now_and_then_lies_between(hand):
+def test_occasional_waiting(hand):
     at = hand("queue")
     # With loads and steps of 1 tick, two loads and two steps take 3 ticks, three times. The device works during one
     # load of each pair.

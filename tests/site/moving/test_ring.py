@@ -83,8 +83,10 @@ def test_the_slots_are_those_of_the_lessons_panels(hand):
     at.set(collective="all-to-all", step=0)
     assert all(column(at, k) == [str(k)] * 8 for k in range(8))
     at.set(step=2)
-    assert column(at, 0) == ["0", "6", "6", "6", "6", "6", "6", "7"]  # it keeps those of 0, 7 and 6; 6's others go on
-    assert column(at, 4) == ["2", "2", "2", "3", "4", "2", "2", "2"]  # it keeps those of 4, 3 and 2; 2's others go on
+    # Device 0 keeps one block each from devices 0, 7 and 6, and passes on the other blocks from 6.
+    assert column(at, 0) == ["0", "6", "6", "6", "6", "6", "6", "7"]
+    # Device 4 keeps one block each from devices 4, 3 and 2, and passes on the other blocks from 2.
+    assert column(at, 4) == ["2", "2", "2", "3", "4", "2", "2", "2"]
     at.set(step=7)
     assert slots(at) == [[str(j)] * 8 for j in range(8)]
 

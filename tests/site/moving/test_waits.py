@@ -9,6 +9,7 @@ from tools.site import interactive_figures
 
 
 def _waits(told: str, device: int) -> str:
+    """Return the part of a figure's description about a device's waiting."""
     return re.search(rf"device {device} sends 7 times, multiplies 8 times, (waits .*?);", told)[1]
 
 

@@ -16,5 +16,5 @@ third = Prediction(
     ],
 )
 def bytes_of_part(rows, columns):
-    """Return the bytes of one of eight parts of a float32 array, along its rows."""
+    """Return the bytes of an eighth of a float32 array that's split along its rows."""
     return 4 * columns * rows / 8

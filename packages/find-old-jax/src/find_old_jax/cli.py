@@ -13,14 +13,15 @@ from find_old_jax.read import Unreadable, files
 from find_old_jax.release_names import Record
 from find_old_jax.run import run
 
-ABOUT = """Find lines that use JAX APIs which were removed, warn or changed their meaning, and print the replacements.
+ABOUT = """Find the lines that use removed, deprecated or changed JAX APIs, and print the replacements.
 
-Reads Python, notebooks and Markdown, and folders of them, without running them. A line that ends in
-`# noqa: old-jax` is ignored. Row numbers are those of appendix 90, Old code, new JAX."""
+Reads Python, notebooks, Markdown and reStructuredText, and folders of them, without running any code. A line that
+ends in `# noqa: old-jax` is ignored. Row numbers refer to the course's appendix 90, Old code, new JAX."""
 STATUS = "exit status: 0 if no API is removed or deprecated, 1 if any is, 2 if a path can't be read"
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the command with these arguments, or with those of this process, and return its exit status."""
     parser = argparse.ArgumentParser("find-old-jax", description=ABOUT, epilog=STATUS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("paths", nargs="*", metavar="FILE", help="a file or a folder")
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--message",
         metavar="TEXT",
-        help="explain an error message of JAX, or what goes wrong in your own words ('-': read it from stdin)",
+        help="explain an error message from JAX, or a problem in your own words ('-' reads the text from stdin)",
     )
     parser.add_argument(
         "--run", nargs=argparse.REMAINDER, metavar="SCRIPT", help="run a script, and explain the error if it fails"
@@ -51,12 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(message: str, target: str | None) -> int:
-    """Print the entry or row about a message or, if no entry has its words, the closest entries. Return the status."""
+    """Print the entry or row that explains a message, and return 0, or else print the closest entries, and return 1."""
     if known := explain(message, target):
         print(known)
         return 0
     found = closest(message)
-    print("No entry has this message. The closest by their words:" if found else "No entry is about this.")
+    print("No entry has this message. The closest entries:" if found else "No entry is about this.")
     for problem in found:
         print(f"\n{problem}")
     return 1

@@ -1,4 +1,4 @@
-"""Explain an error message: by an entry of problems.toml, or by the row of appendix 90 about an old API in it."""
+"""Explain an error message with an entry of problems.toml, or with the row of appendix 90 on the old API in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Answer:
 
 
 def find_answer(message: str, target: str | None = None) -> Answer | None:
-    """Return the answer to an error message from JAX, or from Python about JAX, or None if no row covers it.
+    """Return the old API in an error message from JAX, or from Python about JAX, with its replacement, or None.
 
     Raises ValueError if the record doesn't contain the target version.
     """
@@ -62,6 +62,7 @@ def find_answer(message: str, target: str | None = None) -> Answer | None:
 
 
 def find_by_phrase(message: str) -> Answer | None:
+    """Return the answer for the first phrase of `PHRASES` or `WORDS` that a message contains, or None."""
     of_rows = {
         phrase: (ROWS[row].forms[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
     }
@@ -72,7 +73,7 @@ def find_by_phrase(message: str) -> Answer | None:
 
 
 def explain(message: str, target: str | None = None) -> Problem | Answer | None:
-    """Return the problem whose message this is, else the answer about an old API in it, else None.
+    """Return the problem that has this message, or else the answer about the old API in it, or None.
 
     Raises ValueError if the record doesn't contain the target version.
     """
@@ -81,5 +82,5 @@ def explain(message: str, target: str | None = None) -> Problem | Answer | None:
 
 
 def closest(description: str, limit: int = 3) -> list[Problem]:
-    """Return the problems and rows of appendix 90 that fit a description best."""
+    """Return the problems and rows of appendix 90 that fit a description best, at most `limit` of them."""
     return search(description, limit, (*problems(), *row_problems()))

@@ -54,10 +54,10 @@ def find(source: str, name: str = "source", target: str | None = None) -> list[F
 
     Raises NotPython if the program doesn't parse, and ValueError if the record doesn't contain the target version.
     """
-    return find_with_unread_lines(source, name, target)[0]
+    return find_with_unchecked_lines(source, name, target)[0]
 
 
-def find_with_unread_lines(
+def find_with_unchecked_lines(
     source: str, name: str = "source", target: str | None = None
 ) -> tuple[list[Finding], list[int]]:
     """Return a program's findings, as `find` does, and the numbers of the lines that weren't checked.
@@ -80,7 +80,10 @@ def findings(program: Program, source: str) -> list[Finding]:
     """Return the findings in a parsed program. Each finding's `node` is part of that program's tree."""
     lines = source.split("\n")
     unique: dict[tuple, Finding] = {}
-    for finding in [*_Names(program).findings(), *(Finding(*match) for match in SemanticChecks(program).findings())]:
+    for finding in [
+        *_NameChecker(program).findings(),
+        *(Finding(*match) for match in SemanticChecks(program).findings()),
+    ]:
         last_line = (
             finding.node.end_lineno if isinstance(finding.node, (ast.Attribute, ast.ImportFrom)) else finding.line
         )
@@ -89,7 +92,7 @@ def findings(program: Program, source: str) -> list[Finding]:
     return sorted(unique.values(), key=lambda finding: (finding.line, finding.row or 0, finding.name))
 
 
-class _Names:
+class _NameChecker:
     """Check each import, dotted name, keyword and config option of a program against the record."""
 
     def __init__(self, program: Program) -> None:
@@ -132,7 +135,7 @@ class _Names:
             elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
                 yield from self._check_name(node, name)
                 yield from self._missing_import(node, name)
-        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # not imported, so not reported yet
+        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # no import to report instead
             yield from self._check_name(node, self.program.dotted(node))
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
@@ -221,7 +224,7 @@ class _Names:
             and len(args) > call.max_positional
             and not self._is_class_or_decorator(name)
         ):
-            limit = f"pass at most {int(call.max_positional)} by position, and the others by name"
+            limit = f"pass at most {int(call.max_positional)} arguments by position, and the others by name"
             yield Finding(node.lineno, 11 if "shard_map" in name else None, "gone", f"{name}()", limit, node)
 
     def _in_dictionaries(self, call: ast.Call) -> Iterator[ast.keyword]:
@@ -273,14 +276,14 @@ def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]
         return fate.name, new or family[0], row
     if fate.first:
         return fate.name, f"it does not exist before {fate.first}", None
-    reason = f"gone after {fate.last}" if fate.last else "it is in no recorded JAX"
+    reason = f"gone after {fate.last}" if fate.last else "no recorded JAX version has it"
     return fate.name, fate.message[:120] or reason, row
 
 
 def _keyword_advice(name: str, keyword: str, call) -> str:
     if call is None or keyword in call.keywords:
         return "JAX warns about this argument"
-    return f"no such argument; it accepts {', '.join(sorted(call.keywords)[:8]) or 'none by name'}"
+    return f"no such argument; the function accepts {', '.join(sorted(call.keywords)[:8]) or 'none by name'}"
 
 
 def report(path: str | Path, target: str | None = None) -> list[tuple[str, str, int | None, str]]:
@@ -296,7 +299,7 @@ def examine(path: Path, target: str | None = None) -> tuple[list[tuple[str, str,
     texts, notes = read(path)
     rows = []
     for text in texts:
-        file_findings, unchecked = find_with_unread_lines(text.source, str(path), target)
+        file_findings, unchecked = find_with_unchecked_lines(text.source, str(path), target)
         rows += [
             (text.places[finding.line - 1], text.lines[finding.line - 1].strip(), finding) for finding in file_findings
         ]

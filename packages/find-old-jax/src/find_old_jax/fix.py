@@ -31,7 +31,7 @@ ARRAYS = re.compile(  # calls whose results are JAX arrays, which have `.at`
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement of the text between two offsets with `new`."""
+    """The replacement of the text from offset `start` to offset `end` with `new`."""
 
     start: int
     end: int
@@ -188,7 +188,7 @@ class _Fixer:
         return all_exist and (bool(uses) or may_be_imported) and all(self._is_safe_here(node, full) for node in uses)
 
     def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
-        """Replace an old dotted name with a new one, written with the names that the program has imported."""
+        """Return the edit that replaces an old dotted name, using the names that the program has imported."""
         while self.program.dotted(node) != old:
             if not isinstance(node, ast.Attribute):
                 return []
@@ -223,7 +223,7 @@ class _Fixer:
         return new
 
     def _index_update(self, call: ast.Call, node: ast.Attribute) -> list[Edit]:
-        """Rewrite `jax.ops.index_update(x, jax.ops.index[i], y)` as `x.at[i].set(y)`.
+        """Return the edit that rewrites `jax.ops.index_update(x, jax.ops.index[i], y)` as `x.at[i].set(y)`.
 
         If x isn't known to be a JAX array, convert it first, as index_update did.
         """
@@ -328,7 +328,7 @@ class _Fixer:
         return [Edit(self.offset(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
 
     def _edit_shard_map_calls(self) -> list[Edit]:
-        """Name the positional arguments in calls to `shard_map`, and rename `check_rep` to `check_vma`."""
+        """Return edits that name `shard_map`'s positional arguments and rename `check_rep` to `check_vma`."""
         edits = []
         for node in self.program.nodes:
             if not isinstance(node, ast.Call) or node in self.program.guarded:

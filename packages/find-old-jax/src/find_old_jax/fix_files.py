@@ -54,7 +54,7 @@ def unified_diff(path: Path, new: str) -> str:
 
 
 def write_files(changed: dict[Path, str]) -> None:
-    """Replace the contents of several files, or of none if there's an error.
+    """Replace the contents of several files, or of none of them if there's an error.
 
     Each new text is written to a temporary file beside the original, and checked, before any original is replaced.
     Raises Unreadable if a new text isn't valid Python, and OSError if a file can't be written.

@@ -36,6 +36,8 @@ class Form:
 
 @dataclass(frozen=True)
 class Row:
+    """A row of appendix 90: some old APIs, and the code that replaces them."""
+
     new: str
     forms: tuple[Form, ...]
     silent: bool = False  # after the removal, old code still runs, but with a different meaning
@@ -53,7 +55,7 @@ ROWS = {
         "jax.sharding.reshard, auto_axes", (Form("experimental.shard", gone="0.7.0", name="jax.experimental.shard"),)
     ),
     5: Row(
-        "device_put with a NamedSharding",
+        "jax.device_put with a NamedSharding",
         (
             Form("device_put_sharded", "0.8.1", "0.10.0", name="jax.device_put_sharded"),
             Form("device_put_replicated", "0.8.1", "0.10.0", name="jax.device_put_replicated"),
@@ -83,7 +85,10 @@ ROWS = {
         "with jax.set_mesh(mesh):",
         (Form("use_mesh", gone="0.7.1", name="jax.sharding.use_mesh"), Form("with mesh:", "0.10.1")),
     ),
-    13: Row("make_mesh, sizes by position", (Form("axis_shapes=", gone="0.11.2", name="jax.make_mesh"),)),
+    13: Row(
+        "jax.make_mesh, with the sizes passed by position",
+        (Form("axis_shapes=", gone="0.11.2", name="jax.make_mesh"),),
+    ),
     14: Row(
         "jax.lax.pcast(x, 'i', to='varying')",
         (
@@ -91,25 +96,25 @@ ROWS = {
             Form("jax.typeof(x).vma", gone="0.10.0", name="jax.typeof"),
         ),
     ),
-    15: Row("device_put the arguments", (Form("jit(f, backend=)", EARLIER, name="jax.jit"),)),
+    15: Row("jax.device_put of the arguments", (Form("jit(f, backend=)", EARLIER, name="jax.jit"),)),
     16: Row(
         "axis_types=(AxisType.Auto, ...)",
         (Form("make_mesh without axis_types", gone="0.9.0", name="jax.make_mesh"),),
         silent=True,
     ),
     17: Row(
-        "jax.sharding.reshard first, unless it lies so",
+        "jax.sharding.reshard first, unless the argument has that sharding",
         (Form("in_specs that reshard", gone="0.9.1", name="jax.sharding.AxisType"),),
     ),
     18: Row(
-        "one mesh of two axes; NamedSharding",
+        "one mesh with two axes; NamedSharding",
         (
             Form("pmap in pmap", gone="0.8.0", name="jax.pmap"),
             Form("PmapSharding", "0.8.1", "0.10.0", name="jax.sharding.PmapSharding"),
         ),
     ),
-    19: Row("try: ... except RuntimeError:", (Form("jax.devices('gpu') without one", gone=EARLIER),)),
-    20: Row("shard_map, or the sum of the whole", (Form("psum under jit alone", gone=EARLIER),)),
+    19: Row("try: ... except RuntimeError:", (Form("jax.devices('gpu') without a GPU", gone=EARLIER),)),
+    20: Row("jax.shard_map, or a sum over the full array", (Form("psum over an unbound axis", gone=EARLIER),)),
     21: Row("a jit for each stage", (Form("device_put in a jit", gone=EARLIER),), silent=True),
     22: Row("P(...) == P(...)", (Form("P(...) == tuple", gone="0.10.0"),), silent=True),
     23: Row(
@@ -133,7 +138,7 @@ ROWS = {
     ),
 }
 
-# For messages that don't contain a name: by row, phrases that are the same in all releases. ` ... ` matches any text.
+# Phrases, by row, of messages that don't contain a name. They are the same in all releases. ` ... ` matches any text.
 # The phrases of a problem that a row covers are in problems.toml.
 PHRASES: dict[int, tuple[str, ...]] = {
     6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
@@ -153,12 +158,12 @@ WORDS: dict[str, tuple[str, str, int]] = {
     "Sharding' object has no attribute 'replicate'": ("PositionalSharding.replicate(axis)", "a None in P(...)", 3),
     "'Compiled' object has no attribute 'compiler_ir'": (
         "compiled.compiler_ir()",
-        "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)",
+        "compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()",
         24,
     ),
     "Unrecognized config option": (
         "jax.config.update",
-        "nothing, if the option is gone: jax.config.values has all",
+        "nothing, if the option is gone; jax.config.values lists the current options",
         24,
     ),
     "'Config' object has no attribute 'enable_omnistaging'": (
@@ -173,7 +178,7 @@ WORDS: dict[str, tuple[str, str, int]] = {
     ),
     "The 'concrete' option to jax.checkpoint / jax.remat is deprecated": ("jax.remat(concrete=)", "nothing", 24),
     "AbstractMesh.__ ... missing 1 required positional argument: 'axis_names'": (
-        "AbstractMesh of pairs",
+        "AbstractMesh of (name, size) pairs",
         "AbstractMesh((8,), ('i',))",
         24,
     ),
@@ -188,7 +193,7 @@ def row_problems() -> tuple[Problem, ...]:
             topic="Old code",
             title="Old code: " + ", ".join(f"`{form.text}`" for form in row.forms),
             cause=" ".join(_history(form) for form in row.forms)
-            + (" Old code still runs, but does something else." if row.silent else ""),
+            + (" Old code still runs, but with a different meaning." if row.silent else ""),
             fix=row.new,
             lesson="90",
             section=f"Row {number}",
@@ -199,7 +204,7 @@ def row_problems() -> tuple[Problem, ...]:
 
 
 def _history(form: Form) -> str:
-    """Say in a sentence since when an API warns or is gone."""
+    """Return a sentence that states when an API was deprecated, and when it was removed or changed."""
     parts = [
         f"{verb} before JAX 0.7" if since == EARLIER else f"{verb} in JAX {since}"
         for verb, since in (("deprecated", form.warns), ("removed or changed", form.gone))

@@ -7,7 +7,7 @@ import operator
 import re
 
 from find_old_jax.release_names import numbers
-from find_old_jax.scopes import Names
+from find_old_jax.scopes import NameResolver
 
 UNREACHED = "never"  # code that never runs on this JAX version, or only under conditions that can't be evaluated
 TYPE_CHECKING = "types"  # code that only type checkers see, so it can't fail
@@ -69,7 +69,7 @@ def covers(guard: Guard, node: ast.AST) -> bool:
 
 
 def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
-    """Return a guard with the names that exist, according to `hasattr`, if a test is true or, with `denied`, false."""
+    """Return a guard with the names that exist, by `hasattr`, if a test is true or, with `denied`, if it's false."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _guard_of_test(test.operand, not denied)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
@@ -82,7 +82,7 @@ def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
 class Guards:
     """Decide which branches run on a version of JAX."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameResolver) -> None:
         self.names = names
 
     def guards_of_fields(self, node: ast.Try | ast.If | ast.IfExp) -> dict[str, Guard]:
@@ -127,6 +127,7 @@ class Guards:
 
     @staticmethod
     def tests_type_checking(test: ast.expr) -> bool:
+        """Return whether a test is `TYPE_CHECKING` or an attribute of that name, as in `typing.TYPE_CHECKING`."""
         return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
 
     def _tests_version(self, test: ast.expr, depth: int = 3) -> bool:

@@ -18,14 +18,14 @@ from typing import Any
 
 WILDCARD = " ... "  # matches any text in a message's pattern
 WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # how much a word counts in each field
-LENGTH_PENALTY = 0.25  # from 0, no penalty for entries with many words, to 1, inversely proportional
+LENGTH_PENALTY = 0.25  # 0: entries with many words lose nothing; 1: scores are inversely proportional to length
 SUFFIXES = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # removed by stemming
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Describe a problem, its cause and its fix, and name the section of a lesson that explains it.
+    """A problem with its cause and its fix, and the section of a lesson that explains it.
 
     The fields are described at the top of problems.toml.
     """

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from find_old_jax.guards import TRIED, TYPE_CHECKING, UNREACHED, Guard, Guards, covers
 from find_old_jax.release_names import Record
-from find_old_jax.scopes import COMPREHENSIONS, Names, Scope
+from find_old_jax.scopes import COMPREHENSIONS, NameResolver, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
     ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
 )  # fmt: skip
-# What these names mean in a fragment that doesn't import them, as in a question or a page of documentation. The site's
-# page on old code has the same ones.
+# The meanings of these names in a fragment that doesn't import them, such as a snippet in a question or on a
+# documentation page. The site's page on old code uses the same dictionary.
 CONVENTIONAL = {
     "jax": "jax",
     "jnp": "jax.numpy",
@@ -28,7 +28,7 @@ CONVENTIONAL = {
 HIDDEN = object()  # the value of a name that isn't tracked, such as a parameter or a loop variable
 
 
-class Program(Names):
+class Program(NameResolver):
     """A program's nodes with their scopes, and the code that doesn't run or can't fail on a version of JAX."""
 
     def __init__(self, tree: ast.Module, record: Record) -> None:
@@ -37,7 +37,7 @@ class Program(Names):
         self.parents: dict[ast.AST, ast.AST] = {}
         self.guarded: set[ast.AST] = set()  # nodes in a `try`, after a `hasattr`, or in code that never runs
         self.unchecked_lines: set[int] = set()  # lines that aren't checked because of a guard
-        self.annotations: set[ast.AST] = set()  # annotations, which are never evaluated
+        self.annotations: set[ast.AST] = set()  # nodes in annotations that are never evaluated
         self.stars: list[str] = []  # modules in `from module import *`
         self.top = Scope(tree, None)
         self._lazy = any(
@@ -47,7 +47,7 @@ class Program(Names):
         self.guards = Guards(self)
         self._walk(tree, self.top)
         self.assumed = CONVENTIONAL.keys() - self._bound_anywhere()
-        self.top.outer = Scope(tree, None)  # as the builtins are, so that a fix doesn't take them for imports
+        self.top.outer = Scope(tree, None)  # outside the file's scope, so that a fix doesn't mistake them for imports
         for name in self.assumed:
             self.top.outer.bind(name, 0, CONVENTIONAL[name])
         self._known = {}
@@ -88,7 +88,7 @@ class Program(Names):
             stack += reversed(children)
 
     def _bound_anywhere(self) -> set[str]:
-        """Return all names that the program binds, guarded or not, or all conventional ones if it imports a star."""
+        """Return all names that the program binds, guarded or not. `import *` may bind all conventional names."""
         found = set()
         for node in self.nodes:
             if isinstance(node, ast.alias):
@@ -101,27 +101,27 @@ class Program(Names):
                 found.add(node.arg)
         return found
 
-    def _bind(self, node: ast.AST, scope: Scope, quiet: bool) -> None:
+    def _bind(self, node: ast.AST, scope: Scope, is_guarded: bool) -> None:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if not quiet or self.record.fate(alias.name).state != "gone":
+                if not is_guarded or self.record.fate(alias.name).state != "gone":
                     top = alias.name.split(".")[0]
                     scope.bind(alias.asname or top, line, alias.name if alias.asname else top)
         elif isinstance(node, ast.ImportFrom):
             if node.names[0].name == "*":
-                self.stars += [node.module] if node.module and not node.level and not quiet else []
+                self.stars += [node.module] if node.module and not node.level and not is_guarded else []
                 return
             for alias in node.names:
                 full = f"{node.module}.{alias.name}" if node.module and not node.level else HIDDEN
-                if not (quiet and isinstance(full, str) and self.record.fate(full).state == "gone"):
+                if not (is_guarded and isinstance(full, str) and self.record.fate(full).state == "gone"):
                     scope.bind(alias.asname or alias.name, line, full)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             scope.declared_outside.update(node.names)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             scope.bind(node.name, line, node)
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-            if quiet or node.value is None:
+            if is_guarded or node.value is None:
                 return
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._assign(target, node.value, scope, line)

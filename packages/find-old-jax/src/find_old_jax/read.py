@@ -44,11 +44,13 @@ class Text:
         return "\n".join(self.lines)
 
     def add(self, lines: list[str], place: str, first: int = 1) -> None:
+        """Append consecutive lines. `place` is a prefix such as 'cell 2, ', and `first` the first line's number."""
         self.lines += lines
         self.places += [f"{place}line {i}" for i in range(first, first + len(lines))]
 
 
 def parse(source: str) -> ast.Module:
+    """Parse a program, as `ast.parse` does, but without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # for example, about invalid escapes in the user's strings
         return ast.parse(source)
@@ -85,7 +87,10 @@ def read(path: Path) -> tuple[list[Text], list[str]]:
 
 
 def decode(path: Path) -> str:
-    """Decode a file with the encoding that it declares, else as UTF-8 (with or without a BOM), else as Latin-1."""
+    """Decode a file with the encoding that it declares, else as UTF-8 (with or without a BOM), else as Latin-1.
+
+    Raises Unreadable if the file can't be opened.
+    """
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -104,6 +109,10 @@ def _not_python(path: str, cell: str, error: Exception) -> str:
 
 
 def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
+    """Return a notebook's cells as one program, each %%writefile cell as another, and notes on unreadable cells.
+
+    Raises Unreadable if the text isn't a notebook.
+    """
     try:
         content = json.loads(text)
         sheets = content.get("worksheets") or [content]  # before nbformat 4, cells were in worksheets
@@ -127,7 +136,7 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
 
 
 def to_plain_python(source: str) -> tuple[list[str], bool]:
-    """Return a cell's lines with blank lines or Python instead of magics, and whether it's a %%writefile cell."""
+    """Return a cell's lines, with magics replaced by Python or blank lines, and whether it writes a Python file."""
     lines = source.split("\n")
     indent = re.match(r"\s*", next((line for line in lines if line.strip()), ""))[0]
     lines = [line.removeprefix(indent) for line in lines]
@@ -154,6 +163,7 @@ def to_plain_python(source: str) -> tuple[list[str], bool]:
 
 
 def parses(source: str) -> bool:
+    """Return whether a program can be parsed."""
     try:
         parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -256,7 +266,7 @@ def _add_session(program: Text, session: list[tuple[int, str]], path: str, notes
                 if statement_number:
                     pending.append((statement_number, line))
                     continue
-                notes.append(f"{path}, line {pending[0][0]}: not Python: an unfinished >>>")
+                notes.append(f"{path}, line {pending[0][0]}: not Python: an unfinished >>> statement")
             else:
                 for pending_number, text in pending:
                     program.add([text], "", pending_number)

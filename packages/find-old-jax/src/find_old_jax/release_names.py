@@ -38,7 +38,7 @@ class Fate:
     name: str = ""  # the leading part of the dotted name that this state applies to
     message: str = ""  # JAX's own message about the name, or ""
     last: str = ""  # the last recorded version that had the name before it was removed, or ""
-    first: str = ""  # the first recorded version that has the name, if only later ones do, or ""
+    first: str = ""  # the first recorded version that has the name, if all that have it are newer, or ""
 
 
 class Call(NamedTuple):
@@ -69,12 +69,12 @@ class Record:
 
     def _position(self, target: str) -> int:
         wanted_numbers = numbers(target)
-        askable = [i for i, version in enumerate(self.versions) if numbers(version) >= OLDEST]
-        begin = [i for i in askable if numbers(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
-        near = [i for i in askable if numbers(self.versions[i])[:2] == wanted_numbers[:2]]
+        supported = [i for i, version in enumerate(self.versions) if numbers(version) >= OLDEST]
+        begin = [i for i in supported if numbers(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
+        near = [i for i in supported if numbers(self.versions[i])[:2] == wanted_numbers[:2]]
         if begin or near:
             return (begin or near)[-1]
-        raise ValueError(f"no record of JAX {target}; there is {', '.join(self.versions[i] for i in askable)}")
+        raise ValueError(f"no record of JAX {target}; choose from {', '.join(self.versions[i] for i in supported)}")
 
     def _table(self, module: str, kind: str) -> dict[str, tuple[int, ...]]:
         """Map each of a module's names to the versions that provide it ("names") or warn about it ("warns").
@@ -89,11 +89,11 @@ class Record:
         return self._names[module, kind]
 
     def is_module(self, name: str) -> bool:
-        """Tell whether a dotted name is a module in this version."""
+        """Return whether a dotted name is a module in this version."""
         return name in self._modules and self.at in _parse_span(self._modules[name]["in"])
 
     def had_module(self, name: str) -> bool:
-        """Tell whether a dotted name is a module in any recorded version."""
+        """Return whether a dotted name is a module in any recorded version."""
         return name in self._modules
 
     def names(self, module: str) -> set[str]:
@@ -210,7 +210,10 @@ class Record:
         return {name: rest.removesuffix(")") for name, _, rest in (text.partition("(") for text in texts)}
 
     def option(self, name: str) -> Fate:
-        """Return the state of a `jax.config` option in this version: 'unknown' if no recorded version has it."""
+        """Return the state of a `jax.config` option in this version: 'unknown' if no recorded version has it.
+
+        An option that only newer versions have counts as 'works'.
+        """
         for span, names in self._options.items():
             if name in names.split():
                 positions = _parse_span(span)

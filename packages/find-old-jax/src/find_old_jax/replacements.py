@@ -12,7 +12,7 @@ GENERAL_ROW = 24  # the row for APIs that are unrelated to sharding
 PLAIN = re.compile(r"[a-z]+(\.\w+)+$")
 SHARDINGS = ("Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding")
 TREE = ("map", "leaves", "flatten", "unflatten", "structure", "reduce", "transpose", "all")
-AXES = "a sum inside jax.shard_map or jax.vmap, by the axis's name"
+AXES = "jnp.dot, then jax.lax.psum over the named axis, inside jax.shard_map or jax.vmap"
 CONTEXT = "jax.set_mesh(mesh), and jax.sharding.get_abstract_mesh()"
 CALLBACK = "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback"
 UPDATE = "x.at[index].{}(y)"
@@ -33,13 +33,13 @@ REPLACEMENTS: dict[str, tuple[str, int]] = {
     "jax.experimental.sharding.MeshPspecSharding": ("jax.sharding.NamedSharding", 2),
     "jax.sharding.MeshPspecSharding": ("jax.sharding.NamedSharding", 2),
     "jax.sharding.OpShardingSharding": ("jax.sharding.NamedSharding(mesh, spec)", 3),
-    "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding(mesh, P(...)); .replicate(axis) is a None in P", 3),
+    "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding(mesh, P(...)); None in P for .replicate(axis)", 3),
     "jax.experimental.shard": ("jax.sharding.reshard, auto_axes, explicit_axes", 4),
     "jax.experimental.shard.reshard": ("jax.sharding.reshard", 4),
     "jax.experimental.shard.auto_axes": ("jax.sharding.auto_axes", 4),
     "jax.experimental.shard.explicit_axes": ("jax.sharding.explicit_axes", 4),
     "jax.device_put_sharded": ("jax.device_put(jnp.stack(parts), NamedSharding(mesh, P('i')))", 5),
-    "jax.device_put_replicated": ("jax.device_put(x, NamedSharding(mesh, P())); for pmap stack the copies first", 5),
+    "jax.device_put_replicated": ("jax.device_put(x, NamedSharding(mesh, P())); for pmap, stack the copies first", 5),
     **{f"jax.tree_{name}": (f"jax.tree.{name}", 7) for name in TREE},
     "jax.tree_multimap": ("jax.tree.map", 7),
     "jax.tree_util.tree_multimap": ("jax.tree.map", 7),
@@ -65,7 +65,7 @@ REPLACEMENTS: dict[str, tuple[str, int]] = {
     "jax.sharding.use_mesh": ("jax.set_mesh", 12),
     "jax.lax.pvary": ("jax.lax.pcast(x, 'i', to='varying')", 14),
     "jax.sharding.PmapSharding": ("jax.sharding.NamedSharding(mesh, spec)", 18),
-    "jax.soft_pmap": ("jax.shard_map over the devices, jax.vmap inside", 18),
+    "jax.soft_pmap": ("jax.shard_map over the devices, with jax.vmap inside", 18),
     "jax.core.axis_frame": ("jax.lax.axis_size(name), jax.lax.axis_index(name)", GENERAL_ROW),
     "jax.lax.pdot": (AXES, GENERAL_ROW),
     "jax.config": ("from jax import config", GENERAL_ROW),
@@ -91,18 +91,18 @@ REPLACEMENTS: dict[str, tuple[str, int]] = {
     "jax.linear_util": ("jax.extend.linear_util", GENERAL_ROW),
     "jax.experimental.host_callback": (CALLBACK, GENERAL_ROW),
     "jax.xla_computation": ("jax.jit(f).lower(*args).compiler_ir('hlo')", GENERAL_ROW),
-    "jax.abstract_arrays": ("ShapedArray of jax.core", GENERAL_ROW),
+    "jax.abstract_arrays": ("ShapedArray is in jax.core", GENERAL_ROW),
     "jax.abstract_arrays.ShapedArray": ("jax.core.ShapedArray", GENERAL_ROW),
     "jax.ShapedArray": ("jax.core.ShapedArray", GENERAL_ROW),
     "jax.api": ("the same name in jax", GENERAL_ROW),
     "jax.partial": ("functools.partial", GENERAL_ROW),
-    "jax.util": ("functools, itertools, or a copy of your own", GENERAL_ROW),
+    "jax.util": ("functools, itertools, or your own copy", GENERAL_ROW),
     "jax.util.partial": ("functools.partial", GENERAL_ROW),
-    "jax.core": ("jax.extend.core, where it has the name", GENERAL_ROW),
+    "jax.core": ("jax.extend.core, if it has the same name", GENERAL_ROW),
     "jax.lib.xla_client": ("jax.extend.mlir, jax.jit(f).lower", GENERAL_ROW),
     "jax.lib.xla_extension": ("jax.errors, jax.Array, jax.jit(f).lower", GENERAL_ROW),
     "jax.random.shuffle": ("jax.random.permutation(key, x, independent=True)", GENERAL_ROW),
-    "jax.lax.tie_in": ("its second argument alone", GENERAL_ROW),
+    "jax.lax.tie_in": ("just its second argument", GENERAL_ROW),
     "jax.custom_transforms": ("jax.custom_jvp, jax.custom_vjp", GENERAL_ROW),
     "jax.experimental.loops": ("jax.lax.fori_loop, jax.lax.while_loop", GENERAL_ROW),
     "jax.experimental.djax": ("nothing", GENERAL_ROW),
@@ -131,10 +131,10 @@ REPLACEMENTS: dict[str, tuple[str, int]] = {
     "jax.experimental.x64_context": ("jax.enable_x64(True)", GENERAL_ROW),
     "jax.experimental.ann": ("jax.lax.approx_max_k, jax.lax.approx_min_k", GENERAL_ROW),
     "jax.experimental.optix": ("optax", GENERAL_ROW),
-    "jax.test_util": ("numpy.testing, absl.testing; check_grads stays", GENERAL_ROW),
+    "jax.test_util": ("numpy.testing, absl.testing; check_grads is still in jax.test_util", GENERAL_ROW),
     "jax.prng": ("jax.extend.random", GENERAL_ROW),
-    "jax.spmd_mode": ("nothing; place the arguments", GENERAL_ROW),
-    **{f"jax.{old}": (f"@jax.custom_{new}, and the def{new} that it has", GENERAL_ROW) for old, new in (
+    "jax.spmd_mode": ("nothing; place the arguments with jax.device_put", GENERAL_ROW),
+    **{f"jax.{old}": (f"@jax.custom_{new} and its def{new} method", GENERAL_ROW) for old, new in (
         ("custom_ivjp", "vjp"), ("defjvp", "jvp"), ("defjvp_all", "jvp"), ("defvjp", "vjp"), ("defvjp_all", "vjp"),
     )},
     **{f"jax.{old}": ("nothing", GENERAL_ROW) for old in ("invertible", "mask", "shapecheck")},
@@ -144,16 +144,16 @@ REPLACEMENTS: dict[str, tuple[str, int]] = {
 # Maps (function, keyword) to the new keyword or other advice, and to the row of appendix 90.
 KEYWORDS: dict[tuple[str, str], tuple[str, int]] = {
     ("jax.shard_map", "check_rep"): ("check_vma=", 11),
-    ("jax.shard_map", "auto"): ("axis_names=, the axes that are not in auto", 11),
+    ("jax.shard_map", "auto"): ("axis_names=, with the axes that are not in auto", 11),
     ("jax.experimental.shard_map.shard_map", "check_vma"): ("jax.shard_map(check_vma=)", 11),
     ("jax.experimental.shard_map.shard_map", "axis_names"): ("jax.shard_map(axis_names=)", 11),
-    ("jax.experimental.shard_map.shard_map", "auto"): ("jax.shard_map(axis_names=), the axes that are not in auto", 11),
+    ("jax.experimental.shard_map.shard_map", "auto"): ("jax.shard_map(axis_names=), with the axes not in auto", 11),
     **{(jit, f"{way}_axis_resources"): (f"{way}_shardings=", 10)
        for jit in ("jax.jit", "jax.experimental.pjit.pjit") for way in ("in", "out")},
-    ("jax.jit", "backend"): ("device_put the arguments", 15),
-    ("jax.jit", "device"): ("device_put the arguments", 15),
-    ("jax.make_mesh", "axis_shapes"): ("sizes by position", 13),
-    ("jax.make_mesh", "axis_sizes"): ("sizes by position", 13),
+    ("jax.jit", "backend"): ("jax.device_put of the arguments", 15),
+    ("jax.jit", "device"): ("jax.device_put of the arguments", 15),
+    ("jax.make_mesh", "axis_shapes"): ("the sizes, passed by position", 13),
+    ("jax.make_mesh", "axis_sizes"): ("the sizes, passed by position", 13),
     ("jax.numpy.clip", "a_min"): ("min=", GENERAL_ROW),
     ("jax.numpy.clip", "a_max"): ("max=", GENERAL_ROW),
     ("jax.numpy.reshape", "newshape"): ("shape=", GENERAL_ROW),

@@ -1,4 +1,4 @@
-"""Run a script and, if it fails with an error that JAX's users often meet, print the cause and the fix."""
+"""Run a script and, if it fails with an error that JAX users often see, print the cause and the fix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def run(command: list[str], target: str | None = None) -> int:
 
 
 def explain(error: BaseException, target: str | None = None) -> None:
-    """Print the entry or row of appendix 90, if any, about an error in `target` or the installed JAX version."""
+    """Print the problem or the row of appendix 90 that explains an error, if there is one.
+
+    `target` is the JAX version that raised the error. None means the imported one.
+    """
     message = f"{type(error).__name__}: {error}"
     try:
         known = error_lookup.explain(message, target or _installed_version())

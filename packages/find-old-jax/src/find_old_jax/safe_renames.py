@@ -17,6 +17,8 @@ MODULE = "module"  # a module, if every name that the program uses from it still
 
 
 class SafeRename(NamedTuple):
+    """A name's equivalent, the contexts in which it's equivalent, and the JAX version on which both were compared."""
+
     new: str
     where: str
     on: str  # the JAX version on which both names were compared

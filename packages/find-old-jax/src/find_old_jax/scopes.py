@@ -18,6 +18,7 @@ class Scope:
         self.declared_outside: set[str] = set()  # names declared global or nonlocal
 
     def bind(self, name: str, line: int, value: object) -> None:
+        """Record that a line binds a name to a value, in an enclosing scope if it's declared global or nonlocal."""
         scope = self
         while name in scope.declared_outside and scope.outer:
             scope = scope.outer
@@ -42,7 +43,7 @@ class Scope:
         return None
 
 
-class Names:
+class NameResolver:
     """The nodes of a program with their scopes, checked against the record of one JAX version."""
 
     def __init__(self, record: Record) -> None:
@@ -93,6 +94,6 @@ class Names:
         return ""
 
     def is_gone(self, name: ast.Name) -> bool:
-        """Tell whether a name was imported from a removed API, which is reported at the import, not at each use."""
+        """Return whether a name was imported from a removed API, which is reported at the import, not at each use."""
         bound = self.scopes[name].look_up(name.id, name.lineno)
         return isinstance(bound, str) and "." in bound and self.record.fate(bound).state == "gone"

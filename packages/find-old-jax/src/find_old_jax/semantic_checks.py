@@ -92,9 +92,9 @@ class SemanticChecks:
         if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
             yield 24, "compiler_ir('mhlo')", "gone", "compiler_ir('stablehlo')"
         if method == "compiler_ir" and self._is_method(node.func.value, "compile"):
-            yield 24, "compiler_ir('mhlo')", "gone", "compiled.as_text(); compiler_ir() is of jax.jit(f).lower(x)"
+            yield 24, "compiler_ir('mhlo')", "gone", "compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()"
         if name == "jax.sharding.AbstractMesh" and len(args) == 1 and self._is_pairs(args[0]):
-            yield 24, "AbstractMesh of pairs", "gone", "AbstractMesh((8,), ('i',)): sizes, then names"
+            yield 24, "AbstractMesh of (name, size) pairs", "gone", "AbstractMesh((8,), ('i',)): sizes, then names"
         if method == "enter_context" and args and self._is_mesh(args[0]):
             yield 12, "with mesh:", ""
         without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
@@ -115,14 +115,14 @@ class SemanticChecks:
         if name == "jax.pmap" and (inner or self._is_transformed_by(node, {"jax.pmap"})):
             yield 18, "pmap in pmap", ""
         if name == "jax.devices" and self._tests_devices(node, args[:1] or [keywords.get("backend")]):
-            yield 19, "jax.devices('gpu') without one", "could be better"
+            yield 19, "jax.devices('gpu') without a GPU", "could be better"
         to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
         if to_device and self._is_transformed_by(node, JITS):
             yield 21, "device_put in a jit", ""
         if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._is_transformed_by(node, JITS):
             yield from self._constraint(args[1])
         if name in COLLECTIVES and self._is_transformed_by(node, JITS) and not self._may_have_axis(node):
-            yield 20, "psum under jit alone", ""
+            yield 20, "psum over an unbound axis", ""
 
     def _constraint(self, layout: ast.expr) -> Iterator[tuple]:
         layout = self.value(layout)
@@ -154,7 +154,7 @@ class SemanticChecks:
         )
 
     def _invokes(self, call: ast.Call, name: str) -> bool:
-        """Tell whether a call invokes `name`, directly or through `functools.partial`."""
+        """Return whether a call invokes `name`, directly or through `functools.partial`."""
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
 
@@ -168,7 +168,7 @@ class SemanticChecks:
             if isinstance(keywords["in_specs"], (ast.Tuple, ast.List))
             else [keywords["in_specs"]]
         )
-        for spec, arg in zip(specs, args):  # noqa: B905  (one spec may stand for all)
+        for spec, arg in zip(specs, args):  # noqa: B905  (one spec may apply to all arguments)
             array = self.value(arg)
             if self._is_call(array, {"jax.device_put"}) and len(array.args) == 2:
                 layout = self.value(array.args[1])
@@ -180,7 +180,7 @@ class SemanticChecks:
                         yield 17, "in_specs that reshard", ""
 
     def _tests_devices(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
-        """Tell whether an `if` tests a call, as in `if jax.devices("gpu")`, which raises an error if there's no GPU."""
+        """Return whether an `if` tests a call, as in `if jax.devices("gpu")`, which raises an error without a GPU."""
         if not platform or self._text(platform[0]) in (None, "cpu"):
             return False
         for ancestor in self.program.ancestors(node):
@@ -198,7 +198,7 @@ class SemanticChecks:
         return isinstance(node, ast.Call) and self.dotted(node.func) in names
 
     def _is_method(self, node: ast.AST, name: str) -> bool:
-        """Tell whether an expression calls method `name` of a lowered function: `jax.jit(f).lower(x).compile()`."""
+        """Return whether an expression calls method `name` of a lowered function: `jax.jit(f).lower(x).compile()`."""
         value = self.value(node)
         while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             if value.func.attr == name:
@@ -216,7 +216,7 @@ class SemanticChecks:
         )
 
     def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
-        """Tell whether an expression is a JAX function's result, or is computed from one: `(x + 1)`, `-x`, `x[0]`."""
+        """Return whether an expression is a JAX function's result, or is computed from one: `(x + 1)`, `-x`, `x[0]`."""
         value = self.value(node)
         if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
             return True
@@ -229,7 +229,7 @@ class SemanticChecks:
         return depth > 0 and any(operand is not None and self._is_from_jax(operand, depth - 1) for operand in operands)
 
     def _is_mesh(self, node: ast.AST) -> bool:
-        """Tell whether an expression is a mesh by its value or, if that's unknown (as for a parameter), its name."""
+        """Return whether an expression is a mesh by its value or, if that's unknown (as for a parameter), its name."""
         value = self.value(node)
         if isinstance(value, (ast.Name, ast.Attribute)):
             return self.has_jax and getattr(value, "id", getattr(value, "attr", "")) in ("mesh", "_mesh", "device_mesh")
@@ -261,7 +261,7 @@ class SemanticChecks:
         return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
 
     def _may_have_axis(self, node: ast.AST) -> bool:
-        """Tell whether a named axis may be available to a node.
+        """Return whether a named axis may be available to a node.
 
         It may be if an enclosing function has an unknown decorator, is passed to another function, or mentions a name
         that contains "map".
@@ -285,7 +285,7 @@ class SemanticChecks:
         return self.dotted(decorator).rpartition(".")[2]
 
     def _is_transformed_by(self, node: ast.AST, transformations: set[str]) -> bool:
-        """Tell whether one of the transformations is applied to a function that contains the node."""
+        """Return whether one of the transformations is applied to a function that contains the node."""
         for ancestor in self.program.ancestors(node):
             if isinstance(ancestor, FUNCTIONS):
                 decorators = getattr(ancestor, "decorator_list", [])

@@ -27,7 +27,7 @@ def bytes_leaving(collectives: Iterable[Collective], machine_of: Sequence[int]) 
     leaving = Counter(dict.fromkeys(machine_of, 0))
     for c in collectives:
         if c.kind not in RINGS | {"all-to-all", "collective-permute"}:
-            raise UnknownConstruct(f"{c.kind}, whose route isn't known")
+            raise UnknownConstruct(f"{c.kind}, whose route is unknown")
         for group in c.groups:
             machines = [machine_of[device] for device in group]
             if c.kind == "collective-permute":

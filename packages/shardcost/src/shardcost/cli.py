@@ -48,16 +48,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "shardcost", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("dump", nargs="+", help="one or two dumps; - is the standard input")
+    parser.add_argument("dump", nargs="+", help="one or two dumps; - reads standard input")
     parser.add_argument("--sources", action="store_true", help="also show the line of Python behind each collective")
     parser.add_argument(
-        "--axes", type=_axes, default={}, metavar="NAME=SIZE,...", help="name the mesh axes, as data=2,model=4"
+        "--axes", type=_axes, default={}, metavar="NAME=SIZE,...", help="the mesh axes in order, such as data=2,model=4"
     )
     parser.add_argument(
         "--trip-counts",
         type=_trip_counts,
         metavar="N | LINE=N,...",
-        help="the iterations of loops for which the program doesn't give them, as 100 or train.py:42=100",
+        help="the trip counts of loops for which the program doesn't give them: 100, or train.py:42=100",
     )
     parser.add_argument(
         "--branches", choices=["max"], help="count the most expensive branch of each conditional, instead of refusing"

@@ -32,7 +32,7 @@ BYTES_SENT = {  # by one device, as a function of its group's size n and its ope
 }
 KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it sends
 # Collectives that only transfer data. Each is attributed to the operation that uses its result.
-MOVES = ("all-gather", "all-to-all", "collective-permute")
+TRANSFERS = ("all-gather", "all-to-all", "collective-permute")
 # Operations that only pass their operand on. The search for the operation that uses a result skips them.
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
 # Operations that request a transfer explicitly in Python. Their transfers are attributed to their own lines.
@@ -133,14 +133,14 @@ def collective_of(program: Program, computation: Computation, instruction: Instr
 
     The result describes a single run.
     """
-    if _continues(program, computation, instruction):
+    if _is_continuation(program, computation, instruction):
         return None
     kind, results = instruction.kind, instruction.shapes
     operands = tuple(shape for name in instruction.operands for shape in computation[name].shapes)
     start = computation.custom_calls.get("AsyncCollectiveStart")
     callers = _enclosing_calls(program, computation)
     if kind == "all-reduce" and callers and callers[0].opcode == "fusion":
-        slices = _scattered(computation, instruction, start or computation[computation.root])
+        slices = _kept_slices(computation, instruction, start or computation[computation.root])
         kind, results = ("reduce-scatter", slices) if slices else (kind, results)
     if instruction.opcode.endswith("-start"):
         results = computation.async_results.get(instruction.name, results)
@@ -175,7 +175,7 @@ def _enclosing_calls(program: Program, computation: Computation) -> list[Instruc
     return calls
 
 
-def _continues(program: Program, computation: Computation, instruction: Instruction) -> bool:
+def _is_continuation(program: Program, computation: Computation, instruction: Instruction) -> bool:
     """Return whether another instruction started this collective, so that it must not be counted again.
 
     In a TPU program, an asynchronous collective appears in the fusion that starts it, in those that overlap it with
@@ -187,11 +187,11 @@ def _continues(program: Program, computation: Computation, instruction: Instruct
     if "AsyncCollectiveDone" in computation.custom_calls or computation.name.startswith("async_collective_fusion"):
         if instruction.quoted("chain_id") in program.async_chains:
             return True
-        raise UnknownConstruct(f"{instruction.kind} that continues one whose start isn't in the program text")
+        raise UnknownConstruct(f"{instruction.kind} that continues one whose start is not in the program text")
     return False
 
 
-def _scattered(computation: Computation, reduce: Instruction, output: Instruction) -> tuple[Shape, ...]:
+def _kept_slices(computation: Computation, reduce: Instruction, output: Instruction) -> tuple[Shape, ...]:
     """Return the slices of an all-reduce that a fusion keeps, or () if it keeps the full result.
 
     The TPU compiler expresses a reduce-scatter in this form: an all-reduce of which each device keeps only a slice.
@@ -227,9 +227,9 @@ def source_of(program: Program, computation: Computation, instruction: Instructi
 
     For a collective that only transfers data, return the line that uses the data.
     """
-    is_move = instruction.kind in MOVES
+    is_transfer = instruction.kind in TRANSFERS
     computation, instruction = _named_instruction(program, computation, instruction, through_loops=False)
-    if is_move and instruction.quoted("op_name").rpartition("/")[2] not in EXPLICIT:
+    if is_transfer and instruction.quoted("op_name").rpartition("/")[2] not in EXPLICIT:
         computation, instruction = _consumer(program, computation, instruction) or (computation, instruction)
     _, instruction = _named_instruction(program, computation, instruction, through_loops=True)
     name = instruction.quoted("op_name")
@@ -252,7 +252,7 @@ def _sources(program: Program, computation: Computation, instruction: Instructio
         return (instruction_source,)
     sources: list[Source | None] = []
     for i in range(len(instruction.operands)):
-        if instruction.kind in MOVES:
+        if instruction.kind in TRANSFERS:
             element = _element(computation, instruction, i)
             consumer = _consumer(program, computation, element) if element else None
             sources.append(source_of(program, *consumer) if consumer else None)
@@ -274,7 +274,10 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
 def _named_instruction(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return this instruction or, if it has no name, the innermost enclosing call with one, and its computation."""
+    """Return this instruction or, if it has no op_name, the innermost call around it that has one.
+
+    Unless `through_loops` is set, stop at a loop or conditional. Return the instruction's computation, too.
+    """
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]
         if caller.opcode in ("while", "conditional") and not through_loops:
@@ -284,7 +287,7 @@ def _named_instruction(
 
 
 def _consumer(program: Program, computation: Computation, move: Instruction) -> tuple[Computation, Instruction] | None:
-    """Return the instruction that uses a transferred array, and the instruction's computation.
+    """Return the computation and the instruction that use a transferred array first, or None if none is found.
 
     JAX 0.12 names a transfer after the operation that computed the array; older versions name it after the operation
     that uses the array. So follow the array through copies, tuples, loops and fusions to the first instruction that
@@ -334,7 +337,7 @@ def _parameters(computation: Computation, number: int) -> list[tuple[Computation
 
 def _is_pass_through(instruction: Instruction) -> bool:
     """Return whether an instruction only passes its operand on, so that it isn't the reason for a transfer."""
-    return instruction.kind in (*MOVES, *PASSES_ON) or instruction.opcode.endswith("-done")
+    return instruction.kind in (*TRANSFERS, *PASSES_ON) or instruction.opcode.endswith("-done")
 
 
 def _loop_body(
@@ -368,6 +371,6 @@ def _location(program: Program, instruction: Instruction) -> tuple[str, int]:
 
 
 def _links(attributes: str) -> int | None:
-    """Return the number of one-way rings in a TPU's strategy for a collective."""
+    """Return the number of one-way rings that the TPU compiler chose for a collective, or None if it isn't given."""
     strategies = set(re.findall(r"\bn?(UniDirection\w*)\{colors:(\d+) ", attributes))
     return int(strategies.pop()[1]) if len(strategies) == 1 else None

@@ -59,7 +59,7 @@ def from_hlo(
     program = hlo.parse_program(text)
     if isinstance(axes, Mapping):  # passed by the caller instead of taken from a mesh
         if axes and math.prod(axes.values()) != program.devices:
-            raise ValueError(f"the axes {dict(axes)} don't multiply to the program's {program.devices} devices")
+            raise ValueError(f"the axes {dict(axes)} do not multiply to the program's {program.devices} devices")
         axes = tuple(axes.items())
     unknown: list[str] = []
 
@@ -133,6 +133,9 @@ class _CostFunction:
         - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, FFI calls;
         - communication or matrix products in a loop whose trip count is unknown, unless `trip_counts` specifies it;
         - communication or matrix products in a branch that may or may not run, unless `branches` is specified.
+
+        Raises TypeError if a lowered or compiled program is passed with a target or arguments, ValueError for an
+        invalid option, and `shardcost.targets.TargetError` if this machine can't compile for the target.
         """
         import jax
 
@@ -144,7 +147,7 @@ class _CostFunction:
             else:
                 step = (step if hasattr(step, "lower") else jax.jit(step)).lower(*args, **kwargs)
         elif target or args or kwargs:
-            raise TypeError("pass a function and its arguments, or a lowered or compiled program without any")
+            raise TypeError("pass a function and its arguments, or a lowered or compiled program without arguments")
         compiled = step.compile() if hasattr(step, "compile") else step
         stats = compiled.memory_analysis()
         memory = stats and Memory(
@@ -186,9 +189,10 @@ class _Assumptions:
         self.loops: set[str] = set()
         counts = trip_counts.values() if isinstance(trip_counts, Mapping) else [trip_counts or 0]
         if any(not isinstance(count, int) or count < 0 for count in counts):
-            raise ValueError(f"trip_counts={trip_counts!r}: a trip count is an integer of at least 0")
+            raise ValueError(f"trip_counts={trip_counts!r}: a trip count must be an integer of at least 0")
 
     def __call__(self, label: str, name: str) -> int | None:
+        """Return the trip count specified for a loop, or None. Record the loop, and which entry was used."""
         self.loops.add(label)
         if not isinstance(self.trip_counts, Mapping):
             return self.trip_counts
@@ -205,7 +209,7 @@ class _Assumptions:
         )
         if unused:
             loops = ", ".join(sorted(self.loops)) or "none"
-            raise ValueError(f"trip_counts has {unused[0]!r}; the loops whose trip counts are unknown are at: {loops}")
+            raise ValueError(f"trip_counts names {unused[0]!r}, but the loops with unknown trip counts are at: {loops}")
 
 
 def _count_computation(
@@ -263,7 +267,7 @@ def _count_runs(
     runs = count_runs(program, costs, assume, branches == "max")
     for name in costs:
         if name not in runs.times:
-            refuse(f"{contents[name]} in the computation {name}, which no instruction is seen to call")
+            refuse(f"{contents[name]} in the computation {name}, which no instruction in the text calls")
         elif name in runs.uncertain:
             refuse(f"{contents[name]} in {runs.uncertain[name]}")
             runs.times[name] = 0

@@ -40,10 +40,10 @@ def cost_of_custom_call(program: Program, computation: Computation, call: Instru
         if name in DEBUG:
             return None, 0
         raise UnknownConstruct(
-            f"{name}, which runs Python code on the host: the program doesn't show what that code sends or multiplies"
+            f"{name}, which runs Python code on the host: the program does not show what that code sends or multiplies"
         )
     raise UnknownConstruct(
-        f"the custom call {target} ({name}): the program text doesn't show what it sends or multiplies"
+        f"the custom call {target} ({name}): the program text does not show what it sends or multiplies"
     )
 
 

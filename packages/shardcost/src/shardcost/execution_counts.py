@@ -10,7 +10,7 @@ from shardcost.hlo import Computation, Instruction, Program
 from shardcost.loops import trip_count
 
 # Takes a loop's label and instruction name, and returns the trip count that the user specifies for it, or None.
-Assume = Callable[[str, str], int | None]
+TripCountLookup = Callable[[str, str], int | None]
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Runs:
     assumptions: list[str] = field(default_factory=list)  # user-supplied assumptions that the counts depend on
 
 
-def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max_branch: bool = False) -> Runs:
+def count_runs(program: Program, costs: Mapping[str, float], assume: TripCountLookup, max_branch: bool = False) -> Runs:
     """Count the runs of each computation that has a cost, either itself or in a computation that it calls.
 
     Args:
@@ -59,7 +59,7 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: Assume, max
             if times is None:
                 times = 1
                 reason = (
-                    f"the loop at {label}, whose trip count the program text doesn't give: "
+                    f"the loop at {label}, whose trip count the program text does not give: "
                     f"pass trip_counts={{{label!r}: n}} if you know it"
                 )
             else:

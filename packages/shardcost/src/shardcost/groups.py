@@ -33,7 +33,7 @@ def parse_groups(attributes: str, devices: int) -> Groups:
     if not match:
         raise UnknownConstruct(f"replica groups in an unknown notation: {attributes[:120]!r}")
     if match[1] == "{}" and "use_global_device_ids=true" in attributes:
-        raise UnknownConstruct("replica groups that this jaxlib can't print, because the libtpu is too new for it")
+        raise UnknownConstruct("replica groups that this jaxlib cannot print, because libtpu is too new for it")
     return _parse(match[1], devices)
 
 

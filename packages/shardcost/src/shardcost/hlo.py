@@ -11,7 +11,8 @@ Shape = tuple[str, tuple[int, ...]]  # dtype, dimensions
 
 # Matches ``  ROOT %name = type opcode(``, where the type is either one word, or a tuple with spaces and parentheses.
 INSTRUCTION = re.compile(r"  (ROOT )?%?([\w.\-]+) = (?:\(.*?\)|[^ (]\S*) ([a-z][\w\-]*)\(")
-# Opcodes that can run other computations. (Reductions and sorts also name one, but it's scalar and costs nothing.)
+# Opcodes that can run other computations. (Reductions and sorts also refer to a computation, but it operates on scalars
+# and contains nothing that's counted.)
 CALLERS = ("while", "conditional", "fusion", "call", "async-start", "custom-call")
 CALLED = re.compile(
     r"\b(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations)="
@@ -203,8 +204,8 @@ def parse_program(text: str) -> Program:
             if root:
                 current.root = last
         elif line.startswith(("  %", "  ROOT ")) or not last:
-            raise UnknownConstruct(f"a line that isn't an instruction: {line[:80]!r}")
-        else:  # a Pallas kernel's metadata can continue on further lines
+            raise UnknownConstruct(f"a line that is not an instruction: {line[:80]!r}")
+        else:  # a Pallas kernel's metadata can span several lines
             current.lines[last] += "\n" + line
     if not entry:
         raise UnknownConstruct(f"a text without an entry computation; {_describe(text)}")
@@ -212,7 +213,7 @@ def parse_program(text: str) -> Program:
     devices = math.prod(int(n) for n in re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", header))
     if devices > 1 and "is_scheduled=true" not in header:
         raise UnknownConstruct(
-            "a program that isn't fully compiled, so its collectives aren't final (no is_scheduled=true in the first "
+            "a program that is not fully compiled, so its collectives are not final (no is_scheduled=true in the first "
             "line): take the dump whose name ends in after_optimizations.txt"
         )
     return Program(computations, entry, devices, "\n".join(preamble))
@@ -250,7 +251,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def split_tuple(type_: str) -> list[str]:
-    """Return the types of a tuple's elements, of which ``(f32[2,4]{1,0}, (s32[], s32[]))`` has two."""
+    """Split a tuple's type into the types of its elements: two for ``(f32[2,4]{1,0}, (s32[], s32[]))``."""
     elements, depth, start = [], 0, 1
     for match in re.finditer(r"[(\[{}\]),]", type_):
         if match[0] in "([{":

@@ -47,7 +47,7 @@ def _derive(program: Program, computation: Computation, loop: Instruction) -> in
         i = _element(computation, instruction)
         if i is None:
             raise _NotLinear
-        if _element(body, _original(body, body[results.operands[i]])) == i:
+        if _element(body, _skip_copies(body, body[results.operands[i]])) == i:
             return 0, start(i)
         counters.add(i)
         return 1, 0
@@ -89,7 +89,7 @@ def _first_failure(direction: str, slope: int, offset: int) -> int:
 def _is_exact(value: int, dtype: str) -> bool:
     """Return whether a dtype represents every integer from 0 to `value` exactly."""
     integer = re.fullmatch(r"([su])(\d+)", dtype)
-    if not integer:  # every float dtype represents the integers up to this limit exactly
+    if not integer:  # every float dtype of at least 16 bits represents the integers up to this limit exactly
         return abs(value) < 2**8
     values = 2 ** int(integer[2])
     return 0 <= value < values if integer[1] == "u" else -values <= 2 * value < values
@@ -97,7 +97,7 @@ def _is_exact(value: int, dtype: str) -> bool:
 
 def _linear(program: Program, computation: Computation, name: str, inputs: Inputs) -> Linear:
     """Return the value of an instruction as a linear function of the counter, or raise _NotLinear if it isn't one."""
-    instruction = _original(computation, computation[name])
+    instruction = _skip_copies(computation, computation[name])
     if instruction.opcode == "constant":
         match = re.search(r"constant\((-?\d+)\)", computation.lines[instruction.name])
         if not match:
@@ -124,7 +124,7 @@ def _linear(program: Program, computation: Computation, name: str, inputs: Input
 
 def _comparison(program: Program, computation: Computation, name: str, inputs: Inputs) -> tuple[str, Linear]:
     """Return the loop's condition as a comparison direction and the linear function that's compared with 0."""
-    instruction = _original(computation, computation[name])
+    instruction = _skip_copies(computation, computation[name])
     if instruction.opcode == "fusion":
         fused, inputs = _enter_fusion(program, computation, instruction, inputs)
         return _comparison(program, fused, fused.root, inputs)
@@ -153,7 +153,7 @@ def _no_inputs(computation: Computation, instruction: Instruction) -> Linear:
     raise _NotLinear
 
 
-def _original(computation: Computation, instruction: Instruction) -> Instruction:
+def _skip_copies(computation: Computation, instruction: Instruction) -> Instruction:
     """Follow copies and conversions back to the instruction that computes the value.
 
     The TPU compiler, for example, copies a loop's counter to another memory and back.

@@ -45,19 +45,19 @@ def _sum_of_products(program: Program, computation: Computation, instruction: In
     """
     if not instruction.quoted("op_name").endswith("/dot_general"):
         return 0
-    product_computation, product = _origin(program, computation, instruction.operands[0])
+    product_computation, product = _producer(program, computation, instruction.operands[0])
     if product.opcode != "multiply":
         return 0
     [(_, dims)] = product.shapes
-    factors = [_origin(program, product_computation, name)[1] for name in product.operands]
+    factors = [_producer(program, product_computation, name)[1] for name in product.operands]
     has_vector = any(factor.opcode == "broadcast" and factor.numbers("dimensions") for factor in factors)
     return 2 * math.prod(dims) if has_vector and len(dims) > 1 else 0
 
 
-def _origin(program: Program, computation: Computation, name: str) -> tuple[Computation, Instruction]:
-    """Follow a value back through conversions and fusions, and return the instruction that computes it.
+def _producer(program: Program, computation: Computation, name: str) -> tuple[Computation, Instruction]:
+    """Follow a value back through conversions and fusions to the instruction that computes it.
 
-    Return it as a pair of its computation and the instruction.
+    Return the instruction's computation and the instruction.
     """
     while True:
         instruction = computation[name]

@@ -110,7 +110,7 @@ class Cost:
             kind: count only this kind of collective, such as "all-gather". An unknown kind raises ValueError.
             measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
         """
-        return self._by(_label, measure, kind, _by_line)
+        return self._by(_source_label, measure, kind, _by_line)
 
     def by_device(self) -> list[int]:
         """Return the bytes that each device sends, indexed by its position in the mesh."""
@@ -251,7 +251,15 @@ class Comparison:
         for kind, along in sorted(before | after):
             (times, sent), (new_times, new_sent) = (side.get((kind, along), (0, 0)) for side in (before, after))
             if (times, sent) != (new_times, new_sent):
-                rows.append((kind, along, _arrow(times, new_times), _arrow(sent, new_sent), f"{new_sent - sent:+,}"))
+                rows.append(
+                    (
+                        kind,
+                        along,
+                        _format_change(times, new_times),
+                        _format_change(sent, new_sent),
+                        f"{new_sent - sent:+,}",
+                    )
+                )
         return rows
 
     def __bool__(self) -> bool:
@@ -274,7 +282,9 @@ class Comparison:
         headers = ("collective", "along", "times", "bytes sent", "change")
         rows = self.rows()
         lines = [format_table(headers, rows) if rows else "the same collectives", ""]
-        lines += [f"{name}: {_arrow(b, a)}" for name, b, a in self._totals() if b != a or name.startswith("bytes")]
+        lines += [
+            f"{name}: {_format_change(b, a)}" for name, b, a in self._totals() if b != a or name.startswith("bytes")
+        ]
         added = {(kind, along) for kind, along, *_ in rows} - _by_kind_and_axes(self.before).keys()
         sources = [row for row in self.after.sources() if row[:2] in added and row[4]]
         if sources:
@@ -293,7 +303,7 @@ def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
     }
 
 
-def _arrow(before: int, after: int) -> str:
+def _format_change(before: int, after: int) -> str:
     return f"{before:,}" if before == after else f"{before:,} -> {after:,}"
 
 
@@ -310,7 +320,7 @@ def _by_line(collective: Collective) -> list[Collective]:
     return parts
 
 
-def _label(collective: Collective) -> str:
+def _source_label(collective: Collective) -> str:
     return (collective.source.label if collective.source else "") or "not recorded"
 
 

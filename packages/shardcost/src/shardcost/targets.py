@@ -24,7 +24,7 @@ from typing import Any
 
 GPUS = ("a100", "h100", "h200", "b200")
 OLDEST_JAX = (0, 10)
-# libtpu needs these to start quietly on a machine without a TPU. They don't limit which topologies can be described.
+# libtpu needs these variables to start quietly without a TPU. They don't limit which topologies can be described.
 TPU_ENVIRONMENT = {
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
@@ -95,8 +95,8 @@ def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
         )
     except NotImplementedError as error:
         raise TargetError(
-            "JAX didn't load its CUDA plugin, because this machine has no CUDA libraries: set the environment variable "
-            "JAX_PLATFORMS=cpu before JAX starts, which skips the search for them"
+            "JAX did not load its CUDA plugin, because this machine has no CUDA libraries: set the environment "
+            "variable JAX_PLATFORMS=cpu before JAX starts, which skips the search for them"
         ) from error
     return list(topology.devices)
 
@@ -123,7 +123,7 @@ def _jax_version() -> str:
 
     release = tuple(int(n) for n in re.findall(r"\d+", jax.__version__)[:2])
     if release < OLDEST_JAX:
-        raise TargetError(f'JAX {jax.__version__} can\'t compile for absent devices: pip install --upgrade "jax>=0.10"')
+        raise TargetError(f'JAX {jax.__version__} cannot compile for absent devices: pip install --upgrade "jax>=0.10"')
     return jax.__version__
 
 
@@ -147,11 +147,11 @@ def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tu
     if mesh is None:
         sharding = jax.sharding.SingleDeviceSharding(target_devices[0])
         if len(target_devices) > 1:
-            return _export(step, args, kwargs, _line(target_devices), target)
+            return _export(step, args, kwargs, _one_dimensional_mesh(target_devices), target)
         args, kwargs = jax.tree.map(lambda leaf: _with_sharding(leaf, sharding), (args, kwargs))
         return step.lower(*args, **kwargs), args, kwargs
     new_mesh = _rebuild(mesh, target_devices, target)
-    new_args, new_kwargs = jax.tree.map(lambda leaf: _move(leaf, new_mesh), (args, kwargs))
+    new_args, new_kwargs = jax.tree.map(lambda leaf: _onto_mesh(leaf, new_mesh), (args, kwargs))
     try:
         with _replace_context(new_mesh):
             return step.lower(*new_args, **new_kwargs), new_args, new_kwargs
@@ -186,7 +186,7 @@ def _export(
         [(axis_names, axis_sizes, axis_types)] = names
         new_mesh = Mesh(new_mesh.devices.reshape(axis_sizes), axis_names, axis_types=axis_types)
     shardings = exported.in_shardings_jax(new_mesh)
-    moved = [_move(leaf, new_mesh) for leaf in leaves]
+    moved = [_onto_mesh(leaf, new_mesh) for leaf in leaves]
     if len(shardings) == len(moved):  # otherwise, some of the leaves are static arguments
         moved = [
             leaf if hasattr(getattr(leaf, "sharding", None), "mesh") else _with_sharding(leaf, sharding)
@@ -243,14 +243,14 @@ def _rebuild(mesh: Any, target_devices: list[Any], target: str) -> Any:
     return Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
 
 
-def _line(target_devices: list[Any]) -> Any:
+def _one_dimensional_mesh(target_devices: list[Any]) -> Any:
     import numpy as np
     from jax.sharding import Mesh
 
     return Mesh(np.array(target_devices), ("devices",))
 
 
-def _move(leaf: Any, mesh: Any) -> Any:
+def _onto_mesh(leaf: Any, mesh: Any) -> Any:
     """Return a description of an argument on the new mesh.
 
     An array without a `NamedSharding` gets no sharding. Anything that isn't an array is returned unchanged.

@@ -25,7 +25,7 @@ def assert_cost(
         step, args, kwargs: the same as for `cost`, including the options `target`, `trip_counts`, `branches` and
             `strict`. If `step` is a `Cost`, it's checked directly.
         collectives: the exact number of runs for each kind of collective, over all loop iterations, as
-            {"all-reduce": 2}. Other kinds may not run at all, so {} forbids all communication.
+            {"all-reduce": 2}. No other kind may run, so {} forbids all communication.
         bytes_sent: the exact number of bytes that the busiest device sends.
         max_bytes_sent: the largest number of bytes that any device may send.
         flops: the exact number of FLOPs in matrix products on each device.

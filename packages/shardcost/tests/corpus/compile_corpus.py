@@ -1,6 +1,6 @@
 """Compile the corpus's programs for one target, and write their program texts beside this file.
 
-    python compile_corpus.py cpu|h100|v5e
+    python compile_corpus.py cpu|h100|v5e [PROGRAM ...]
 
 `test_corpus.py` contains the expected costs, calculated manually from the programs below. The mesh has eight devices
 along d, or 2 x 4 along x and y. Arrays named `rows` are sharded along axis 0, and those named `tiles` along both axes.
@@ -27,7 +27,7 @@ CHIP = {"cpu": "cpu:8", "h100": "h100:8", "v5e": "v5e:2x4"}
 
 
 def program(*arrays):
-    """Add a function to the corpus. Each array is (shape, dtype, *spec)."""
+    """Return a decorator that adds a function to the corpus. Its arguments are `arrays`: (shape, dtype, *spec)."""
 
     def add(function):
         PROGRAMS[function.__name__] = function, arrays

@@ -15,7 +15,7 @@ def initialize() -> None:
     """Register the stand-in; JAX calls this before it starts its backends."""
     from jax._src import xla_bridge
 
-    if xla_bridge._backend_factories.pop("tpu", None):  # probing for a real TPU is slow, and libtpu complains
+    if xla_bridge._backend_factories.pop("tpu", None):  # probing for a real TPU is slow, and libtpu prints warnings
         xla_bridge.register_backend_factory("tpu", _refuse, priority=-500, fail_quietly=True)
     lock = open(os.environ["CHIP_LOCK"], "a+")  # noqa: SIM115
     try:

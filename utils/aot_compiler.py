@@ -3,9 +3,9 @@
 The TPU compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms). The compiler for
 NVIDIA GPUs is in JAX's CUDA plugin, which also needs ptxas (570 MB together). The course never installs either compiler
 by itself. Without them, or with versions that this JAX can't use, a lesson reads the same numbers from its record in
-`tpu_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare the
-results with the record: `make test` checks the quick programs, `make test-newest` checks more of them, and the weekly
-check covers all of them, including those for GPUs.
+`compiled_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare
+the results with the record: `make test` checks the quick programs, `make test-newest` checks more of them, and the
+weekly check covers all of them, including those for GPUs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jax.sharding import AbstractMesh, Mesh
     from jax.stages import Compiled
 
-RECORDS = Path(__file__).with_name("tpu_plans")  # NN.json: the plans of lesson NN
+RECORDS = Path(__file__).with_name("compiled_plans")  # NN.json: the plans of lesson NN
 TRIALS = {"tpu": "v5e:2x2", "cuda": "h100:8"}  # the target of the trial compile, by platform
 PACKAGES = {"tpu": "libtpu", "cuda": "jax-cuda12-plugin"}
 # Check that compiling doesn't crash, and that JAX can read the compiled program. (JAX 0.10.2 can't read everything that
@@ -59,11 +59,12 @@ class Plan:
 
     @property
     def times(self) -> int:
-        """Return the number of times that a chip runs a collective."""
+        """Return the number of collectives that a chip runs, counting every loop iteration."""
         return sum(times for times, _ in self.sent.values())
 
     @property
     def bytes_sent(self) -> int:
+        """Return the bytes that a chip sends in all collectives."""
         return sum(size for _, size in self.sent.values())
 
 
@@ -151,7 +152,7 @@ def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any
         recorded = recorded_plans()
         if label not in recorded:
             package = PACKAGES[platform_of(label)]
-            raise LookupError(f"the record has no {label!r}; to compile programs of your own you need {package}.")
+            raise LookupError(f"the record has no {label!r}; to compile your own programs, install {package}.")
         result = recorded[label]
     if result.error:
         import jax
@@ -163,7 +164,7 @@ def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any
 def can_compile(platform: str) -> bool:
     """Return whether this machine can compile for a platform. Raises RuntimeError if `start` hasn't checked it."""
     if platform not in _can_compile:
-        raise RuntimeError("call tpu_compiler.start() first: it finds out whether this machine can compile for a chip")
+        raise RuntimeError("call aot_compiler.start() first: it finds out whether this machine can compile for a chip")
     return _can_compile[platform]
 
 

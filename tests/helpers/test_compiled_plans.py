@@ -11,11 +11,11 @@ import pytest
 
 from exercises import ex19
 from tools.lessons import notebooks
-from utils import tpu_compiler
+from utils import aot_compiler
 
 pytestmark = pytest.mark.once
 
-RECORDED = tpu_compiler.recorded_plans("19")
+RECORDED = aot_compiler.recorded_plans("19")
 ESTIMATE = ("price-memory", "price-sent", "price-define")  # the cells that define the estimate
 
 

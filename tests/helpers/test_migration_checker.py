@@ -19,7 +19,7 @@ PACKAGE = notebooks.ROOT / "packages" / "find-old-jax"
 
 
 def test_the_repository_s_root_installs_the_package():
-    """Test that the root provides the same command, because pre-commit, and uvx without a subdirectory, install it."""
+    """Test that the root provides the same command, because pre-commit and `uvx` install it from there."""
     root, package = (tomllib.loads((folder / "pyproject.toml").read_text()) for folder in (notebooks.ROOT, PACKAGE))
     for key in ("name", "version", "description", "requires-python", "dependencies", "scripts"):
         assert root["project"][key] == package["project"][key], key
@@ -59,7 +59,7 @@ def test_the_index_of_appendix_90_contains_the_checkers_phrases():
 
 
 def test_splitting_and_merging_reproduces_the_record():
-    """Test that the record contains all names of every version, so that adding one doesn't require the others."""
+    """Test that the record contains all names of each version, so that a new one can be added without the others."""
     text = jax_names.RECORD.read_text(encoding="utf-8")
     assert jax_names.record_text(jax_names.merge(jax_names.split_by_version(json.loads(text)))) == text
     assert len(text) < 310_000

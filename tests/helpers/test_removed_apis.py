@@ -65,8 +65,8 @@ OLD = {  # maps the text of each form in ROWS to code that uses it, as articles 
     f"jax.shard_map(lambda v: v, mesh=typed, {SPECS})(whole)",
     "pmap in pmap": "jax.pmap(jax.pmap(lambda v: v))(jnp.ones((2, 4, 3)))",
     "PmapSharding": "from jax.sharding import PmapSharding\nPmapSharding.default((8,))",
-    "jax.devices('gpu') without one": "device = jax.devices('gpu')[0] if jax.devices('gpu') else None",
-    "psum under jit alone": "jax.jit(lambda v: jax.lax.psum(v, axis_name='batch'))(x)",
+    "jax.devices('gpu') without a GPU": "device = jax.devices('gpu')[0] if jax.devices('gpu') else None",
+    "psum over an unbound axis": "jax.jit(lambda v: jax.lax.psum(v, axis_name='batch'))(x)",
     "device_put in a jit": "many = jax.devices('cpu')\n"
     "assert jax.jit(lambda v: jax.device_put(v, many[3]))(x).devices() == {many[3]}",
     "jax.typeof(x).vma": "jax.typeof(x).vma",
@@ -95,7 +95,7 @@ def no_gpu() -> str:
             jax.devices(name)
         except RuntimeError:
             return name
-    raise AssertionError("this machine has every GPU there is")
+    raise AssertionError("this machine has GPUs of every vendor that JAX supports")
 
 
 def try_old(code: str) -> tuple[str, str]:
@@ -287,7 +287,7 @@ def test_in_specs_that_reshard_are_found_in_every_form(way, spec, row):
 
 
 def test_the_record_agrees_with_the_installed_jax():
-    """Check a sample of the installed JAX's names, looked up one by one.
+    """Compare the record of the installed JAX's names with six of its modules.
 
     tools/maintenance/jax_names.py recorded the names of all modules.
     """
