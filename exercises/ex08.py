@@ -86,7 +86,7 @@ def _function_cases():
         return x @ w
 
     line, grid = build_mesh({"data": 8}), build_mesh({"data": 2, "model": 4})
-    large = 2**20  # 2**40 elements of bfloat16 take up two terabytes
+    large = 2**20  # a matrix of 2**40 bfloat16 elements takes up 2 TiB, so answers have to pass shapes
     return {
         "double, 8 devices, (24, 5), P('data')": (double, line, [(24, 5)], [P("data")]),
         "double, 2 x 4 devices, (24, 12), P('model')": (double, grid, [(24, 12)], [P("model")]),

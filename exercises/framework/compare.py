@@ -61,7 +61,7 @@ def first_difference(actual: Any, expected: Any, within: float = 1e-4, check_cos
     - An integer also matches an equal float, and a list matches a tuple or an array with equal elements. In strings,
       case and punctuation don't matter.
     - A jax.Array must match in shape, dtype, sharding (if it's on several devices) and the values of every copy.
-    - A NumPy array must match only in shape and values.
+    - A NumPy array only has to match in shape and values.
 
     Args:
         within: the relative tolerance for numbers; in an array, it's relative to the largest absolute value.

@@ -37,7 +37,7 @@ class Schedule:
 
     @property
     def idle(self) -> float:
-        """Return the size of the bubble: the fraction of all stages' time that's idle until the last job ends."""
+        """Return the bubble: the fraction of the time until the last job ends for which a stage is idle, on average."""
         return 1 - sum(job.end - job.start for job in self.jobs) / (self.stages * self.end)
 
     @property
@@ -84,7 +84,7 @@ def simulate(
     (The first part has no previous one, and the last has no next one.) For all parts of a stage together, F takes 1
     second and B takes 2; if there are W jobs, each kind takes 1.
 
-    Raises ValueError if a job is missing or listed twice, or if all stages wait for one another.
+    Raises ValueError if a job is missing, repeated or unknown, or if the unfinished stages wait for one another.
     """
     waiting = [[(*job, s) if parts_per_stage == 1 else tuple(job) for job in order(s, p, m)] for s in range(p)]
     kinds = sorted({job[0] for jobs in waiting for job in jobs})

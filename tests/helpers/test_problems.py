@@ -16,7 +16,7 @@ import pytest
 from find_old_jax.error_lookup import closest, explain
 from find_old_jax.forms import row_problems
 from find_old_jax.problems import Problem, data, problems
-from find_old_jax.release_names import numbers
+from find_old_jax.release_names import parse_version
 
 from tools.lessons import notebooks
 
@@ -33,9 +33,9 @@ def setup(devices: list) -> dict[str, Any]:
 
 def occurs(problem: Problem, version: str) -> bool:
     """Return whether an entry says that the message occurs in a version of JAX."""
-    here = numbers(version)
-    return (not problem.since or here >= numbers(problem.since)) and (
-        not problem.until or here < numbers(problem.until)
+    here = parse_version(version)
+    return (not problem.since or here >= parse_version(problem.since)) and (
+        not problem.until or here < parse_version(problem.until)
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from find_old_jax.find import NotPython, examine, find, report
 from find_old_jax.forms import ROWS, Form
 from find_old_jax.read import Unreadable, files
-from find_old_jax.release_names import Record, numbers
+from find_old_jax.release_names import Record, parse_version
 
 NEWEST = Record()
 
@@ -303,9 +303,11 @@ def test_the_releases_in_the_rows_agree_with_the_record():
         for form in row.forms:
             if form.name:
                 first, last = NEWEST.span(form.name)
-                assert first and numbers(first) <= numbers(form.warns if form.warns and form.warns[0] == "0" else last)
+                assert first and parse_version(first) <= parse_version(
+                    form.warns if form.warns and form.warns[0] == "0" else last
+                )
                 if form.gone and form.gone[0] == "0" and last != NEWEST.version:
-                    assert numbers(last) < numbers(form.gone), form.text
+                    assert parse_version(last) < parse_version(form.gone), form.text
 
 
 def notebook(tmp_path, *sources):

@@ -10,7 +10,7 @@ from find_old_jax.cli import main
 from find_old_jax.fix import fix
 from find_old_jax.fix_files import fixed_file, unified_diff, write_files
 from find_old_jax.read import Unreadable
-from find_old_jax.release_names import Record, numbers
+from find_old_jax.release_names import Record, parse_version
 from find_old_jax.replacements import PLAIN, REPLACEMENTS
 from find_old_jax.safe_renames import SAFE_RENAMES
 
@@ -96,8 +96,8 @@ def test_fix_writes_the_new_form(old, new):
     "code",
     [
         "f = jax.jit(f, in_axis_resources=1)",  # an argument of pjit, not of jit
+        # pjit stays: jit ignores `with mesh:`, and treats None as unspecified, where pjit treated it as replicated
         "from jax.experimental.pjit import pjit\nf = pjit(f, in_axis_resources=(P(None), None))",
-        # jit ignores `with mesh:`, and treats None as unspecified, not as replicated
         "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)",
         "from jax.experimental import maps\nmaps.xmap",
         "if hasattr(jax, 'tree_map'):\n    jax.tree_map",
@@ -144,10 +144,10 @@ def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
         if rename.via:
             assert SAFE_RENAMES[rename.via].new == rename.new, old
         spans = [NEWEST.span(name) for name in names if name.startswith("jax.")]
-        assert all(numbers(first) <= numbers(rename.on) for first, _ in spans), old
-        if numbers(rename.on) > numbers("0.4.13"):  # the oldest installable JAX that has both names
-            assert max((first for first, _ in spans), key=numbers) == rename.on, old
-        assert rename.source == (numbers(rename.on) < numbers("0.4.13")), old
+        assert all(parse_version(first) <= parse_version(rename.on) for first, _ in spans), old
+        if parse_version(rename.on) > parse_version("0.4.13"):  # 0.4.13 is the oldest JAX that can be installed
+            assert max((first for first, _ in spans), key=parse_version) == rename.on, old
+        assert rename.source == (parse_version(rename.on) < parse_version("0.4.13")), old
 
 
 def test_the_command_shows_a_diff_and_writes_on_request(written, command):

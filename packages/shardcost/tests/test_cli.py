@@ -47,7 +47,7 @@ def dump(tmp_path):
 
 
 def test_one_dump(dump, capsys):
-    """Test an all-reduce of 128 bytes in groups of four, in which each device sends 2 (3/4) 128 = 192 bytes."""
+    """Test an all-reduce of 128 bytes in groups of four, in which each device sends 2 * 3/4 * 128 = 192 bytes."""
     assert main([dump(DUMP), "--axes", "data=2,model=4", "--sources"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "collective   along   operand    result     times   bytes sent",
@@ -87,7 +87,7 @@ def test_the_standard_input(monkeypatch, capsys):
 
 
 def test_an_unknown_trip_count(dump, capsys):
-    """Test an all-reduce of 4 bytes over eight devices in 100 iterations, which sends 100 x 2 (7/8) 4 = 700 bytes."""
+    """Test an all-reduce of 4 bytes over eight devices in 100 iterations, which sends 100 * 2 * 7/8 * 4 = 700 bytes."""
     path = dump(LOOP)
     assert main([path]) == 2
     error = capsys.readouterr().err
@@ -120,7 +120,7 @@ def test_a_missing_file_and_wrong_options(dump, capsys, tmp_path):
 
 
 def test_the_dump_of_a_compiler(tmp_path):
-    """Test the command on a dump that the compiler writes, in a process without JAX."""
+    """Test that the command reads a dump that the compiler wrote, even if it can't import JAX."""
     program = (
         "import os; os.environ['JAX_PLATFORMS'] = 'cpu'\n"
         "import jax; jax.config.update('jax_num_cpu_devices', 8)\n"

@@ -83,24 +83,24 @@ class FigureReader:
                 field.select_option(str(value))
             else:
                 field.fill(str(value))
-        return self.said()
+        return self.figure_text()
 
-    def said(self):
+    def figure_text(self):
         """Return the figure's sentence, or the one that asks the reader to guess first."""
         return self.place.locator(":is(.said, .lock):visible").inner_text()
 
 
 @pytest.fixture
-def hand(tab, bare):
+def open_figure(tab, bare):
     """Yield a function that opens a figure's page. After the test, fail if the browser reported errors there."""
     pages = []
 
-    def open_figure(kind, **options):
+    def open_kind(kind, **options):
         page = tab(**options)
         page.goto(f"{bare}{kind}.html")
         pages.append(page)
         return FigureReader(page)
 
-    yield open_figure
+    yield open_kind
     for page in pages:
         assert page.errors == []

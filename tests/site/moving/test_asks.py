@@ -40,14 +40,14 @@ ASKED = [
 
 
 @pytest.mark.parametrize("kind, name, asked, free", ASKED)
-def test_a_case_that_a_question_asks_for_waits_until_its_answer_was_seen(hand, kind, name, asked, free):
-    at = hand(kind)
+def test_a_case_that_a_question_asks_for_waits_until_its_answer_was_seen(open_figure, kind, name, asked, free):
+    at = open_figure(kind)
     answer = f"answer-{interactive_figures.question_numbers(lesson_of(kind))[name]}"
     at.page.evaluate("id => document.body.append(Object.assign(document.createElement('i'), { id }))", answer)
     for values in asked:
         assert "guess first" in at.by_label(values), values
     at.page.evaluate("id => { document.getElementById(id).remove(); dispatchEvent(new Event('resize')); }", answer)
-    assert "guess first" not in at.said()
+    assert "guess first" not in at.figure_text()
     at.page.evaluate("id => document.body.append(Object.assign(document.createElement('i'), { id }))", answer)
     for values in free:
         assert "guess first" not in at.by_label(values), values

@@ -18,8 +18,8 @@ from tools.site import interactive_figures
         ("eight", {"psum_scatter": "psum_scatter", "all_to_all": "all_to_all"}),
     ],
 )
-def test_each_device_gets_what_the_lessons_figures_say(hand, figure, names):
-    at = hand("collective")
+def test_each_device_gets_what_the_lessons_figures_say(open_figure, figure, names):
+    at = open_figure("collective")
     told = interactive_figures.alt_text(cell_of("05", figure))
     for title, name in names.items():
         band = re.search(rf"{title}: ((?:[^.]|\.\d)*)\.", told)[1]
@@ -31,16 +31,16 @@ def test_each_device_gets_what_the_lessons_figures_say(hand, figure, names):
             assert f"{name}: device {device} gets {holds[device]}." in said
 
 
-def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(hand):
+def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(open_figure):
     """Check pmean and pmax of 3 1 4 8 5 9 2 6, whose sum is 38: the mean is 4.75, and the maximum is 9."""
-    at = hand("collective")
+    at = open_figure("collective")
     assert "pmean: device 5 gets 4.75." in at.set(collective="pmean", device=5)
     assert "pmax: device 0 gets 9." in at.set(collective="pmax", device=0)
 
 
-def test_who_enters_and_where_a_number_goes(hand):
-    at = hand("collective")
-    assert "device 5 gets 5 15 25 35 45 55 65 75." in at.said()
+def test_who_enters_and_where_a_number_goes(open_figure):
+    at = open_figure("collective")
+    assert "device 5 gets 5 15 25 35 45 55 65 75." in at.figure_text()
     assert "gets 2 12 22 32 42 52 62 72. Of each of the eight parts the number at place 2 enters." in at.set(device=2)
     assert dashed(at) == 1 and arrows(at) == 8
     # the 7 pairs are (i, i + 1) for i < 7, and the eighth is (7, 0)

@@ -10,17 +10,17 @@ from tools.site import interactive_figures
 MESHES = ["8 x 1", "4 x 2", "2 x 4", "1 x 8"]
 
 
-def test_with_128_examples_it_is_what_the_lesson_counted(hand):
-    at = hand("cut_batch")
-    assert at.said().startswith("2 x 4, 128 examples: ") and at.said().endswith("2 x 4 sends the least.")
+def test_with_128_examples_it_is_what_the_lesson_counted(open_figure):
+    at = open_figure("cut_batch")
+    assert at.figure_text().startswith("2 x 4, 128 examples: ") and at.figure_text().endswith("2 x 4 sends the least.")
     table = interactive_figures.printed_text(cell_of("06", "hybrid-count"))
     for i, mesh in enumerate(MESHES):
         along, across, total = re.search(rf"{mesh} +([\d,]+) +([\d,]+) +([\d,]+) +True", table).groups()
         assert f"sends {along} bytes along data and {across} along model, {total} in all" in at.set(data=i)
 
 
-def test_with_1024_examples_it_is_what_the_lesson_prints(hand):
-    at = hand("cut_batch")
+def test_with_1024_examples_it_is_what_the_lesson_prints(open_figure):
+    at = open_figure("cut_batch")
     at.set(examples=1024)
     for mesh, total in re.findall(
         r"(\d x \d) +([\d,]+)", interactive_figures.printed_text(cell_of("06", "hybrid-formula"))
@@ -31,11 +31,11 @@ def test_with_1024_examples_it_is_what_the_lesson_prints(hand):
         )
 
 
-def test_each_mesh_has_batches_for_which_it_sends_least(hand):
+def test_each_mesh_has_batches_for_which_it_sends_least(open_figure):
     # By the lesson's table, an example adds 0, 266, 798 or 1,862 bytes (those sent along model, divided by 128). So
     # 1 x 8 and 2 x 4 send the same amount for 58,860 / 1,064 = 55.3 examples, 2 x 4 and 4 x 2 for
     # 116,886 / 532 = 219.7, and 4 x 2 and 8 x 1 for 233,355 / 266 = 877.3.
-    at = hand("cut_batch")
+    at = open_figure("cut_batch")
     borders = {8: "1 x 8", 48: "1 x 8", 56: "2 x 4", 216: "2 x 4", 224: "4 x 2", 872: "4 x 2", 880: "8 x 1"}
     for examples, mesh in borders.items():
         assert f"Of the four meshes {mesh} sends the least." in at.set(examples=examples)

@@ -18,9 +18,9 @@ def test_each_place_is_a_cell_and_each_kind_has_its_script():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, width):
+def test_every_setting_draws_inside_its_frame_and_says_something(open_figure, kind, width):
     """Set each slider to its ends and one step before its end, and make each choice: no shape may leave the frame."""
-    at = hand(kind, width=width)
+    at = open_figure(kind, width=width)
     outside = """svg => {
         const frame = svg.getBoundingClientRect();
         return [...svg.children].filter((shape) => {
@@ -31,7 +31,7 @@ def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, wid
     }"""
 
     def fine():
-        said = at.said()
+        said = at.figure_text()
         assert len(said) > 30 and "NaN" not in said and "undefined" not in said and "Infinity" not in said, said
         assert at.page.locator(".moving svg > *").count() > 3
         assert "NaN" not in at.page.locator(".moving svg").inner_html()
@@ -57,25 +57,25 @@ def test_every_setting_draws_inside_its_frame_and_says_something(hand, kind, wid
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_status_is_announced_after_a_pause(hand, kind):
-    at = hand(kind)
+def test_the_status_is_announced_after_a_pause(open_figure, kind):
+    at = open_figure(kind)
     heard = at.place.locator("[role=status]")
     at.page.wait_for_function("heard => heard.textContent !== ''", arg=heard.element_handle())
-    assert heard.inner_text() == at.said()
+    assert heard.inner_text() == at.figure_text()
     assert at.place.locator(".said").get_attribute("aria-hidden") == "true"  # screen readers must not read it twice
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_initial_settings_reveal_no_answer(hand, kind):
+def test_the_initial_settings_reveal_no_answer(open_figure, kind):
     """Test that a figure's initial settings reveal no answer while all answers on the page are hidden.
 
     moving.js raises an error if the figure's `asks` names a question that isn't on the page.
     """
-    at = hand(kind)
+    at = open_figure(kind)
     at.page.evaluate("""() => {
         for (const index of Object.values(JSON.parse(document.querySelector(".moving").dataset.questions))) {
             document.body.append(Object.assign(document.createElement("i"), { id: `answer-${index}` }));
         }
         dispatchEvent(new Event("resize"));
     }""")
-    assert "guess first" not in at.said()
+    assert "guess first" not in at.figure_text()

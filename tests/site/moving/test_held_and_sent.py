@@ -26,7 +26,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("program", FOUND)
-def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program):
+def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(open_figure, program):
     steps, times, kept = FOUND[program]
     units, flops = re.search(
         rf"^{program} {{2,}}([\d.]+) units +([\d.]+) FLOPs",
@@ -34,7 +34,7 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program)
         re.M,
     ).groups()
     sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", interactive_figures.alt_text(cell_of("11", "again-draw")))
-    at = hand("held_and_sent")
+    at = open_figure("held_and_sent")
     said = at.by_label({"program": program, "step": steps})
     total = f"{float(units):g}"
     assert float(sent) == float(units)
@@ -46,8 +46,8 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(hand, program)
     assert tuple(words.count(kind) for kind in ("all-reduce", "all-gather", "reduce-scatter")) == times
 
 
-def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
-    at = hand("held_and_sent")
+def test_half_way_the_units_are_those_of_the_steps_so_far(open_figure):
+    at = open_figure("held_and_sent")
     assert "backward, all-reduce sends 2 units; 8 of 8 units so far." in at.set(program="tensor")
     assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # the second all-reduce
     assert "backward, MLP sends nothing; 4 of 8" in at.set(step=5)
@@ -66,12 +66,12 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(hand):
     assert "again, MLP: up sends nothing; 6 of 10" in at.by_label({"program": "tensor, again", "step": 7})
 
 
-def test_last_step_stays_selected(hand):
+def test_last_step_stays_selected(open_figure):
     """Test that a figure at its last step stays at the last step if the reader chooses a program with more steps.
 
     At an earlier step, the figure keeps the step's number.
     """
-    at = hand("held_and_sent")
+    at = open_figure("held_and_sent")
     at.set(program="tensor")
     assert "8 of 8" in at.place.inner_text()
     at.set(program="sequence, again")

@@ -10,12 +10,12 @@ from tests.site.moving.conftest import cell_of
 from tools.site.interactive_figures import alt_text, printed_text
 
 
-def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
-    at = hand("layout")
+def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(open_figure):
+    at = open_figure("layout")
     # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth row and the first half of the columns.
     assert (
         "gives float32[4@x,8@y]: 8 pieces of (1, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [3:4, 0:4]."
-        in at.said()
+        in at.figure_text()
     )
     said = at.set(mesh="2 by 4")
     assert "8 pieces of (2, 2), 1 copy of each. Device 6 is at x = 1, y = 2 and holds [2:4, 4:6]." in said
@@ -46,8 +46,8 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(hand):
         ("P('y')", "(10, 3)", "IndivisibleError"),
     ],
 )
-def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(hand, spec, array, error):
-    at = hand("layout")
+def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(open_figure, spec, array, error):
+    at = open_figure("layout")
     both = printed_text(cell_of("02", "refused")).strip().split("\n\n")
     lines = dict(zip(("P('x', 'x')", "P('rows')"), both, strict=True))
     lines["P('y')"] = printed_text(cell_of("02", "uneven-error"))
@@ -70,8 +70,8 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(h
     assert at.page.locator(".moving svg circle").count() == 8  # only the mesh's circles
 
 
-def test_other_meshes_and_what_jax_says_first(hand):
-    at = hand("layout")
+def test_other_meshes_and_what_jax_says_first(open_figure):
+    at = open_figure("layout")
     # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth pair of rows and the first half of the columns.
     assert "pieces of (2, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [6:8, 0:4]." in at.set(
         mesh="4 by 2", array="(8, 8)"
@@ -88,14 +88,14 @@ def test_other_meshes_and_what_jax_says_first(hand):
 
 
 @pytest.mark.parametrize("typed", ["P('x',)", 'P("x")', "P( ( 'x' ) , None)", "P(‘x’)", "P((('x',)))", "P('x', ())"])
-def test_a_spec_is_read_as_python_reads_it(hand, typed):
-    assert "2 pieces of (2, 8), 4 copies" in hand("layout").set(mesh="2 by 4", spec=typed)
+def test_a_spec_is_read_as_python_reads_it(open_figure, typed):
+    assert "2 pieces of (2, 8), 4 copies" in open_figure("layout").set(mesh="2 by 4", spec=typed)
 
 
 @pytest.mark.parametrize(
     "typed", ["", "P", "P(", "P('x", "P(x)", "'x'", "P(,)", "P('x' 'y')", "P('x'))", "P(1)", "P((('x', 'y'),))"]
 )
-def test_what_is_no_spec_says_how_one_is_written(hand, typed):
-    at = hand("layout")
+def test_what_is_no_spec_says_how_one_is_written(open_figure, typed):
+    at = open_figure("layout")
     assert "cannot be read as a spec" in at.set(spec=typed)
     assert "8 pieces" in at.set(spec="P('x', 'y')")

@@ -12,8 +12,8 @@ from tools.site import interactive_figures
 
 @pytest.mark.parametrize("w1", ["columns", "rows"])
 @pytest.mark.parametrize("w2", ["columns", "rows"])
-def test_what_is_sent_is_what_the_lesson_counted(hand, w1, w2):
-    at = hand("middle")
+def test_what_is_sent_is_what_the_lesson_counted(open_figure, w1, w2):
+    at = open_figure("middle")
     said = at.set(w1=w1, w2=w2)
     line = re.search(
         rf"w1 by {w1}, w2 by {w2}: (.*?) · sends ([\d,]+) bytes",
@@ -30,10 +30,10 @@ def test_what_is_sent_is_what_the_lesson_counted(hand, w1, w2):
 
 
 @pytest.mark.parametrize("device, row, column", [(0, 0, 0), (3, 0, 3), (5, 1, 1)])
-def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(hand, device, row, column):
+def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(open_figure, device, row, column):
     # Device 4 i + j is at position i along x and j along y. The input is sharded by rows along x, and along y, w1 is
     # sharded by columns and w2 by rows.
-    at = hand("middle")
+    at = open_figure("middle")
     at.set(w1="columns", w2="rows", device=device)
     held = at.page.locator(".moving svg").evaluate(
         """svg => {

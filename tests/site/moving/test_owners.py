@@ -7,8 +7,8 @@ import re
 from tests.site.moving.conftest import cell_of
 
 
-def test_two_processes_hold_and_fetch_what_the_lesson_prints(hand):
-    at = hand("owners")
+def test_two_processes_hold_and_fetch_what_the_lesson_prints(open_figure):
+    at = open_figure("owners")
     runs = "".join(output.get("data", {}).get("text/plain", "") for output in cell_of("16", "fetch-run").outputs)
     parts = re.split(r"process \d · ", runs)[1:]
     assert len(parts) == 2
@@ -22,9 +22,9 @@ def test_two_processes_hold_and_fetch_what_the_lesson_prints(hand):
         assert "8 of the 16 numbers" in said
 
 
-def test_meshes_of_two_axes(hand):
+def test_meshes_of_two_axes(open_figure):
     """Compare the shards on meshes of two axes with those that JAX 0.10.2 and 0.7.2 made in as many processes."""
-    at = hand("owners")
+    at = open_figure("owners")
     assert "[0:8], [8:16], [0:8], [8:16]. x is cut, and all 16 numbers are here, so np.asarray(x) works" in at.set(
         mesh="model 4 x data 2"
     )
@@ -40,8 +40,8 @@ def test_meshes_of_two_axes(hand):
     assert "each [0:16]. x is whole on every device, so np.asarray(x) works in every process." in at.set(spec="P()")
 
 
-def test_the_process_that_looks_is_one_of_them(hand):
-    at = hand("owners")
+def test_the_process_that_looks_is_one_of_them(open_figure):
+    at = open_figure("owners")
     at.set(processes="8")
     assert at.by_label({"seen": 7}).startswith("Process 7 of 8: 1 addressable shard of x, [14:16]. That is 2 of")
     assert at.set(processes="2").startswith("Process 1 of 2: ")

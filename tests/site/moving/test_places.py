@@ -15,19 +15,19 @@ BOXES = """() => {
 }"""
 
 
-def test_jaxs_hops_are_those_of_the_lesson(hand):
-    at = hand("places")
+def test_jaxs_hops_are_those_of_the_lesson(open_figure):
+    at = open_figure("places")
     # The titles of the lesson's figure say hops 1 2 1 2 1 2 1 2 for v5e:2x4, and only hops of 1 for v5e:4x2.
-    assert "v5e:2x4, as JAX leads it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.said()
-    assert "the 8 pieces make 12 hops in all; around a ring of neighbours it would be 8." in at.said()
+    assert "v5e:2x4, as JAX leads it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.figure_text()
+    assert "the 8 pieces make 12 hops in all; around a ring of neighbours it would be 8." in at.figure_text()
     assert at.page.locator(".moving svg rect").count() == 12  # a square for each hop
     assert at.set(axis="v5e:4x2") == (
         "v5e:4x2, as JAX leads it: hops 1 1 1 1 1 1 1 1. Each step is one hop: a ring of neighbours."
     )
 
 
-def test_the_readers_orders(hand):
-    at = hand("places")
+def test_the_readers_orders(open_figure):
+    at = open_figure("places")
     # In a grid with two chips per row, the last hop is 3 from (0, 3) straight back to (0, 0) if the order goes back and
     # forth by rows, and 4 from (1, 3) to (0, 0) if it goes row by row.
     assert at.set(order=ROWS).startswith("v5e:2x4 in an order that is your choice, not JAX's: hops 1 1 1 1 1 1 1 3.")
@@ -41,20 +41,23 @@ def test_the_readers_orders(hand):
     assert "hops 1 1 1 1 1 1 1 3." in at.set(order=COLUMNS)
 
 
-def test_step_by_step(hand):
-    at = hand("places")
+def test_step_by_step(open_figure):
+    at = open_figure("places")
     assert "Step 4, from chip 3 to chip 4: 2 hops, 6 so far." in at.set(step=4)
     at.place.get_by_role("button", name="Next").click()
-    assert "Step 5, from chip 4 to chip 5: 1 hop, 7 so far." in at.said()
+    assert "Step 5, from chip 4 to chip 5: 1 hop, 7 so far." in at.figure_text()
     assert "Step 8, from chip 7 to chip 0: 2 hops, 12 so far." in at.set(step=8)
 
 
-def test_the_sixteen_of_the_second_figure(hand, bare):
-    at = hand("places")
+def test_the_sixteen_of_the_second_figure(open_figure, bare):
+    at = open_figure("places")
     page = page_of("places", RINGS)
     at.page.route("**/places.html", lambda route: route.fulfill(body=page, content_type="text/html"))
     at.page.reload()
-    assert at.said() == f"data = 16, as JAX leads it: hops {'1 ' * 15}1. Each step is one hop: a ring of neighbours."
+    assert (
+        at.figure_text()
+        == f"data = 16, as JAX leads it: hops {'1 ' * 15}1. Each step is one hop: a ring of neighbours."
+    )
     # In the lesson, the last chip is three hops from the first, so the axis has half the rate.
     said = at.set(axis="data = 4")
     assert "hops 1 1 1 3, the same in each of the 4 lines. The row does not close: what goes around must come" in said
@@ -65,7 +68,7 @@ def test_the_sixteen_of_the_second_figure(hand, bare):
     # In one line of all 16 chips, consecutive squares are 3 hops apart, and (2, 3) to (0, 0) is 5 hops. Row by row,
     # (3, 0) to (0, 1) is 4 hops, and (3, 3) to (0, 0) is 6.
     at.set(axis="data = 16")
-    assert f"hops {'1 1 1 3 ' * 3}1 1 1 5. The longest step is 5 hops." in at.said()
+    assert f"hops {'1 1 1 3 ' * 3}1 1 1 5. The longest step is 5 hops." in at.figure_text()
     assert f"hops {'1 1 1 4 ' * 3}1 1 1 6. The longest step is 6 hops." in at.set(order="row by row")
     assert f"hops {'1 ' * 15}3. The longest step is 3 hops." in at.set(order=ROWS)
     for width in (390, 1280):

@@ -8,9 +8,9 @@ from tests.site.moving.conftest import cell_of
 from tools.site import interactive_figures
 
 
-def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(hand):
-    at = hand("queue")
-    assert "Waiting in every second step takes 9 ticks" in at.said()
+def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(open_figure):
+    at = open_figure("queue")
+    assert "Waiting in every second step takes 9 ticks" in at.figure_text()
     said = at.set(second="at the end")
     # A load and a step take one tick each. Waiting in every step takes all 12 ticks, and waiting at the end takes 7:
     # six for the loads and one for the last step.
@@ -21,8 +21,8 @@ def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(hand):
     assert re.findall(r"works during (\d)", said) == printed == ["0", "5"]
 
 
-def test_the_longer_of_load_and_step_sets_the_pace(hand):
-    at = hand("queue")
+def test_the_longer_of_load_and_step_sets_the_pace(open_figure):
+    at = open_figure("queue")
     at.set(second="at the end")
     # With loads of 3 ticks and steps of 1, waiting at the end takes 6 · 3 + 1 ticks, and the device works during 1 of
     # the 3 ticks of each load but the first. Waiting in every step takes 6 · 4 ticks.
@@ -37,11 +37,11 @@ def test_the_longer_of_load_and_step_sets_the_pace(hand):
     assert said.endswith("1.2 times as long.")
 
 
-def test_occasional_waiting(hand):
-    at = hand("queue")
+def test_occasional_waiting(open_figure):
+    at = open_figure("queue")
     # With loads and steps of 1 tick, two loads and two steps take 3 ticks, three times. The device works during one
     # load of each pair.
-    said = at.said()
+    said = at.figure_text()
     assert "Waiting in every second step takes 9 ticks: it works during 3 and waits during 3" in said
     assert said.endswith("1.3 times as long.")
     # Three loads and three steps take 4 ticks, twice.
@@ -52,8 +52,8 @@ def test_occasional_waiting(hand):
     assert "in every third step takes 20 ticks: it works during 4 and waits during 2, and at the most 3 steps" in said
 
 
-def test_the_picture_has_a_bar_for_each_load_and_each_step_and_says_where_the_host_waits(hand):
-    at = hand("queue")
+def test_the_picture_has_a_bar_for_each_load_and_each_step_and_says_where_the_host_waits(open_figure):
+    at = open_figure("queue")
     at.set(second="at the end")
     words = at.page.locator(".moving svg text").all_text_contents()
     assert [words.count(str(i)) for i in range(1, 6)] == [4] * 5  # a load and a step in each of two loops

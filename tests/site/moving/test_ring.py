@@ -25,25 +25,25 @@ def column(at, device):
     return [line[device] for line in slots(at)]
 
 
-def test_it_opens_before_the_first_step_of_the_lessons_all_reduce(hand):
-    at = hand("ring")
-    assert "after step 0 of 14: 0 of 64 slots hold a whole sum. Each device has sent 0 blocks" in at.said()
+def test_it_opens_before_the_first_step_of_the_lessons_all_reduce(open_figure):
+    at = open_figure("ring")
+    assert "after step 0 of 14: 0 of 64 slots hold a whole sum. Each device has sent 0 blocks" in at.figure_text()
     assert slots(at) == [["1"] * 8] * 8
     at.place.get_by_role("button", name="Play").click()
     at.place.locator(".said", has_text="after step 1 of 14").wait_for()
 
 
-def test_the_gather_is_half_full_after_three_steps(hand):
-    at = hand("ring")
+def test_the_gather_is_half_full_after_three_steps(open_figure):
+    at = open_figure("ring")
     said = at.set(collective="all-gather, one way", step=3)
     assert "after step 3 of 7: 32 of 64 slots are filled" in said
-    assert "3 blocks: 3/8 of the array." in at.said()
+    assert "3 blocks: 3/8 of the array." in at.figure_text()
     assert column(at, 3) == ["0", "1", "2", "3", "", "", "", ""]
     assert column(at, 1) == ["0", "1", "", "", "", "", "6", "7"]
 
 
-def test_steps_and_bytes_are_those_by_hand(hand):
-    at = hand("ring")
+def test_steps_and_bytes_are_those_by_hand(open_figure):
+    at = open_figure("ring")
     assert "7 blocks: 7/8 of the array, which is (n - 1)/n." in at.set(collective="all-gather, one way", step=7)
     # One way takes 7 steps, in which a device sends 7/8 of the array. The short way takes 4 steps, in which at most 4/8
     # go over a wire in one direction.
@@ -52,16 +52,16 @@ def test_steps_and_bytes_are_those_by_hand(hand):
     assert "7 blocks, 4 to the right and 3 to the left: 7/8 of the array" in said
     assert "at most 4/8 over a wire in one direction" in said
     assert "after step 7 of 7: 8 of 64 slots are not empty" in at.set(collective="reduce-scatter", step=7)
-    assert "7 blocks: 7/8 of the array" in at.said()  # 3,584 bytes of an array of 4,096
+    assert "7 blocks: 7/8 of the array" in at.figure_text()  # 3,584 bytes of an array of 4,096
     assert "after step 14 of 14: 64 of 64 slots hold a whole sum" in at.set(collective="all-reduce", step=14)
-    assert "14 blocks: 14/8 of the array, which is 2 (n - 1)/n." in at.said()  # 7,168 bytes of an array of 4,096
+    assert "14 blocks: 14/8 of the array, which is 2 (n - 1)/n." in at.figure_text()  # 7,168 bytes of an array of 4,096
     assert "28 blocks: 28/8 of the array, in bundles of 7, 6, 5, 4, 3, 2, 1." in at.set(
         collective="all-to-all", step=7
     )  # 3.5 * 4,096 = 14,336 bytes, as lesson 07 counts for each wire
 
 
-def test_the_slots_are_those_of_the_lessons_panels(hand):
-    at = hand("ring")
+def test_the_slots_are_those_of_the_lessons_panels(open_figure):
+    at = open_figure("ring")
     # Reduce-scatter: by step 4, each device has sent away four slots, and another slot contains the sum of 5 blocks. In
     # the end, each device has only the complete sum of its own slot.
     assert at.set(collective="reduce-scatter", step=0) and slots(at) == [["1"] * 8] * 8
@@ -91,10 +91,10 @@ def test_the_slots_are_those_of_the_lessons_panels(hand):
     assert slots(at) == [[str(j)] * 8 for j in range(8)]
 
 
-def test_other_numbers_of_devices_by_hand(hand):
-    at = hand("ring")
+def test_other_numbers_of_devices_by_hand(open_figure):
+    at = open_figure("ring")
     at.set(collective="all-gather, one way")
-    assert "after step 4 of 4: 25 of 25" in at.set(devices=5, step=4) and "4 blocks: 4/5" in at.said()
+    assert "after step 4 of 4: 25 of 25" in at.set(devices=5, step=4) and "4 blocks: 4/5" in at.figure_text()
     said = at.set(collective="all-gather, short way", step=2)
     assert "after step 2 of 2: 25 of 25" in said and "2 to the right and 2 to the left" in said
     said = at.set(collective="all-to-all", devices=4, step=3)
@@ -103,4 +103,4 @@ def test_other_numbers_of_devices_by_hand(hand):
     assert "4 of 4 blocks are where they belong" in said and "1 block: 1/2 of the array, in one bundle." in said
     assert "after step 1 of 2: 2 of 4 slots hold a whole sum" in at.set(collective="all-reduce", step=1)
     assert "after step 1 of 1: 4 of 4" in at.set(collective="all-gather, short way", step=1)
-    assert "1 to the right and 0 to the left" in at.said()
+    assert "1 to the right and 0 to the left" in at.figure_text()

@@ -17,17 +17,17 @@ def rows() -> list[tuple[str, str, str]]:
     )
 
 
-def test_the_slow_storage_is_that_of_the_page(hand):
-    at = hand("saves")
+def test_the_slow_storage_is_that_of_the_page(open_figure):
+    at = open_figure("saves")
     at.by_label({"a save after": 0, "a save takes": 0})
     save, minutes, lost = rows()[1]
-    assert f"A save after {minutes} minutes" in at.said()
-    assert f"together {lost}. Young's interval, {minutes} minutes, loses {lost}." in at.said()
+    assert f"A save after {minutes} minutes" in at.figure_text()
+    assert f"together {lost}. Young's interval, {minutes} minutes, loses {lost}." in at.figure_text()
     assert f"{float(save):g} s" in at.place.locator(".value").all_inner_texts()
 
 
-def test_the_fast_storage_is_that_of_the_page(hand):
-    at = hand("saves")
+def test_the_fast_storage_is_that_of_the_page(open_figure):
+    at = open_figure("saves")
     save, minutes, lost = rows()[0]
     said = at.by_label({"a save after": 0})  # the slow storage's interval; the figure opens with the fast one
     shown = at.place.locator(".value").nth(1).inner_text()
@@ -38,8 +38,8 @@ def test_the_fast_storage_is_that_of_the_page(hand):
     assert "0.10% of the work is lost to saves, 10.45% to failures, together 10.6%" in said
 
 
-def test_twice_the_best_interval_loses_a_quarter_more(hand):
-    at = hand("saves")
+def test_twice_the_best_interval_loses_a_quarter_more(open_figure):
+    at = open_figure("saves")
     at.by_label({"a save takes": 0})
     # At twice and at half Young's interval, the formula gives 1.25 * 20.89 % = 26.1 %: 5.22 + 20.89, and 20.89 + 5.22.
     assert "5.22% of the work is lost to saves, 20.89% to failures, together 26.1%" in at.by_label({"a save after": 4})
@@ -49,12 +49,12 @@ def test_twice_the_best_interval_loses_a_quarter_more(hand):
     assert "12.4 h" in at.place.locator(".value").all_inner_texts()
 
 
-def test_the_minimum_is_seen_on_an_axis_from_zero(hand):
+def test_the_minimum_is_seen_on_an_axis_from_zero(open_figure):
     """Test that the axis is long enough for the minimum.
 
     It ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval.
     """
-    at = hand("saves")
+    at = open_figure("saves")
     words = at.place.locator("svg text")
     # 2.2 * 2.09 % = 4.6 %, so the axis ends at 8 %. The opening interval, 9.69 minutes, loses 3.0 %.
     opening = words.all_text_contents()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-def test_a_schedule_is_that_of_the_lesson_and_of_the_papers(hand):
-    at = hand("schedule")
+def test_a_schedule_is_that_of_the_lesson_and_of_the_papers(open_figure):
+    at = open_figure("schedule")
     gpipe = at.set(schedule="GPipe", stages=4, microbatches=8)
     assert "GPipe with 4 stages and 8 microbatches takes 33 seconds, and each stage is idle for 27.3%" in gpipe
     one_f_one_b = at.set(schedule="1F1B")
@@ -15,7 +15,7 @@ def test_a_schedule_is_that_of_the_lesson_and_of_the_papers(hand):
     # With p stages and m microbatches, both schedules idle for (p - 1) / (m + p - 1) of the time. On stage s, at most
     # m microbatches are live in GPipe, and at most min(m, p - s) in 1F1B.
     at.by_label({"seconds per send": 0, "stages": 3, "microbatches": 24})
-    assert "Most live microbatches, by stage: 24, 24, 24." in at.said()
-    assert f"idle for {100 * 2 / 26:.1f}%" in at.said()
+    assert "Most live microbatches, by stage: 24, 24, 24." in at.figure_text()
+    assert f"idle for {100 * 2 / 26:.1f}%" in at.figure_text()
     assert "by stage: 2, 2, 2, 2, 2, 2, 2, 1." in at.set(schedule="1F1B", stages=8, microbatches=2)
     assert "1F1B with 8 stages and 1 microbatch takes" in at.set(microbatches=1)

@@ -14,21 +14,26 @@ def shown(at):
     return [[int(word) for word in words[i + 1 : i + 4]] for i, word in enumerate(words) if word.startswith("expert ")]
 
 
-def test_ten_seats_are_as_the_lesson_counts(hand):
-    at = hand("seats")
+def test_ten_seats_are_as_the_lesson_counts(open_figure):
+    at = open_figure("seats")
     # With 8 slots each, the experts chosen by 11, 31 and 13 tokens drop 3 + 23 + 5 of them.
-    assert "8 seats per expert (factor 1): 31 of 64 tokens are dropped, and 31 of 64 seats are empty." in at.said()
+    assert (
+        "8 seats per expert (factor 1): 31 of 64 tokens are dropped, and 31 of 64 seats are empty." in at.figure_text()
+    )
     at.set(seats=10)
     counts = re.findall(r"\[([\d ]+)\]", interactive_figures.printed_text(cell_of("14", "seats-run")))
     seated, dropped = ([int(count) for count in row.split()] for row in counts)
     assert len(seated) == len(dropped) == 8
     assert shown(at) == [[s, d, 10 - s] for s, d in zip(seated, dropped, strict=True)]
     # With 10 slots each, 1 + 21 + 3 of the 64 tokens are dropped, and 10 + 7 + 8 + 6 + 10 of the 80 slots are empty.
-    assert "10 seats per expert (factor 1.25): 25 of 64 tokens are dropped, and 41 of 80 seats are empty." in at.said()
+    assert (
+        "10 seats per expert (factor 1.25): 25 of 64 tokens are dropped, and 41 of 80 seats are empty."
+        in at.figure_text()
+    )
 
 
-def test_the_bytes_are_those_that_the_lesson_counts(hand):
-    at = hand("seats")
+def test_the_bytes_are_those_that_the_lesson_counts(open_figure):
+    at = open_figure("seats")
     rows = re.findall(
         r"^(10|64) seats: sends ([\d,]+) bytes", interactive_figures.printed_text(cell_of("14", "bytes-run")), re.M
     )
@@ -37,12 +42,12 @@ def test_the_bytes_are_those_that_the_lesson_counts(hand):
         assert f"A device sends {sent} bytes in a training step" in at.set(seats=seats)
     # A step's four all-to-alls each send 7/8 of a token, which is 64 numbers of 8 bytes: 4 * 7/8 * 512 = 1,792 bytes.
     # With 64 slots per expert, there are 512 slots for 64 tokens, so each token costs eight times as much.
-    assert "14,336 for each seated token, or 1,792 if all seats were taken." in at.said()
-    assert "(factor 8): 0 of 64 tokens are dropped, and 448 of 512 seats" in at.said()
+    assert "14,336 for each seated token, or 1,792 if all seats were taken." in at.figure_text()
+    assert "(factor 8): 0 of 64 tokens are dropped, and 448 of 512 seats" in at.figure_text()
 
 
-def test_an_even_router_and_one_half_way(hand):
-    at = hand("seats")
+def test_an_even_router_and_one_half_way(open_figure):
+    at = open_figure("seats")
     said = at.set(seats=8, unevenness=0)  # at factor 1, an even router finds a slot for every token
     assert "(factor 1): 0 of 64 tokens are dropped, and 0 of 64 seats are empty." in said
     assert "1,792 for each seated token, or 1,792 if all seats were taken." in said

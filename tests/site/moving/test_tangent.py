@@ -10,19 +10,19 @@ from tests.site.moving.conftest import cell_of
 from tools.site import interactive_figures
 
 
-def test_it_begins_with_the_lessons_numbers(hand):
-    at = hand("tangent")
+def test_it_begins_with_the_lessons_numbers(open_figure):
+    at = open_figure("tangent")
     table = interactive_figures.printed_text(cell_of("00", "derivatives"))
     first, second, third = re.findall(r"at 0.5: +(-?[\d.]+), by hand", table)
-    said = at.said()
+    said = at.figure_text()
     assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in said
     assert said.endswith(f" tanh 0.4621, first {first}.")  # tanh(0.5) = 0.46212
     said = at.set(tangent="second")
     assert f"first {first}, second {second}, third {third}." in said
 
 
-def test_each_tangent_has_the_slope_of_the_next(hand):
-    at = hand("tangent")
+def test_each_tangent_has_the_slope_of_the_next(open_figure):
+    at = open_figure("tangent")
     # At 0, tanh and its derivatives are 0, 1, 0 and -2. The lesson prints the last three.
     said = at.set(x=0, tangent="second")
     assert "the tangent to the second derivative falls 2.0000" in said and "the third derivative is -2.0000" in said
@@ -39,8 +39,8 @@ def test_each_tangent_has_the_slope_of_the_next(hand):
 
 
 @pytest.mark.parametrize("x", [-3, 0.5, 2, 2.6])
-def test_the_rise_is_as_long_as_the_next_curve_is_high(hand, x):
-    at = hand("tangent")
+def test_the_rise_is_as_long_as_the_next_curve_is_high(open_figure, x):
+    at = open_figure("tangent")
     at.set(x=x, tangent="tanh")
     heights = at.page.locator(".moving polyline[stroke-width='5']").evaluate_all(
         "all => all.map((line) => line.getBBox().height)"

@@ -26,10 +26,10 @@ def lines(at):
     return found
 
 
-def test_a_step_is_a_row_of_the_lessons_figure(hand):
+def test_a_step_is_a_row_of_the_lessons_figure(open_figure):
     drawn = interactive_figures.alt_text(cell_of("05b", "overlap-draw"))
     assert "in use, step 0 to 7: device 0 holds 0 7 6 5 4 3 2 1; device 1 holds 1 0 7 6 5 4 3 2; " in drawn
-    at = hand("travelling")
+    at = open_figure("travelling")
     # By step, the pieces that devices 0 to 7 use in the lesson's figure.
     in_use = {0: "01234567", 1: "70123456", 3: "56701234", 7: "12345670"}
     for step, row in in_use.items():
@@ -46,8 +46,8 @@ def test_a_step_is_a_row_of_the_lessons_figure(hand):
     assert lines(at)[2] == [2, list(range(8)), [3], [8]]
 
 
-def test_gathering_sends_the_same_holds_all_and_multiplies_last(hand):
-    at = hand("travelling")
+def test_gathering_sends_the_same_holds_all_and_multiplies_last(open_figure):
+    at = open_figure("travelling")
     said = at.set(program="gathered", step=5)
     assert "device 0 has 6 of 8 pieces, and piece 2 arrives. Nothing is multiplied yet." in said
     assert lines(at)[3] == [3, [], [0, 1, 2, 3, 5, 6, 7], [0]]  # it has 3, 2, 1, 0, 7 and 6, and receives 5
@@ -56,10 +56,10 @@ def test_gathering_sends_the_same_holds_all_and_multiplies_last(hand):
     assert lines(at)[3] == [3, list(range(8)), list(range(8)), [8]]
 
 
-def test_other_numbers_of_devices_by_hand(hand):
-    at = hand("travelling")
+def test_other_numbers_of_devices_by_hand(open_figure):
+    at = open_figure("travelling")
     said = at.set(devices=5, step=2)
     assert re.search(r"step 2 of 4: device 0 multiplies slice 3 .* piece 3, while piece 2 arrives\. 3 of 5", said)
     assert lines(at)[4] == [4, [2, 3, 4], [2, 1], [3]]
     assert "step 1 of 1: device 0 multiplies slice 1" in at.set(devices=2, step=1)
-    assert "gathering needs 2." in at.said()
+    assert "gathering needs 2." in at.figure_text()

@@ -108,7 +108,7 @@ def _show_fix(file: Path, target: str) -> str | None:
 
 
 def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
-    """Format a file's findings, each as a line with its place, severity, replacement and row, and a line of code."""
+    """Format a file's findings, each in two lines: its location, severity, name, replacement and row; and its code."""
     lines = [path]
     for place, code, finding in rows:
         row = f" (row {finding.row})" if finding.row else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from find_old_jax.problems import Problem, problems
-from find_old_jax.release_names import numbers
+from find_old_jax.release_names import parse_version
 from find_old_jax.replacements import REPLACEMENTS
 
 __all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]
@@ -29,7 +29,7 @@ class Form:
     def status(self, release: str) -> str:
         """Return 'works', 'warns' or 'gone' for a release of JAX such as '0.10.2'."""
         for state, since in (("gone", self.gone), ("warns", self.warns)):
-            if since and (since == EARLIER or numbers(since)[:3] <= numbers(release)[:3]):
+            if since and (since == EARLIER or parse_version(since)[:3] <= parse_version(release)[:3]):
                 return state
         return "works"
 

@@ -6,7 +6,7 @@ import ast
 import operator
 import re
 
-from find_old_jax.release_names import numbers
+from find_old_jax.release_names import parse_version
 from find_old_jax.scopes import NameResolver
 
 UNREACHED = "never"  # code that never runs on this JAX version, or only under conditions that can't be evaluated
@@ -200,7 +200,7 @@ class Guards:
         if name in ("jax.__version__", "jax.version.__version__", "jaxlib.__version__"):
             return version
         if name in ("jax.__version_info__", "jax.version.__version_info__"):
-            return numbers(version)
+            return parse_version(version)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"\d+\.", node.value):
             return node.value
         if isinstance(node, ast.Tuple) and all(isinstance(getattr(e, "value", None), int) for e in node.elts):
@@ -209,5 +209,5 @@ class Guards:
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if called in ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"):
                 text = self._version(node.args[0])
-                return numbers(text) if isinstance(text, str) else None
+                return parse_version(text) if isinstance(text, str) else None
         return None

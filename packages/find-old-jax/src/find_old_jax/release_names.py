@@ -25,7 +25,7 @@ CONFIG = {  # attributes of jax.config that aren't options, in JAX 0.7.2 to 0.12
 OLDEST = (0, 7, 2)  # the oldest JAX version that's accepted as a target
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     """Parse a version into integers: (0, 12, 0, 1) for '0.12.0.1'."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
@@ -68,10 +68,10 @@ class Record:
         self._names: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {}
 
     def _position(self, target: str) -> int:
-        wanted_numbers = numbers(target)
-        supported = [i for i, version in enumerate(self.versions) if numbers(version) >= OLDEST]
-        begin = [i for i in supported if numbers(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
-        near = [i for i in supported if numbers(self.versions[i])[:2] == wanted_numbers[:2]]
+        wanted_numbers = parse_version(target)
+        supported = [i for i, version in enumerate(self.versions) if parse_version(version) >= OLDEST]
+        begin = [i for i in supported if parse_version(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
+        near = [i for i in supported if parse_version(self.versions[i])[:2] == wanted_numbers[:2]]
         if begin or near:
             return (begin or near)[-1]
         raise ValueError(f"no record of JAX {target}; choose from {', '.join(self.versions[i] for i in supported)}")

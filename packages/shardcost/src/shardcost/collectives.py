@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from shardcost import hlo
 from shardcost.groups import Groups, parse_groups
-from shardcost.hlo import Computation, Instruction, Program, Shape, UnknownConstruct
+from shardcost.hlo import ArrayType, Computation, Instruction, Program, UnknownConstruct
 
 BYTES_SENT = {  # by one device, as a function of its group's size n and its operands' bytes b
     "all-reduce": lambda n, b: 2 * (n - 1) * b / n,
@@ -75,8 +75,8 @@ class Collective:
     """A collective: its operands and results on each device, its groups, and how often it runs."""
 
     kind: str
-    operands: tuple[Shape, ...]
-    results: tuple[Shape, ...]
+    operands: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
     groups: Groups  # positions in the mesh; for a permute, (source, target) pairs
     times: int
     asynchronous: bool = False  # started and awaited by separate instructions, with work in between
@@ -191,7 +191,7 @@ def _is_continuation(program: Program, computation: Computation, instruction: In
     return False
 
 
-def _kept_slices(computation: Computation, reduce: Instruction, output: Instruction) -> tuple[Shape, ...]:
+def _kept_slices(computation: Computation, reduce: Instruction, output: Instruction) -> tuple[ArrayType, ...]:
     """Return the slices of an all-reduce that a fusion keeps, or () if it keeps the full result.
 
     The TPU compiler expresses a reduce-scatter in this form: an all-reduce of which each device keeps only a slice.

@@ -17,13 +17,13 @@ TripCountLookup = Callable[[str, str], int | None]
 class Runs:
     """The number of runs of each computation, by name."""
 
-    times: dict[str, int] = field(default_factory=dict)  # omits computations that are never called
-    uncertain: dict[str, str] = field(default_factory=dict)  # the reason why the number of runs is unknown
+    times: dict[str, int] = field(default_factory=dict)  # omits computations that have no cost or are never called
+    uncertain: dict[str, str] = field(default_factory=dict)  # computation name -> why its number of runs is unknown
     assumptions: list[str] = field(default_factory=list)  # user-supplied assumptions that the counts depend on
 
 
 def count_runs(program: Program, costs: Mapping[str, float], assume: TripCountLookup, max_branch: bool = False) -> Runs:
-    """Count the runs of each computation that has a cost, either itself or in a computation that it calls.
+    """Count the runs of each computation that has a cost of its own, or that calls one with a cost.
 
     Args:
         costs: the cost of one run of each computation, excluding the computations that it calls, in any unit.

@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-Shape = tuple[str, tuple[int, ...]]  # dtype, dimensions
+ArrayType = tuple[str, tuple[int, ...]]  # dtype, dimensions
 
 # Matches ``  ROOT %name = type opcode(``, where the type is either one word, or a tuple with spaces and parentheses.
 INSTRUCTION = re.compile(r"  (ROOT )?%?([\w.\-]+) = (?:\(.*?\)|[^ (]\S*) ([a-z][\w\-]*)\(")
@@ -37,13 +37,13 @@ class Instruction:
     attributes: str
 
     @property
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[ArrayType, ...]:
         """The arrays in the result: one array, or every array in a tuple."""
         return parse_shapes(self.type)
 
     @property
     def kind(self) -> str:
-        """The opcode, where the first half of an asynchronous pair has the opcode of the complete operation."""
+        """The opcode without ``-start``, so that an asynchronous pair's first half counts as the complete operation."""
         return self.opcode.removesuffix("-start")
 
     def called(self, key: str) -> str:
@@ -117,7 +117,7 @@ class Computation:
 
     @functools.cached_property
     def users(self) -> dict[str, list[str]]:
-        """The names of the instructions that take each instruction or element, such as ``while.8#1``, as an operand."""
+        """For each instruction or element (such as ``while.8#1``), the names of the instructions that use it."""
         users: dict[str, list[str]] = {}
         for user, line in self.lines.items():
             for name in parse_instruction(user, line).operands:
@@ -127,7 +127,7 @@ class Computation:
         return users
 
     @functools.cached_property
-    def async_results(self) -> dict[str, tuple[Shape, ...]]:
+    def async_results(self) -> dict[str, tuple[ArrayType, ...]]:
         """The results of each asynchronous operation, by the name of the instruction that starts it."""
         ends = self.with_opcode(*(opcode for opcode in self.by_opcode if opcode.endswith("-done")))
         return {end.operands[0]: end.shapes for end in ends if end.operands}
@@ -264,7 +264,7 @@ def split_tuple(type_: str) -> list[str]:
     return [re.sub(r"^/\*index=\d+\*/", "", element) for element in elements]
 
 
-def parse_shapes(text: str) -> tuple[Shape, ...]:
+def parse_shapes(text: str) -> tuple[ArrayType, ...]:
     """Return the arrays in a type such as ``(f32[2,4]{1,0}, s32[])``, without their layouts.
 
     An element of fewer than 8 bits takes up a byte, unless the layout packs elements, as in ``s4[8]{0:E(4)}``. The
@@ -295,11 +295,11 @@ def itemsize(dtype: str) -> float:
     return 1 if not bits or dtype.endswith(":8") else int(bits[1]) / 8
 
 
-def nbytes(arrays: tuple[Shape, ...]) -> float:
+def nbytes(arrays: tuple[ArrayType, ...]) -> float:
     """Return the total size of the arrays in bytes."""
     return sum(itemsize(dtype) * math.prod(dims) for dtype, dims in arrays)
 
 
-def format_shapes(arrays: tuple[Shape, ...]) -> str:
+def format_shapes(arrays: tuple[ArrayType, ...]) -> str:
     """Format arrays for a table, as ``f32[2,4] + s32[]``."""
     return " + ".join(f"{dtype}[{','.join(map(str, dims))}]" for dtype, dims in arrays)

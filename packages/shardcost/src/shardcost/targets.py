@@ -37,12 +37,12 @@ class TargetError(RuntimeError):
 
 
 def devices(target: str) -> list[Any]:
-    """Return the devices of a target such as "h100:8", in the order of a one-dimensional mesh.
+    """Return the devices of a target such as "h100:8", in the order in which a one-dimensional mesh uses them.
 
-    Build a mesh from these devices to compile a program that creates its own shardings. They can't store arrays, but
-    `cost` accepts `jax.ShapeDtypeStruct`s with shardings on such a mesh.
+    Build a mesh from these devices to compile a program that creates its own shardings. GPUs and TPUs that this machine
+    doesn't have can't store arrays, but `cost` accepts `jax.ShapeDtypeStruct`s with shardings on such a mesh.
 
-    Raises ValueError for an unknown target, and TargetError if this machine lacks the software to compile for it.
+    Raises ValueError for an unknown target, and TargetError if this machine isn't set up to compile for it.
     """
     chip, sizes = _parse(target)
     if chip == "cpu":
