@@ -68,7 +68,7 @@ def step(by_text, state, text):
     return (optax.apply_updates(params, updates), moments), value
 
 
-def spec_of(a, small=2**13):  # split a large array by an axis that divides evenly
+def spec_of(a, small=D * D):  # split a matrix by an axis that divides evenly
     axes = [i for i in range(max(a.ndim - 2, 0), a.ndim) if a.shape[i] % n == 0]
     return P(*[None] * axes[0], "data") if axes and a.size >= small else P()
 
