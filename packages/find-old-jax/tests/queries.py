@@ -309,4 +309,212 @@ QUERIES = (
     ("memory of each GPU the same as without sharding", "everything-replicated"),
     ("save checkpoint hangs multi host", "save-on-one-process"),
     ("How to force overwrite existing checkpoints?", "checkpoint-step-exists"),
+    # A fourth set, which another stranger collected in the same way.
+    ("shard_map + grad produces unexpected results on multi-device, differs from vmap", "per-device-gradients"),
+    ("gradient inside shard_map summed over devices", "per-device-gradients"),
+    (
+        "TypeError: while_loop body function carry input and carry output must have equal types, but they differ: The input carry component kxv[2] has type float32[] but the corresponding output carry component has type float32[]{dp}, so the varying manual axes do not match.",
+        "carry-starts-varying",
+    ),
+    (
+        "The input carry has type float32[2]{V:replicas} but the corresponding output carry component has type float32[2], so the manual axis types do not match.",
+        "varying-types",
+    ),
+    (
+        "Exception: Scan carry input and output got mismatched replication types [None] and [{'i'}]. Please open an issue at https://github.com/google/jax/issues, and as a temporary workaround pass the check_rep=False argument to shard_map",
+        "carry-starts-varying",
+    ),
+    (
+        "jax._src.core.ShardingTypeError: dot_general requires lhs batch dimensions and rhs batch dimensions to have the same sharding, got (None, None) and ('data', 'tensor').",
+        "batch-dimensions",
+    ),
+    (
+        "jax._src.core.ShardingTypeError: out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced axes=frozenset({'X'}) and contracting spec=()",
+        "unreduced-contraction",
+    ),
+    (
+        "Orbax checkpoint restore does not preserve AxisType.Explicit mesh, restored array sharding has Auto axis types",
+        "restore-wrong-sharding",
+    ),
+    ("orbax restored mesh axis types Auto", "restore-wrong-sharding"),
+    (
+        "AttributeError: 'PjitFunction' object has no attribute '__wrapped__' on jax.pmap(f).__wrapped__ in v0.8.0",
+        "pmap-wrapped",
+    ),
+    ("pmap no __wrapped__ attribute 0.8", "pmap-wrapped"),
+    (
+        "NCCL operation async_err failed: remote process exited or there was a network error, then training hangs forever",
+        "nccl-error-then-hang",
+    ),
+    ("NCCL error but job hangs", "nccl-error-then-hang"),
+    (
+        "Failed to create nnx.Optimizer in multi-mesh setups: params on different meshes, uses global mesh",
+        "flax-two-meshes",
+    ),
+    ("nnx optimizer params on different meshes", "flax-two-meshes"),
+    (
+        "ValueError: An auto mesh context or metadata is required if creating a variable with annotation out_sharding=P('a', 'b').",
+        "flax-auto-mesh",
+    ),
+    (
+        "UserWarning: TPU backend initialization is taking more than 60.0 seconds. Did you run your code on all TPU hosts? See https://jax.readthedocs.io/en/latest/multi_process.html for more information.",
+        "tpu-topology",
+    ),
+    (
+        "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process with pid 2718466. Not attempting to load libtpu.so in this process.",
+        "tpu-in-use",
+    ),
+    (
+        "UserWarning: cloud_tpu_init failed: KeyError('') This a JAX bug; please report an issue at https://github.com/google/jax/issues",
+        "colab-old-tpu",
+    ),
+    (
+        "ValueError: Received incompatible devices for jitted computation. Got argument x of _identity_fn with shape float32[32,8,4096] and device ids [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15] on platform TPU and explicit output sharding with device ids [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15] on platform TPU",
+        "incompatible-devices",
+    ),
+    (
+        "RuntimeError: Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` method of jax.Array (inside a jitted function)",
+        "captured-global-array",
+    ),
+    ("jit closes over global multi-host array", "captured-global-array"),
+    (
+        "RuntimeError: Running operations on `Array`s that are not fully addressable by this process (i.e. `Array`s with data sharded across multiple devices and processes.) is dangerous. It's very important that all processes run the same cross-process computations in the same order otherwise it can lead to hangs.",
+        "not-addressable",
+    ),
+    (
+        "ValueError: device_put's second argument must be a Device or a Sharding which represents addressable devices, but got NamedSharding(mesh=Mesh('data': 32, 'replica': 1, 'model': 1, 'replica_dcn': 1, ...), spec=PartitionSpec(('replica_dcn', 'replica', 'data'), None), ...)",
+        "device-put-across-processes",
+    ),
+    (
+        "ValueError: shard_map applied to the function 'functools.partial(...)' was given argument arrays with axis sizes that are not evenly divisible by the corresponding mesh axis sizes",
+        "shard-map-indivisible",
+    ),
+    (
+        "ValueError: pytree structure error: different lengths of tuple at key path shard_map in_specs At that key path, the prefix pytree shard_map in_specs has a subtree of type tuple of length 2, but the full pytree has a subtree of the same type but of length 1.",
+        "specs-tree",
+    ),
+    (
+        "ValueError: pspec PartitionSpec(('data', 'fsdp', 'tensor'), None) contains a manual axes ('data', 'fsdp', 'tensor') of mesh which is not allowed. If you are using a with_sharding_constraint under a shard_map, only use the mesh axis in PartitionSpec which are not manual.",
+        "constraint-on-other-axes",
+    ),
+    ("Pure callback with jax types hangs with jax > 0.4.31", "callback-calls-jax"),
+    ("pure_callback hangs forever on CPU", "callback-calls-jax"),
+    (
+        "jaxlib.xla_extension.XlaRuntimeError: UNKNOWN: <unknown>:0: error: Number of tile assignment dimensions (excluding subgroups) is different than the input rank",
+        "key-constraint",
+    ),
+    (
+        "RuntimeError: jax.distributed.initialize() must be called before any JAX calls that might initialise the XLA backend. This includes any computation, but also calls to jax.devices, jax.device_put, and others.",
+        "initialize-too-late",
+    ),
+    (
+        "W external/xla/xla/service/platform_util.cc:206] unable to create StreamExecutor for CUDA:6: CUDA error: Failed call to cuDeviceGet: CUDA_ERROR_INVALID_DEVICE: invalid device ordinal",
+        "slurm-one-gpu",
+    ),
+    (
+        "Slurm initialization only supports one device per host: jax.local_device_count() is 1 with 8 GPUs",
+        "slurm-one-gpu",
+    ),
+    ("Slurm one process sees one GPU", "slurm-one-gpu"),
+    ("FFI call: arrays are implicitly all-gathered (replicated) before the ffi_call on sharded input", "ffi-gathers"),
+    ("ffi_call all-gathers sharded input", "ffi-gathers"),
+    (
+        "jax.distributed.initialize hangs: coordinator hostname resolves to 127.0.1.1, every rank waits",
+        "coordinator-loopback",
+    ),
+    ("coordinator resolves to loopback 127.0.1.1", "coordinator-loopback"),
+    (
+        "Memory issue when randomly initializing large parameters, sharding cannot help: RESOURCE_EXHAUSTED in threefry2x32",
+        "random-out-of-memory",
+    ),
+    ("random init OOM despite out_shardings", "random-out-of-memory"),
+    (
+        "RuntimeWarning: os.fork() was called. os.fork() is incompatible with multithreaded code, and JAX is multithreaded, so this will likely lead to a deadlock.",
+        "fork",
+    ),
+    ("mpirun: two processes running on the same GPU", "duplicate-gpu"),
+    ("mpirun two processes same GPU", "duplicate-gpu"),
+    ("ModuleNotFoundError: No module named 'jax.experimental.maps'", "maps-removed"),
+    ("TypeError: shard_map() got an unexpected keyword argument 'check_rep'", "check-rep-renamed"),
+    (
+        "pjit uses too much memory: pjit(lambda: state, in_shardings=(), out_shardings=shardings)() goes out of memory while device_put works",
+        "captured-constant",
+    ),
+    ("jit lambda returns closed-over state OOM", "captured-constant"),
+    ("all-to-all multi-GPU communication slow with few CPUs per task in Slurm", "few-cpu-cores"),
+    ("collectives slow few cpus-per-task", "few-cpu-cores"),
+    (
+        "nnx.jit doesn't follow jax.sharding.use_mesh: with_sharding_constraint gives PartitionSpec()",
+        "use-mesh-ignored",
+    ),
+    ("nnx.jit with_sharding_constraint ignored use_mesh", "use-mesh-ignored"),
+    ("jax.typeof of a sharded array prints float32[1,1,1]{x,z,y}, confusing axes ordering", "braces-in-a-type"),
+    ("typeof prints braces axis order", "braces-in-a-type"),
+    (
+        "shard_device_array called on every step, single-device array resharded to all devices in jitted forward",
+        "silent-copies",
+    ),
+    ("array copied to all devices every step", "silent-copies"),
+    (
+        "ValueError: Invalid trace folder (too many values to unpack) at jax.profiler.stop_trace on multi-host with create_perfetto_trace",
+        "profile-several-hosts",
+    ),
+    ("profiler Invalid trace folder multi-host", "profile-several-hosts"),
+    (
+        "Failed to get TPU metadata (tpu-env) from instance metadata for variable CHIPS_PER_HOST_BOUNDS: INTERNAL: Failed to fetch URL after 30 tries (http status: 404); curl status: No error",
+        "tpu-metadata",
+    ),
+    # Messages of older and newer versions, and beginners' words for them.
+    (
+        "RESOURCE_EXHAUSTED: Attempting to reserve 6.48G at the bottom of memory. That was not possible. There are 6.78G free, 0B reserved, and 3.33G reservable.",
+        "hbm-full-at-run-time",
+    ),
+    ("out of memory when I run the notebook cell a second time on TPU", "hbm-full-at-run-time"),
+    (
+        "[Compiling module jit_step] Very slow compile? If you want to file a bug, run with envvar XLA_FLAGS=--xla_dump_to=/tmp/foo and attach the results.",
+        "first-step-slow",
+    ),
+    ("Constant folding an instruction is taking > 1s", "captured-constant"),
+    ("Can't reduce memory use below 10.64GiB by rematerialization", "rematerialization-limit"),
+    ("pmap got inconsistent sizes for array axes to be mapped", "pmap-sizes"),
+    ("do I have to replicate the params before pmap", "pmap-sizes"),
+    ("ValueError: coordinator_address should be defined.", "initialize-arguments"),
+    ("Failed to connect to localhost from the second machine in jax.distributed.initialize", "coordinator-loopback"),
+    ("the coordinator's port is already in use by an earlier run", "coordinator-port"),
+    (
+        "ABORTED: 14 unexpectedly tried to connect with a different incarnation. It has likely restarted.",
+        "one-process-restarted",
+    ),
+    (
+        "Gloo ReduceScatter failed: [external/xla/gloo/gloo/transport/tcp/buffer.cc:72] Read timeout [::1]:38624",
+        "gloo-timeout",
+    ),
+    ("http_proxy is set and jax.distributed.initialize hangs", "proxy-variables"),
+    ("AttributeError: module 'jax.sharding' has no attribute 'AxisType'", "needs-newer-jax"),
+    (
+        "INTERNAL: Failed to launch CUDA kernel: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered",
+        "illegal-address",
+    ),
+    ("illegal memory access while two GPUs is used", "illegal-address"),
+    ("failed to allocate 2.12G from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory", "gpu-out-of-memory"),
+    ("Device cuda:0 was not found in jax.local_devices().", "restore-other-devices"),
+    (
+        'ValueError: NOT_FOUND: Error opening "zarr" driver: Metadata at local file "/checkpoints/params/.zarray" does not exist',
+        "half-written-checkpoint",
+    ),
+    ("TypeError: Cannot interpret 'key<fry>' as a data type", "checkpoint-keys"),
+    (
+        "ValueError: Unsupported type: <class 'flax.nnx.training.optimizer.OptArray'> for key: ('0', 'count').",
+        "checkpoint-types",
+    ),
+    ("CheckpointManager save without args", "checkpoint-args"),
+    ("FileNotFoundError: No steps found in /checkpoints", "checkpoint-not-found"),
+    ("Failed to load libcupti (is it installed and accessible?)", "profile-without-gpu"),
+    ("tensorboard shows no profile tab", "profile-not-shown"),
+    (
+        "UserWarning: Error reading persistent compilation cache entry for 'jit_convert_element_type'",
+        "cache-entry-unreadable",
+    ),
+    ("jnp inside pure_callback deadlocks", "callback-calls-jax"),
+    ("each device should keep its own gradient in shard_map", "per-device-gradients"),
 )
