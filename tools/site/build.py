@@ -318,12 +318,13 @@ def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
 def write_search_index(pages: Path) -> None:
     """Write Pagefind's index of the articles, which site/_static/search.js searches.
 
-    Pagefind links only to headings that have an id, but Sphinx puts the id on the section around a heading. So index
-    copies of the pages in which each id is on the heading itself.
+    The front page is left out, because it only mentions what the articles explain. Pagefind links only to headings that
+    have an id, but Sphinx puts the id on the section around a heading. So index copies of the pages in which each id is
+    on the heading itself.
     """
     with tempfile.TemporaryDirectory() as folder:
         for page in pages.rglob("*.html"):
-            if "_static" in page.parts or page.name in ("search.html", "404.html"):
+            if "_static" in page.parts or page.name in ("search.html", "404.html", "index.html"):
                 continue
             copy = Path(folder) / page.relative_to(pages)
             copy.parent.mkdir(parents=True, exist_ok=True)
