@@ -1,4 +1,5 @@
-// A figure that is wider than a phone gets a box that scrolls, by keyboard too.
+// A figure that is wider than a phone gets a box that scrolls, by keyboard too. A lesson's opening picture is shown as a
+// whole first, so that nothing of it is missed, and scrolls once it is enlarged.
 document.addEventListener("DOMContentLoaded", () => {
   for (const image of document.querySelectorAll("div.cell_output img")) {
     const box = document.createElement("div");
@@ -17,6 +18,17 @@ document.addEventListener("DOMContentLoaded", () => {
     image.addEventListener("load", fit);
     window.addEventListener("resize", fit);
     fit();
+    if (!box.closest(".tag_opening")) continue;
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "button quiet enlarge" });
+    const show = (whole) => {
+      box.classList.toggle("whole", whole);
+      button.textContent = whole ? "Enlarge the picture" : "Show the whole picture";
+      fit();
+    };
+    button.addEventListener("click", () => show(!box.classList.contains("whole")));
+    (box.closest("a") ?? box).after(button); // the picture may be a link to its file
+    show(true);
   }
 });
 

@@ -5,7 +5,8 @@
 // text or steps below. `draw(values, canvas, numbers)` draws, and returns the sentence that says what is seen: it stands
 // below the picture, and is what a screen reader gets. `numbers` are the lesson's own, from tools/site/interactive_figures.py.
 // `asks`, if any, has for a question of the lesson, by its prediction's name, whether these values would show its answer:
-// (values, numbers) => true. They are drawn once that answer has been seen.
+// (values, numbers) => true. They are drawn once that answer has been seen. Where "partly" takes the place of true, they are
+// drawn at once without the answer: `draw` gets the names of such questions as its fourth argument.
 window.moving = (() => {
   const kinds = {};
   const make = (name, properties = {}, ...inside) => {
@@ -14,7 +15,7 @@ window.moving = (() => {
     return element;
   };
 
-  // Okabe and Ito's colours, as in the figures: utils/show/picture.py. Letters on them are black or white.
+  // Okabe and Ito's colours, as in the figures: utils/show/notebook_figure.py. Letters on them are black or white.
   const COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"];
   const LETTERS = ["#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#000"];
 
@@ -148,12 +149,10 @@ window.moving = (() => {
     return { fields: [field, make("span", { className: "steps" }, ...buttons)], fit };
   };
 
-  // The box for a case that a question asks about. The link leads to the question: questions.js.
-  const waits = (canvas, lock, index) => {
-    canvas.height(1);
+  // The box for a case, or the part of one, that a question asks about. The link leads to the question: questions.js.
+  const waits = (lock, what, index) => {
     const link = make("a", { href: `#question-${index}`, textContent: "Go to the question" });
-    lock.replaceChildren("The page asks you about this case, so guess first, and then it\u2019s drawn. ", link);
-    return "";
+    lock.replaceChildren(`The page asks you about ${what}, so guess first, and then it\u2019s drawn. `, link);
   };
 
   const set = (place) => {
@@ -179,13 +178,18 @@ window.moving = (() => {
       svg.replaceChildren();
       svg.setAttribute("width", width);
       const canvas = new Canvas(svg, width);
-      const waiting = ([name, so]) => document.getElementById(`answer-${questions[name]}`) && so(values, numbers); // questions.js
-      const locked = asks.find(waiting);
-      const sentence = locked ? waits(canvas, lock, questions[locked[0]]) : kind.draw(values, canvas, numbers);
-      lock.hidden = !locked;
+      const waiting = ([name]) => document.getElementById(`answer-${questions[name]}`); // questions.js
+      const hidden = asks.filter(waiting).map(([name, so]) => [name, so(values, numbers)]).filter(([, so]) => so);
+      const locked = hidden.find(([, so]) => so !== "partly");
+      if (locked) canvas.height(1);
+      const sentence = locked ? "" : kind.draw(values, canvas, numbers, hidden.map(([name]) => name));
+      if (locked) waits(lock, "this case", questions[locked[0]]);
+      else if (hidden.length) waits(lock, "the part that\u2019s left out", questions[hidden[0][0]]);
+      lock.hidden = !hidden.length;
       said.textContent = sentence;
       clearTimeout(rest);
-      rest = setTimeout(() => (heard.textContent = locked ? lock.textContent : sentence), byHand ? 700 : 0);
+      const both = [sentence, ...(hidden.length ? [lock.textContent] : [])].filter(Boolean).join(" ");
+      rest = setTimeout(() => (heard.textContent = both), byHand ? 700 : 0);
     };
     const all = Object.entries(kind.controls(numbers)).map(([name, wanted]) => control(wanted, values, name, draw));
     const form = make("div", { className: "controls" }, ...all.flatMap(({ fields }) => fields));

@@ -190,13 +190,14 @@ def test_a_question_stays_above_code_and_output_until_text_follows():
     asked = small(*GOOD[:2], code("one", "subslide", prints="1"), code("two", "subslide"), text("Read.", "notes"))
     asked.cells += small(code("three", "subslide")).cells
     assert cells_on_slides(asked)[2:] == [
-        ("subslide", "> What?"),
+        ("subslide", "## Ask (continued)\n\n> What?"),
         ("-", "one"),
         ("fragment", "output of cell-2"),
-        ("subslide", "> What?"),
+        ("subslide", "## Ask (continued)\n\n> What?"),
         ("-", "two"),
         ("notes", "Read."),
-        ("subslide", "three"),
+        ("subslide", "## Ask (continued)"),
+        ("-", "three"),
     ]
 
 
@@ -205,8 +206,8 @@ def test_a_question_stays_above_code_and_output_until_text_follows():
     [
         (3, 82, 1, "code-24", "fragment"),
         (3, 83, 1, "code-22", "fragment"),
-        (21, 60, 2, "code-22", "fragment"),
-        (22, 60, 2, "code-20", "fragment"),
+        (19, 60, 2, "code-22", "fragment"),
+        (20, 60, 2, "code-20", "fragment"),
         (20, 60, 22, "code-24", "-"),
         (25, 60, 12, "code-20", "-"),
     ],
@@ -215,6 +216,42 @@ def test_code_has_the_largest_size_that_fits(lines, columns, printed, tag, where
     long = code("\n".join(["x" * columns] * lines), "subslide", prints="1\n" * printed)
     cells = [cell for cell in slides.arrange_slides(small(*GOOD[:2], long)).cells if cell.cell_type == "code"]
     assert [*cells[0].metadata.tags, slides.slide_type(cells[1])] == [tag, where]
+
+
+@LESSONS
+def test_each_slide_has_a_heading(path):
+    for cell in slides.arrange_slides(notebooks.read(path)).cells:
+        if slides.slide_type(cell) in ("slide", "subslide"):
+            assert re.match("#{1,3} .", cell.source), cell.id
+
+
+def test_a_slide_that_continues_a_section_repeats_its_heading():
+    exercise = text("### Exercise 1.1 — That (●○○ · 4 min)\n\nA task.", "subslide")
+    sections = small(text("## First", "slide"), code("one", "subslide"), text(ASK, "subslide"), exercise)
+    sections.cells += small(code("two", "subslide")).cells
+    assert cells_on_slides(sections) == [
+        ("slide", "## First"),
+        ("subslide", "## First (continued)"),
+        ("-", "one"),
+        ("subslide", f"## First (continued)\n\n{ASK}"),
+        ("subslide", exercise.source),
+        ("subslide", "## Exercise 1.1 — That (continued)"),
+        ("-", "two"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wide", "high", "width"),
+    [
+        (1440, 480, slides.SLIDE_WIDTH - 4),  # as wide as the slide
+        (600, 100, 900),  # not more than 1.5 times its own pixels
+        (1120, 611, (696 - 48 - 30 - 10 - 6) * 1120 // 611),  # as high as the slide allows
+    ],
+)
+def test_a_picture_is_as_large_as_the_slide_allows(wide, high, width):
+    page = small(text("## A picture", "slide"), picture("plot()", "-", wide, high))
+    [output] = slides.arrange_slides(page).cells[-1].outputs
+    assert output.metadata["image/png"]["width"] == width
 
 
 def test_cells_with_only_a_picture_or_without_output():

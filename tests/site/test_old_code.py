@@ -7,7 +7,7 @@ import runpy
 import pytest
 from find_old_jax.error_lookup import find_answer
 from find_old_jax.find import advice, find
-from find_old_jax.forms import PHRASES, WORDS
+from find_old_jax.old_apis import PHRASES, WORDS
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
@@ -114,11 +114,11 @@ def test_each_name_has_the_fate_that_the_record_tells(page):
         f"all => {{ const {{ lookUp }} = oldCode({DATA}); return all.map(one => lookUp(one)); }}", names
     )
     for name, said in zip(names, found, strict=True):
-        fate = record.fate(name)
-        if fate.state in ("gone", "warns"):
+        status = record.status(name)
+        if status.state in ("gone", "warns"):
             assert [said["state"], said["name"], said["instead"], said["row"]] == [
-                fate.state,
-                *advice(record, fate, name),
+                status.state,
+                *advice(record, status, name),
             ]
         elif name.startswith("jax."):
             assert said is None, name

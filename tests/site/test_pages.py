@@ -74,6 +74,24 @@ def test_dark_and_as_narrow_as_a_phone(tab, address, name):
     none([*found, *faults.accessibility_faults(page, faults.CONTRAST)])
 
 
+@pytest.mark.parametrize("name", LESSONS)
+def test_an_opening_picture_is_whole_on_a_phone_and_can_be_enlarged(tab, address, name):
+    page = faults.open_page(tab(faults.PHONE), address + name, "networkidle")
+    box = page.locator(".tag_opening .wide-figure")
+    image, wide = box.locator("img"), "box => box.scrollWidth > box.clientWidth"
+    assert not box.evaluate(wide)
+    size = image.bounding_box()
+    assert size["x"] >= 0 and size["x"] + size["width"] <= faults.PHONE
+    page.get_by_role("button", name="Enlarge the picture").click()
+    assert box.evaluate(wide) and box.get_attribute("role") == "group"
+    assert image.bounding_box()["width"] == 560
+    page.get_by_role("button", name="Show the whole picture").click()
+    assert not box.evaluate(wide) and box.get_attribute("role") is None
+    none([*page.errors, *faults.overflowing_elements(page)])
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert not page.locator(".enlarge").is_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index.html", LESSONS[2]])
 def test_what_stands_beside_a_wide_page_has_contrast(tab, address, name, scheme):
@@ -164,7 +182,7 @@ def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
     folded = page.locator("details.hide")  # the code of the setup and opening cells
     assert folded.count() == 2 and page.locator("details.hide[open]").count() == 0
     assert page.locator("details.hide > summary[aria-label]").count() == 0  # the summary's text is its accessible name
-    assert readme.row(path).draft or page.locator("span[id^='use-'] > a").count() > 5
+    assert readme.row(path).is_draft or page.locator("span[id^='use-'] > a").count() > 5
 
 
 def focused(page, selector):
@@ -275,7 +293,7 @@ def answered(notebook):
 def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
     notebook = site.page_notebook(path)  # as on the page, checks of exercises have no output
     first = list(answered(notebook))
-    assert first or readme.row(path).draft
+    assert first or readme.row(path).is_draft
     page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     outputs, waits = page.locator("div.cell_output"), page.locator(WAITS)
     assert outputs.count() == sum(bool(cell.get("outputs")) for cell in notebook.cells)

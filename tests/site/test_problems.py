@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 
 import pytest
-from find_old_jax.error_lookup import closest
+from find_old_jax.error_lookup import closest_problems
 from find_old_jax.problems import find_by_message, problems, stems
 
 from tests.site import faults
@@ -44,7 +44,7 @@ def test_the_page_finds_what_the_command_finds(page):
     for text, (words, by_message, by_words) in zip(texts, found, strict=True):
         assert words == stems(text), text
         assert by_message == [problem.id for problem in find_by_message(text)], text
-        assert by_words == [problem.id for problem in closest(text)], text
+        assert by_words == [problem.id for problem in closest_problems(text)], text
 
 
 def test_entries_are_filtered_while_typing(page):

@@ -8,7 +8,7 @@ from tests.site.conftest import serve
 from tools.lessons import notebooks, readme
 
 LESSONS = [path.stem for path in notebooks.lessons()]
-DRAFTS = {path.stem for path in notebooks.lessons() if readme.row(path).draft}
+DRAFTS = {path.stem for path in notebooks.lessons() if readme.row(path).is_draft}
 WIDTH, HEIGHT = 1280, 720
 
 STATE = """() => {

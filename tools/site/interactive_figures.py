@@ -1,9 +1,9 @@
 """Insert the site's interactive figures into the lessons, with the numbers that they show.
 
 site/_static/moving/KIND.js draws each kind, with the controls of site/_static/moving.js. Measured numbers are the data
-that a cell of the committed notebook stores beside its picture (utils/show/picture.py), and all others are computed in
-JavaScript from the lesson's formulas. A figure that would reveal the answer to a question, named in its `asks`, stays
-hidden until the reader has guessed.
+that a cell of the committed notebook stores beside its picture (utils/show/notebook_figure.py), and all others are
+computed in JavaScript from the lesson's formulas. A figure that would reveal the answer to a question, named in its
+`asks`, stays hidden until the reader has guessed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _values_before(cells: Cells) -> dict[str, list[list[float]]]:
 
 
 def _ring_routes(cell: Cell, *names: str) -> list[dict[str, Any]]:
-    """Return the name and the chips of each route in a figure that lesson_helpers/pod_axes.py draws."""
+    """Return the name and the chips of each route in a figure that lesson_helpers/figures/pod_axes.py draws."""
     return [{"name": name, "lines": lines} for name, lines in zip(names, figure_data(cell), strict=True)]
 
 

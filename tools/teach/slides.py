@@ -9,6 +9,7 @@ slides work without a network.
 from __future__ import annotations
 
 import base64
+import copy
 import importlib.util
 import json
 import re
@@ -31,6 +32,9 @@ TEMPLATE = Path(__file__).with_name("slides_template")
 LONG_TABLE = 13  # a table with this many lines or more can't be read from the back of a room
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
 SLIDE_HEIGHT, SLIDE_WIDTH = 696, 1218  # px, without the margins of a slide
+ARROWS = 30  # px at the bottom of a slide, which pictures leave to reveal.js' arrows
+CONTINUED = 38  # height in px of the heading of a slide that continues a section
+ENLARGED = 1.5  # a picture is shown at up to this many times its own pixels, so that it stays sharp
 CODE_SIZES = (24, 22, 20)  # font sizes of code in px; a slide uses the first that fits
 
 
@@ -83,23 +87,29 @@ def arrange_slides(
 def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
     """Put code and its output on the same slide if they fit, and on separate slides otherwise.
 
-    Repeat the current question at the top of each new slide until text follows its answer.
+    Begin each slide with a heading. Below it, repeat the current question until text follows its answer.
     """
-    question, answered, free_height = "", False, SLIDE_HEIGHT
+    heading, question, answered, free_height = "", "", False, SLIDE_HEIGHT
     for number, cell in enumerate(cells):
         kind, size = slide_type(cell), CODE_SIZES[-1]
         if kind == "notes":
             question = "" if answered else question
         elif cell.cell_type == "markdown" and (cell.source.startswith("#") or QUESTION in cell.source):
             question = cell.source.partition(QUESTION)[2]
+            if found := re.match(r"#+ (.+)", cell.source):
+                heading = re.sub(r" \([●○].*\)$", "", found[1])  # an exercise's difficulty and minutes aren't repeated
+            elif heading:
+                cell.source = f"{_continued(heading)}\n\n{cell.source}"
+                cell.metadata.tags = ["continued"]
             answered, free_height = False, SLIDE_HEIGHT - estimate_height(cell)
         else:
             if kind == "subslide" or (kind == "fragment" and estimate_height(cell) > free_height):
                 kind, free_height = "subslide", SLIDE_HEIGHT
-                if question:
-                    yield (repeated_question := _text(cell, kind, [f">{question}"], ["asked"]))
-                    repeated_question.id = f"{cell.id}-asked"
-                    kind, free_height = "-", SLIDE_HEIGHT - estimate_height(repeated_question)
+                repeated = {"continued": _continued(heading), "asked": f">{question}" if question else ""}
+                if tags := [tag for tag, text in repeated.items() if text]:
+                    yield (top := _text(cell, kind, [repeated[tag] for tag in tags], tags))
+                    top.id = f"{cell.id}-{tags[-1]}"
+                    kind, free_height = "-", SLIDE_HEIGHT - estimate_height(top)
             if cell.cell_type == "code" and cell.source:
                 outputs = [
                     estimate_height(output)
@@ -114,10 +124,35 @@ def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
                 )
                 size = next(fits, size)
                 cell.metadata.tags = [f"code-{size}"]
+            _fit_pictures(cell, free_height)
             answered |= bool(cell.get("outputs"))
             free_height -= estimate_height(cell, size)
             cell.metadata.slideshow.slide_type = kind
         yield cell
+
+
+def _continued(heading: str) -> str:
+    """Return the heading of a slide that continues a section, or "" before the first heading."""
+    return f"## {heading} (continued)" if heading else ""
+
+
+def _fit_pictures(cell: nbformat.NotebookNode, free_height: float) -> None:
+    """Make the pictures in a cell's outputs as large as the slide allows."""
+    if not any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
+        return
+    cell.outputs = copy.deepcopy(cell.outputs)  # the notebook's own outputs keep their size
+    pictures = [output for output in cell.outputs if "image/png" in output.get("data", {})]
+    text = nbformat.from_dict({**cell, "outputs": [output for output in cell.outputs if output not in pictures]})
+    height = (free_height - ARROWS - estimate_height(text)) / len(pictures) - 6
+    for output in pictures:
+        wide, high = _picture_size(output)
+        metadata = output.setdefault("metadata", {}).setdefault("image/png", {})
+        metadata["width"] = int(min(SLIDE_WIDTH - 4, ENLARGED * wide, height * wide / high))
+
+
+def _picture_size(output: nbformat.NotebookNode) -> tuple[int, int]:
+    """Return the width and height in px that a PNG file states in its header."""
+    return struct.unpack(">II", base64.b64decode(output.data["image/png"])[16:24])
 
 
 def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> float:
@@ -126,10 +161,13 @@ def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> 
     def lines(text: str, columns: int) -> int:
         return sum(max(1, -(-len(line) // columns)) for line in text.splitlines())
 
-    if "asked" in cell.metadata.get("tags", []):
-        return 26 * lines(cell.source, 118) + 22
     if cell.cell_type == "markdown":
-        return sum(36 * lines(block, 92) + 12 for block in split_blocks(cell.source))
+        tags, blocks = cell.metadata.get("tags", []), split_blocks(cell.source)
+        height = CONTINUED if "continued" in tags else 0
+        rest = blocks[1:] if "continued" in tags else blocks
+        if "asked" in tags:
+            return height + sum(26 * lines(block, 118) + 22 for block in rest)
+        return height + sum(36 * lines(block, 92) + 12 for block in rest)
     if cell.source:
         width_needed = 0.618 * size * max(map(len, cell.source.splitlines()))  # px, in the widest font of slides.css
         return (
@@ -140,8 +178,8 @@ def estimate_height(cell: nbformat.NotebookNode, size: int = CODE_SIZES[-1]) -> 
     height = 10
     for output in cell.outputs:
         data = output.get("data", {"text/plain": output.get("text", "")})
-        if png := data.get("image/png"):
-            width, image_height = struct.unpack(">II", base64.b64decode(png)[16:24])
+        if "image/png" in data:
+            width, image_height = _picture_size(output)
             height += min(560, image_height * min(1, SLIDE_WIDTH / width)) + 6
         else:
             height += 26 * lines(re.sub("<.*?>", "", data.get("text/html", data["text/plain"])), 99) + 8
@@ -271,7 +309,8 @@ def to_html(
     page, _ = exporter.from_notebook_node(
         arrange_slides(notebook, predictions, workshop_notes, answers), {"metadata": {"name": title}}
     )
-    return page
+    # Several slides may continue the same section, and ids must be unique.
+    return re.sub(r'(<h2) id="[^"]*\(continued\)"', r"\1", page)
 
 
 def find_reveal() -> Path:

@@ -55,25 +55,32 @@
       send: range("seconds per send", 0, 1, 0, { step: 0.25 }),
     }),
     asks: {
-      ticks: ({ p, m }) => p === 4 && m === 8,
-      of_1f1b: ({ name }) => name === "1F1B", // any case gives it away
-      live: ({ name, p, m }) => name === "1F1B" && p === 4 && m >= 4,
+      ticks: ({ name, p, m }) => name === "GPipe" && p === 4 && m === 8,
+      of_1f1b: ({ name }) => name === "1F1B" && "partly", // any case gives it away by its end
+      live: ({ name, p, m }) => name === "1F1B" && p === 4 && m >= 4 && "partly", // by its last column
     },
-    draw({ name, p, m, send }, canvas) {
-      const { done, end } = simulate(p, m, name, send);
+    draw({ name, p, m, send }, canvas, _, hidden) {
+      const whole = simulate(p, m, name, send);
+      const begins = hidden.includes("of_1f1b"); // only the beginning is drawn
+      const counts = !hidden.length; // of live microbatches
+      const { done } = whole;
+      // The shortest schedule there is, of one microbatch, takes a second more.
+      const end = begins ? 3 * p - 1 : whole.end;
       const left = 54;
       const right = 40;
       const row = 30;
       const wide = (canvas.width - left - right) / end;
       canvas.height(p * row + 46);
       canvas.text(left - 8, 10, "stage", { textAnchor: "end", fontSize: 12 });
-      canvas.text(canvas.width, 10, "live", { textAnchor: "end", fontSize: 12 });
+      if (counts) canvas.text(canvas.width, 10, "live", { textAnchor: "end", fontSize: 12 });
       for (let s = 0; s < p; s++) {
         canvas.rect(left, 22 + s * row, canvas.width - left - right, row - 4, "faint");
         canvas.text(left - 8, 22 + (s + 0.43) * row, s, { textAnchor: "end" });
-        canvas.text(canvas.width, 22 + (s + 0.43) * row, live(done, s), { textAnchor: "end" });
+        if (counts) canvas.text(canvas.width, 22 + (s + 0.43) * row, live(done, s), { textAnchor: "end" });
       }
-      for (const { s, kind, i, start, length } of done) {
+      for (const { s, kind, i, start, ...job } of done) {
+        const length = Math.min(job.length, end - start);
+        if (length <= 0) continue;
         const fill = kind === "F" ? COLORS[0] : COLORS[1];
         canvas.rect(left + start * wide, 22 + s * row, length * wide - 1, row - 4, fill);
         if (length * wide < 15 || (kind === "F" && wide < 15)) continue;
@@ -82,11 +89,14 @@
       }
       canvas.text(left, p * row + 34, "0", { fontSize: 12 });
       canvas.text(canvas.width - right, p * row + 34, `${end} s`, { fontSize: 12 });
+      const colours = "Blue is forward, orange is backward, and grey is idle.";
+      const shown = `${name} with ${p} stages and ${m === 1 ? "1 microbatch" : `${m} microbatches`}`;
+      if (begins) return `The first ${end} seconds of ${shown}. ${colours}`;
       const most = [...Array(p).keys()].map((s) => live(done, s));
       return (
-        `${name} with ${p} stages and ${m === 1 ? "1 microbatch" : `${m} microbatches`} takes ${end} seconds, ` +
+        `${shown} takes ${end} seconds, ` +
         `and each stage is idle for ${(100 * (1 - (3 * m) / end)).toFixed(1)}% of the time. ` +
-        `Most live microbatches, by stage: ${most.join(", ")}. Blue is forward, orange is backward, and grey is idle.`
+        `${counts ? `Most live microbatches, by stage: ${most.join(", ")}. ` : ""}${colours}`
       );
     },
   });

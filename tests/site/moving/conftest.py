@@ -86,8 +86,8 @@ class FigureReader:
         return self.figure_text()
 
     def figure_text(self):
-        """Return the figure's sentence, or the one that asks the reader to guess first."""
-        return self.place.locator(":is(.said, .lock):visible").inner_text()
+        """Return the figure's sentence, the one that asks the reader to guess first, or both."""
+        return " ".join(self.place.locator(":is(.said, .lock):visible").all_inner_texts())
 
 
 @pytest.fixture

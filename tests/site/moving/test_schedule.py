@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tools.site import interactive_figures
+
 
 def test_a_schedule_is_that_of_the_lesson_and_of_the_papers(open_figure):
     at = open_figure("schedule")
@@ -19,3 +21,29 @@ def test_a_schedule_is_that_of_the_lesson_and_of_the_papers(open_figure):
     assert f"idle for {100 * 2 / 26:.1f}%" in at.figure_text()
     assert "by stage: 2, 2, 2, 2, 2, 2, 2, 1." in at.set(schedule="1F1B", stages=8, microbatches=2)
     assert "1F1B with 8 stages and 1 microbatch takes" in at.set(microbatches=1)
+
+
+def test_1f1b_can_be_seen_before_its_questions_but_not_their_answers(open_figure):
+    at = open_figure("schedule")
+    numbers, drawn = interactive_figures.question_numbers("12"), at.page.locator(".moving svg")
+    hide = "id => document.body.append(Object.assign(document.createElement('i'), { id }))"
+    for name in ("of_1f1b", "live"):
+        at.page.evaluate(hide, f"answer-{numbers[name]}")
+    # With m microbatches, a complete schedule of 4 stages takes 3 (m + 3) seconds.
+    for m in (1, 4, 24):
+        told = at.set(schedule="1F1B", stages=4, microbatches=m)
+        assert "The first 11 seconds of 1F1B with 4 stages" in told and "guess first" in told
+        assert not any(word in told for word in ("takes", "idle for", "Most live"))
+        assert (
+            drawn.locator("text", has_text="11 s").count() == 1 and drawn.locator("text", has_text="live").count() == 0
+        )
+    assert at.place.get_by_role("link").get_attribute("href") == f"#question-{numbers['of_1f1b']}"
+    at.page.evaluate("id => document.getElementById(id).remove()", f"answer-{numbers['of_1f1b']}")
+    told = at.set(microbatches=4)
+    assert (
+        "takes 21 seconds" in told and "Most live" not in told and drawn.locator("text", has_text="live").count() == 0
+    )
+    assert at.place.get_by_role("link").get_attribute("href") == f"#question-{numbers['live']}"
+    at.page.evaluate("id => document.getElementById(id).remove()", f"answer-{numbers['live']}")
+    assert "Most live microbatches, by stage: 4, 3, 2, 1." in at.set(microbatches=5)
+    assert drawn.locator("text", has_text="live").count() == 1 and at.place.get_by_role("link").count() == 0
