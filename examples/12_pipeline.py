@@ -107,4 +107,4 @@ true = train(one_device, params)
 pairs = zip(mine, true, strict=True)
 gap = np.max([abs(a - b).max() / abs(b).max() for a, b in pairs])  # or NaN
 assert gap < 1e-9, f"the weights differ from one device's by {gap:.0e}"
-print("right: the weights are those of one device, to 1e-9")
+print("correct: the weights match one device's, to 1e-9")

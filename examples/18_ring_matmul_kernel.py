@@ -99,7 +99,8 @@ print(f"lowered for TPUs: {TOKENS} tokens on each, ({D}, {F}) weights in bfloat1
 send, multiply = 1e6 * 2 * D // n * F / LINK, 1e6 * 2 * TOKENS * D // n * F / FLOPS
 first = (n - 1) * send + n * multiply
 both = (n - 1) * send / 2 + n * multiply  # half of each shard the other way
-meanwhile = (n - 1) * max(send, multiply) + multiply
+overlapped = (n - 1) * max(send, multiply) + multiply
 fill = 1e6 * (2 * TOKENS * D + 2 * D // n * F + 4 * TOKENS * F) / HBM  # x, w in; y out
 print(f"on paper, v5e: gather first {first:.0f} µs, in both directions {both:.0f} µs")
-print(f"meanwhile {meanwhile:.0f} µs, and {fill:.0f} µs to fill and empty fast memory")
+fast_memory = f"{fill:.0f} µs to fill and empty fast memory"
+print(f"multiply while sending: {overlapped:.0f} µs, and {fast_memory}")
