@@ -74,4 +74,4 @@ print("gathered in a forward pass:", *gathered or ["nothing"])
 assert not any(re.search(rf"\b{B}\b", s) for s in gathered), "the batch is gathered"
 alone, _ = train(jax.devices()[:1])
 np.testing.assert_allclose(losses, alone, rtol=1e-3)
-print("right: the batch stays, and one device learns the same")
+print("correct: no batch is gathered, and the losses match one device's")
