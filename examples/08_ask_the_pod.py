@@ -3,6 +3,7 @@
 Ask the compiler of chips that this machine doesn't have: h100:8, h100:4x8 (machines x
 GPUs) or a TPU slice such as v5e:2x4. It needs JAX's CUDA plugin or libtpu, but no chip.
 `--target here` asks the compiler of this machine's devices. --quick optimizes less.
+FSDP is the layout, and 64 the number of sequences, each of 1,024 tokens, in a batch.
 """
 
 import os
