@@ -1,7 +1,7 @@
 """python train_lm.py 2 2 2 200: train a character model on a data x fsdp x model mesh.
 
-Compare the first step with the same step on one device, count the bytes that it sends
-(if shardcost is installed), and then take all 200 steps. To install it:
+Compare the first step with the same step on one device, count the bytes that it and
+data parallelism send (if shardcost is installed), and then train. To install it:
 pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
 #subdirectory=packages/shardcost"
 """
@@ -58,7 +58,9 @@ COMPUTING = RULES | {"width": None}  # a layer's weights are gathered along fsdp
 def tree_specs(tree, rules=RULES):  # Adam's means have the names of their weights
     def array_spec(path, array):  # for each dimension a mesh axis, or None
         names = NAMES.get(getattr(path[-1], "key", None), "").split()
-        names = names[-array.ndim :]  # inside the scan over layers, "layer" is missing
+        if len(names) < array.ndim:  # without an error, it would be replicated
+            raise ValueError(f"no names in NAMES for {jax.tree_util.keystr(path)}")
+        names = names[len(names) - array.ndim :]  # in the scan over layers, no "layer"
         return P(*[rules.get(name) for name in names])
 
     return jax.tree.map_with_path(array_spec, tree)
@@ -139,14 +141,18 @@ def train(mesh, state, steps):
     return jax.device_get(state)
 
 
-def count_bytes(mesh, state):  # sent by each device in a step
+def count_bytes(state):  # sent by each device in a step, with and without your split
     if cost is None:
         print("to count the bytes that a step sends, install shardcost (see --help)")
         return
-    with jax.set_mesh(mesh):
-        sent = cost(step, shard(mesh, state), get_batch(mesh, 0)).bytes_sent
-    weights = sum(w.nbytes for w in jax.tree.leaves(state[0]))
-    print(f"each device sends {sent / weights:.2f} times the weights in a step")
+    n, weights = math.prod(SIZES), sum(w.nbytes for w in jax.tree.leaves(state[0]))
+    layouts = [SIZES, [n, 1, 1]] if DIMS["batch"] % n == 0 else [SIZES]
+    for sizes in layouts[: 1 + (layouts[-1] != SIZES)]:
+        mesh = make_mesh(*sizes)
+        with jax.set_mesh(mesh):
+            lowered = step.lower(shard(mesh, state), get_batch(mesh, 0))
+        sent = cost(lowered.compile({"xla_backend_optimization_level": 0})).bytes_sent
+        print(f"{sizes}: a device sends {sent / weights:.2f} times the weights a step")
 
 
 mesh, one_device = make_mesh(*SIZES), make_mesh(1, 1, 1)
@@ -156,7 +162,7 @@ pairs = zip(jax.tree.leaves(actual[1]), jax.tree.leaves(expected[1]), strict=Tru
 gap = np.max([np.abs(a - b).max() / np.abs(b).max() for a, b in pairs])
 assert gap < 1e-3, f"Adam's means differ from one device's by {gap:.0e}"
 print(f"correct: after a step on {SIZES}, Adam's means equal those of one device")
-count_bytes(mesh, state)
+count_bytes(state)
 w, _ = train(mesh, actual, range(1, STEPS))
 with jax.set_mesh(one_device):
     text = test_set[: len(test_set) // DIMS["length"] * DIMS["length"]]
