@@ -67,6 +67,7 @@ for _, _, memory, computes, sends, plan in ranked[:5]:
     print(f"{sizes} | {memory:5.1f} {computes:8.3f}s {sends:7.3f}s")
 if ranked:
     steps = 20 * N / (SEQUENCES * LENGTH)  # 20 tokens per parameter
-    hours = steps * max(ranked[0][3:5]) / 3600
-    cost = f"{hours:.0f} hours, {hours * CHIPS:,.0f} chip-hours"
-    print(f"At full speed, the best plan takes {cost}.")
+    hours = [steps * t / 3600 for t in (max(ranked[0][3:5]), ranked[0][1])]
+    low, high = hours  # computing and sending overlap perfectly, or not at all
+    cost = f"{low * CHIPS:,.0f} to {high * CHIPS:,.0f} chip-hours"
+    print(f"At full speed, the best plan takes {low:.0f} to {high:.0f} hours, {cost}.")
