@@ -5,7 +5,6 @@ device ever holds every score. Compare the result with NumPy's.
 """
 
 import os
-import re
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from functools import partial
@@ -22,6 +21,7 @@ cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpForm
 for name, default in {"tokens": 64, "width": 32, "words": 128256}.items():
     cli.add_argument(name, type=int, nargs="?", default=default)
 TOKENS, WIDTH, WORDS = vars(cli.parse_args()).values()
+KINDS = "all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"
 mesh = jax.make_mesh((jax.device_count(),), ("X",), axis_types=(AxisType.Explicit,))
 jax.set_mesh(mesh)
 n = mesh.size
@@ -62,10 +62,13 @@ def plain(x, w):
 
 
 def collectives(f, *args):  # in the compiled program: count, kind and shape
-    line = r"= \(?(\w+\[[\d,]*\]).* ((?:all|collective|reduce)-[a-z]+)(?:-start)?\("
-    counts = Counter(re.findall(line, jax.jit(f).lower(*args).compile().as_text()))
-    texts = [f"{count} {kind} {shape}" for (shape, kind), count in counts.items()]
-    return ", ".join(texts) or "no collectives"
+    counts = Counter()
+    for line in jax.jit(f).lower(*args).compile().as_text().splitlines():
+        for kind in KINDS:
+            if f" {kind}(" in line or f" {kind}-start(" in line:
+                shape = line.split(" = ")[1].lstrip("(").split("{")[0]
+                counts[f"{kind} {shape}"] += 1
+    return ", ".join(f"{n} {text}" for text, n in counts.items()) or "no collectives"
 
 
 rng = np.random.default_rng(0)

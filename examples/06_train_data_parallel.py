@@ -75,7 +75,7 @@ def place(rows):  # each host reads only the rows of its own devices
 
 
 most_reads = jax.jit(lambda read: jnp.bincount(read, length=TRAIN).max())
-key, first, checked = jax.random.key(1), 0, "no row read twice in a batch"
+key, first, checked = jax.random.key(1), 0, "no batch contains a row twice"
 if os.path.exists(SAVED):
     first, *leaves = np.load(SAVED).values()
     if first >= EPOCHS:
@@ -89,7 +89,7 @@ else:
         mine = flat(grad(jax.device_put(state[0], whole), x, y))
         true = flat(grad(state[0], images[rows], labels[rows]))  # on one device
     assert abs(mine - true).max() < 1e-4 * abs(true).max(), "not one device's gradient"
-    checked += ", and one device's gradient"
+    checked += ", and the gradient matches one device's"
 
 state = jax.device_put(state, whole)
 for epoch in tqdm(range(int(first), EPOCHS), unit="epoch", disable=None):

@@ -60,7 +60,7 @@ def report(folders):  # print a table and a verdict; return the operation counts
                 busy[device] += duration
     for times in durations.values():  # the last to arrive waits least
         waits.update({d: time - min(times.values()) for d, time in times.items()})
-    print("device     operations  busy ms  waits ms")
+    print("device     operations  busy ms   wait ms")
     devices = sorted(ran, key=lambda device: (len(device), device))
     for d in devices:
         print(f"{d:10} {ran[d]:10,} {busy[d] / 1e6:8.1f} {waits[d] / 1e6:9.1f}")
@@ -115,11 +115,11 @@ else:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
     counts = np.array([3, 5, 4, 6, 50, 2, 7, 3])
-    print(f"80 documents, as they came: {counts.tolist()}")
+    print(f"80 documents, shared unevenly: {counts.tolist()}")
     ran = steps(counts)
     per_document = (ran[1] - ran[0]) / (counts[1] - counts[0])
     expected = ran[0] + per_document * (counts - counts[0])
     assert np.array_equal(ran, expected), "operations don't follow documents"
-    print("\n80 documents, ten on each device")
+    print("\n80 documents, shared evenly: ten on each device")
     assert len(set(steps(np.full(8, 10)))) == 1, "the shares differ"
     print("checked: the operations follow the documents")

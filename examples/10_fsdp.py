@@ -103,4 +103,4 @@ if TASK == "check":
     pairs = zip(mine, true, strict=True)
     gap = np.max([abs(a - b).max() / abs(b).max() for a, b in pairs])  # or NaN
     assert gap < 1e-9, f"weights or moments differ from one device's by {gap:.0e}"
-    print("right: weights and moments are those of one device, to 1e-9")
+    print("correct: weights and moments match one device's, to 1e-9")

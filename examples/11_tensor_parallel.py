@@ -77,8 +77,13 @@ pairs = zip(jax.tree.leaves(mine), jax.tree.leaves(true), strict=True)
 gap = np.max([abs(a - b).max() / abs(b).max() for a, b in pairs])  # or NaN
 assert gap < 1e-4, f"the loss or a gradient differs from one device's by {gap:.0e}"
 sums = str(jax.make_jaxpr(typed)(w, x, y)).count("psum_invariant[")
-count = f"{n} device{'s' * (n > 1)}"
-print(f"right: loss and gradients of {count} are those of one, with {sums} sums")
+print(f"correct: {sums} sums; loss and gradients match one device's (devices: {n})")
+try:
+    from shardcost import cost
+
+    print(f"each device sends {cost(typed, w, x, y).bytes_sent:,} bytes")
+except ImportError:
+    print("to count the bytes sent, install shardcost, as in what_does_it_send.py")
 
 weights = sum(prod(shape) for shape, _ in shapes(WIDTH).values())
 part = (CHIPS - 1) / CHIPS

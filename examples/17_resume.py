@@ -96,8 +96,8 @@ with ocp.CheckpointManager(FOLDER, options=options) as manager:
         state = manager.restore(done, args=ocp.args.StandardRestore(template))
     else:
         state = jax.jit(init, out_shardings=shardings)()
-    go = "devices go" if mesh.size > 1 else "device goes"
-    print(f"{mesh.size} {go} on after step {done}", flush=True)  # before a kill
+    count = f"{mesh.size} device{'s' * (mesh.size > 1)}"
+    print(f"training on {count}, from step {done + 1}", flush=True)  # before a kill
     while done < LAST:
         state, loss = step(state, *batch(int(state["position"])))
         done, loss = done + 1, float(loss)  # this waits for the devices

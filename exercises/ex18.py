@@ -13,7 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
-from lesson_helpers.kernels.simulator import Play, play
+from lesson_helpers.kernels.simulator import Simulation, simulate
 
 passed_on = Prediction(
     14,
@@ -85,7 +85,9 @@ BRANCH_ERROR = "TracerBoolConversionError"
 ONE_PROGRAM = "There is one program for all devices, traced once: compute with `me`, or branch with pl.when"
 
 
-def _play_kernel(kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], scratch: list, **options: Any) -> Play:
+def _simulate_kernel(
+    kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], scratch: list, **options: Any
+) -> Simulation:
     """Simulate the kernel on as many devices as there are parts, and give each device one part."""
     vmem = pl.BlockSpec(memory_space=pltpu.VMEM)
     call = pl.pallas_call(
@@ -99,14 +101,14 @@ def _play_kernel(kernel: Callable, parts: np.ndarray, shape: tuple[int, ...], sc
     specs = {"in_specs": P("i"), "out_specs": P("i"), "check_vma": False}
     program = jax.shard_map(call, mesh=build_mesh({"i": len(parts)}), **specs)
     try:
-        return play(program, np.concatenate(parts), **options)
+        return simulate(program, np.concatenate(parts), **options)
     except IndexError as error:  # a copy or a signal to a device that doesn't exist
         if "device" not in str(error):
             raise
-        return Play([None] * len(parts), stuck={-1: str(error)})
+        return Simulation([None] * len(parts), stuck={-1: str(error)})
 
 
-def _observe(run: Play) -> dict[str, Any]:
+def _observe(run: Simulation) -> dict[str, Any]:
     """List a run's hanging devices, results, early copies, semaphores above 0, and the copies that device 0 sends."""
     observed: dict[str, Any] = {
         "devices that wait forever": _first_and_count(
@@ -132,7 +134,7 @@ def _first_and_count(texts: Iterable[str]) -> str:
 
 def _run_swap(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
     parts = np.round(9 * np.sin(np.arange(1, 3 * n + 1)), 2).reshape(n, 3).astype(np.float32)
-    return _observe(_play_kernel(kernel, parts, (3,), [DMA, DMA], late={} if late is None else {late: 40}))
+    return _observe(_simulate_kernel(kernel, parts, (3,), [DMA, DMA], late={} if late is None else {late: 40}))
 
 
 @exercise(
@@ -208,7 +210,7 @@ def _run_sum(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[s
     parts = np.round(9 * np.sin(np.arange(1, 3 * n * n + 1)), 2).reshape(n, n, 3).astype(np.float32)
     scratch = [pltpu.VMEM((2, 3), jnp.float32), DMA, DMA, REGULAR]
     return _observe(
-        _play_kernel(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, arrival_delays=behind)
+        _simulate_kernel(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, arrival_delays=behind)
     )
 
 

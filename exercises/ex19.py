@@ -47,10 +47,17 @@ rounds = Prediction(
     within=0.02,
 )
 other_chip = Prediction(
-    "computing",
-    mistakes={
-        "sending": "sending takes 0.42 s over NVLink and 0.11 s between machines, but how long does computing take?"
+    0.5249,
+    "it's 187.9 GB at 450e9 bytes/s over NVLink, and 5.4 GB at 50e9 bytes/s between machines",
+    {
+        0.4296: "the weights' 5.4 GB are sent between machines, at 50e9 bytes/s",
+        0.4176: "the weights' 5.4 GB, which are sent between machines, take time too",
+        0.1075: "the activations' 187.9 GB, which are sent over NVLink, take time too",
+        3.866: "the activations stay inside a machine, where each H100 sends 450e9 bytes/s",
+        0.967: "that's at a v6e's rate, but both of an H100's rates are different",
     },
+    "seconds",
+    within=0.01,
 )
 reduced = Prediction(
     32.24,

@@ -171,7 +171,7 @@ def structure_faults(path: Path) -> list[str]:
     ]
     faults += [*_numbering_faults(path, cells), *_text_faults(cells, path.parent), *_answer_faults(cells)]
     try:
-        draft = readme.row(path).draft
+        draft = readme.row(path).is_draft
     except ValueError as error:
         draft, faults = True, [*faults, str(error)]  # skip page_lint, which needs the row
     faults += stderr_faults(notebook) + list(_name_faults(cells))

@@ -1,7 +1,7 @@
 """Compile programs for TPUs and GPUs that this machine doesn't have, or look up recorded results instead.
 
 The TPU compiler is in the package `libtpu` (PyPI, Linux on x86-64 only, 0.6 GB, under Google's terms). The compiler for
-NVIDIA GPUs is in JAX's CUDA plugin, which also needs ptxas (570 MB together). The course never installs either compiler
+NVIDIA GPUs is in JAX's CUDA plugin, which also needs ptxas (570 MB in total). The course never installs either compiler
 by itself. Without them, or with versions that this JAX can't use, a lesson reads the same numbers from its record in
 `compiled_plans/`, which `tools/maintenance/record_plans.py` writes. The tests compile the programs again and compare
 the results with the record: `make test` checks the quick programs, `make test-newest` checks more of them, and the
@@ -47,7 +47,7 @@ print("it compiles")
 
 @dataclass(frozen=True)
 class Plan:
-    """The work of one chip in a compiled program. If the compiler rejected the program, `error` is the message."""
+    """The work of one chip in a compiled program. If the compiler rejected the program, `error` is its message."""
 
     sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # by kind of collective: number of runs, bytes sent
     asynchronous: dict[str, int] = field(default_factory=dict)  # by kind: number of runs that overlap other work
@@ -125,6 +125,8 @@ def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | Ab
     Args:
         topology: the topology's name, as in `jax.experimental.topologies`.
         sizes, names: the sizes and names of the mesh's axes, as in `jax.make_mesh`.
+
+    Raises RuntimeError if `start` hasn't checked whether this machine can compile for TPUs.
     """
     from jax.experimental import mesh_utils
     from jax.sharding import AbstractMesh, AxisType, Mesh
@@ -180,13 +182,14 @@ def recorded_plans(lesson: str = "*") -> dict[str, Plan]:
 
 
 def plan_from_json(fields: dict[str, Any]) -> Plan:
-    """Convert a plan from JSON, in which the plan's pairs are lists and its integer keys are strings."""
+    """Build a plan from parsed JSON, in which pairs have become lists and integer keys have become strings."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
     return Plan(**{**fields, "sent": sent, "links": links})
 
 
 def _compile(compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Plan:
+    """Compile a program and summarize its cost. If it doesn't fit into memory, return a plan with only the error."""
     import jax
 
     try:

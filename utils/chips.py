@@ -13,7 +13,7 @@ BOOK_GPUS = "https://jax-ml.github.io/scaling-book/gpus/"
 
 @dataclass(frozen=True)
 class PrintedRate:
-    """An interconnect rate as printed on a data sheet, always for all the links of one chip together.
+    """An interconnect rate as printed on a data sheet, always for all the links of one chip combined.
 
     Data sheets differ in the unit, and in whether they add up both directions of each link.
     """
@@ -26,14 +26,14 @@ class PrintedRate:
         return f"{self.number:,} {self.unit}"
 
     @property
-    def bits(self) -> int:
-        """Return the number by which to divide the printed rate to get GB/s."""
+    def units_per_gb(self) -> int:
+        """Return how many of the printed units make one gigabyte: 1 for GB/s, 8 for Gbit/s."""
         return {"GB/s": 1, "Gbit/s": 8}[self.unit]
 
     @property
     def one_direction(self) -> float:
         """Return the bytes/s that the chip can send over all its links combined."""
-        return self.number * 1e9 / self.bits / self.directions
+        return self.number * 1e9 / self.units_per_gb / self.directions
 
 
 @dataclass(frozen=True)

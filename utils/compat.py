@@ -78,9 +78,9 @@ def scan_counts(equation: JaxprEqn) -> tuple[int, int]:
 
 
 def race_detection() -> pltpu.InterpretParams:
-    """Return the value for `pallas_call(..., interpret=)` that interprets a kernel and reports its data races.
+    """Return a value for `pallas_call(..., interpret=)` that runs a kernel in the interpreter and reports data races.
 
-    Ask JAX 0.12 for warnings, because by default it raises an error at the first race.
+    By default, JAX 0.12 raises an error at the first race, so ask it to warn instead.
     """
     from jax.experimental.pallas import tpu as pltpu
 

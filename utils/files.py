@@ -1,4 +1,4 @@
-"""Write files so that they're never left half-written."""
+"""Write files atomically, so that an interruption never leaves a partial file."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ is_withholding = False  # whether the running cell's output is being withheld
 
 
 def wait_for_guesses(shell: Any) -> None:
-    """Make an IPython shell replace the output of cells whose question has no guess yet with a request for a guess."""
-    if "skip" in shell.user_ns:  # the setup cell has already run
+    """Make an IPython shell ask for a guess instead of showing the output of a cell whose question has none."""
+    if "skip" in shell.user_ns:  # the setup cell has already registered the events
         return
     from IPython.utils.capture import capture_output
 

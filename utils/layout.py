@@ -67,6 +67,7 @@ def bytes_arriving(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | 
 
 
 def piece_shape(piece: Piece) -> tuple[int, ...]:
+    """Return the number of elements of a piece along each axis."""
     return tuple(stop - start for start, stop in piece)
 
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from utils.function_source import program_source
+from utils.standalone_source import standalone_source
 
 TOTAL_DEVICES = 8
 PREAMBLE = """\
@@ -135,7 +135,7 @@ def run_processes(
         raise NotImplementedError("run_processes needs Linux or macOS: on Windows, open the lesson in WSL or Colab")
     if type(n) is not int or n < 1 or TOTAL_DEVICES % n:
         raise ValueError(f"n must divide the {TOTAL_DEVICES} devices: 1, 2, 4 or 8, not {n!r}")
-    source = textwrap.dedent(program) if isinstance(program, str) else program_source(program, args)
+    source = textwrap.dedent(program) if isinstance(program, str) else standalone_source(program, args)
     label = f"{n} process{'es' * (n > 1)} of {TOTAL_DEVICES // n} device{'s' * (n < TOTAL_DEVICES)} each"
     read_end, write_end = os.pipe()
     processes: list[subprocess.Popen] = []
@@ -191,7 +191,7 @@ def run_processes(
 class _PipeReader(threading.Thread):
     """Collect a pipe's output in a background thread.
 
-    A file isn't suitable, because the process itself would write to it, and the size of its files may be limited.
+    A temporary file isn't suitable, because the system may limit the size of the files that a process writes.
     """
 
     def __init__(self, pipe: Any) -> None:
@@ -224,6 +224,7 @@ def _environment(i: int, n: int, port: int, heartbeat_timeout: int) -> dict[str,
 
 
 def _free_port() -> int:
+    """Return the number of a TCP port that's currently free on this machine."""
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         return probe.getsockname()[1]
@@ -270,7 +271,7 @@ def _show_status(text: str) -> None:
 
 
 def _describe(returncode: int) -> str:
-    """Describe in words how a process ended."""
+    """Describe how a process with this return code ended."""
     return f"ended by {signal.Signals(-returncode).name}" if returncode < 0 else f"ended with status {returncode}"
 
 

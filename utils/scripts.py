@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import shardcost
+
 
 class ScriptError(RuntimeError):
     """An error raised if a script fails. Its message ends with the script's output; a notebook shows no traceback."""
@@ -20,7 +22,8 @@ def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **
     """Run ``python COMMAND`` in a separate process, and print the command and its output.
 
     The process uses emulated CPU devices, because no other process can use an accelerator that this kernel has opened.
-    In a terminal, the same script uses any accelerators that it finds.
+    In a terminal, the same script uses any accelerators that it finds. The process can import `shardcost` as if it were
+    installed.
 
     Args:
         command: the script's path, relative to the current folder, and its arguments, as typed in a shell.
@@ -33,10 +36,11 @@ def run_script(command: str, *, folder: str | Path = ".", check: bool = True, **
     variables = {name: str(value) for name, value in environment.items()}
     script, *arguments = shlex.split(command)
     print("$", *(f"{name}={value}" for name, value in variables.items()), "python", command)
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(shardcost.__file__).parents[1])]))
     process = subprocess.run(
         [sys.executable, Path(script).resolve(), *arguments],
         cwd=folder,
-        env=os.environ | {"JAX_PLATFORMS": "cpu"} | variables,
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": path} | variables,
         capture_output=True,
         encoding="utf-8",
         errors="replace",

@@ -3,17 +3,17 @@
 from exercises.framework.compare import Bound, Observed, as_numpy
 from exercises.framework.exercise import Edit, Exercise, Mistake, WhenMessage, exercise
 from exercises.framework.formatting import format_value
-from exercises.framework.prediction import Prediction, Reading
+from exercises.framework.prediction import GuessVerdict, Prediction
 from exercises.framework.runners import build_mesh, run_compiled, run_per_device, run_traced
 
 __all__ = [
     "Bound",
     "Edit",
     "Exercise",
+    "GuessVerdict",
     "Mistake",
     "Observed",
     "Prediction",
-    "Reading",
     "WhenMessage",
     "as_numpy",
     "build_mesh",

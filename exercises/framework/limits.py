@@ -1,4 +1,4 @@
-"""Limit an answer's time and memory, so that an endless loop or a huge array causes a message, not a dead kernel."""
+"""Limit an answer's time and memory, so that an endless loop or a huge array produces a message, not a dead kernel."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def describe_common_error(actual: list, expected: list, names: list[str], cases:
     if all(np.allclose(np.sort(x), np.sort(y)) for x, y in pairs):
         return "" if np.allclose(a, b) else "the numbers are right, but in the wrong order"
     scope = "each number is" if len(cases) == 1 else f"in all {len(cases)} cases it is"
-    has_different_values = len(set(b.tolist())) > 1  # with equal values, a factor can't be told from an offset
+    has_different_values = len(set(b.tolist())) > 1  # if all values are equal, a factor looks like an offset
     if has_different_values and np.allclose(abs(a - b), 1) and len(set(np.sign(a - b))) == 1:
         return f"{scope} 1 too {'large' if a[0] > b[0] else 'small'}"
     if not has_different_values or not b.all() or not a.all():

@@ -15,8 +15,8 @@ from exercises.outcomes import Outcome, print_verdict
 from utils import guess_gate
 
 
-class Reading(NamedTuple):
-    """The outcome of a guess ("not attempted" if its type is wrong), and the sentence to print for the reader."""
+class GuessVerdict(NamedTuple):
+    """The outcome of a guess ("not attempted" if its type is wrong), and the sentence to print."""
 
     outcome: Outcome
     text: str
@@ -44,34 +44,34 @@ class Prediction:
         """Print how a guess compares with the cell's result, or nothing if there's no guess (None or `skip`)."""
         if guess is None or guess is guess_gate.SKIP:
             return None if guess_gate.is_withholding else progress.record_prediction(self, None)
-        outcome, text = self.read_guess(guess, truth)
+        outcome, text = self.evaluate_guess(guess, truth)
         print_verdict(outcome, textwrap.fill(text, 110, break_on_hyphens=False))
         progress.record_prediction(self, None if outcome == "not attempted" else outcome == "right")
 
-    def read_guess(self, guess: Any, truth: Any) -> Reading:
+    def evaluate_guess(self, guess: Any, truth: Any) -> GuessVerdict:
         """Compare a guess with the right answer, and explain any guess that's wrong or of the wrong type."""
         guessed, expected = _normalize(guess), _normalize(truth)
         mistakes = {_normalize(wrong): explanation for wrong, explanation in self.mistakes.items()}
         if isinstance(expected, float):
             if not isinstance(guessed, float):
                 description = f"a number of {self.unit}" if self.unit else "a number"
-                return Reading("not attempted", f"Your guess is {format_value(guess)}; expected {description}.")
+                return GuessVerdict("not attempted", f"Your guess is {format_value(guess)}; expected {description}.")
             if math.isclose(guessed, expected, rel_tol=self.within, abs_tol=1e-9):
-                return Reading("right", f"Your guess, {self._format(guessed)}: right.")
+                return GuessVerdict("right", f"Your guess, {self._format(guessed)}: right.")
         else:
             answers = ["yes", "no"] if expected in ("yes", "no") else sorted(map(str, {expected, *mistakes}))
             if guessed not in answers:
-                return Reading(
+                return GuessVerdict(
                     "not attempted", f"Your guess is {format_value(guess)}; expected {' or '.join(answers)}."
                 )
             if guessed == expected:
-                return Reading("right", f"Your guess, {guessed}: right.")
+                return GuessVerdict("right", f"Your guess, {guessed}: right.")
         matching = (text for wrong, text in mistakes.items() if _is_same_guess(wrong, guessed, self.within))
         reason = next(matching, "") or self.reason
         factor = _describe_factor(guessed, expected) if self.unit else ""
         line = f"Your guess, {self._format(guessed)}, should be {self._format(expected)}{factor}"
         line += f": {reason}" * bool(reason)
-        return Reading("wrong", line if line.endswith("?") else f"{line}.")
+        return GuessVerdict("wrong", line if line.endswith("?") else f"{line}.")
 
     def _format(self, value: float | str) -> str:
         if isinstance(value, str):

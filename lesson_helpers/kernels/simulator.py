@@ -1,4 +1,4 @@
-"""Simulate a Pallas kernel on all devices with made-up durations, and record each device's sends and waits.
+"""Simulate a Pallas kernel on all devices with chosen durations, and record each device's sends and waits.
 
 A kernel's copies aren't collectives, so `cost` doesn't count them. This discrete-event simulation evaluates the
 kernel's jaxpr on one device at a time, with `evaluator`. It can't hang, and the same program always produces the same
@@ -38,8 +38,8 @@ class Event(NamedTuple):
 
 
 @dataclass
-class Play:
-    """The outcome of a simulation."""
+class Simulation:
+    """The result of a simulation."""
 
     results: list[Any] = field(default_factory=list)  # by device: the program's result (None if it's stuck)
     events: list[Event] = field(default_factory=list)  # ordered by start
@@ -60,19 +60,19 @@ class Play:
         return sum(size for (source, target), size in self.sent.items() if source == device != target)
 
 
-def play(
+def simulate(
     program: Callable[..., Any],
     *arguments: jax.typing.ArrayLike,
     late: dict[int, float] | None = None,
     slow: dict[int, float] | None = None,
     arrival_delays: dict[tuple[int, int, int], float] | None = None,
     **ticks: float,
-) -> Play:
+) -> Simulation:
     """Simulate a program that consists of one `shard_map` over TPU kernels without a grid.
 
     Args:
         program: the program, which is traced but not run.
-        arguments: its arguments.
+        arguments: the program's arguments.
         late: ``{device: start time}`` for devices that don't start at time 0.
         slow: ``{device: duration}``, the duration of each product and each local copy on slow devices.
         arrival_delays: ``{(source, target, n): delay}``, the time from the end of the send to the arrival of copy n
@@ -112,7 +112,7 @@ class _Simulator:
         ticks: dict[str, float],
     ) -> None:
         self.ticks, self.late, self.slow, self.arrival_delays = ticks, late, slow, arrival_delays
-        self.play = Play()
+        self.simulation = Simulation()
         self.queue: list[tuple[float, int, Callable[[], None]]] = []  # (time, sequence number, action)
         self.sequence, self.now = itertools.count(), 0.0
         self.counts: dict[tuple[int, Any], int] = defaultdict(int)  # (device, semaphore): the semaphore's value
@@ -133,26 +133,26 @@ class _Simulator:
             state = DeviceState(number, dict(zip(self.mesh_shape, coordinates, strict=True)), memory)
             self.states.append(state)
             self.evaluations[number] = evaluate(shard_map.params["jaxpr"], (), shards, state)
-            self.play.results.append(None)
+            self.simulation.results.append(None)
             self.schedule(late.get(number, 0), self.resume, number)
 
-    def run(self) -> Play:
-        """Run the simulation to its end, and return its outcome."""
+    def run(self) -> Simulation:
+        """Run the simulation to its end, and return its result."""
         while self.queue:
             self.now, _, action = heapq.heappop(self.queue)
             action()
         end = self.now + 2  # let endless waits extend a little beyond all other events
         for device, (semaphore, _, since) in sorted(self.waiting.items()):
-            self.play.stuck[device] = self.reasons[semaphore]
-            self.play.events.append(Event("wait", device, since, end, None, self.play.stuck[device]))
+            self.simulation.stuck[device] = self.reasons[semaphore]
+            self.simulation.events.append(Event("wait", device, since, end, None, self.simulation.stuck[device]))
         for semaphore, count in sorted(self.counts.items(), key=lambda item: item[0][0]):
             if count:
-                self.play.unconsumed.setdefault(semaphore[0], []).append(self.reasons[semaphore])
+                self.simulation.unconsumed.setdefault(semaphore[0], []).append(self.reasons[semaphore])
         for (device, _), ref in self.states[0].memory.items():
             if not ref.is_semaphore:
-                self.play.memory[device] = self.play.memory.get(device, 0) + ref.array.nbytes
-        self.play.events.sort(key=lambda event: (event.start, event.device, event.end))
-        return self.play
+                self.simulation.memory[device] = self.simulation.memory.get(device, 0) + ref.array.nbytes
+        self.simulation.events.sort(key=lambda event: (event.start, event.device, event.end))
+        return self.simulation
 
     def schedule(self, time: float, action: Callable[..., None], *arguments: Any) -> None:
         heapq.heappush(self.queue, (time, next(self.sequence), lambda: action(*arguments)))
@@ -163,7 +163,7 @@ class _Simulator:
             try:
                 step = next(self.evaluations[device])
             except StopIteration as stop:
-                self.play.results[device] = stop.value
+                self.simulation.results[device] = stop.value
                 return
             if isinstance(step, Copy):
                 self.start_copy(device, step)
@@ -181,7 +181,7 @@ class _Simulator:
                 self.counts[semaphore] -= step.amount
             else:
                 end = self.now + self.slow.get(device, self.ticks["product"])
-                self.play.events.append(Event("product", device, self.now, end))
+                self.simulation.events.append(Event("product", device, self.now, end))
                 return self.schedule(end, self.resume, device)
 
     def device_number(self, target: Any, own: int) -> int:
@@ -207,13 +207,13 @@ class _Simulator:
         is_remote, delay = copy.sent is not None, 0.0
         end = self.now + (self.ticks["remote_copy"] if is_remote else self.slow.get(device, self.ticks["local_copy"]))
         if is_remote:
-            delay = self.arrival_delays.get((device, target, self.play.copies[device, target]), 0)
-            self.play.sent[device, target] += copy.source.size
-            self.play.copies[device, target] += 1
-            self.play.events.append(Event("send", device, self.now, end, target))
+            delay = self.arrival_delays.get((device, target, self.simulation.copies[device, target]), 0)
+            self.simulation.sent[device, target] += copy.source.size
+            self.simulation.copies[device, target] += 1
+            self.simulation.events.append(Event("send", device, self.now, end, target))
             self.reasons[device, copy.sent.key] = "its own copy to be sent"
             if self.now < self.late.get(target, 0):
-                self.play.early.add((device, target))
+                self.simulation.early.add((device, target))
         self.reasons[target, copy.arrived.key] = "a copy to arrive" if is_remote else "its own copy"
         self.schedule(end, self.end_copy, device, target, copy, delay)
 
@@ -240,5 +240,5 @@ class _Simulator:
             del self.waiting[device]
             self.counts[semaphore] -= needed
             if self.now > since:
-                self.play.events.append(Event("wait", device, since, self.now, source, self.reasons[semaphore]))
+                self.simulation.events.append(Event("wait", device, since, self.now, source, self.reasons[semaphore]))
             self.resume(device)

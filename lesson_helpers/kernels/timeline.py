@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lesson_helpers.kernels.simulator import Event, Play
-from utils.show.picture import COLORS, Picture
+from lesson_helpers.kernels.simulator import Event, Simulation
+from utils.show.notebook_figure import COLORS, Picture
 
 
 class _Style(NamedTuple):
@@ -28,30 +28,35 @@ _STYLES = {
 }
 
 
-def draw_kernels(plays: Mapping[str, Play], devices: Sequence[int] | None = None, unit: str = "ticks") -> Picture:
+def draw_kernels(
+    simulations: Mapping[str, Simulation], devices: Sequence[int] | None = None, unit: str = "ticks"
+) -> Picture:
     """Draw a panel for each titled simulation, with a device's products and waits above the copies that it sends.
 
     The label of a copy is an arrow and the number of the target device. The label of a wait is the number of the device
     that ends it, "own" if the device's own copy does, or a question mark if the wait never ends.
 
     Args:
-        plays: ``{title: play(program, x)}``.
+        simulations: ``{title: simulate(program, x)}``.
         devices: the devices to draw, in this order. By default, all of them.
         unit: the unit of the simulated times.
 
     Raises ValueError if there's nothing to draw.
     """
-    if not plays or not any(play.events for play in plays.values()):
-        raise ValueError("nothing to draw: give a title and a simulation, as in {'a ring': play(program, x)}")
-    rows = {title: list(range(len(play.results)) if devices is None else devices) for title, play in plays.items()}
+    if not simulations or not any(simulation.events for simulation in simulations.values()):
+        raise ValueError("nothing to draw: give a title and a simulation, as in {'a ring': simulate(program, x)}")
+    rows = {
+        title: list(range(len(simulation.results)) if devices is None else devices)
+        for title, simulation in simulations.items()
+    }
     heights = [len(row_devices) for row_devices in rows.values()]
-    figure = Figure(figsize=(9.0, 0.36 * sum(heights) + 0.75 * len(plays) + 0.35), layout="constrained")
-    panels = figure.subplots(len(plays), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    figure = Figure(figsize=(9.0, 0.36 * sum(heights) + 0.75 * len(simulations) + 0.35), layout="constrained")
+    panels = figure.subplots(len(simulations), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
     descriptions: list[str] = []
     drawn_kinds: set[str] = set()
-    end = max(play.end for play in plays.values())
-    for axes, (title, play) in zip(panels, plays.items(), strict=True):
-        events = {device: [event for event in play.events if event.device == device] for device in rows[title]}
+    end = max(simulation.end for simulation in simulations.values())
+    for axes, (title, simulation) in zip(panels, simulations.items(), strict=True):
+        events = {device: [event for event in simulation.events if event.device == device] for device in rows[title]}
         for row, device in enumerate(rows[title]):
             for event in events[device]:
                 drawn_kinds.add(event.kind)
@@ -61,7 +66,7 @@ def draw_kernels(plays: Mapping[str, Play], devices: Sequence[int] | None = None
         axes.set_title(title, loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
         by_device = "; ".join(f"device {device} {_describe(events[device], unit)}" for device in rows[title])
-        descriptions.append(f"{title}: {by_device}; everything is done after {play.end:.4g} {unit}")
+        descriptions.append(f"{title}: {by_device}; everything is done after {simulation.end:.4g} {unit}")
     panels[-1].set_xlabel(unit)
     panels[-1].set_xlim(0, 1.01 * end)
     kinds = [kind for kind in _STYLES if kind in drawn_kinds]

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from lesson_helpers.pipelines.schedule import Schedule
-from utils.show.picture import COLORS, Picture
+from utils.show.notebook_figure import COLORS, Picture
 
 
 class _Style(NamedTuple):
@@ -70,7 +70,7 @@ def _draw(axes: Axes, title: str, schedule: Schedule, end: float) -> None:
 def _describe(schedule: Schedule) -> str:
     """Describe each stage's jobs and idle times, as in 'stage 0 F 0 to 3, idle 2, B 0'."""
     stages = [f"stage {stage} {', '.join(_describe_stage(schedule, stage))}" for stage in range(schedule.stages)]
-    return f"done at {schedule.end:g}, {100 * schedule.idle:.0f}% idle; " + "; ".join(stages)
+    return f"done at {schedule.end:g}, {100 * schedule.bubble:.0f}% idle; " + "; ".join(stages)
 
 
 def _describe_stage(schedule: Schedule, stage: int) -> Iterator[str]:

@@ -36,12 +36,12 @@ class Schedule:
         return max(job.end for job in self.jobs)
 
     @property
-    def idle(self) -> float:
-        """Return the bubble: the fraction of the time until the last job ends for which a stage is idle, on average."""
+    def bubble(self) -> float:
+        """Return the fraction of the time until the last job ends for which a stage is idle, on average."""
         return 1 - sum(job.end - job.start for job in self.jobs) / (self.stages * self.end)
 
     @property
-    def live(self) -> list[float]:
+    def peak_live(self) -> list[float]:
         """Return, for each stage, the largest number of microbatches whose activations it keeps in memory at once.
 
         A stage keeps a microbatch's activations from the start of the forward job to the end of the last backward job.

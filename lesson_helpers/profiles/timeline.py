@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lesson_helpers.profiles.trace import Trace
-from utils.show.picture import COLORS, Picture
+from utils.show.notebook_figure import COLORS, Picture
 
 # kind: (colour, hatch)
 _DEVICE_STYLES = {"compute": (COLORS[0], ""), "communication": (COLORS[1], "xxx"), "waiting": ("#eeeeee", "////")}

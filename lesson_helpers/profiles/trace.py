@@ -1,4 +1,4 @@
-"""Read a profiler trace: the operations on each device with their times, and the events on the host."""
+"""Record or read a profiler trace: the timed operations on each device, and the events on the host."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Trace:
         return replace(self, events=tuple(sorted(events, key=lambda event: event.start)))
 
     def collectives(self) -> list[list[Event]]:
-        """Return a list for each collective, with its events on all devices.
+        """Return one list per collective, with the collective's events on all devices.
 
         Events belong to the same collective if they have the same program call, name and, in a loop, iteration.
         """
@@ -183,7 +183,7 @@ def from_planes(planes: Iterable[Any]) -> Trace:
 
 
 def _innermost(operations: list[tuple]) -> Iterator[tuple]:
-    """Yield the operations that don't contain others: a loop's time includes its body's.
+    """Yield the operations that contain no others, because a loop's time includes that of its body.
 
     Each operation is a tuple that begins with its start, its end and its device.
     """

@@ -117,12 +117,12 @@ def test_nonsense_is_refused_with_a_message(exercise):
 @pytest.mark.once
 @each_prediction
 def test_wrong_guesses_are_explained(prediction):
-    assert prediction.read_guess(prediction.truth, prediction.truth).outcome == "right"
+    assert prediction.evaluate_guess(prediction.truth, prediction.truth).outcome == "right"
     guesses = dict(prediction.mistakes)
     if not isinstance(prediction.truth, str):
         guesses = {_unlisted_guess(prediction.truth): prediction.reason, **guesses}
     for guess, explanation in guesses.items():
-        reading = prediction.read_guess(guess, prediction.truth)
+        reading = prediction.evaluate_guess(guess, prediction.truth)
         assert reading.outcome == "wrong" and (explanation or prediction.reason) in reading.text
     assert prediction.reason or all(prediction.mistakes.values()), "a wrong guess would get no explanation"
 

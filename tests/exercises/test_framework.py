@@ -381,13 +381,13 @@ def test_reading_of_a_guess(capsys):
         sent.compare(guess, 7168)
         assert capsys.readouterr().out == line
     device = Prediction(6, "the second mesh row begins with 4")  # without a unit, no factor is reported
-    assert device.read_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
+    assert device.evaluate_guess(3, 6) == ("wrong", "Your guess, 3, should be 6: the second mesh row begins with 4.")
     word = Prediction("all-reduce", mistakes={"all-gather": "nothing is missing on a device"})
-    assert word.read_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")
+    assert word.evaluate_guess(" All-Reduce ", "all-reduce") == ("right", "Your guess, all-reduce: right.")
     text = "Your guess is 'sum'; expected all-gather or all-reduce."
-    assert word.read_guess("sum", "all-reduce") == ("not attempted", text)
+    assert word.evaluate_guess("sum", "all-reduce") == ("not attempted", text)
     text = "Your guess, no, should be yes: does it?"
-    assert Prediction(True, "does it?").read_guess("no", np.True_) == ("wrong", text)
+    assert Prediction(True, "does it?").evaluate_guess("no", np.True_) == ("wrong", text)
 
 
 def test_a_float32_answer_is_right_in_a_lesson_with_float64():

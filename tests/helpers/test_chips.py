@@ -64,7 +64,7 @@ def test_lesson_07_and_its_exercise_turn_a_printed_rate_into_the_same_ring_rate(
     rows = {}
     for chip in CHIPS.values():
         for rate in chip.printed:
-            gbit = rate.number * 8 / rate.bits
+            gbit = rate.number * 8 / rate.units_per_gb
             ring = ex07.ring_rate.function(gbit, rate.directions, chip.links, chip.switched)
             assert ring == pytest.approx(chip.ring_rate), (chip.name, rate)
             rows[chip.name, str(rate)] = rate.number, chip.ring_rate / 1e9

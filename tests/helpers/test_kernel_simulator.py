@@ -9,7 +9,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
 from lesson_helpers.kernels.race_check import check_races, run_interpreted
-from lesson_helpers.kernels.simulator import play
+from lesson_helpers.kernels.simulator import simulate
 from lesson_helpers.kernels.timeline import draw_kernels
 from utils.compat import race_detection
 from utils.mesh import make_mesh
@@ -62,7 +62,7 @@ def concatenate_results(simulation):
 
 def test_a_copy_to_the_right_is_a_roll_when_interpreted_or_simulated():
     np.testing.assert_array_equal(program(shift)(X), np.roll(X, 2))
-    simulation = play(program(shift), X)
+    simulation = simulate(program(shift), X)
     np.testing.assert_array_equal(concatenate_results(simulation), np.roll(X, 2))
     assert simulation.end == 4  # all copies are sent at the same time
     assert [simulation.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32 elements
@@ -71,7 +71,7 @@ def test_a_copy_to_the_right_is_a_roll_when_interpreted_or_simulated():
 
 
 def test_a_late_device_delays_only_its_right_neighbour():
-    simulation = play(program(shift), X, late={3: 10})
+    simulation = simulate(program(shift), X, late={3: 10})
     assert simulation.end == 14
     longest = {
         k: max(e.end - e.start for e in simulation.events if e.kind == "wait" and e.device == k) for k in range(8)
@@ -83,7 +83,7 @@ def test_a_late_device_delays_only_its_right_neighbour():
 
 
 def test_waiting_for_a_copy_that_no_device_sends_never_ends():
-    simulation = play(program(lambda *refs: shift(*refs, first=lambda me: me < 7)), X)
+    simulation = simulate(program(lambda *refs: shift(*refs, first=lambda me: me < 7)), X)
     assert simulation.stuck == {0: "a copy to arrive"}
     assert simulation.results[0] is None
     assert simulation.copies[7, 0] == 0
@@ -95,7 +95,7 @@ def test_waiting_for_a_copy_that_no_device_sends_never_ends():
 )
 def test_a_missing_wait_leaves_a_nonzero_semaphore(waits, left, right):
     kernel = program(lambda *refs: shift(*refs, waits=waits))
-    simulation = play(kernel, X)
+    simulation = simulate(kernel, X)
     assert simulation.unconsumed == {k: [left] for k in range(8)}
     assert np.isfinite(np.asarray(run_interpreted(kernel, X).result)).all() == right
 
@@ -124,8 +124,8 @@ GATHERED = np.tile(X.reshape(8, 2), (8, 1))
 
 
 def test_a_buffer_overwritten_too_early_is_a_race():
-    np.testing.assert_array_equal(concatenate_results(play(program(ring, (8, 2), RING), X)), GATHERED)
-    late = concatenate_results(play(program(ring, (8, 2), RING), X, late={3: 40}))
+    np.testing.assert_array_equal(concatenate_results(simulate(program(ring, (8, 2), RING), X)), GATHERED)
+    late = concatenate_results(simulate(program(ring, (8, 2), RING), X, late={3: 40}))
     assert (late != GATHERED).any()
     run = run_interpreted(program(ring, (8, 2), RING, race_detection()), X)
     assert run.races
@@ -135,7 +135,7 @@ def test_a_buffer_overwritten_too_early_is_a_race():
 def test_a_ring_that_waits_for_a_free_buffer_is_correct():
     scratch = (*RING, pltpu.SemaphoreType.REGULAR)
     for late in ({}, {3: 40}, {0: 7, 5: 3}):
-        simulation = play(program(ring, (8, 2), scratch), X, late=late)
+        simulation = simulate(program(ring, (8, 2), scratch), X, late=late)
         np.testing.assert_array_equal(concatenate_results(simulation), GATHERED)
         assert not simulation.unconsumed
         assert simulation.bytes_sent() == 7 * 8
@@ -163,7 +163,7 @@ def test_loops_branches_and_indices_are_simulated():
         steps = jax.lax.while_loop(lambda k: k < me, lambda k: k + 2, 0)
         o[2, 0] = steps.astype(jnp.float32)
 
-    simulation = play(program(kernel, (4, 2), memory=pltpu.VMEM), X)
+    simulation = simulate(program(kernel, (4, 2), memory=pltpu.VMEM), X)
     np.testing.assert_array_equal(program(kernel, (4, 2), memory=pltpu.VMEM)(X), concatenate_results(simulation))
     for k in range(8):
         mine = X[2 * k : 2 * k + 2]
@@ -197,7 +197,7 @@ def test_a_product_costs_the_same_under_a_jit_inside_the_kernel(computes, produc
         o[...] = computes(x[...])
 
     matrices = np.arange(32, dtype=np.float32).reshape(16, 2)  # 2 x 2 on each device
-    simulation = play(program(kernel, (2, 2), scratch=(), memory=pltpu.VMEM), matrices)
+    simulation = simulate(program(kernel, (2, 2), scratch=(), memory=pltpu.VMEM), matrices)
     assert simulation.end == 4 * products
     for mine, part in zip(simulation.results, matrices.reshape(8, 2, 2), strict=True):
         powers = {k: np.linalg.matrix_power(part, k + 1) for k in (0, 1, 2, 3)}
@@ -208,7 +208,7 @@ def test_durations_of_a_slow_device():
     def kernel(x, o):
         o[...] = jnp.dot(x[...], x[...])
 
-    simulation = play(
+    simulation = simulate(
         program(kernel, (2, 2), (), memory=pltpu.VMEM), np.ones((16, 2), np.float32), slow={3: 5.5}, product=2.5
     )
     assert [(e.device, e.end) for e in simulation.events if e.end != 2.5] == [(3, 5.5)]
@@ -242,8 +242,8 @@ def test_a_delayed_copy_is_overtaken():
     scratch = (pltpu.VMEM((2,), jnp.float32), DMA, DMA((2,)), DMA)
     for apart in (True, False):
         played = program(lambda *refs, apart=apart: kernel(*refs, apart), scratch=scratch)
-        np.testing.assert_array_equal(concatenate_results(play(played, X)), np.roll(X, 2))
-        simulation = play(played, X, arrival_delays={(2, 3, 0): 40})
+        np.testing.assert_array_equal(concatenate_results(simulate(played, X)), np.roll(X, 2))
+        simulation = simulate(played, X, arrival_delays={(2, 3, 0): 40})
         want = np.roll(X, 2)
         want[6] = want[6] if apart else np.nan  # on one semaphore, device 3 reads before the copy arrives
         np.testing.assert_array_equal(concatenate_results(simulation), want)
@@ -258,7 +258,7 @@ def test_device_ids_on_a_mesh_with_two_axes():
         copy.start()
         copy.wait()
 
-    simulation = play(program(kernel, sizes=(2, 4), names=("a", "b")), X)
+    simulation = simulate(program(kernel, sizes=(2, 4), names=("a", "b")), X)
     np.testing.assert_array_equal(concatenate_results(simulation), np.roll(X.reshape(2, 4, 2), 1, 1).ravel())
 
 
@@ -276,7 +276,7 @@ def test_an_earlier_simulation_on_another_mesh_has_no_effect():
                 place = place << 1  # no other test uses a shift, so the first program here compiles it
             o[...] = x[...] + place.astype(jnp.float32)
 
-        simulation = play(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)
+        simulation = simulate(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)
         places = np.arange(8) % sizes[-1] * 2**times
         np.testing.assert_array_equal(concatenate_results(simulation), X + np.repeat(places, 2))
 
@@ -286,24 +286,24 @@ def test_errors_of_programs_that_cannot_be_simulated():
         o[...] = x[...]
 
     with pytest.raises(NotImplementedError, match="can only be copied"):
-        play(program(far), X)
+        simulate(program(far), X)
 
     def outside(x, o, sent, arrived):
         pltpu.async_remote_copy(x, o, sent, arrived, device_id=(jax.lax.axis_index("i") + 1,)).wait()
 
     with pytest.raises(IndexError, match="there is no device 8"):
-        play(program(outside), X)
+        simulate(program(outside), X)
 
     spec = pl.BlockSpec((1,), lambda i: (i,))
     shape = jax.ShapeDtypeStruct((2,), jnp.float32)
     call = pl.pallas_call(lambda x, o: None, grid=(2,), in_specs=[spec], out_specs=spec, out_shape=shape)
     mapped = jax.shard_map(call, mesh=make_mesh((8,), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
     with pytest.raises(NotImplementedError, match="grid"):
-        play(mapped, X)
+        simulate(mapped, X)
 
 
 def test_the_description_names_the_devices_that_wait():
-    late = play(program(shift), X, late={3: 10})
+    late = simulate(program(shift), X, late={3: 10})
     drawn = draw_kernels({"late": late}, devices=(3, 4))
     assert "device 4 sends once, waits 14 ticks, longest for device 3, from 4 to 14" in drawn.alt
     assert "device 5" not in drawn.alt

@@ -13,12 +13,12 @@ from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_hex
 from matplotlib.patches import Circle, Rectangle
 
-from lesson_helpers.resharding import draw_resharding
+from lesson_helpers.figures.resharding import draw_resharding
 from utils.compat import device_text, pcast, spec_text
 from utils.layout import bytes_arriving, describe, pieces
 from utils.mesh import make_mesh
 from utils.show import FIGURE_DATA, draw
-from utils.show.picture import COLORS, Picture, picture
+from utils.show.notebook_figure import COLORS, Picture, picture
 
 
 def make_array(shape, spec, sizes=(2, 4), names=("x", "y")):

@@ -9,7 +9,7 @@ import sys
 import tomllib
 
 import pytest
-from find_old_jax.forms import PHRASES
+from find_old_jax.old_apis import PHRASES
 
 from tools.lessons import notebooks
 from tools.maintenance import jax_names

@@ -47,28 +47,28 @@ def test_two_stages_and_two_microbatches():
         (0, "F", 0): (0, 1), (0, "F", 1): (1, 2), (0, "B", 0): (4, 6), (0, "B", 1): (7, 9),
         (1, "F", 0): (1, 2), (1, "B", 0): (2, 4), (1, "F", 1): (4, 5), (1, "B", 1): (5, 7),
     }  # fmt: skip
-    assert played.end == 9 and played.idle == pytest.approx(1 - 12 / 18) and played.live == [2, 1]
+    assert played.end == 9 and played.bubble == pytest.approx(1 - 12 / 18) and played.peak_live == [2, 1]
 
 
 @pytest.mark.parametrize(("p", "m"), [(2, 3), (4, 1), (4, 8), (4, 32), (8, 8), (8, 32)])
 def test_bubble_and_memory_match_the_papers(p, m):
     for order in (gpipe, one_f_one_b):
-        assert simulate(order, p, m).idle == pytest.approx((p - 1) / (m + p - 1))
-    assert simulate(gpipe, p, m).live == [m] * p
-    assert simulate(one_f_one_b, p, m).live == [min(p - s, m) for s in range(p)]
+        assert simulate(order, p, m).bubble == pytest.approx((p - 1) / (m + p - 1))
+    assert simulate(gpipe, p, m).peak_live == [m] * p
+    assert simulate(one_f_one_b, p, m).peak_live == [min(p - s, m) for s in range(p)]
 
 
 @pytest.mark.parametrize(("p", "m", "v"), [(4, 4, 2), (4, 8, 2), (4, 32, 4), (8, 8, 2), (8, 32, 4)])
 def test_interleaving_divides_the_bubble_and_needs_more_memory(p, m, v):
     played = simulate(interleaved(v), p, m, parts_per_stage=v)
-    assert played.idle == pytest.approx((p - 1) / (v * m + p - 1))
-    assert played.live[0] == min(m, p * (1 + (p - 1) / (p * v)))  # Korthikanti and others, section 4.2.3
+    assert played.bubble == pytest.approx((p - 1) / (v * m + p - 1))
+    assert played.peak_live[0] == min(m, p * (1 + (p - 1) / (p * v)))  # Korthikanti and others, section 4.2.3
 
 
 def test_sends_make_1f1b_wait_more_than_gpipe():
     # GPipe takes 33 seconds, plus 3 sends of 0.5 seconds in each direction.
     assert simulate(gpipe, 4, 8, send_time=0.5).end == 36
-    assert simulate(one_f_one_b, 4, 8, send_time=0.5).idle == pytest.approx(0.4146, abs=1e-4)
+    assert simulate(one_f_one_b, 4, 8, send_time=0.5).bubble == pytest.approx(0.4146, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_weight_gradients_can_fill_the_bubble():
 
     for p, m in itertools.product((2, 4, 5), (5, 8)):
         played = simulate(order, p, m)
-        assert played.end == 3 * m + p - 1 and played.live == [p] * p
+        assert played.end == 3 * m + p - 1 and played.peak_live == [p] * p

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from lesson_helpers.masks import draw_masks
-from lesson_helpers.pod_axes import draw_rings
+from lesson_helpers.figures.masks import draw_masks
+from lesson_helpers.figures.pod_axes import draw_rings
 from utils.show import plot
 from utils.show.alt_text import format_number
-from utils.show.picture import COLORS
+from utils.show.notebook_figure import COLORS
 
 X = dict(xlabel="n")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 import pytest
-from find_old_jax.error_lookup import closest, explain
-from find_old_jax.forms import row_problems
+from find_old_jax.error_lookup import closest_problems, explain
+from find_old_jax.old_apis import row_problems
 from find_old_jax.problems import Problem, data, problems
 from find_old_jax.release_names import parse_version
 
@@ -58,7 +58,7 @@ def test_the_program_raises_the_message_and_the_message_leads_to_the_entry(probl
     message = message_of(problem.program, setup)
     if occurs(problem, jax.__version__):
         assert explain(message) == problem, message
-        assert closest(message)[0] == problem, message
+        assert closest_problems(message)[0] == problem, message
     else:
         assert explain(message) != problem, message
 

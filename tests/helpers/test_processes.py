@@ -17,8 +17,8 @@ from nbformat.v4 import new_output
 
 from tools.lessons import notebooks
 from utils import processes
-from utils.function_source import program_source
 from utils.processes import run_processes
+from utils.standalone_source import standalone_source
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Linux or macOS")
@@ -140,7 +140,7 @@ def test_a_function_is_sent_with_everything_it_refers_to():
 
 
 def test_an_argument_hides_a_global_variable_of_the_same_name():
-    assert program_source(takes_argument_named_like_a_global, (3,)).startswith(
+    assert standalone_source(takes_argument_named_like_a_global, (3,)).startswith(
         "def takes_argument_named_like_a_global(LOCK):"
     )
 
@@ -161,7 +161,7 @@ def test_functions_that_cannot_be_sent_are_refused_with_advice():
     scope = {"__name__": __name__}
     exec("def typed(): pass", scope)
     with pytest.raises(ValueError, match=r"the source of typed .* give the program as text"):
-        program_source(scope["typed"])
+        standalone_source(scope["typed"])
     for n in (0, 3, 16, 2.0, True):
         with pytest.raises(ValueError, match="must divide the 8 devices"):
             run_processes("", n)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from find_old_jax.error_lookup import find_answer
 from find_old_jax.find import find, report
-from find_old_jax.forms import ROWS
+from find_old_jax.old_apis import ROWS
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import NEEDS_IMPORT
 from jax.sharding import AxisType, Mesh, NamedSharding
@@ -84,7 +84,7 @@ OLD = {  # maps the text of each form in ROWS to code that uses it, as articles 
     "jax.core.Primitive": "jax.core.Primitive('mine')",
     "P(...) == tuple": "assert P('i', None) == ('i', None)",
 }
-FORMS = [(number, row, form) for number, row in ROWS.items() for form in row.forms]
+FORMS = [(number, row, form) for number, row in ROWS.items() for form in row.old_apis]
 CASES = pytest.mark.parametrize(("number", "row", "form"), FORMS, ids=[form.text for *_, form in FORMS])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lesson_helpers.experts import draw_dropped, draw_shares
+from lesson_helpers.figures.experts import draw_dropped, draw_shares
 
 pytestmark = pytest.mark.once
 

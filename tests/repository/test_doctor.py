@@ -178,7 +178,7 @@ def test_without_running_devices_the_trial_starts_a_process(monkeypatch):
 
 def test_a_hanging_trial_is_killed(monkeypatch):
     monkeypatch.setattr(doctor, "TRIAL_PROGRAM", "print('jax 0.10.2', flush=True); import time; time.sleep(60)")
-    trial_result = doctor.run_trial_process(sys.executable, patience=2)
+    trial_result = doctor.run_trial_process(sys.executable, timeout=2)
     assert (trial_result.status, trial_result.value_of("jax")) == (None, "0.10.2")
 
 

@@ -24,7 +24,7 @@ def test_drafts_are_reported():
         pytest.skip("; ".join(f"lesson {number} is a draft: {', '.join(faults)}" for number, faults in lacks.items()))
 
 
-DRAFTS = [row for row in readme.rows() if row.draft]
+DRAFTS = [row for row in readme.rows() if row.is_draft]
 
 
 @pytest.fixture

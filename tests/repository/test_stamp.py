@@ -40,7 +40,7 @@ def test_the_readmes_tables_are_written_by_part(tmp_path):
         65,
         "Part III: training at scale",
     )
-    assert (first.part, third.part, third.practice) == ("Part I: eight devices", "Appendix", 0)
+    assert (first.part, third.part, third.exercise_minutes) == ("Part I: eight devices", "Appendix", 0)
     assert readme.hours(found) == readme.hours([*found, readme.Row("07", "D", "d", readme.DRAFT, 60, 60)]) == 3
     text = f"{readme.BEGIN}old{readme.END}\n\nEach lesson takes 1 to 2 minutes.\n"
     text = readme.with_lesson_tables(text, found)

@@ -32,7 +32,7 @@ def lesson(number: str) -> dict:
         "sections": set(re.findall(r"^## (.+)$", text, re.M)),
         "headings": set(re.findall(r"^##+ (.+)$", text, re.M)),
         "exercises": {name: int(minutes) for name, minutes in exercises},
-        "minutes": minutes + readme.row(notebooks.lesson(number)).practice,
+        "minutes": minutes + readme.row(notebooks.lesson(number)).exercise_minutes,
         "code": code_by_part(every),
     }
 

@@ -35,11 +35,11 @@ def lesson(name: str, root: Path = ROOT) -> Path:
     Raises ValueError, with a list of all numbers, if there's no such lesson.
     """
     paths = {number(path): path for path in lessons(root)}
-    begin = name.lower().split("_")[0]
-    meant = begin if begin in paths else f"0{begin}"
-    if meant not in paths:
+    prefix = name.lower().split("_")[0]
+    lesson_number = prefix if prefix in paths else f"0{prefix}"
+    if lesson_number not in paths:
         raise ValueError(f"there is no lesson {name or 'without a number'}; there are {', '.join(paths)}")
-    return paths[meant]
+    return paths[lesson_number]
 
 
 def number(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Write site/predictions.json, from which the site's pages evaluate guesses (part of `make stamp`).
+"""Write site/predictions.json, which the site's pages use to evaluate guesses (part of `make stamp`).
 
 The file has an entry for each question in a lesson, in order: the data of the `Prediction` that a cell compares the
 guess with, or null if no cell compares it or if the answer varies between runs.

@@ -20,11 +20,11 @@ def minutes(cells: list) -> int:
 def minutes_of(cells: list, sections: Iterable[str]) -> int:
     """Return the minutes that the sections with these titles take. Raises ValueError for an unknown title."""
     by_title: dict[str, list] = {}
-    own: list = []
+    section: list = []
     for cell in cells:
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
-            own = by_title.setdefault(cell.source.splitlines()[0].removeprefix("## "), [])
-        own.append(cell)
+            section = by_title.setdefault(cell.source.splitlines()[0].removeprefix("## "), [])
+        section.append(cell)
     if missing := set(sections) - set(by_title):
         raise ValueError(f"no section {sorted(missing)}; there are {list(by_title)}")
     return math.ceil(sum(_minutes(by_title[title]) for title in sections))

@@ -30,7 +30,7 @@ class Row:
     path: str
     opening_sentence: str
     minutes: int  # without the exercises
-    practice: int  # minutes for the exercises
+    exercise_minutes: int  # minutes for the exercises
 
     @property
     def part(self) -> str:
@@ -42,7 +42,7 @@ class Row:
         return re.split(r": | \(", self.title)[0]
 
     @property
-    def draft(self) -> bool:
+    def is_draft(self) -> bool:
         return self.opening_sentence == DRAFT
 
 
@@ -79,7 +79,7 @@ def rows(root: Path = notebooks.ROOT) -> list[Row]:
 
 def hours(rows: list[Row]) -> int:
     """Return the total hours that all finished lessons take, including their exercises."""
-    return round(sum(row.minutes + row.practice for row in rows if not row.draft) / 60)
+    return round(sum(row.minutes + row.exercise_minutes for row in rows if not row.is_draft) / 60)
 
 
 def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> str:
@@ -89,27 +89,27 @@ def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> 
     The other badges are above the first table. Raises ValueError if the text lacks a place for the tables or minutes.
     """
     _, *others = notebooks.badges(rows[0].path, setup).split("\n")
-    tables = [BEGIN, f"A badge opens its lesson in Colab. The first lesson in other places: {' '.join(others)}\n"]
+    tables = [BEGIN, f"A badge opens its lesson in Colab. To open the first lesson elsewhere: {' '.join(others)}\n"]
     for part, lessons in groupby(rows, lambda row: row.part):
         tables += [f"### {part}\n", HEAD]
         for row in lessons:
             colab = notebooks.badges(row.path, setup).split("\n")[0]
-            time = f"{row.minutes} + {row.practice}"
+            time = f"{row.minutes} + {row.exercise_minutes}"
             # The badge is below the title, where it's visible on a phone.
             tables.append(f"| {row.number} | [{row.title}]({row.path})<br>{colab} | {row.opening_sentence} | {time} |")
         tables[-1] += "\n"
-    minutes = [row.minutes + row.practice for row in rows]
-    for place, written in (
+    minutes = [row.minutes + row.exercise_minutes for row in rows]
+    for pattern, replacement in (
         (rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", "\n".join([*tables, END])),
         (r"Each lesson takes \d+ to \d+ minutes", f"Each lesson takes {min(minutes)} to {max(minutes)} minutes"),
     ):
-        text = replace_once(text, place, written)
+        text = replace_once(text, pattern, replacement)
     return text
 
 
-def replace_once(text: str, place: str, written: str) -> str:
-    """Return the README's text with the only match of a pattern replaced. Raises ValueError if there isn't just one."""
-    text, places = re.subn(place, lambda _: written, text)
+def replace_once(text: str, pattern: str, replacement: str) -> str:
+    """Return the README's text with the only match of a pattern replaced. Raises ValueError for any other number."""
+    text, places = re.subn(pattern, lambda _: replacement, text)
     if places != 1:
-        raise ValueError(f"README.md has {places} places instead of one for: {written.splitlines()[0]}")
+        raise ValueError(f"README.md has {places} places instead of one for: {replacement.splitlines()[0]}")
     return text

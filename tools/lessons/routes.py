@@ -20,14 +20,14 @@ BEGIN, END = "<!-- Written by make stamp, from tools/lessons/routes.py -->\n", "
 
 @dataclass(frozen=True)
 class Route:
-    """A selection of lessons and sections for readers with one need."""
+    """The lessons and sections for readers with a particular need."""
 
     key: str  # in URLs, as in 02_sharding.html?route=fsdp
     need: str
-    promise: str  # a sentence for the site's card: what the reader can do afterwards
+    outcome: str  # a sentence for the site's card: what the reader can do afterwards
     steps: dict[str, tuple[str, ...]]  # the sections to read, by lesson; an empty tuple means the complete lesson
     assumes: tuple[str, ...] = ()  # lessons that the reader should already know
-    besides: str = ""  # Markdown, with links that are relative to README.md
+    note: str = ""  # Markdown, with links that are relative to README.md
 
 
 ROUTES = (
@@ -36,7 +36,7 @@ ROUTES = (
         "New to JAX",
         "Port a NumPy program, and know what jit, grad and vmap see of it.",
         {"00": ()},
-        besides="then the next two rows",
+        note="then the next two rows",
     ),
     Route(
         "sharding",
@@ -66,7 +66,7 @@ ROUTES = (
             "10": (),
         },
         assumes=("00",),
-        besides="and its [script](examples/10_fsdp.py) to take to work",
+        note="and its [script](examples/10_fsdp.py) to take to work",
     ),
     Route(
         "old",
@@ -74,7 +74,7 @@ ROUTES = (
         "Get from an error message to the current API.",
         {"90": ()},
         assumes=("04",),
-        besides="or paste your code [into the site]({site}/old_code.html), where it stays in your browser",
+        note="or paste your code [into the site]({site}/old_code.html), where it stays in your browser",
     ),
     Route(
         "machines",
@@ -82,7 +82,7 @@ ROUTES = (
         "Start one program on many hosts, and survive the loss of one.",
         {"16": (), "17": ()},
         assumes=("03", "06", "10"),
-        besides="and [a script to copy](examples/README.md)",
+        note="and [a script to copy](examples/README.md)",
     ),
     Route(
         "plan",
@@ -104,7 +104,7 @@ def prerequisites(number: str) -> list[str]:
 
 
 def minutes(route: Route) -> int:
-    """Return the minutes for reading and guessing on a route, without its exercises."""
+    """Return the minutes that a route takes, without its exercises."""
     total = 0
     for number, sections in route.steps.items():
         path = notebooks.lesson(number)
@@ -123,14 +123,14 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     rows, parts = [head if copies else head.replace("Lessons", "Lessons (click to open in Colab)"), "|---|---|---|"], []
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
-        besides = "" if copies else route.besides.format(site=f"https://{owner}.github.io/{name}")
+        note = "" if copies else route.note.format(site=f"https://{owner}.github.io/{name}")
         assumed = _assumed(route, [_numbered_link(number, copies, setup) for number in route.assumes])
-        lessons = "<br>".join(filter(None, ("<br>".join(links) + assumed, besides)))
+        lessons = "<br>".join(filter(None, ("<br>".join(links) + assumed, note)))
         rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
         if named := [
-            f"- in {number}: {_and([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
+            f"- in {number}: {_join([f'*{t}*' for t in read])}" for number, read in route.steps.items() if read
         ]:
-            complete = _and([number for number, read in route.steps.items() if not read])
+            complete = _join([number for number, read in route.steps.items() if not read])
             summary = f"<details><summary><b>{route.need}</b>: which sections to read</summary>"
             how = f"Run each lesson down to the last section listed. Read these sections, and all of {complete}:"
             parts += [summary, "", how, "", *named, "", "</details>"]
@@ -138,8 +138,8 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     first, hours = _numbered_link(all_rows[0].number, copies, setup), readme.hours(all_rows)
     rows.append(f"| **The whole course** | lesson {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
-    tried = f"{_link('02', copies, setup)} ({first.minutes} + {first.practice} minutes)"
-    guide = f"the [workshop guide](teach/workshop.md); first try<br>{tried}"
+    first_try = f"{_link('02', copies, setup)} ({first.minutes} + {first.exercise_minutes} minutes)"
+    guide = f"the [workshop guide](teach/workshop.md); first try<br>{first_try}"
     rows += [] if copies else [f"| **For teachers** | {guide} | {WORKSHOPS} |"]
     return "\n".join([*rows, "", *parts])
 
@@ -148,12 +148,12 @@ def _time(route: Route) -> str:
     """Return a route's minutes, and those of its exercises if the route includes only complete lessons."""
     if any(route.steps.values()):
         return f"{minutes(route)} (most lessons only in part)"
-    return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).practice for number in route.steps)}"
+    return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).exercise_minutes for number in route.steps)}"
 
 
 def _assumed(route: Route, names: list[str]) -> str:
     """Return " (if you know 03 and 06)", or "" for a route that assumes no lesson."""
-    return f" (if you know {_and(names)})" if route.assumes else ""
+    return f" (if you know {_join(names)})" if route.assumes else ""
 
 
 def _url(number: str, copies: bool, setup: str | None) -> str:
@@ -192,7 +192,7 @@ def cards() -> str:
         ]
         steps += ["<a href='old_code.html'>Paste your code</a>"] if route.key == "old" else []
         assumed = _assumed(route, [_page(number) for number in route.assumes])
-        items.append(_card(route.need, route.promise, steps, f"{minutes(route)} min{assumed}"))
+        items.append(_card(route.need, route.outcome, steps, f"{minutes(route)} min{assumed}"))
     all_rows = readme.rows()
     first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{_named(all_rows[0].number)}</a>"
     every = f"All {len(all_rows)} lessons in order, from NumPy to a training plan for 64 chips."
@@ -212,9 +212,9 @@ def _page(number: str) -> str:
     return f"<a href='notebooks/{notebooks.lesson(number).stem}.html' title='{title}'>{number}</a>"
 
 
-def _card(need: str, promise: str, steps: list[str], time: str) -> str:
+def _card(need: str, outcome: str, steps: list[str], time: str) -> str:
     return (
-        f"<li><strong>{_html(need)}</strong><span class='promise'>{html.escape(promise, quote=False)}</span>"
+        f"<li><strong>{_html(need)}</strong><span class='promise'>{html.escape(outcome, quote=False)}</span>"
         f"<span class='steps'>{''.join(steps)}</span><span class='minutes'>{time}</span></li>"
     )
 
@@ -228,7 +228,7 @@ def route_positions(number: str) -> Iterator[str]:
         at, sections = order.index(number), route.steps[number]
         name = _html(route.need) + _assumed(route, list(route.assumes))
         text = f"Your route, {name}: lesson {at + 1} of {len(order)}."
-        text += f" Read {_and([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
+        text += f" Read {_join([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
         if at + 1 < len(order):
             then = notebooks.lesson(order[at + 1]).stem
             text += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
@@ -239,5 +239,6 @@ def _html(need: str) -> str:
     return re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(need))
 
 
-def _and(names: list[str]) -> str:
+def _join(names: list[str]) -> str:
+    """Join names in a sentence, as in "02, 03 and 05"."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,7 +1,8 @@
-"""Stamp the repository's name into setup cells, badges and pages: `make stamp REPOSITORY=owner/name REVISION=v1`.
+"""Update the generated parts of lessons and pages: `make stamp`, or `make stamp REPOSITORY=owner/name REVISION=v1`.
 
-Without arguments, update everything that's generated: each lesson's setup cell and badges, from the constants in
-setup_cell.py; the ids of new cells; the canonical form of notebooks; and the README's tables of lessons and routes.
+The generated parts are each lesson's setup cell and badges, from the constants in setup_cell.py; the ids of new cells;
+the canonical form of notebooks; and the README's tables of lessons and routes. With arguments, first stamp the
+repository's name and the revision into setup_cell.py, and then into the URLs on all pages.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def main() -> None:
         goals = [GOALS[name] for name in ("cpu_seconds", "seconds", "megabytes")]
         show_table(["notebook", *(f"{head} (goal: {goal})" for head, goal in zip(heads, goals, strict=True)), ""], rows)
     print()
-    measure_cost_reader()
+    measure_cost_counter()
 
 
 def training_step_text(mesh, layers: int) -> str:
@@ -129,7 +129,7 @@ def unroll(text: str, copies: int) -> str:
     return "\n".join([preamble, *renamed, f"ENTRY {head}", *bodies, "}", ""])
 
 
-def measure_cost_reader() -> None:
+def measure_cost_counter() -> None:
     """Time the cost counter on long programs, compiled for a TPU v5e-8 if libtpu is installed, else for the CPU."""
     import numpy as np
     from jax.sharding import AxisType, Mesh

@@ -26,8 +26,8 @@ PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
 EXCLUDED = re.compile(
     r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b"
 )  # generated modules, and modules that aren't for users
-UNSIGNED = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
-SIGNED_FROM = (0, 7, 2)  # the oldest JAX that the checker can target, so it needs no older signatures
+WITHOUT_SIGNATURES = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
+OLDEST_WITH_SIGNATURES = (0, 7, 2)  # the oldest JAX that the checker can target, so it needs no older signatures
 
 
 def dump() -> dict:
@@ -92,7 +92,7 @@ def describe_module(module) -> dict:
             continue
         names.append(name)
         text = signature(value)
-        if text is not None and not UNSIGNED.match(module.__name__):
+        if text is not None and not WITHOUT_SIGNATURES.match(module.__name__):
             calls[name] = text
     return {"names": names, "calls": calls, "warns": warns, "gone": gone}
 
@@ -171,7 +171,7 @@ def merge(dumps: list[dict]) -> dict:
     """Merge the results of `dump` into one record, which lists names by module and by the versions that have them."""
     dumps = sorted(dumps, key=lambda dump_: numbers(dump_["version"]))
     versions = [dump_["version"] for dump_ in dumps]
-    signed = [i for i, v in enumerate(versions) if numbers(v) >= SIGNED_FROM]
+    signed = [i for i, v in enumerate(versions) if numbers(v) >= OLDEST_WITH_SIGNATURES]
     record = {"versions": versions, "modules": {}, "options": spans([set(dump_["options"]) for dump_ in dumps])}
     for module in sorted({name for dump_ in dumps for name in dump_["modules"]}):
         module_entries = [dump_["modules"].get(module) for dump_ in dumps]

@@ -142,12 +142,12 @@ def visible_answers(page: Any, path: Path) -> Iterator[list[str]]:
             for text in visible["texts"]
             if letters_and_digits(text) and any(letters_and_digits(text) in answer for answer in texts)
         ]
-        described_there = [line for line in visible["code"] if letters_and_digits(line) in lines]
+        visible_descriptions = [line for line in visible["code"] if letters_and_digits(line) in lines]
         yield [
             *["an output"] * visible["outputs"],
             *["an open collapsible section"] * visible["folds"],
             *open_texts,
-            *described_there,
+            *visible_descriptions,
         ]
 
 

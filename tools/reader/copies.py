@@ -142,15 +142,15 @@ def update_copies(root: Path = notebooks.ROOT) -> Iterator[str]:
         if current is None:
             yield f"work/{target.name} isn't a readable notebook. It was moved to {_set_aside(target, root)}."
         if current and current not in (saved.get(target.name, new)["copy"], new["copy"]):
-            marks = saved.get(target.name, {**new, "copy": ""})
-            if marks["lesson"] != new["lesson"]:
+            fingerprints = saved.get(target.name, {**new, "copy": ""})
+            if fingerprints["lesson"] != new["lesson"]:
                 news.append(LESSON_CHANGED.format(notebooks.number(path)))
         else:
-            marks = new
+            fingerprints = new
             if current != new["copy"]:
                 write_atomically(target, text)
-        if saved.get(target.name) != marks:  # save the list after each lesson, so that an interruption loses nothing
-            saved[target.name] = marks
+        if saved.get(target.name) != fingerprints:
+            saved[target.name] = fingerprints  # saved after each lesson, so that an interruption loses nothing
             write_atomically(work / ".copies.json", json.dumps(saved, indent=1) + "\n")
     write_atomically(work / "START.md", start_page(root, news))
     yield from news
@@ -214,7 +214,7 @@ def _load_fingerprints(work: Path) -> dict[str, dict[str, str]]:
     """Return the fingerprints of each copy and of the lesson it was made from, or {} if their file can't be used."""
     try:
         saved = json.loads((work / ".copies.json").read_text(encoding="utf-8"))
-        return {name: {"copy": marks["copy"], "lesson": marks["lesson"]} for name, marks in saved.items()}
+        return {name: {"copy": entry["copy"], "lesson": entry["lesson"]} for name, entry in saved.items()}
     except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return {}
 

@@ -84,7 +84,7 @@ class Trial:
     python: str
     stdout: str
     status: int | None
-    last: str = ""
+    last_line: str = ""
 
     def value_of(self, word: str) -> str | None:
         """Return the rest of the output line that begins with this word, or None if there's no such line."""
@@ -97,11 +97,11 @@ class Trial:
 def check_setup() -> bool:
     """Print the result of each check, with advice for those that failed. Return whether the machine is ready."""
     with ThreadPoolExecutor() as pool:  # start JAX and test the network at the same time
-        trying, reaching = pool.submit(run_trial), pool.submit(find_unreachable)
-        trial, silent = trying.result(), reaching.result()
+        trial_run, network_check = pool.submit(run_trial), pool.submit(find_unreachable)
+        trial, unreachable = trial_run.result(), network_check.result()
     lines = [check_machine(), check_python(trial), *check_jax(trial)]
     installed = all(line.status == OK for line in lines)
-    lines += [check_memory(free_memory()), check_disk(free_disk(), installed), check_network(silent, installed)]
+    lines += [check_memory(free_memory()), check_disk(free_disk(), installed), check_network(unreachable, installed)]
     for line in lines:
         print(f"{line.name:<10} {line.status:<5} {line.result}")
         if line.advice:
@@ -169,14 +169,14 @@ def run_trial() -> Trial:
     return Trial(sys.executable, printed.getvalue(), 0)
 
 
-def run_trial_process(python: str, patience: float = TRIAL_TIMEOUT) -> Trial:
-    """Run the trial in a separate process of the interpreter `python`, for at most `patience` seconds."""
+def run_trial_process(python: str, timeout: float = TRIAL_TIMEOUT) -> Trial:
+    """Run the trial in a separate process of the interpreter `python`, for at most `timeout` seconds."""
     # If preallocation weren't turned off, JAX would reserve most of a GPU's memory.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUTF8": "1"}
     with tempfile.TemporaryDirectory() as folder:  # keep files in the current folder from shadowing an import
         try:
             run = subprocess.run(
-                [python, "-c", TRIAL_PROGRAM], cwd=folder, env=environment, capture_output=True, timeout=patience
+                [python, "-c", TRIAL_PROGRAM], cwd=folder, env=environment, capture_output=True, timeout=timeout
             )
         except subprocess.TimeoutExpired as late:
             return Trial(python, _decode(late.stdout), None, _last_line(late.stderr))
@@ -195,7 +195,7 @@ def check_jax(trial: Trial) -> list[Check]:
     """Check JAX's version, the other libraries, and whether eight devices add up 0 to 7."""
     version, missing, setup = trial.value_of("jax"), trial.value_of("missing"), trial.value_of("setup")
     if version is None:
-        if "No module named 'jax'" in trial.last:
+        if "No module named 'jax'" in trial.last_line:
             return [
                 Check(
                     "JAX",
@@ -229,7 +229,7 @@ def _describe_end(trial: Trial) -> str:
     if trial.status is None:
         return f"no answer within {TRIAL_TIMEOUT} seconds"
     ending = f"signal {-trial.status}" if trial.status < 0 else f"status {trial.status}"
-    return f"the trial ended with {ending}: {trial.last}"
+    return f"the trial ended with {ending}: {trial.last_line}"
 
 
 def _advice_on_variables() -> str:

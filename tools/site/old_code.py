@@ -1,6 +1,6 @@
 """Collect the data for the site's page on old code: the rows, phrases and names that the migration checker knows.
 
-Only names that the newest JAX has removed or deprecated are included. A name that shares the fate of its module or
+Only names that the newest JAX has removed or deprecated are included. A name that shares the status of its module or
 class is omitted, because the page looks up the module or class instead.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from find_old_jax.error_lookup import KEYWORD, NAMED
+from find_old_jax.error_lookup import KEYWORD_PATTERN, NAME_PATTERNS
 from find_old_jax.find import advice
-from find_old_jax.forms import PHRASES, ROWS, WORDS
+from find_old_jax.old_apis import PHRASES, ROWS, WORDS
 from find_old_jax.program import CONVENTIONAL
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
@@ -31,13 +31,13 @@ def page_data() -> dict[str, Any]:
     return {
         "newest": record.version,
         "appendix": f"notebooks/{notebooks.lesson('90').stem}.html",
-        "rows": {number: [row.forms[0].text, row.new] for number, row in ROWS.items()},
+        "rows": {number: [row.old_apis[0].text, row.new] for number, row in ROWS.items()},
         "phrases": [
             *([row, phrase.split(" ... ")] for row, phrases in PHRASES.items() for phrase in phrases),
             *([row, phrase.split(" ... "), old, new] for phrase, (old, new, row) in WORDS.items()),
         ],
-        "named": [pattern.pattern.replace("(?P<", "(?<") for pattern in NAMED],
-        "keyword": KEYWORD.pattern,
+        "named": [pattern.pattern.replace("(?P<", "(?<") for pattern in NAME_PATTERNS],
+        "keyword": KEYWORD_PATTERN.pattern,
         "keywords": [
             [name, keyword, new, row, _keyword_state(record, name, keyword, row)]
             for (name, keyword), (new, row) in KEYWORDS.items()
@@ -57,13 +57,15 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
     entries: dict[str, list[Any]] = {}
     by_holder: dict[str, dict[str, list[Any]]] = {}
     for name in sorted(all_names(record)):
-        fate = record.fate(name)
-        if fate.state not in (GONE, WARNS) and name not in REPLACEMENTS:
+        status = record.status(name)
+        if status.state not in (GONE, WARNS) and name not in REPLACEMENTS:
             continue
-        old, new, row = advice(record, fate, name)
-        state = fate.state if fate.state in (GONE, WARNS) else GONE if not name.startswith("jax.") else ONLY_IN_MESSAGES
+        old, new, row = advice(record, status, name)
+        state = (
+            status.state if status.state in (GONE, WARNS) else GONE if not name.startswith("jax.") else ONLY_IN_MESSAGES
+        )
         holder, _, leaf = name.rpartition(".")
-        entries[name] = [state, fate.last, new, row, *([old] if old != name else [])]
+        entries[name] = [state, status.last, new, row, *([old] if old != name else [])]
         if old == name or entries[old][2:4] != [
             new,
             row,
@@ -74,7 +76,7 @@ def names_by_holder(record: Record) -> dict[str, dict[str, list[Any]]]:
 
 def all_names(record: Record) -> Iterator[str]:
     """Yield every dotted name in a recorded JAX release or in the checker's replacements."""
-    yield from {*REPLACEMENTS, *record.everything()}
+    yield from {*REPLACEMENTS, *record.all_names()}
 
 
 def _keyword_state(record: Record, name: str, keyword: str, row: int) -> str:
@@ -86,7 +88,7 @@ def _keyword_state(record: Record, name: str, keyword: str, row: int) -> str:
 
 
 def _is_gone_as_module(record: Record, name: str) -> bool:
-    return record.fate(name).state == "works" and record.fate(name, as_module=True).state == GONE
+    return record.status(name).state == "works" and record.status(name, as_module=True).state == GONE
 
 
 def page_json() -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-from find_old_jax.forms import row_problems
+from find_old_jax.old_apis import row_problems
 from find_old_jax.problems import LENGTH_PENALTY, SUFFIXES, WEIGHTS, WILDCARD, Problem, common_words, problems
 
 from tools.lessons import notebooks

@@ -11,8 +11,8 @@ import numpy as np
 
 
 def load():
-    """Return the handwritten digits as (images, labels): 1,400 for training and 397 for testing."""
-    from sklearn import datasets  # imported only here, because this takes 2 s
+    """Return the handwritten digits as two pairs (images, labels): 1,400 for training, then 397 for testing."""
+    from sklearn import datasets  # imported only here, because the import takes 2 s
 
     digits = datasets.load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))

@@ -13,7 +13,7 @@ from matplotlib.patches import Circle, Rectangle
 
 from utils.compat import spec_text
 from utils.layout import Piece, describe, piece_shape, pieces
-from utils.show.picture import COLORS, Picture
+from utils.show.notebook_figure import COLORS, Picture
 
 if TYPE_CHECKING:
     import jax

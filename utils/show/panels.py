@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from utils.show import alt_text
-from utils.show.picture import COLORS
+from utils.show.notebook_figure import COLORS
 
 Numbers = Sequence[float] | np.ndarray
 PANEL_WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # by number of panels: their combined width in inches

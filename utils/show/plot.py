@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from utils.show import alt_text, panels
+from utils.show.notebook_figure import COLORS, Picture
 from utils.show.panels import Numbers
-from utils.show.picture import COLORS, Picture
 
 _DASHES = ("-", "--", "-.", ":", (0, (8, 2)), (0, (4, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (10, 3, 2, 3)))
 _MARKERS = "os^DvP<>"

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from find_old_jax.find import NotPython, examine, find, report
-from find_old_jax.forms import ROWS, Form
+from find_old_jax.old_apis import ROWS, OldApi
 from find_old_jax.read import Unreadable, files
 from find_old_jax.release_names import Record, parse_version
 
@@ -300,7 +300,7 @@ def test_time_grows_almost_linearly():
 
 def test_the_releases_in_the_rows_agree_with_the_record():
     for row in ROWS.values():
-        for form in row.forms:
+        for form in row.old_apis:
             if form.name:
                 first, last = NEWEST.span(form.name)
                 assert first and parse_version(first) <= parse_version(
@@ -332,7 +332,7 @@ def test_code_that_does_not_parse_becomes_a_note(tmp_path):
 
 
 def test_releases_are_compared_as_numbers():
-    form = Form("f", warns="0.8.2", gone="0.10.0")
+    form = OldApi("f", warns="0.8.2", gone="0.10.0")
     assert [form.status(v) for v in ("0.7.2", "0.8.2", "0.9.10", "0.10.0", "0.12.0.1")] == [
         "works", "warns", "warns", "gone", "gone",
     ]  # fmt: skip

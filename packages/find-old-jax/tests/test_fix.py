@@ -139,7 +139,7 @@ def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
     """
     for old, rename in SAFE_RENAMES.items():
         assert REPLACEMENTS[old][0] == rename.new, old
-        assert not rename.new.startswith("jax.") or NEWEST.fate(rename.new).state == "works"
+        assert not rename.new.startswith("jax.") or NEWEST.status(rename.new).state == "works"
         names = (old, rename.via or rename.new)
         if rename.via:
             assert SAFE_RENAMES[rename.via].new == rename.new, old
@@ -216,5 +216,5 @@ def test_fix_changes_only_the_cells_of_a_notebook(written):
 )
 def test_each_replacement_exists(old, new):
     """Test that the replacement works in the newest JAX, and that the old name doesn't, unless it's a module."""
-    assert NEWEST.fate(new).state == "works"
-    assert NEWEST.had_module(old) or old == "jax.config.config" or NEWEST.fate(old).state != "works"
+    assert NEWEST.status(new).state == "works"
+    assert NEWEST.is_module_in_any_version(old) or old == "jax.config.config" or NEWEST.status(old).state != "works"

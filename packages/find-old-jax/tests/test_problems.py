@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from find_old_jax.error_lookup import closest, explain
+from find_old_jax.error_lookup import closest_problems, explain
 from find_old_jax.problems import Problem, find_by_message, loose_match, problems, search, stem, stems
 from messages import OTHER_MESSAGES
 from queries import QUERIES
@@ -33,12 +33,12 @@ def test_a_problem_is_complete_and_short(problem):
 def test_a_quoted_message_leads_to_its_problem(problem):
     traceback = f"Traceback (most recent call last):\n  File 'train.py', line 3\n{problem.message}\n"
     assert explain(traceback) == problem
-    assert closest(problem.message)[0] == problem
+    assert closest_problems(problem.message)[0] == problem
 
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES)
 def test_a_description_leads_to_its_problem(query, expected):
-    assert expected in [problem.id for problem in closest(query)]
+    assert expected in [problem.id for problem in closest_problems(query)]
 
 
 def test_words_are_compared_without_case_endings_and_common_words():
@@ -53,9 +53,9 @@ def test_the_longest_match_is_first_and_rare_words_count_more():
     two = Problem(id="2", title="mesh axis", messages=("a ... d",), **common)
     assert find_by_message("a\n b", [one, two]) == [one]
     assert find_by_message("x a b c d", [one, two]) == [one, two]  # 3 characters against 2
-    assert search("axis mesh", among=[one, two]) == [two, one]
-    assert search("axis", among=[one, two]) == [two]
-    assert search("axes", among=[one, two]) == []
+    assert search("axis mesh", entries=[one, two]) == [two, one]
+    assert search("axis", entries=[one, two]) == [two]
+    assert search("axes", entries=[one, two]) == []
 
 
 def test_a_message_with_missing_words_still_counts():
@@ -66,8 +66,8 @@ def test_a_message_with_missing_words_still_counts():
     common = {"topic": "", "title": "", "cause": "", "fix": "", "lesson": "", "section": ""}
     one = Problem(id="1", messages=("twice sharded axis mesh",), **common)
     two = Problem(id="2", messages=(pattern,), **common)
-    assert search("axis is sharded twice", among=[one, two]) == [two, one]
-    assert search("twice sharded axis", among=[one, two]) == [one, two]
+    assert search("axis is sharded twice", entries=[one, two]) == [two, one]
+    assert search("twice sharded axis", entries=[one, two]) == [one, two]
 
 
 def test_other_messages_are_not_explained():

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from find_old_jax.error_lookup import closest, explain
+from find_old_jax.error_lookup import closest_problems, explain
 from find_old_jax.find import SEVERITIES, Finding, examine
 from find_old_jax.fix_files import fixed_file, unified_diff, write_files
 from find_old_jax.read import Unreadable, files
@@ -56,9 +56,9 @@ def _explain(message: str, target: str | None) -> int:
     if known := explain(message, target):
         print(known)
         return 0
-    found = closest(message)
-    print("No entry has this message. The closest entries:" if found else "No entry is about this.")
-    for problem in found:
+    entries = closest_problems(message)
+    print("No entry has this message. The closest entries:" if entries else "No entry is about this.")
+    for problem in entries:
         print(f"\n{problem}")
     return 1
 

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 
 from find_old_jax.find import advice
-from find_old_jax.forms import PHRASES, ROWS, WORDS, row_problems
+from find_old_jax.old_apis import PHRASES, ROWS, WORDS, row_problems
 from find_old_jax.problems import Problem, find_by_message, problems, search
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
 # Patterns whose groups capture the dotted name in a message.
-NAMED = (
+NAME_PATTERNS = (
     re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'"),
     re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>jax[\w.]*)'"),
     re.compile(r"No module named '(jax[\w.]*)'"),
@@ -22,7 +22,7 @@ NAMED = (
     ),
     re.compile(r"[Aa]ccessing (jax(?:\.\w+)+)"),
 )  # fmt: skip
-KEYWORD = re.compile(r"(?:(?:(\w+)\(\)|(\w+)) got an )?unexpected keyword argument '(\w+)'")
+KEYWORD_PATTERN = re.compile(r"(?:(?:(\w+)\(\)|(\w+)) got an )?unexpected keyword argument '(\w+)'")
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,25 @@ def find_answer(message: str, target: str | None = None) -> Answer | None:
     record, message = Record(target), " ".join(message.split())
     if known := find_by_phrase(message):
         return known
-    if match := KEYWORD.search(message):
+    if match := KEYWORD_PATTERN.search(message):
         function, keyword = match[1] or match[2], match[3]
         for (name, old), (new, row) in KEYWORDS.items():
             if old == keyword and (function in (None, "__init__") or name.endswith(f".{function}")):
                 return Answer(f"{name}({keyword}=)", new, row)
-    for pattern in NAMED:
+    for pattern in NAME_PATTERNS:
         for match in pattern.finditer(message):
             parts = [match["module"], match["name"]] if "name" in pattern.groupindex else match.groups()
             name = ".".join(parts).replace("jnp.", "jax.numpy.")
-            fate = record.fate(name, as_module="No module" in match[0])
-            if fate.state in ("gone", "warns") or name in REPLACEMENTS:
-                return Answer(*advice(record, fate, name))
+            status = record.status(name, as_module="No module" in match[0])
+            if status.state in ("gone", "warns") or name in REPLACEMENTS:
+                return Answer(*advice(record, status, name))
     return None
 
 
 def find_by_phrase(message: str) -> Answer | None:
     """Return the answer for the first phrase of `PHRASES` or `WORDS` that a message contains, or None."""
     of_rows = {
-        phrase: (ROWS[row].forms[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
+        phrase: (ROWS[row].old_apis[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
     }
     for phrase, known in {**of_rows, **WORDS}.items():
         if all(part in message for part in phrase.split(" ... ")):
@@ -81,6 +81,6 @@ def explain(message: str, target: str | None = None) -> Problem | Answer | None:
     return known[0] if known else find_answer(message, target)
 
 
-def closest(description: str, limit: int = 3) -> list[Problem]:
+def closest_problems(description: str, limit: int = 3) -> list[Problem]:
     """Return the problems and rows of appendix 90 that fit a description best, at most `limit` of them."""
     return search(description, limit, (*problems(), *row_problems()))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from find_old_jax.program import CONVENTIONAL, Program
 from find_old_jax.read import Unreadable, parse, read
-from find_old_jax.release_names import Fate, Record
+from find_old_jax.release_names import NameStatus, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
 from find_old_jax.semantic_checks import SemanticChecks
 
@@ -116,12 +116,12 @@ class _NameChecker:
             for alias in node.names:
                 yield from self._check_name(alias, alias.name, as_module=True)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            module = self.record.fate(node.module, as_module=True)
+            module = self.record.status(node.module, as_module=True)
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 if module.state == "gone":
                     yield self._finding(
-                        node, Fate("gone", module.name, module.message, module.last, module.first), full
+                        node, NameStatus("gone", module.name, module.message, module.last, module.first), full
                     )
                 elif alias.name != "*":
                     yield from self._check_name(node, full)
@@ -175,16 +175,16 @@ class _NameChecker:
                 new += f"; perhaps {current_name}"
             yield Finding(node.lineno, None, "private", name if private[0] == "jax._src" else private[0], new, node)
         elif name.startswith("jax."):
-            fate = self.record.fate(name, as_module=as_module)
-            if fate.state in ("gone", "warns"):
-                yield self._finding(node, fate, name)
+            status = self.record.status(name, as_module=as_module)
+            if status.state in ("gone", "warns"):
+                yield self._finding(node, status, name)
         elif name == "flax.optim" or name.startswith(("flax.optim.", "jaxlib.xla_extension.DeviceArray")):
             new, row = find_replacement(name) or ("", None)
             yield Finding(node.lineno, row, "gone", name, new, node)
 
-    def _finding(self, node: ast.AST, fate: Fate, name: str) -> Finding:
-        old, new, row = advice(self.record, fate, name)
-        severity = "could be better" if node in self.program.annotations else fate.state
+    def _finding(self, node: ast.AST, status: NameStatus, name: str) -> Finding:
+        old, new, row = advice(self.record, status, name)
+        severity = "could be better" if node in self.program.annotations else status.state
         return Finding(node.lineno, row, severity, old, new, node)
 
     def _check_call(self, node: ast.Call, name: str) -> Iterator[Finding]:
@@ -192,14 +192,14 @@ class _NameChecker:
         if name in ("functools.partial", "jax.tree_util.Partial") and args:
             name, args = self.program.dotted(args[0]), args[1:]
         if name == "jax.config.update" and args and isinstance(args[0], ast.Constant):
-            fate = self.record.option(str(args[0].value))
-            if fate.state == "gone":
+            status = self.record.option(str(args[0].value))
+            if status.state == "gone":
                 yield Finding(
                     node.lineno,
                     GENERAL_ROW,
                     "gone",
-                    f"jax.config {fate.name}",
-                    f"nothing: gone after {fate.last}",
+                    f"jax.config {status.name}",
+                    f"nothing: gone after {status.last}",
                     node,
                 )
         if not name.startswith("jax."):
@@ -250,34 +250,34 @@ class _NameChecker:
                 continue
             for node in self.program.nodes:
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in bound:
-                    fate = self.record.fate(f"{module}.{node.id}")
-                    if fate.state == "gone" and fate.last:
-                        yield self._finding(node, fate, f"{module}.{node.id}")
+                    status = self.record.status(f"{module}.{node.id}")
+                    if status.state == "gone" and status.last:
+                        yield self._finding(node, status, f"{module}.{node.id}")
 
 
-def advice(record: Record, fate: Fate, name: str) -> tuple[str, str, int | None]:
+def advice(record: Record, status: NameStatus, name: str) -> tuple[str, str, int | None]:
     """Return the part of a name that was removed or deprecated, its replacement, and the row of appendix 90.
 
     The replacement comes from the table in replacements.py or, if it has none, from JAX's own message or from a module
     that currently contains the same name.
     """
-    for old in (name, fate.name):
+    for old in (name, status.name):
         if old in REPLACEMENTS:
             return old, *REPLACEMENTS[old]
     family = find_replacement(name)
-    row = family[1] if family else GENERAL_ROW if fate.last else None
-    suggestion = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", fate.message)
+    row = family[1] if family else GENERAL_ROW if status.last else None
+    suggestion = re.search(r"\b[Uu]sed? `?((?:jax|jnp)\.[\w.]*\w)", status.message)
     new = suggestion[1].replace("jnp.", "jax.numpy.") if suggestion else ""
-    if record.fate(new).state != "works" or new == fate.name:
+    if record.status(new).state != "works" or new == status.name:
         new = ""
-    if not new and fate.last and not fate.message and (current_name := record.find_elsewhere(name)):
+    if not new and status.last and not status.message and (current_name := record.find_elsewhere(name)):
         return name, f"perhaps {current_name}", row
     if new or family:
-        return fate.name, new or family[0], row
-    if fate.first:
-        return fate.name, f"it does not exist before {fate.first}", None
-    reason = f"gone after {fate.last}" if fate.last else "no recorded JAX version has it"
-    return fate.name, fate.message[:120] or reason, row
+        return status.name, new or family[0], row
+    if status.first:
+        return status.name, f"it does not exist before {status.first}", None
+    reason = f"gone after {status.last}" if status.last else "no recorded JAX version has it"
+    return status.name, status.message[:120] or reason, row
 
 
 def _keyword_advice(name: str, keyword: str, call) -> str:

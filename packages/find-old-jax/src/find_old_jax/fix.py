@@ -61,6 +61,8 @@ def _apply_edits(source: str, edits: list[Edit]) -> str:
 
 
 class _Fixer:
+    """Find the old names in a program that have a safe replacement, and return the edits that replace them."""
+
     def __init__(self, source: str, target: str | None) -> None:
         self.source, self.record = source, Record(target)
         self.program = Program(parse(source), self.record)
@@ -130,7 +132,7 @@ class _Fixer:
         if rename is None or (old != full and rename.where not in (MODULE, ANYWHERE)):
             return ""
         renamed = rename.new + full[len(old) :]
-        return rename.new if not renamed.startswith("jax.") or self.record.fate(renamed).state == "works" else ""
+        return rename.new if not renamed.startswith("jax.") or self.record.status(renamed).state == "works" else ""
 
     def _is_safe_here(self, node: ast.AST, old: str) -> bool:
         """Return whether the replacement is equivalent in this context."""
@@ -209,7 +211,7 @@ class _Fixer:
                     visible == target
                     and len(target) > len(best[1])
                     and values[0][0] <= node.lineno
-                    and self.record.fate(target).state == "works"
+                    and self.record.status(target).state == "works"
                 ):
                     best = (name, target)
         module = new
@@ -249,9 +251,9 @@ class _Fixer:
 
     def _new_import(self, full: str) -> str:
         """Return the dotted name that replaces an imported one, or "" if no equivalent is known."""
-        fate = self.record.fate(full)
-        module = self.record.fate(full.rpartition(".")[0], as_module=True)
-        if "gone" not in (fate.state, module.state) and fate.state != "warns":
+        status = self.record.status(full)
+        module = self.record.status(full.rpartition(".")[0], as_module=True)
+        if "gone" not in (status.state, module.state) and status.state != "warns":
             return full
         old = full if full in SAFE_RENAMES else full.rpartition(".")[0]
         new = self._new_name(old, full)

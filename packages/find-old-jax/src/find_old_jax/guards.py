@@ -17,7 +17,7 @@ CAUGHT = {
     "Exception": {*TRIED}, "BaseException": {*TRIED}, "": {*TRIED},
 }  # fmt: skip
 SHORT_BODY = 3  # `except Exception` counts as a guard only if it covers at most this many statements
-LEAVES = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
+EXITS = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
 LOGGING_NAMES = {"print", "log", "logger", "logging", "warn", "warnings"}
 # A set of UNREACHED, TYPE_CHECKING, members of TRIED, and names that `hasattr` tests, such as ('x', 'device_buffers').
 Guard = frozenset
@@ -101,16 +101,16 @@ class Guards:
 
     def _names_exist(self, node: ast.Try) -> bool:
         """Return whether all JAX names in a `try` body (at least one) exist in this version, so no handler runs."""
-        fate, dotted, states = self.names.record.fate, self.names.dotted, []
+        status, dotted, states = self.names.record.status, self.names.dotted, []
         for inner_node in (inner for statement in node.body for inner in ast.walk(statement)):
             self._assign_scope(inner_node, node)
             if isinstance(inner_node, ast.Import):
-                states += [fate(alias.name, as_module=True).state for alias in inner_node.names]
+                states += [status(alias.name, as_module=True).state for alias in inner_node.names]
             elif isinstance(inner_node, ast.ImportFrom) and inner_node.module:
-                states += [fate(f"{inner_node.module}.{alias.name}").state for alias in inner_node.names]
-                states.append(fate(inner_node.module, as_module=True).state)
+                states += [status(f"{inner_node.module}.{alias.name}").state for alias in inner_node.names]
+                states.append(status(inner_node.module, as_module=True).state)
             elif isinstance(inner_node, ast.Attribute):
-                states.append(fate(dotted(inner_node)).state)
+                states.append(status(dotted(inner_node)).state)
             elif isinstance(inner_node, ast.Call) and (call := self.names.record.call(dotted(inner_node.func))):
                 unknown = {keyword.arg for keyword in inner_node.keywords} - call.keywords - {None}
                 states.append("gone" if unknown and not call.any_keyword else "works")
@@ -122,7 +122,7 @@ class Guards:
             return Guard()
         guards = self.guards_of_fields(node)
         body, orelse = guards.get("body", Guard()), guards.get("orelse", Guard())
-        ends_early = [bool(block) and isinstance(block[-1], LEAVES) for block in (node.body, node.orelse)]
+        ends_early = [bool(block) and isinstance(block[-1], EXITS) for block in (node.body, node.orelse)]
         return (orelse if ends_early[0] else Guard()) | (body if ends_early[1] else Guard())
 
     @staticmethod
@@ -175,10 +175,10 @@ class Guards:
         if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "hasattr" and len(test.args) == 2:
             name, text = self.names.dotted(test.args[0]), getattr(test.args[1], "value", None)
             if isinstance(text, str):
-                fate = self.names.record.fate(f"{name}.{text}")
-                if fate.state == "gone":
+                status = self.names.record.status(f"{name}.{text}")
+                if status.state == "gone":
                     return False
-                return True if fate.state in ("works", "warns") and fate.name == f"{name}.{text}" else None
+                return True if status.state in ("works", "warns") and status.name == f"{name}.{text}" else None
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             return self._compare(test)
         return None

@@ -93,12 +93,12 @@ def matched_length(pattern: str, message: str) -> int:
     return sum(map(len, parts)) if all(part in message for part in parts) else 0
 
 
-def find_by_message(message: str, among: Iterable[Problem] | None = None) -> list[Problem]:
+def find_by_message(message: str, entries: Iterable[Problem] | None = None) -> list[Problem]:
     """Return the problems whose messages occur in a text, such as a traceback, with the longest match first."""
     message = " ".join(message.split())
     lengths = {
         problem: max((matched_length(pattern, message) for pattern in problem.messages), default=0)
-        for problem in (problems() if among is None else among)
+        for problem in (problems() if entries is None else entries)
     }
     return sorted((problem for problem, length in lengths.items() if length), key=lambda problem: -lengths[problem])
 
@@ -146,14 +146,14 @@ def loose_match(pattern: str, words: list[str]) -> float:
     return matched / len(expected) if len(expected) > 1 and 2 * matched >= len(expected) else 0
 
 
-def search(query: str, limit: int = 3, among: Iterable[Problem] | None = None) -> list[Problem]:
+def search(query: str, limit: int = 3, entries: Iterable[Problem] | None = None) -> list[Problem]:
     """Return the problems that best fit a query: those whose messages it contains, then those that share its words.
 
     The fewer problems contain a word, the more it counts. A word of four letters or more also finds longer words that
     begin with it. A problem scores higher if the query contains most words of one of its messages in the same order,
     and lower if its entry has many words.
     """
-    candidates = tuple(problems() if among is None else among)
+    candidates = tuple(problems() if entries is None else entries)
     scores = dict.fromkeys(candidates, 0.0)
     for word in stems(query):
         weight_by_problem = {}

@@ -105,7 +105,7 @@ class Program(NameResolver):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if not is_guarded or self.record.fate(alias.name).state != "gone":
+                if not is_guarded or self.record.status(alias.name).state != "gone":
                     top = alias.name.split(".")[0]
                     scope.bind(alias.asname or top, line, alias.name if alias.asname else top)
         elif isinstance(node, ast.ImportFrom):
@@ -114,7 +114,7 @@ class Program(NameResolver):
                 return
             for alias in node.names:
                 full = f"{node.module}.{alias.name}" if node.module and not node.level else HIDDEN
-                if not (is_guarded and isinstance(full, str) and self.record.fate(full).state == "gone"):
+                if not (is_guarded and isinstance(full, str) and self.record.status(full).state == "gone"):
                     scope.bind(alias.asname or alias.name, line, full)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             scope.declared_outside.update(node.names)

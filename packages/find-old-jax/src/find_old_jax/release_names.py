@@ -31,7 +31,7 @@ def parse_version(version: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Fate:
+class NameStatus:
     """The state of a dotted name in one JAX version."""
 
     state: str  # 'works', 'warns', 'gone', or 'unknown': not part of JAX, private, or not recorded
@@ -53,8 +53,8 @@ class Call(NamedTuple):
 class Record:
     """The recorded API of one JAX version.
 
-    This is the newest recorded version that begins with `target`, such as '0.12', or else the newest one with the same
-    first two numbers. Without a target, it's the newest version of all.
+    The version is the newest recorded one that begins with `target`, such as '0.12', or else the newest one with the
+    same first two numbers. Without a target, it's the newest one of all.
 
     Raises ValueError if no recorded version matches the target, or if only versions older than OLDEST do.
     """
@@ -62,12 +62,12 @@ class Record:
     def __init__(self, target: str | None = None) -> None:
         recorded = _load()
         self.versions: list[str] = recorded["versions"]
-        self.at = len(self.versions) - 1 if target is None else self._position(target)
-        self.version = self.versions[self.at]
+        self.version_index = len(self.versions) - 1 if target is None else self._find_version_index(target)
+        self.version = self.versions[self.version_index]
         self._modules, self._options = recorded["modules"], recorded["options"]
         self._names: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {}
 
-    def _position(self, target: str) -> int:
+    def _find_version_index(self, target: str) -> int:
         wanted_numbers = parse_version(target)
         supported = [i for i, version in enumerate(self.versions) if parse_version(version) >= OLDEST]
         begin = [i for i in supported if parse_version(self.versions[i])[: len(wanted_numbers)] == wanted_numbers]
@@ -90,65 +90,65 @@ class Record:
 
     def is_module(self, name: str) -> bool:
         """Return whether a dotted name is a module in this version."""
-        return name in self._modules and self.at in _parse_span(self._modules[name]["in"])
+        return name in self._modules and self.version_index in _parse_span(self._modules[name]["in"])
 
-    def had_module(self, name: str) -> bool:
+    def is_module_in_any_version(self, name: str) -> bool:
         """Return whether a dotted name is a module in any recorded version."""
         return name in self._modules
 
     def names(self, module: str) -> set[str]:
         """Return a module's public names in this version, all of which `from module import *` may import."""
-        return {name for name, versions in self._table(module, "names").items() if self.at in versions}
+        return {name for name, versions in self._table(module, "names").items() if self.version_index in versions}
 
-    def everything(self) -> set[str]:
+    def all_names(self) -> set[str]:
         """Return every dotted name that any recorded version provides or warns about."""
         tables = ((module, self._table(module, kind)) for module in self._modules for kind in ("names", "warns"))
         return {*self._modules, *(f"{module}.{name}" for module, table in tables for name in table)}
 
-    def fate(self, dotted: str, *, as_module: bool = False) -> Fate:
+    def status(self, dotted: str, *, as_module: bool = False) -> NameStatus:
         """Return the state of a dotted name in this version or, with `as_module`, of the module in `import jax.a.b`."""
         parts = dotted.split(".")
         if parts[0] != "jax":
-            return Fate("unknown")
+            return NameStatus("unknown")
         module = "jax"
         for part in parts[1:]:
             full = f"{module}.{part}"
             if part.startswith("_") or full.startswith(UNRECORDED) or self._modules[module].get("read"):
-                return Fate("unknown")
-            if self.at in self._table(module, "warns").get(part, ()):
-                return Fate("warns", full, self._modules[module]["said"].get(part, ""))
-            if full in WHEN_CALLED and self.at in self._table(module, "names")[part]:
-                return Fate("warns", full)
+                return NameStatus("unknown")
+            if self.version_index in self._table(module, "warns").get(part, ()):
+                return NameStatus("warns", full, self._modules[module]["said"].get(part, ""))
+            if full in WHEN_CALLED and self.version_index in self._table(module, "names")[part]:
+                return NameStatus("warns", full)
             if (
                 full == "jax.config"
                 and dotted != full
                 and not as_module
-                and self.at in self._table("jax", "names")[part]
+                and self.version_index in self._table("jax", "names")[part]
             ):
-                return self._of_config(dotted.split(".")[2])
+                return self._config_status(dotted.split(".")[2])
             if self.is_module(full):
                 module = full
-            elif self.at in self._table(module, "names").get(part, ()) and not as_module:
-                return Fate("works", full)
+            elif self.version_index in self._table(module, "names").get(part, ()) and not as_module:
+                return NameStatus("works", full)
             else:
-                return self._gone(module, part, as_module)
-        return Fate("works", dotted)
+                return self._removed_status(module, part, as_module)
+        return NameStatus("works", dotted)
 
-    def _of_config(self, name: str) -> Fate:
+    def _config_status(self, name: str) -> NameStatus:
         option, full = self.option(name), f"jax.config.{name}"
         if name in CONFIG or option.state == "works":
-            return Fate("works", full)
-        return Fate("unknown") if name.startswith("_") else Fate("gone", full, last=option.last)
+            return NameStatus("works", full)
+        return NameStatus("unknown") if name.startswith("_") else NameStatus("gone", full, last=option.last)
 
-    def _gone(self, module: str, part: str, as_module: bool) -> Fate:
+    def _removed_status(self, module: str, part: str, as_module: bool) -> NameStatus:
         full = f"{module}.{part}"
         positions = set(_parse_span(self._modules[full]["in"])) if full in self._modules else set()
         if not as_module:
             positions |= set(self._table(module, "names").get(part, ()))
-        earlier = [i for i in positions if i < self.at]
-        later = [i for i in positions if i > self.at]
+        earlier = [i for i in positions if i < self.version_index]
+        later = [i for i in positions if i > self.version_index]
         message = self._modules[module].get("said", {}).get(part, "")
-        return Fate(
+        return NameStatus(
             "gone",
             full,
             message,
@@ -159,12 +159,15 @@ class Record:
     def span(self, dotted: str) -> tuple[str, str]:
         """Return the first and last recorded versions that have a dotted name, or two empty strings."""
         module, _, name = dotted.rpartition(".")
-        positions = self._table(module, "names").get(name, ()) if self.had_module(module) else ()
-        positions = {*positions, *(_parse_span(self._modules[dotted]["in"]) if self.had_module(dotted) else ())}
+        positions = self._table(module, "names").get(name, ()) if self.is_module_in_any_version(module) else ()
+        positions = {
+            *positions,
+            *(_parse_span(self._modules[dotted]["in"]) if self.is_module_in_any_version(dotted) else ()),
+        }
         return (self.versions[min(positions)], self.versions[max(positions)]) if positions else ("", "")
 
     @cached_property
-    def _leaves(self) -> dict[str, list[str]]:
+    def _names_by_last_part(self) -> dict[str, list[str]]:
         """Return this version's dotted names, grouped by their last part."""
         names: dict[str, list[str]] = {}
         for module in self._modules:
@@ -183,8 +186,8 @@ class Record:
         top_module = dotted.split(".")[1] if dotted.count(".") else ""
         candidates = [
             name
-            for name in self._leaves.get(leaf, [])
-            if SEARCHED_MODULES.match(name.rpartition(".")[0]) and self.fate(name).state == "works"
+            for name in self._names_by_last_part.get(leaf, [])
+            if SEARCHED_MODULES.match(name.rpartition(".")[0]) and self.status(name).state == "works"
         ]
         return min(candidates, key=lambda name: (name.split(".")[1] != top_module, name.count("."), name), default="")
 
@@ -206,10 +209,12 @@ class Record:
     @cache  # noqa: B019  (one record a run)
     def _calls(self, module: str) -> dict[str, str]:
         spans = self._modules.get(module, {}).get("calls", {})
-        texts = (text for span, texts in spans.items() if self.at in _parse_span(span) for text in texts.split())
+        texts = (
+            text for span, texts in spans.items() if self.version_index in _parse_span(span) for text in texts.split()
+        )
         return {name: rest.removesuffix(")") for name, _, rest in (text.partition("(") for text in texts)}
 
-    def option(self, name: str) -> Fate:
+    def option(self, name: str) -> NameStatus:
         """Return the state of a `jax.config` option in this version: 'unknown' if no recorded version has it.
 
         An option that only newer versions have counts as 'works'.
@@ -217,11 +222,11 @@ class Record:
         for span, names in self._options.items():
             if name in names.split():
                 positions = _parse_span(span)
-                earlier = [i for i in positions if i < self.at]
-                if self.at in positions or not earlier:
-                    return Fate("works", name)
-                return Fate("gone", name, last=self.versions[max(earlier)])
-        return Fate("unknown")
+                earlier = [i for i in positions if i < self.version_index]
+                if self.version_index in positions or not earlier:
+                    return NameStatus("works", name)
+                return NameStatus("gone", name, last=self.versions[max(earlier)])
+        return NameStatus("unknown")
 
 
 @cache

@@ -96,4 +96,4 @@ class NameResolver:
     def is_gone(self, name: ast.Name) -> bool:
         """Return whether a name was imported from a removed API, which is reported at the import, not at each use."""
         bound = self.scopes[name].look_up(name.id, name.lineno)
-        return isinstance(bound, str) and "." in bound and self.record.fate(bound).state == "gone"
+        return isinstance(bound, str) and "." in bound and self.record.status(bound).state == "gone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from find_old_jax.forms import ROWS
+from find_old_jax.old_apis import ROWS
 from find_old_jax.program import FUNCTIONS, Program
 
 SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
@@ -63,8 +63,8 @@ class SemanticChecks:
             if node in self.program.guarded:
                 continue
             for row, text, severity, *new in self._rows(node):
-                form = next((form for form in ROWS[row].forms if form.text == text), ROWS[row].forms[0])
-                state = form.status(self.program.record.version)
+                old_api = next((api for api in ROWS[row].old_apis if api.text == text), ROWS[row].old_apis[0])
+                state = old_api.status(self.program.record.version)
                 if state != "works":
                     severity = severity or ("means something else" if ROWS[row].silent else state)
                     yield node.lineno, row, severity, text, new[0] if new else ROWS[row].new, node
@@ -241,7 +241,7 @@ class SemanticChecks:
             return False
         types = [keyword.value for keyword in value.keywords if keyword.arg == "axis_types"]
         if not types and self.dotted(value.func) == "jax.make_mesh" and len(value.args) < 3:
-            return ROWS[16].forms[0].status(self.program.record.version) == "gone"
+            return ROWS[16].old_apis[0].status(self.program.record.version) == "gone"
         names = [self.dotted(inner) for types_node in types or value.args[2:3] for inner in ast.walk(types_node)]
         return "jax.sharding.AxisType.Explicit" in names and "jax.sharding.AxisType.Auto" not in names
 

@@ -16,11 +16,11 @@ def bytes_leaving(collectives: Iterable[Collective], machine_of: Sequence[int]) 
 
     The bytes are calculated, not measured, under these assumptions:
 
-    - all-reduces, all-gathers and reduce-scatters use a ring that visits each machine in the group once, so each
+    - All-reduces, all-gathers and reduce-scatters use a ring that visits each machine in the group once, so each
       machine sends as many bytes as one device. (Algorithms that first reduce within each machine send less, and
       others send more.)
-    - an all-to-all sends the same number of bytes to each device in the group;
-    - a permute sends from each source to its target.
+    - In an all-to-all, each device sends the same number of bytes to every other device in the group.
+    - In a permute, each source sends to its target.
 
     Raises UnknownConstruct for any other kind of collective.
     """

@@ -51,18 +51,21 @@ class Source:
 
     @property
     def code(self) -> str:
-        """The line of code if its file or notebook cell is readable on this machine, otherwise "file:line", or ""."""
+        """Return the line of code if this machine can read its file or notebook cell, otherwise "file:line", or ""."""
         return linecache.getline(self.file, self.line).strip() or self.location
 
     @property
     def location(self) -> str:
-        """The file and line, such as ``train.py:12``, or "". A path inside the current directory is relative to it."""
+        """Return the file and line, such as ``train.py:12``, or "".
+
+        A path inside the current directory is relative to it.
+        """
         inside = self.file.startswith(os.getcwd() + os.sep)
         return f"{os.path.relpath(self.file) if inside else self.file}:{self.line}" if self.line else ""
 
     @property
     def label(self) -> str:
-        """A short name for the line: the code itself if it's in a notebook cell, otherwise ``train.py:12``."""
+        """Return a short name for the line: the code itself if it's in a notebook cell, otherwise ``train.py:12``."""
         in_cell = "ipykernel_" in self.file or self.file.startswith("<")
         return self.code if in_cell else self.location
 
@@ -88,41 +91,41 @@ class Collective:
 
     @property
     def source(self) -> Source | None:
-        """The line of Python that the first operand comes from."""
+        """Return the line of Python that the first operand comes from."""
         return self.sources[0] if self.sources else None
 
     @property
     def group_size(self) -> int:
-        """The number of devices in a group. For a permute, it's 2, or 1 if every device only sends to itself."""
+        """Return the number of devices in a group. For a permute, it's 2, or 1 if every device only sends to itself."""
         if self.kind == "collective-permute":
             return 2 if any(source != target for source, target in self.groups) else 1
         return max(map(len, self.groups), default=1)
 
     @property
     def bytes_sent(self) -> int:
-        """The bytes that each sender sends to other devices over all runs, by the formulas in the module docstring."""
+        """Return the bytes that each sender sends over all runs, by the formulas in the module docstring."""
         if self.kind == KERNEL:
             return self.times * self.declared_bytes
         return round(self.times * BYTES_SENT[self.kind](self.group_size, hlo.nbytes(self.operands)))
 
     @property
     def input_bytes(self) -> int:
-        """The bytes that each participating device contributes over all runs: the size of the operands."""
+        """Return the bytes that each participating device contributes over all runs: the size of the operands."""
         return round(self.times * hlo.nbytes(self.operands))
 
     @property
     def output_bytes(self) -> int:
-        """The bytes that each participating device ends up with, over all runs: the size of the results."""
+        """Return the bytes that each participating device ends up with, over all runs: the size of the results."""
         return round(self.times * hlo.nbytes(self.results))
 
     @property
     def participants(self) -> set[int]:
-        """The devices in all groups. For a permute, these are all sources and targets."""
+        """Return the devices in all groups. For a permute, these are all sources and targets."""
         return {device for group in self.groups for device in group}
 
     @property
     def senders(self) -> set[int]:
-        """The devices that send data: all devices in a group or, for a permute, all that send to another device."""
+        """Return the devices that send data: all in a group or, for a permute, those that send to another device."""
         if self.kind == "collective-permute":
             return {source for source, target in self.groups if source != target}
         return self.participants
@@ -286,15 +289,17 @@ def _named_instruction(
     return computation, instruction
 
 
-def _consumer(program: Program, computation: Computation, move: Instruction) -> tuple[Computation, Instruction] | None:
+def _consumer(
+    program: Program, computation: Computation, transfer: Instruction
+) -> tuple[Computation, Instruction] | None:
     """Return the computation and the instruction that use a transferred array first, or None if none is found.
 
     JAX 0.12 names a transfer after the operation that computed the array; older versions name it after the operation
     that uses the array. So follow the array through copies, tuples, loops and fusions to the first instruction that
     computes something and has a source line.
     """
-    line = _location(program, move)
-    queue, entered_fusions = [(computation, move)], set()
+    line = _location(program, transfer)
+    queue, entered_fusions = [(computation, transfer)], set()
     for _ in range(SEARCH_LIMIT):
         if not queue:
             break

@@ -9,7 +9,7 @@ from shardcost.hlo import Computation, Instruction, Program, UnknownConstruct
 from shardcost.products import gemm_flops
 
 # Calls that don't communicate and whose FLOPs aren't counted: linear algebra, sorting, bookkeeping.
-FREE = re.compile(
+UNCOUNTED = re.compile(
     r"lapack_\w+|blas_\w+|cublas_\w+_ffi|(__)?cusolver\$?\w*|cu_threefry\w*|__cub\$\w+|(__gpu\$)?TopK\w*|PartialReduce"
     r"|ApproxTopK|AllocateBuffer|AssumeGatherIndicesInBound|GatherScatterIndicesBitpacked|X64\w+|SliceId|BarrierStart"
     r"|AsyncCollective(Start|Done)|ConcatBitcast|Cholesky|(Qr|Lu)\w*Decomposition\w*|Eigh\w*|Householder\w*"
@@ -28,7 +28,7 @@ def cost_of_custom_call(program: Program, computation: Computation, call: Instru
     Raises UnknownConstruct if the program text doesn't declare them.
     """
     target = call.quoted("custom_call_target")
-    if FREE.fullmatch(target):
+    if UNCOUNTED.fullmatch(target):
         return None, 0
     if GEMM.fullmatch(target):
         return None, gemm_flops(computation, call)

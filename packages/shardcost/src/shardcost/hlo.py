@@ -38,12 +38,15 @@ class Instruction:
 
     @property
     def shapes(self) -> tuple[ArrayType, ...]:
-        """The arrays in the result: one array, or every array in a tuple."""
+        """Return the arrays in the result: one array, or every array in a tuple."""
         return parse_shapes(self.type)
 
     @property
     def kind(self) -> str:
-        """The opcode without ``-start``, so that an asynchronous pair's first half counts as the complete operation."""
+        """Return the opcode without ``-start``.
+
+        With this kind, an asynchronous pair's first half counts as the complete operation.
+        """
         return self.opcode.removesuffix("-start")
 
     def called(self, key: str) -> str:
@@ -101,7 +104,7 @@ class Computation:
 
     @functools.cached_property
     def calls(self) -> list[tuple[str, list[str]]]:
-        """The name of each instruction that runs other computations, paired with the names of those computations."""
+        """Return each instruction that runs other computations, paired with those computations, all by name."""
         calls = []
         for name in (name for opcode in CALLERS for name in self.by_opcode.get(opcode, ())):
             attributes = [one or several for one, several in CALLED.findall(self.lines[name])]
@@ -112,12 +115,12 @@ class Computation:
 
     @functools.cached_property
     def custom_calls(self) -> dict[str, Instruction]:
-        """The custom calls by target. If several calls have the same target, only the last one is included."""
+        """Return the custom calls by target. If several calls have the same target, only the last one is included."""
         return {call.quoted("custom_call_target"): call for call in self.with_opcode("custom-call")}
 
     @functools.cached_property
     def users(self) -> dict[str, list[str]]:
-        """For each instruction or element (such as ``while.8#1``), the names of the instructions that use it."""
+        """Map each instruction or element (such as ``while.8#1``) to the names of the instructions that use it."""
         users: dict[str, list[str]] = {}
         for user, line in self.lines.items():
             for name in parse_instruction(user, line).operands:
@@ -128,7 +131,7 @@ class Computation:
 
     @functools.cached_property
     def async_results(self) -> dict[str, tuple[ArrayType, ...]]:
-        """The results of each asynchronous operation, by the name of the instruction that starts it."""
+        """Return the results of each asynchronous operation, by the name of the instruction that starts it."""
         ends = self.with_opcode(*(opcode for opcode in self.by_opcode if opcode.endswith("-done")))
         return {end.operands[0]: end.shapes for end in ends if end.operands}
 
@@ -147,7 +150,7 @@ class Program:
 
     @functools.cached_property
     def callers(self) -> dict[str, tuple[Computation, Instruction]]:
-        """For each called computation, the computation and instruction that call it first."""
+        """Map each called computation to the computation and the instruction that call it first."""
         callers: dict[str, tuple[Computation, Instruction]] = {}
         for computation in self.computations.values():
             for name, called in computation.calls:
@@ -158,14 +161,14 @@ class Program:
 
     @functools.cached_property
     def async_chains(self) -> set[str]:
-        """The chain numbers of the asynchronous collectives that a TPU program starts."""
+        """Return the chain numbers of the asynchronous collectives that a TPU program starts."""
         starts = [c for c in self.computations.values() if "AsyncCollectiveStart" in c.custom_calls]
         lines = (line for computation in starts for line in computation.lines.values())
         return {number for line in lines for number in re.findall(r'\bchain_id="(\w+)"', line)}
 
     @functools.cached_property
     def stack_frames(self) -> dict[int, tuple[str, int]]:
-        """The file and line for each ``stack_frame_id``. Older JAX versions store both in each instruction instead."""
+        """Map each ``stack_frame_id`` to a file and line. Older JAX versions store both in each instruction instead."""
         files = dict(re.findall(r'^(\d+) "(.*)"$', self._section("FileNames"), re.M))
         locations = {
             number: (files.get(file, ""), int(line))
@@ -230,9 +233,9 @@ def _describe(text: str) -> str:
 
 def parse_instruction(name: str, text: str) -> Instruction:
     """Parse the text after an instruction's equals sign: ``type opcode(operands), attributes``."""
-    end = _closing(text, 0) + 1 if text.startswith("(") else text.index(" ")
+    end = _closing_parenthesis(text, 0) + 1 if text.startswith("(") else text.index(" ")
     start = text.index("(", end)
-    close = _closing(text, start)
+    close = _closing_parenthesis(text, start)
     arguments, opcode = text[start + 1 : close], text[end:start].strip()
     operands = tuple(OPERAND.findall(arguments))
     if not operands and arguments.strip() and opcode not in ("parameter", "constant", "iota"):
@@ -240,7 +243,7 @@ def parse_instruction(name: str, text: str) -> Instruction:
     return Instruction(name, text[:end], opcode, operands, text[close + 1 :])
 
 
-def _closing(text: str, start: int) -> int:
+def _closing_parenthesis(text: str, start: int) -> int:
     """Return the position of the parenthesis that closes the parenthesis at `start`."""
     depth = 0
     for match in re.compile(r"[()]").finditer(text, start):
@@ -276,11 +279,11 @@ def parse_shapes(text: str) -> tuple[ArrayType, ...]:
     if any("<=" in dims for _, dims, _ in arrays):
         raise UnknownConstruct(f"an array whose size is known only at run time: {text[:80]}")
     return tuple(
-        (_stored(dtype, layout), tuple(int(n) for n in dims.split(",") if n)) for dtype, dims, layout in arrays
+        (_stored_dtype(dtype, layout), tuple(int(n) for n in dims.split(",") if n)) for dtype, dims, layout in arrays
     )
 
 
-def _stored(dtype: str, layout: str) -> str:
+def _stored_dtype(dtype: str, layout: str) -> str:
     narrow = re.match(r"[suf]([1-7])(?!\d)", dtype)
     return f"{dtype}:8" if narrow and f"E({narrow[1]})" not in layout else dtype
 

@@ -30,8 +30,8 @@ def flops_of(program: Program, computation: Computation, instruction: Instructio
 def _dot(left: tuple, right: tuple, result: tuple, contracting: list[int], batch: list[int]) -> int:
     """Return the FLOPs of a matrix product: 2 x the elements in the result x the size of the contracting dimensions.
 
-    Return 0 for a product of two vectors. Some compilers turn it into a multiplication and a sum, which aren't counted,
-    so it isn't counted as a dot either, and the number doesn't depend on the compiler.
+    Return 0 for a product of two vectors. Some compilers turn it into a multiplication and a sum, which aren't counted.
+    Not counting it as a dot either makes the result independent of the compiler.
     """
     if len(contracting) + len(batch) == max(len(left), len(right)):
         return 0

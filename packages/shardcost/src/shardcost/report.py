@@ -31,7 +31,7 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """The total bytes of arguments, outputs and temporaries, where donated buffers count once."""
+        """Return the total bytes of arguments, outputs and temporaries, where donated buffers count once."""
         return self.arguments + self.outputs + self.temporaries - self.donated
 
 
@@ -59,17 +59,17 @@ class Cost:
 
     @property
     def bytes_sent(self) -> int:
-        """The bytes that the busiest device sends to other devices."""
+        """Return the bytes that the busiest device sends to other devices."""
         return _busiest(self.collectives, "bytes_sent")
 
     @property
     def input_bytes(self) -> int:
-        """The bytes that the busiest device contributes to collectives: the size of their operands."""
+        """Return the bytes that the busiest device contributes to collectives: the size of their operands."""
         return _busiest(self.collectives, "input_bytes")
 
     @property
     def output_bytes(self) -> int:
-        """The bytes that the busiest device ends up with after collectives: the size of their results."""
+        """Return the bytes that the busiest device ends up with after collectives: the size of their results."""
         return _busiest(self.collectives, "output_bytes")
 
     def counts(self) -> dict[str, int]:

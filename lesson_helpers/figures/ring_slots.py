@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 from matplotlib.colors import to_rgb
 
-from utils.show.picture import COLORS, Picture, picture
+from utils.show.notebook_figure import COLORS, Picture, picture
 
 Step = Callable[[int, jax.Array], jax.Array]
 ALT = (
@@ -26,7 +26,8 @@ def draw_ring_slots(scatter_step: Step, gather_step: Step, mesh: Mesh) -> Pictur
     """Run seven steps of each collective on the mesh's eight devices, and draw the blocks that each device holds.
 
     Args:
-        scatter_step, gather_step: per-device functions ``step(number, slots)`` that return new slots of shape (8, n).
+        scatter_step, gather_step: per-device functions ``step(number, slots)`` that take the step's number, counted
+            from 0, and the device's slots, of shape (8, n), and return the new slots.
         mesh: a mesh with one axis.
     """
     axis = mesh.axis_names[0]

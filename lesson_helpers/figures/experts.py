@@ -1,4 +1,4 @@
-"""Draw which tokens a mixture of experts drops, and how the experts share the tokens during training."""
+"""Draw the tokens that a mixture of experts drops, and the experts' shares of the tokens during training."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from utils.show.picture import COLORS, Picture
+from utils.show.notebook_figure import COLORS, Picture
 
 
-def draw_dropped(seated: Mapping[str, np.ndarray]) -> Picture:
+def draw_dropped(kept: Mapping[str, np.ndarray]) -> Picture:
     """Draw a map of the tokens for each title, with dropped tokens in orange.
 
     Args:
-        seated: ``{title: seated}``, with booleans of shape (devices, tokens) that are False for dropped tokens.
+        kept: ``{title: is_kept}``, with booleans of shape (devices, tokens) that are False for dropped tokens.
 
     Raises ValueError if there's nothing to draw, or if an array isn't two-dimensional.
     """
-    if not seated:
+    if not kept:
         raise ValueError("nothing to draw: give a title and booleans of shape (devices, tokens)")
-    figure = Figure(figsize=(4.5 * len(seated), 2.3), layout="constrained")
+    figure = Figure(figsize=(4.5 * len(kept), 2.3), layout="constrained")
     colors, descriptions = ListedColormap([COLORS[5], "#D9E6F2"]), []
-    for axes, (title, rows) in zip(figure.subplots(1, len(seated), squeeze=False)[0], seated.items(), strict=True):
+    for axes, (title, rows) in zip(figure.subplots(1, len(kept), squeeze=False)[0], kept.items(), strict=True):
         rows = np.asarray(rows, bool)
         if rows.ndim != 2:
             raise ValueError(f"{title!r} has shape {rows.shape}, not (devices, tokens)")

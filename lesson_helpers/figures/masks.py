@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from utils.show.picture import COLORS, Picture
+from utils.show.notebook_figure import COLORS, Picture
 
 
 def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
@@ -18,8 +18,8 @@ def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
     (d - step + 1) mod n. Masked pairs are pale.
 
     Args:
-        orders: ``{title: positions}``, with arrays of shape (n, m) that contain the positions in the text of the m
-            tokens on each of n devices.
+        orders: ``{title: positions}``, with arrays of shape (n, m): for each of n devices, the positions in the text
+            of its m tokens.
 
     Raises ValueError if there's nothing to draw, or if the positions aren't the integers from 0 to n m - 1, each once.
     """

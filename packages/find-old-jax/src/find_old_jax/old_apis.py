@@ -8,13 +8,13 @@ from find_old_jax.problems import Problem, problems
 from find_old_jax.release_names import parse_version
 from find_old_jax.replacements import REPLACEMENTS
 
-__all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "Form", "Row"]
+__all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "OldApi", "Row"]
 
 EARLIER = "earlier"  # removed or deprecated in an unknown release before 0.7, the oldest one supported
 
 
 @dataclass(frozen=True)
-class Form:
+class OldApi:
     """An old API, as part of a row.
 
     `warns` is the first release that warns about the API, and `gone` is the first release without it. `name` is the
@@ -39,101 +39,104 @@ class Row:
     """A row of appendix 90: some old APIs, and the code that replaces them."""
 
     new: str
-    forms: tuple[Form, ...]
+    old_apis: tuple[OldApi, ...]
     silent: bool = False  # after the removal, old code still runs, but with a different meaning
 
 
 # The releases come from JAX's changelog and tags. To verify them, the tests run each API on every supported JAX.
 ROWS = {
-    1: Row("jax.random.uniform(key, (3,))", (Form("jnp.random.rand", gone=EARLIER),)),
-    2: Row("jax.shard_map; Mesh is in jax.sharding", (Form("xmap", gone="0.4.31", name="jax.experimental.maps.xmap"),)),
+    1: Row("jax.random.uniform(key, (3,))", (OldApi("jnp.random.rand", gone=EARLIER),)),
+    2: Row(
+        "jax.shard_map; Mesh is in jax.sharding", (OldApi("xmap", gone="0.4.31", name="jax.experimental.maps.xmap"),)
+    ),
     3: Row(
         "NamedSharding(mesh, P(...))",
-        (Form("PositionalSharding", "0.6.0", "0.7.1", name="jax.sharding.PositionalSharding"),),
+        (OldApi("PositionalSharding", "0.6.0", "0.7.1", name="jax.sharding.PositionalSharding"),),
     ),
     4: Row(
-        "jax.sharding.reshard, auto_axes", (Form("experimental.shard", gone="0.7.0", name="jax.experimental.shard"),)
+        "jax.sharding.reshard, auto_axes", (OldApi("experimental.shard", gone="0.7.0", name="jax.experimental.shard"),)
     ),
     5: Row(
         "jax.device_put with a NamedSharding",
         (
-            Form("device_put_sharded", "0.8.1", "0.10.0", name="jax.device_put_sharded"),
-            Form("device_put_replicated", "0.8.1", "0.10.0", name="jax.device_put_replicated"),
+            OldApi("device_put_sharded", "0.8.1", "0.10.0", name="jax.device_put_sharded"),
+            OldApi("device_put_replicated", "0.8.1", "0.10.0", name="jax.device_put_replicated"),
         ),
     ),
     6: Row(
         "x.devices(), x.addressable_shards",
-        (Form("x.device()", gone="0.4.27"), Form("x.device_buffers", gone="0.4.27")),
+        (OldApi("x.device()", gone="0.4.27"), OldApi("x.device_buffers", gone="0.4.27")),
     ),
-    7: Row("jax.tree.map, jax.tree.leaves", (Form("jax.tree_map", "0.4.26", "0.6.0", name="jax.tree_map"),)),
-    8: Row("nothing", (Form("setup_tpu()", gone=EARLIER),)),
+    7: Row("jax.tree.map, jax.tree.leaves", (OldApi("jax.tree_map", "0.4.26", "0.6.0", name="jax.tree_map"),)),
+    8: Row("nothing", (OldApi("setup_tpu()", gone=EARLIER),)),
     9: Row(
-        "jax.default_backend()", (Form("jax.lib.xla_bridge", EARLIER, "0.8.0", name="jax.lib.xla_bridge.get_backend"),)
+        "jax.default_backend()",
+        (OldApi("jax.lib.xla_bridge", EARLIER, "0.8.0", name="jax.lib.xla_bridge.get_backend"),),
     ),
     10: Row(
-        "jax.jit; with_sharding_constraint is in jax.lax", (Form("pjit", "0.8.0", name="jax.experimental.pjit.pjit"),)
+        "jax.jit; with_sharding_constraint is in jax.lax", (OldApi("pjit", "0.8.0", name="jax.experimental.pjit.pjit"),)
     ),
     11: Row(
         "jax.shard_map(check_vma=, axis_names=)",
         (
-            Form("experimental.shard_map", "0.8.0", name="jax.experimental.shard_map.shard_map"),
-            Form("jax.shard_map(check_rep=)", gone=EARLIER),
-            Form("auto=", gone="0.8.0", name="jax.experimental.shard_map.shard_map"),
+            OldApi("experimental.shard_map", "0.8.0", name="jax.experimental.shard_map.shard_map"),
+            OldApi("jax.shard_map(check_rep=)", gone=EARLIER),
+            OldApi("auto=", gone="0.8.0", name="jax.experimental.shard_map.shard_map"),
         ),
     ),
     12: Row(
         "with jax.set_mesh(mesh):",
-        (Form("use_mesh", gone="0.7.1", name="jax.sharding.use_mesh"), Form("with mesh:", "0.10.1")),
+        (OldApi("use_mesh", gone="0.7.1", name="jax.sharding.use_mesh"), OldApi("with mesh:", "0.10.1")),
     ),
     13: Row(
         "jax.make_mesh, with the sizes passed by position",
-        (Form("axis_shapes=", gone="0.11.2", name="jax.make_mesh"),),
+        (OldApi("axis_shapes=", gone="0.11.2", name="jax.make_mesh"),),
     ),
     14: Row(
         "jax.lax.pcast(x, 'i', to='varying')",
         (
-            Form("pvary", "0.8.2", "0.10.0", name="jax.lax.pvary"),
-            Form("jax.typeof(x).vma", gone="0.10.0", name="jax.typeof"),
+            OldApi("pvary", "0.8.2", "0.10.0", name="jax.lax.pvary"),
+            OldApi("jax.typeof(x).vma", gone="0.10.0", name="jax.typeof"),
         ),
     ),
-    15: Row("jax.device_put of the arguments", (Form("jit(f, backend=)", EARLIER, name="jax.jit"),)),
+    15: Row("jax.device_put of the arguments", (OldApi("jit(f, backend=)", EARLIER, name="jax.jit"),)),
     16: Row(
         "axis_types=(AxisType.Auto, ...)",
-        (Form("make_mesh without axis_types", gone="0.9.0", name="jax.make_mesh"),),
+        (OldApi("make_mesh without axis_types", gone="0.9.0", name="jax.make_mesh"),),
         silent=True,
     ),
     17: Row(
         "jax.sharding.reshard first, unless the argument has that sharding",
-        (Form("in_specs that reshard", gone="0.9.1", name="jax.sharding.AxisType"),),
+        (OldApi("in_specs that reshard", gone="0.9.1", name="jax.sharding.AxisType"),),
     ),
     18: Row(
         "one mesh with two axes; NamedSharding",
         (
-            Form("pmap in pmap", gone="0.8.0", name="jax.pmap"),
-            Form("PmapSharding", "0.8.1", "0.10.0", name="jax.sharding.PmapSharding"),
+            OldApi("pmap in pmap", gone="0.8.0", name="jax.pmap"),
+            OldApi("PmapSharding", "0.8.1", "0.10.0", name="jax.sharding.PmapSharding"),
         ),
     ),
-    19: Row("try: ... except RuntimeError:", (Form("jax.devices('gpu') without a GPU", gone=EARLIER),)),
-    20: Row("jax.shard_map, or a sum over the full array", (Form("psum over an unbound axis", gone=EARLIER),)),
-    21: Row("a jit for each stage", (Form("device_put in a jit", gone=EARLIER),), silent=True),
-    22: Row("P(...) == P(...)", (Form("P(...) == tuple", gone="0.10.0"),), silent=True),
+    19: Row("try: ... except RuntimeError:", (OldApi("jax.devices('gpu') without a GPU", gone=EARLIER),)),
+    20: Row("jax.shard_map, or a sum over the full array", (OldApi("psum over an unbound axis", gone=EARLIER),)),
+    21: Row("a jit for each stage", (OldApi("device_put in a jit", gone=EARLIER),), silent=True),
+    22: Row("P(...) == P(...)", (OldApi("P(...) == tuple", gone="0.10.0"),), silent=True),
     23: Row(
         "jax.sharding.reshard(x, NamedSharding(mesh, P(...)))",
-        (Form("with_sharding_constraint on an explicit mesh", gone=EARLIER),),
+        (OldApi("with_sharding_constraint on an explicit mesh", gone=EARLIER),),
         silent=True,
     ),
     24: Row(
         "the list in row 24",
         (
-            Form("jax.ops.index_update", gone=EARLIER, name="jax.ops.index_update"),
-            Form("from jax.config import config", gone=EARLIER, name="jax.config.config"),
-            Form("experimental.optimizers", gone=EARLIER, name="jax.experimental.optimizers"),
-            Form("DeviceArray", gone=EARLIER, name="jax.interpreters.xla.DeviceArray"),
-            Form("jax.random.KeyArray", gone=EARLIER, name="jax.random.KeyArray"),
-            Form("jax.linear_util", gone=EARLIER, name="jax.linear_util"),
-            Form("jax.xla_computation", gone=EARLIER, name="jax.xla_computation"),
-            Form("jax.experimental.host_callback", EARLIER, "0.8.0", name="jax.experimental.host_callback"),
-            Form("jax.core.Primitive", gone=EARLIER, name="jax.core.Primitive"),
+            OldApi("jax.ops.index_update", gone=EARLIER, name="jax.ops.index_update"),
+            OldApi("from jax.config import config", gone=EARLIER, name="jax.config.config"),
+            OldApi("experimental.optimizers", gone=EARLIER, name="jax.experimental.optimizers"),
+            OldApi("DeviceArray", gone=EARLIER, name="jax.interpreters.xla.DeviceArray"),
+            OldApi("jax.random.KeyArray", gone=EARLIER, name="jax.random.KeyArray"),
+            OldApi("jax.linear_util", gone=EARLIER, name="jax.linear_util"),
+            OldApi("jax.xla_computation", gone=EARLIER, name="jax.xla_computation"),
+            OldApi("jax.experimental.host_callback", EARLIER, "0.8.0", name="jax.experimental.host_callback"),
+            OldApi("jax.core.Primitive", gone=EARLIER, name="jax.core.Primitive"),
         ),
     ),
 }
@@ -191,8 +194,8 @@ def row_problems() -> tuple[Problem, ...]:
         Problem(
             id=f"row-{number}",
             topic="Old code",
-            title="Old code: " + ", ".join(f"`{form.text}`" for form in row.forms),
-            cause=" ".join(_history(form) for form in row.forms)
+            title="Old code: " + ", ".join(f"`{old_api.text}`" for old_api in row.old_apis),
+            cause=" ".join(_history(old_api) for old_api in row.old_apis)
             + (" Old code still runs, but with a different meaning." if row.silent else ""),
             fix=row.new,
             lesson="90",
@@ -203,11 +206,11 @@ def row_problems() -> tuple[Problem, ...]:
     )
 
 
-def _history(form: Form) -> str:
+def _history(old_api: OldApi) -> str:
     """Return a sentence that states when an API was deprecated, and when it was removed or changed."""
     parts = [
         f"{verb} before JAX 0.7" if since == EARLIER else f"{verb} in JAX {since}"
-        for verb, since in (("deprecated", form.warns), ("removed or changed", form.gone))
+        for verb, since in (("deprecated", old_api.warns), ("removed or changed", old_api.gone))
         if since
     ]
-    return f"`{form.text}` was {', and '.join(parts)}."
+    return f"`{old_api.text}` was {', and '.join(parts)}."

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 
-def program_source(function: Callable, args: Sequence[Any] = ()) -> str:
+def standalone_source(function: Callable, args: Sequence[Any] = ()) -> str:
     """Return the source of a program that calls the function with these arguments.
 
     The program contains the function's source, preceded by everything that it refers to: the lesson's own functions
@@ -68,7 +68,7 @@ def _names_from_outside(table: symtable.SymbolTable) -> set[str]:
 
 
 def _expression_for(value: Any, name: str) -> str:
-    """Return an expression that evaluates to the value. Raises ValueError, which mentions `name`, if there's none."""
+    """Return an expression that evaluates to the value. Raises ValueError, which names it, if there's none."""
     with suppress(ValueError, SyntaxError):
         if ast.literal_eval(repr(value)) == value:
             return repr(value)

@@ -25,7 +25,7 @@ BytesByKind = dict[str, int]
 
 
 class CompilerComparison:
-    """The bytes that each device sends: `bytes_sent[program][column]` maps each kind of collective to a number."""
+    """The bytes that each device sends, as a dict from kind of collective to bytes in `bytes_sent[program][column]`."""
 
     def __init__(self, bytes_sent: Mapping[str, Mapping[str, BytesByKind]], note: str) -> None:
         self.bytes_sent = bytes_sent
@@ -43,20 +43,20 @@ class CompilerComparison:
 
 
 def compare_compilers(
-    record: str, programs: Mapping[str, Program], recompile: bool = False, live: Collection[str] | None = None
+    record: str, programs: Mapping[str, Program], recompile: bool = False, compile_here: Collection[str] | None = None
 ) -> CompilerComparison:
     """Compare the bytes that each device sends in each program when compiled for eight CPUs, H100s and TPU chips.
 
-    Compile the programs for the CPU here. Read the other columns from a record, because compiling for those chips
-    requires packages that most machines don't have.
+    Compile the programs for the CPU on this machine. Read the other columns from a record, because compiling for those
+    chips requires packages that most machines don't have.
 
     Args:
         record: the number of the lesson whose record is read, such as "03" for `compiled_costs/03.json`.
         programs: `{label: (function, arguments)}`, where the arguments are on a mesh of eight devices.
-        recompile: compile for all columns here. This needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
+        recompile: compile for all columns on this machine. This needs JAX 0.10 or newer with libtpu, jax-cuda12-plugin,
             jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
-        live: the labels of the programs to compile for the CPU here, by default all. Omit programs that take many
-            seconds to compile; their CPU column is then read from the record, too.
+        compile_here: the labels of the programs to compile for the CPU on this machine (default: all). Omit programs
+            that take many seconds to compile; their CPU column is then read from the record as well.
 
     Raises ValueError if the CPU column differs from the record, because then the program has changed and
     `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
@@ -65,7 +65,7 @@ def compare_compilers(
     if recompile:
         compiled = {label: compile_for(TARGETS, *program) for label, program in programs.items()}
         return CompilerComparison(compiled, f"Compiled here: {_join(versions())}.")
-    here = [label for label in programs if live is None or label in live]
+    here = [label for label in programs if compile_here is None or label in compile_here]
     compiled = {label: compile_for(["CPU"], *programs[label]) for label in here}
     saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
     for label, columns in compiled.items():
@@ -75,11 +75,10 @@ def compare_compilers(
                 f"the record of lesson {record} has {_cell(recorded['CPU']) if recorded else 'nothing'} for {label!r}, "
                 f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
-    by = f"compiled by {_join(saved['versions'])}."
-    if len(here) == len(programs):
-        note = f"CPU: compiled here. H100 and TPU: {by}"
-    else:
-        note = f"Compiled here for the CPU: {', '.join(here) or 'nothing'}. All others: {by}"
+    note = f"Compiled by {_join(saved['versions'])}."
+    if here:  # checked above
+        which = "" if len(here) == len(programs) else f" in {', '.join(here)}"
+        note += f" For the CPU, this machine's JAX sends the same bytes{which}."
     return CompilerComparison({label: saved["programs"][label] for label in programs}, note)
 
 

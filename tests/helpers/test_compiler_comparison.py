@@ -12,7 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tools.maintenance import record_costs
-from utils import compilers
+from utils import compiler_comparison
 
 
 def multiply(x, w):
@@ -52,9 +52,9 @@ def write_record(folder, **columns_of_sum):
 
 
 def test_only_the_cpu_column_is_compiled(programs, monkeypatch, tmp_path):
-    monkeypatch.setattr(compilers, "RECORDS", tmp_path)
+    monkeypatch.setattr(compiler_comparison, "RECORDS", tmp_path)
     write_record(tmp_path)
-    comparison = compilers.compare_compilers("99", programs)
+    comparison = compiler_comparison.compare_compilers("99", programs)
     assert comparison.bytes_sent["sum"]["CPU"] == SUM
     assert str(comparison).splitlines() == [
         "bytes each device sends   CPU                  8 H100s        TPU v5e 2x4",
@@ -62,31 +62,31 @@ def test_only_the_cpu_column_is_compiled(programs, monkeypatch, tmp_path):
         "                                                              + all-to-all 5",
         "columns                   nothing              nothing        nothing",
         "",
-        "CPU: compiled here. H100 and TPU: compiled by jax 1.2.",
+        "Compiled by jax 1.2. For the CPU, this machine's JAX sends the same bytes.",
     ]
 
 
 def test_an_outdated_record_is_refused(programs, monkeypatch, tmp_path):
-    monkeypatch.setattr(compilers, "RECORDS", tmp_path)
+    monkeypatch.setattr(compiler_comparison, "RECORDS", tmp_path)
     write_record(tmp_path, CPU={"all-reduce": 7})
     with pytest.raises(ValueError, match="'sum', which now sends all-reduce 229,376 on the CPU: the program has"):
-        compilers.compare_compilers("99", programs)
+        compiler_comparison.compare_compilers("99", programs)
     with pytest.raises(ValueError, match="has nothing for 'new'"):
-        compilers.compare_compilers("99", {"new": programs["sum"]})
+        compiler_comparison.compare_compilers("99", {"new": programs["sum"]})
 
 
 def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
-    """Test that only the programs in `live` are compiled.
+    """Test that only the programs in `compile_here` are compiled.
 
     The record's CPU columns are wrong for both programs, but only compiling a program reveals its error.
     """
-    monkeypatch.setattr(compilers, "RECORDS", tmp_path)
+    monkeypatch.setattr(compiler_comparison, "RECORDS", tmp_path)
     write_record(tmp_path, CPU={"all-reduce": 7})
-    comparison = compilers.compare_compilers("99", programs, live=["columns"])
+    comparison = compiler_comparison.compare_compilers("99", programs, compile_here=["columns"])
     assert comparison.bytes_sent["sum"]["CPU"] == {"all-reduce": 7}
-    assert comparison.note == "Compiled here for the CPU: columns. All others: compiled by jax 1.2."
+    assert comparison.note == "Compiled by jax 1.2. For the CPU, this machine's JAX sends the same bytes in columns."
     with pytest.raises(ValueError, match="the program has changed"):
-        compilers.compare_compilers("99", programs, live=["sum"])
+        compiler_comparison.compare_compilers("99", programs, compile_here=["sum"])
 
 
 @pytest.mark.skipif(
@@ -94,12 +94,12 @@ def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
     reason="needs libtpu, and a JAX that can compile for absent devices",
 )
 def test_cpu_and_aot_compilers_send_the_same_bytes(programs):
-    assert compilers.compile_for(["TPU v5e 2x4"], *programs["sum"]) == {"TPU v5e 2x4": SUM}
+    assert compiler_comparison.compile_for(["TPU v5e 2x4"], *programs["sum"]) == {"TPU v5e 2x4": SUM}
 
 
 @pytest.mark.parametrize("lesson", record_costs.lessons_with_costs())
 def test_a_record_contains_versions_and_every_column(lesson):
     """Test the record's contents, except for its numbers, which the lessons and the weekly run check."""
-    record = json.loads((compilers.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
+    record = json.loads((compiler_comparison.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
     assert set(record["versions"]) == {"jax", "jax-cuda12-plugin", "libtpu"}
-    assert all(set(columns) == set(compilers.TARGETS) for columns in record["programs"].values())
+    assert all(set(columns) == set(compiler_comparison.TARGETS) for columns in record["programs"].values())

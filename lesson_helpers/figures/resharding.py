@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from utils.layout import bytes_arriving, overlap, piece_shape, pieces_by_device
-from utils.show.picture import COLORS, Picture
+from utils.show.notebook_figure import COLORS, Picture
 
 if TYPE_CHECKING:
     import jax
