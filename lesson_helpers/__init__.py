@@ -1,1 +1,1 @@
-"""Provide simulators and figures for individual lessons. `utils` contains those that several lessons share."""
+"""Provide simulators, trace readers and figures for individual lessons. `utils` has what several lessons share."""

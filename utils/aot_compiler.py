@@ -149,7 +149,7 @@ def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any
     the label isn't in the record; and RuntimeError if this JAX can't read the compiled program.
     """
     if recompile and can_compile(platform_of(label)):
-        result = _plans[label] = _compile(compile_it, *arguments)
+        result = _plans[label] = _compile(platform_of(label), compile_it, *arguments)
     else:
         recorded = recorded_plans()
         if label not in recorded:
@@ -188,8 +188,8 @@ def plan_from_json(fields: dict[str, Any]) -> Plan:
     return Plan(**{**fields, "sent": sent, "links": links})
 
 
-def _compile(compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Plan:
-    """Compile a program and summarize its cost. If it doesn't fit into memory, return a plan with only the error."""
+def _compile(platform: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Plan:
+    """Compile a program for a platform and summarize its cost. If it doesn't fit into memory, keep only the error."""
     import jax
 
     try:
@@ -197,8 +197,9 @@ def _compile(compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Pla
         return summarize(result if isinstance(result, Cost) else cost(result))
     except jax.errors.JaxRuntimeError as error:
         if str(error).startswith("INTERNAL"):  # the program was compiled, but JAX can't read its text
-            pair = f"JAX {jax.__version__} cannot read what libtpu {importlib.metadata.version('libtpu')} wrote"
-            advice = f"Another pair may work ({_upgrade('tpu')}); the record has the lesson's own programs."
+            package = PACKAGES[platform]
+            pair = f"JAX {jax.__version__} cannot read what {package} {importlib.metadata.version(package)} wrote"
+            advice = f"Another pair may work ({_upgrade(platform)}); the record has the lesson's own programs."
             raise RuntimeError(f"{pair}. {advice}") from error
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise

@@ -28,7 +28,7 @@ def draw_ring_slots(scatter_step: Step, gather_step: Step, mesh: Mesh) -> Pictur
     Args:
         scatter_step, gather_step: per-device functions ``step(number, slots)`` that take the step's number, counted
             from 0, and the device's slots, of shape (8, n), and return the new slots.
-        mesh: a mesh with one axis.
+        mesh: a mesh with one axis of size 8.
     """
     axis = mesh.axis_names[0]
 

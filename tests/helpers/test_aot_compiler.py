@@ -363,3 +363,15 @@ def test_a_gather_compiled_to_a_sum():
         assert words in text
     assert [(c.kind, c.times, c.links) for c in cost(compiled)] == [("all-reduce", 1, 6)] * 2
     assert " dynamic-update-slice(" in text
+
+
+@pytest.mark.parametrize(("label", "package"), [("FSDP, h100:8", "jax-cuda12-plugin"), ("FSDP, v5e:2x4", "libtpu")])
+def test_an_unreadable_program_names_its_own_compiler(label, package, monkeypatch):
+    monkeypatch.setattr(aot_compiler, "_can_compile", {"tpu": True, "cuda": True})
+    monkeypatch.setattr(aot_compiler.importlib.metadata, "version", {package: "1.2.3"}.__getitem__)
+
+    def compile_it():
+        raise jax.errors.JaxRuntimeError("INTERNAL: unknown opcode")
+
+    with pytest.raises(RuntimeError, match=f"cannot read what {package} 1.2.3 wrote"):
+        aot_compiler.plan(label, compile_it)

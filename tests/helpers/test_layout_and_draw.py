@@ -133,6 +133,12 @@ def test_every_device_is_drawn_in_its_piece(shape, spec, panels):
             assert sum(left < x < left + w and top < y < top + h for left, top, w, h in boxes) == 1
 
 
+def test_unused_panels_are_hidden():
+    """Test a rank-3 array in eight planes, which fill eight of nine panels."""
+    [*used, unused] = draw.sharding(make_array((8, 2, 2), P(("x", "y")))).figure.subfigs[0].axes
+    assert len(used) == 8 and all(panel.axison for panel in used) and not unused.axison
+
+
 def test_positions_of_rows_and_columns():
     [(centres, _)] = drawn(draw.sharding(make_array((4, 8), P("x", "y"))))
     at = {number: (x, y) for number, x, y in centres}

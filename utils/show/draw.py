@@ -85,11 +85,11 @@ def mesh(mesh: jax.sharding.Mesh) -> Picture:
 
 
 def values(arrays: Mapping[str, jax.Array]) -> Picture:
-    """Draw the values on each device, with a band for each titled array, such as before and after a collective.
+    """Draw the values on each device, with a band for each array: for example, one before and one after a collective.
 
     If exactly one device holds a value in the first array, the value appears in that device's colour everywhere. Other
-    values have no colour. A shard may have at most two axes, of at most 8 elements each. A shard of rank 1 is drawn as
-    a column.
+    values have no colour. A shard may have a rank of at most 2, and at most 8 elements along an axis. A shard of rank 1
+    is drawn as a column.
 
     The picture's `data` is a list with each device's values in the first array.
 
@@ -134,7 +134,7 @@ def values(arrays: Mapping[str, jax.Array]) -> Picture:
     axes.set_axis_off()
     descriptions = " ".join(f"{' '.join(title.split())}: {_describe_band(band)}." for title, band in bands.items())
     first = next(iter(bands.values()))
-    alt = f"{descriptions} Each number has the colour of the device that it comes from."
+    alt = f"{descriptions} A number that only one device holds at first has that device's colour."
     return Picture(figure, alt, data=[first[device].ravel().tolist() for device in devices])
 
 
@@ -179,7 +179,7 @@ def _draw_pieces(
     title_height = 0.25 * rows * (len(shape) > 2)
     scale = min((inches[0] - 0.3) / columns / width, (inches[1] - 0.6 - title_height) / rows / height)
     fx, fy = width / max(shape3[2], 1), height / max(shape3[1], 1)
-    for axes, plane in zip(panels, planes, strict=False):
+    for plane, axes in zip(planes, panels, strict=False):  # planes first: zip takes one more item from the first
         _hide_frame(axes, (height, width))
         for piece, devices in pieces3.items():
             if piece[0] != plane:

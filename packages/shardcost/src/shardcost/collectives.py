@@ -1,6 +1,6 @@
-"""Parse collectives in a compiled program: the bytes that they send, and the lines of Python behind them.
+"""Parse the collectives in a compiled program, compute the bytes that they send, and find the Python lines behind them.
 
-In a group of n devices, each with an operand of b bytes, every device sends at least this many bytes:
+In a group of n devices, each with an operand of b bytes, every device that sends must send at least this many bytes:
 
 - all-gather: (n - 1) b, or (n - 1)/n of the result, because each device forwards n - 1 shards of b bytes;
 - reduce-scatter: (n - 1)/n b, because each device forwards n - 1 partial sums of b/n bytes;
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def code(self) -> str:
-        """Return the line of code if this machine can read its file or notebook cell, otherwise "file:line", or ""."""
+        """Return the line of code if its file or cell can be read, otherwise "file:line", or "" if that's unknown."""
         return linecache.getline(self.file, self.line).strip() or self.location
 
     @property
@@ -85,7 +85,7 @@ class Collective:
     asynchronous: bool = False  # started and awaited by separate instructions, with work in between
     sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
     links: int | None = (
-        None  # how many one-way links the TPU compiler spreads it over, or None if the text doesn't show it
+        None  # how many one-way rings the TPU compiler spreads it over, or None if the text doesn't show it
     )
     declared_bytes: int = 0  # bytes sent per run, as a kernel declares them
 
@@ -277,9 +277,9 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
 def _named_instruction(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return this instruction or, if it has no op_name, the innermost call around it that has one.
+    """Return this computation and instruction or, without an op_name, those of the innermost call around it with one.
 
-    Unless `through_loops` is set, stop at a loop or conditional. Return the instruction's computation, too.
+    Unless `through_loops` is set, stop at a loop or conditional.
     """
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]

@@ -28,7 +28,8 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: TripCountLo
     Args:
         costs: the cost of one run of each computation, excluding the computations that it calls, in any unit.
         assume: returns the trip count to use for a loop if the program text doesn't give it.
-        max_branch: count only the most expensive branch of each conditional. Otherwise, every branch is uncertain.
+        max_branch: count only the most expensive branch of each conditional. Otherwise, mark the counts of all branches
+            as uncertain.
     """
     runs = Runs()
     total: dict[str, float] = {}  # the cost of one run including callees, for computations that have a cost
