@@ -78,7 +78,7 @@ def compare_compilers(
     note = f"Compiled by {_join(saved['versions'])}."
     if here:  # checked above
         which = "" if len(here) == len(programs) else f" in {', '.join(here)}"
-        note += f" For the CPU, this machine's JAX sends the same bytes{which}."
+        note += f"\nFor the CPU, this machine's JAX sends the same bytes{which}."
     return CompilerComparison({label: saved["programs"][label] for label in programs}, note)
 
 
