@@ -127,7 +127,7 @@ READ = {
     "latency": {"07"},
     "live microbatch": {"12"},
     "lower bound": {"02"},
-    "pipeline": {"01", "12", "15", "19", "90"},
+    "pipeline": {"01", "12", "15", "90"},
     "pipeline schedule": {"12"},
     "pipeline stage": {"01", "12", "15", "90"},
     "random key": {"00", "06", "16", "17"},
