@@ -91,7 +91,7 @@ slides:  ## make slides from the notebooks, for use without internet; LESSONS="0
 	@.venv-slides/bin/python -m tools.teach.slides $(LESSONS)
 
 handout: setup  ## prepare a folder for a USB drive, for a workshop without internet; FOR=3.12 SYSTEMS="linux mac" makes a smaller one
-	@.venv/bin/python -m tools.teach.handout $(FOR) -- $(SYSTEMS)
+	@.venv/bin/python -m tools.teach.offline_folder $(FOR) -- $(SYSTEMS)
 
 spoilers: setup site-environment  ## open copies of the lessons in JupyterLab, and count questions with visible answers; LESSONS="01 02"
 	@.venv-site/bin/python -m tools.maintenance.spoilers $(LESSONS)
@@ -123,13 +123,13 @@ links: test-environment  ## check the external links (needs the internet)
 	@.venv/bin/python $(PYTEST) -p no:nbmake --check-links $(ARGS) $(PAGES) notebooks
 
 refresh: test-environment  ## execute the lessons and write their outputs; LESSONS="01 02" runs only these
-	@.venv/bin/python -m tools.lessons.refresh $(LESSONS)
+	@.venv/bin/python -m tools.lessons.execute $(LESSONS)
 
 lesson: test-environment  ## create a draft lesson: NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"
 	@.venv/bin/python -m tools.lessons.new "$$NUMBER" "$$NAME" "$$TITLE"
 
 stamp: test-environment  ## update everything generated from the notebooks; REPOSITORY=owner/name REVISION=v1 also changes its links
-	@.venv/bin/python -m tools.lessons.stamp "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
+	@.venv/bin/python -m tools.lessons.update_generated "$(REPOSITORY)" "$(REVISION)" && .venv/bin/python -m tools.lessons.predictions
 
 record:  ## compile the lessons' programs for TPUs and GPUs, and record the compilers' plans (6 minutes); LESSONS="08"
 	@$(ENVIRONMENT) --newest-python .venv-compilers tests/requirements-compilers.txt tests/requirements.txt

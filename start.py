@@ -40,7 +40,7 @@ def run(command, folder=HERE):
 def setup(requirements=LESSONS):
     """Create or update the environment. If there's a `wheels` folder next to the course, install from it, offline.
 
-    `make handout` (tools/teach/handout.py) puts that folder on a USB drive. Raises SystemExit if the setup fails.
+    `make handout` (tools/teach/offline_folder.py) puts that folder on a USB drive. Raises SystemExit if setup fails.
     """
     wheels = os.path.join(os.path.dirname(HERE), "wheels")
     if os.path.isdir(wheels):

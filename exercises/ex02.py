@@ -17,7 +17,7 @@ from exercises.framework import (
     format_value,
     run_traced,
 )
-from utils.layout import format_piece, pieces_by_device
+from utils.shard_placement import format_piece, pieces_by_device
 
 first_cut = Prediction(
     6,

@@ -18,7 +18,7 @@ import pytest
 
 from exercises import framework
 from exercises.outcomes import printed_outcomes
-from tests import page_lint
+from tests import finished_lesson_lint
 from tools import NUMBER
 from tools.lessons import cell_names, notebooks, readme
 from utils import guess_gate
@@ -173,13 +173,13 @@ def structure_faults(path: Path) -> list[str]:
     try:
         draft = readme.row(path).is_draft
     except ValueError as error:
-        draft, faults = True, [*faults, str(error)]  # skip page_lint, which needs the row
+        draft, faults = True, [*faults, str(error)]  # skip finished_lesson_lint, which needs the row
     faults += stderr_faults(notebook) + list(_name_faults(cells))
     for cell in cells:
         if cell.cell_type == "code":
             faults += list(_code_cell_faults(cell))
     if not draft:
-        faults += page_lint.page_faults(path, cells)
+        faults += finished_lesson_lint.page_faults(path, cells)
     return faults
 
 
@@ -230,7 +230,7 @@ def texts_after_answers(cells: list) -> list:
     """Return the text cells between the first output after a question and the next question or heading.
 
     If subheadings come between a question and its first output, the question covers all their sections.
-    site/_static/questions.js hides the same texts.
+    site/_static/hidden_answers.js hides the same texts.
     """
     has_question = answered = has_sections = False
     texts = []

@@ -21,7 +21,7 @@ from exercises.framework import limits
 from exercises.framework.compare import Difference, first_difference
 from exercises.framework.formatting import Raised, format_argument, format_value
 from exercises.framework.limits import TimeLimitExceeded, limit_time_and_memory
-from exercises.framework.near_misses import describe_common_error
+from exercises.framework.systematic_errors import describe_common_error
 from exercises.outcomes import Outcome, print_verdict
 
 Function = Callable[..., Any]

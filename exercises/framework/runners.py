@@ -17,7 +17,7 @@ from jax.stages import Compiled
 from shardcost import cost, hlo
 
 from exercises.framework.compare import Bound, Observed
-from exercises.framework.tracer import Trace, trace
+from exercises.framework.resource_tracer import Trace, trace
 from utils.devices import started_devices
 
 

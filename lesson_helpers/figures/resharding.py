@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from utils.layout import bytes_arriving, overlap, piece_shape, pieces_by_device
+from utils.shard_placement import bytes_arriving, overlap, piece_shape, pieces_by_device
 from utils.show.notebook_figure import COLORS, Picture
 
 if TYPE_CHECKING:

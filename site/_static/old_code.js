@@ -1,5 +1,5 @@
 // Old code, or the message that it gives, and the row of appendix 90 that mends it: as find_old_jax/error_lookup.py and, for imports,
-// dotted names and keywords, find_old_jax/find.py say it, on the data of tools/site/old_code.py. The site's tests hold both together.
+// dotted names and keywords, find_old_jax/find.py say it, on the data of tools/site/old_code_page.py. The site's tests hold both together.
 window.oldCode = (data) => {
   const named = data.named.map((pattern) => new RegExp(pattern, "g"));
 

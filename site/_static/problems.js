@@ -1,4 +1,4 @@
-// Look up what goes wrong in parallel JAX, as find_old_jax/problems.py does, in the data of tools/site/problems.py. The
+// Look up what goes wrong in parallel JAX, as find_old_jax/problem_index.py does, in the data of tools/site/problem_pages.py. The
 // site's tests compare the two.
 window.problems = (data) => {
   const common = new Set(data.common);

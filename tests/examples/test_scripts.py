@@ -17,7 +17,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from tests.examples.runs import EXAMPLES, TIME, clean_environment
-from tools.lessons import scripts
+from tools.lessons import embed_scripts
 
 pytestmark = pytest.mark.once
 
@@ -114,7 +114,7 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:
     """Run a copy of the script in this folder, under the name that it has for a reader."""
-    copy = folder / scripts.copy_name(SCRIPTS[script])
+    copy = folder / embed_scripts.copy_name(SCRIPTS[script])
     copy.write_bytes(SCRIPTS[script].read_bytes())
     return subprocess.run(
         [sys.executable, copy.name, *arguments],

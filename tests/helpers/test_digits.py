@@ -1,4 +1,4 @@
-"""Test that utils/models/digits.py contains the functions that lesson 00 teaches, line by line."""
+"""Test that utils/example_models/digits.py contains the functions that lesson 00 teaches, line by line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tools.lessons import notebooks
-from utils.models import digits
+from utils.example_models import digits
 
 TAUGHT = {"init", "predict", "loss"}  # the lesson imports the module's other functions
 LESSON = notebooks.ROOT / "notebooks" / "00_jax_for_numpy_people.ipynb"

@@ -14,7 +14,7 @@ from tools.lessons import notebooks
 # From the bottom up: a module may import from its own layer and the layers before it. A module's layer is the
 # longest matching name.
 LAYERS = (
-    *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.models"),
+    *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.example_models"),
     *("utils.show", "utils.aot_compiler", "lesson_helpers", "exercises"),
     *(
         "tools",

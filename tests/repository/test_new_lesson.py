@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import lesson_lint, page_lint
-from tools.lessons import new, notebooks, readme, scripts
+from tests import finished_lesson_lint, lesson_lint
+from tools.lessons import embed_scripts, new, notebooks, readme
 
 pytestmark = pytest.mark.elsewhere
 
@@ -19,7 +19,10 @@ pytestmark = pytest.mark.elsewhere
 def test_drafts_are_reported():
     """Report the missing parts of drafts in pytest's summary, because drafts pass all tests."""
     paths = {row.number: notebooks.ROOT / row.path for row in DRAFTS}
-    lacks = {number: list(page_lint.page_faults(path, notebooks.read(path).cells)) for number, path in paths.items()}
+    lacks = {
+        number: list(finished_lesson_lint.page_faults(path, notebooks.read(path).cells))
+        for number, path in paths.items()
+    }
     if lacks:
         pytest.skip("; ".join(f"lesson {number} is a draft: {', '.join(faults)}" for number, faults in lacks.items()))
 
@@ -62,8 +65,8 @@ def test_a_new_lesson_passes_its_tests(copy):
     assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
     assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
     assert notebook.cells[-1].source.endswith(f"**Next:** {new.link_to(after)}")
-    assert next(cell for cell in notebook.cells if cell.id == "script").source == scripts.cell_source(
-        scripts.script_of(made)
+    assert next(cell for cell in notebook.cells if cell.id == "script").source == embed_scripts.cell_source(
+        embed_scripts.script_of(made)
     )
 
 

@@ -17,7 +17,7 @@ from find_old_jax.old_apis import PHRASES, ROWS
 
 from tests.lesson_lint import exercises_of
 from tools.lessons import notebooks, predictions
-from tools.site import browser, glossary, old_code
+from tools.site import browser, glossary, old_code_page
 from tools.site import build as site
 from tools.site import interactive_figures as figures
 from tools.site.interactive_figures import FIGURES
@@ -183,14 +183,16 @@ def test_answers_match_the_exercises(path, capsys):
 def test_a_page_keeps_the_notebooks_content(path):
     notebook, page = notebooks.read(path), site.page_notebook(path)
     answers = [cell.id for cell in page.cells if cell.id.endswith("-answer")]
-    moving = [cell.id for cell in page.cells if cell.id.endswith("-moving")]
+    moving = [cell.id for cell in page.cells if cell.id.endswith("-interactive")]
     left = [cell for cell in page.cells if cell.id not in (*answers, *moving)]
     cells = list(notebook.cells)
     if [cell.id for cell in cells[1:3]] == ["setup", "opening"]:  # the site shows the picture first
         cells[1:3] = cells[2], cells[1]
     assert [cell.id for cell in left] == [cell.id for cell in cells]
     assert len(answers) == len(site.answers_of(notebooks.number(path)))
-    pictures = [cell.id.removesuffix("-moving") for cell in page.cells if '<div class="moving"' in cell.source]
+    pictures = [
+        cell.id.removesuffix("-interactive") for cell in page.cells if '<div class="interactive-figure"' in cell.source
+    ]
     assert sorted(pictures) == sorted(name for name, *_ in FIGURES.get(notebooks.number(path), ()))
     for output in [output for cell in notebook.cells for output in cell.get("outputs", ())]:
         output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx would warn about this type
@@ -339,7 +341,7 @@ def test_questions_as_data():
 
 def test_the_data_of_the_page_on_old_code():
     """Compare a few names with JAX's changelog: one was removed, one is deprecated, and two are current."""
-    data = old_code.page_data()
+    data = old_code_page.page_data()
     assert data["newest"].startswith("0.12") and data["appendix"] == "notebooks/90_old_code_new_jax.html"
     state, last, new, row = data["names"]["jax"]["tree_map"]
     assert (state, new, row) == ("gone", "jax.tree.map", 7) and last.startswith("0.5")  # JAX 0.6.0 removed it
@@ -353,5 +355,5 @@ def test_the_data_of_the_page_on_old_code():
     compiled = ["compiled.compiler_ir()", "compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()"]
     assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in data["phrases"]
     assert (
-        len(gzip.compress(old_code.page_json().encode())) < 40_000
+        len(gzip.compress(old_code_page.page_json().encode())) < 40_000
     )  # bytes, compressed as by a server; the complete record takes 290 kB

@@ -10,7 +10,7 @@ import re
 import pytest
 from PIL import Image
 
-from tests.site import faults
+from tests.site import page_checks
 from tests.site.conftest import HTML, NOT_THERE, PAGES
 from tools.lessons import notebooks, readme
 from tools.lessons.notebooks import QUESTION
@@ -37,7 +37,7 @@ def known(chromium, address):
     page = context.new_page()
     for name in PAGES:
         page.goto(address + name, wait_until="domcontentloaded")
-        found[name] = faults.element_ids(page)
+        found[name] = page_checks.element_ids(page)
     context.close()
     return found
 
@@ -52,42 +52,42 @@ def show_all(page):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_light_and_wide(tab, address, known, name):
-    page = show_all(faults.open_page(tab(), address + name, "networkidle"))
-    dead = faults.dead_links(faults.link_targets(page), address, known)
-    found = [*page.errors, *faults.broken_images(page), *dead, *faults.small_code(page)]
-    found += [*faults.accessibility_faults(page, but=(faults.CONTRAST,)), *faults.broken_words(page)]
+    page = show_all(page_checks.open_page(tab(), address + name, "networkidle"))
+    dead = page_checks.dead_links(page_checks.link_targets(page), address, known)
+    found = [*page.errors, *page_checks.broken_images(page), *dead, *page_checks.small_code(page)]
+    found += [*page_checks.accessibility_faults(page, but=(page_checks.CONTRAST,)), *page_checks.broken_words(page)]
     page.locator("details.answer").evaluate_all("all => all.forEach(fold => { fold.open = true })")
-    none([*found, *faults.clipped_elements(page)])
+    none([*found, *page_checks.clipped_elements(page)])
     assert page.locator("main h1:visible").count() == 1
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_dark_and_as_narrow_as_a_phone(tab, address, name):
-    page = faults.open_page(tab(faults.PHONE, "dark"), address + name, "networkidle")
+    page = page_checks.open_page(tab(page_checks.PHONE, "dark"), address + name, "networkidle")
     page.locator("html[data-theme=dark]").wait_for()
     # Look for these faults before the answers are shown.
-    found = [*page.errors, *faults.accessibility_faults(page), *faults.wide_gaps(page)]
+    found = [*page.errors, *page_checks.accessibility_faults(page), *page_checks.wide_gaps(page)]
     show_all(page)
-    found += [*faults.overflowing_elements(page), *faults.small_text(page), *faults.broken_words(page)]
+    found += [*page_checks.overflowing_elements(page), *page_checks.small_text(page), *page_checks.broken_words(page)]
     page.emulate_media(color_scheme="light")
     page.locator("html[data-theme=light]").wait_for()
-    none([*found, *faults.accessibility_faults(page, faults.CONTRAST)])
+    none([*found, *page_checks.accessibility_faults(page, page_checks.CONTRAST)])
 
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_an_opening_picture_is_whole_on_a_phone_and_can_be_enlarged(tab, address, name):
-    page = faults.open_page(tab(faults.PHONE), address + name, "networkidle")
+    page = page_checks.open_page(tab(page_checks.PHONE), address + name, "networkidle")
     box = page.locator(".tag_opening .wide-figure")
     image, wide = box.locator("img"), "box => box.scrollWidth > box.clientWidth"
     assert not box.evaluate(wide)
     size = image.bounding_box()
-    assert size["x"] >= 0 and size["x"] + size["width"] <= faults.PHONE
+    assert size["x"] >= 0 and size["x"] + size["width"] <= page_checks.PHONE
     page.get_by_role("button", name="Enlarge the picture").click()
     assert box.evaluate(wide) and box.get_attribute("role") == "group"
     assert image.bounding_box()["width"] == 560
     page.get_by_role("button", name="Show the whole picture").click()
     assert not box.evaluate(wide) and box.get_attribute("role") is None
-    none([*page.errors, *faults.overflowing_elements(page)])
+    none([*page.errors, *page_checks.overflowing_elements(page)])
     page.set_viewport_size({"width": 1280, "height": 900})
     assert not page.locator(".enlarge").is_visible()
 
@@ -96,20 +96,22 @@ def test_an_opening_picture_is_whole_on_a_phone_and_can_be_enlarged(tab, address
 @pytest.mark.parametrize("name", ["index.html", LESSONS[2]])
 def test_what_stands_beside_a_wide_page_has_contrast(tab, address, name, scheme):
     assert (
-        faults.accessibility_faults(show_all(faults.open_page(tab(1920, scheme), address + name)), faults.CONTRAST)
+        page_checks.accessibility_faults(
+            show_all(page_checks.open_page(tab(1920, scheme), address + name)), page_checks.CONTRAST
+        )
         == []
     )
 
 
 def test_no_row_has_a_single_card(tab, address):
-    page = faults.open_page(tab(), address)
+    page = page_checks.open_page(tab(), address)
     for width in (390, 600, 768, 900, 1100, 1280, 1920):
         page.set_viewport_size({"width": width, "height": 900})
-        none(faults.lone_cards(page))
+        none(page_checks.lone_cards(page))
 
 
 def test_the_contents_of_a_page_are_beside_it_from_1280_pixels(tab, address):
-    page = faults.open_page(tab(1200), address + LESSONS[2])
+    page = page_checks.open_page(tab(1200), address + LESSONS[2])
     contents, link = page.locator("#pst-secondary-sidebar"), page.locator(".page-toc a").first
     assert not contents.is_visible()
     page.locator("button.secondary-toggle").last.click()
@@ -121,7 +123,7 @@ def test_the_contents_of_a_page_are_beside_it_from_1280_pixels(tab, address):
 
 
 def test_text_and_code_have_one_right_edge(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     edges = "all => [...new Set(all.map(node => Math.round(node.getBoundingClientRect().right)))]"
     assert len(page.locator("article section section > :is(p, div.cell):not([hidden])").evaluate_all(edges)) == 1
 
@@ -130,7 +132,7 @@ def test_text_and_code_have_one_right_edge(tab, address):
 def test_figures_match_the_background_of_the_page(tab, address, name):
     """Test that a figure's corners have the page's colour, and that its ink stands out, in light and in dark mode."""
     for scheme, ground in (("light", 255), ("dark", 18)):
-        page = faults.open_page(tab(scheme=scheme), address + name)
+        page = page_checks.open_page(tab(scheme=scheme), address + name)
         page.add_style_tag(content=".bd-header-article { display: none !important; }")  # the header covers figures
         figure = page.locator(":is(div.cell_output, p) > img, .wide-figure > img").first
         drawn = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
@@ -140,7 +142,7 @@ def test_figures_match_the_background_of_the_page(tab, address, name):
 
 
 def test_the_front_page_opens_lessons_on_the_chosen_platform(tab, address):
-    page = faults.open_page(tab(), address)
+    page = page_checks.open_page(tab(), address)
     third = page.locator("ol.lessons a.opens").nth(2)
     assert third.get_attribute("href").startswith("https://colab.research.google.com/")
     page.get_by_label("Open lessons in").select_option("Binder")
@@ -152,15 +154,15 @@ def test_the_front_page_opens_lessons_on_the_chosen_platform(tab, address):
 
 def test_the_front_page_splits_an_array_by_any_spec(tab, address):
     """Test that no case is locked on this page, not even P('x') on a 2 by 4 mesh, which lesson 02 asks about."""
-    page = faults.open_page(tab(), address)
-    figure = page.locator(".moving")
+    page = page_checks.open_page(tab(), address)
+    figure = page.locator(".interactive-figure")
     figure.get_by_label("mesh").select_option("2 by 4")
     figure.get_by_label("spec").fill("P('x', None)")
     assert "2 pieces of (2, 8), 4 copies of each" in figure.locator(".said").inner_text()
 
 
 def test_the_minutes_of_an_exercise_stay_together(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     titles = page.locator("h3", has_text="Exercise").all_inner_texts()
     assert titles and all(re.search(r"\([●○]+\xa0·\xa0\d+\xa0min\)", title) for title in titles)
 
@@ -168,7 +170,7 @@ def test_the_minutes_of_an_exercise_stay_together(tab, address):
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
     notebook, answers = notebooks.read(path), site.answers_of(notebooks.number(path))
-    page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
+    page = page_checks.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     described = [
         output.metadata["image/png"]["alt"]
         for cell in notebook.cells
@@ -199,7 +201,7 @@ def press_until(page, selector, key="Tab", limit=600):
 
 
 def test_from_page_to_page_by_keyboard(tab, address):
-    page = faults.open_page(tab(), address)
+    page = page_checks.open_page(tab(), address)
     for name in LESSONS[:5]:
         page.keyboard.press("Tab")
         press_until(page, "#pst-skip-link a", limit=3)
@@ -211,7 +213,7 @@ def test_from_page_to_page_by_keyboard(tab, address):
 
 
 def test_a_collapsible_section_opens_by_keyboard(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[1])
+    page = page_checks.open_page(tab(), address + LESSONS[1])
     fold = page.locator("details.answer", has_text="Solution").first
     source = fold.locator("pre")
     assert not source.is_visible()
@@ -231,7 +233,7 @@ def test_page_metadata(tab, address):
             "An open course of notebooks on parallel JAX",
         ),
     ):
-        page = faults.open_page(tab(), address + name)
+        page = page_checks.open_page(tab(), address + name)
         assert page.title() == title
         [said] = page.locator("meta[name=description]").evaluate_all("all => all.map(one => one.content)")
         assert said.startswith(words)
@@ -255,9 +257,9 @@ def test_the_map_has_every_page():
 
 
 def test_an_address_that_leads_nowhere(tab, address):
-    page = faults.open_page(tab(), address + NOT_THERE)
-    none([*page.errors, *faults.accessibility_faults(page)])
-    links = faults.link_targets(page)
+    page = page_checks.open_page(tab(), address + NOT_THERE)
+    none([*page.errors, *page_checks.accessibility_faults(page)])
+    links = page_checks.link_targets(page)
     # GitHub shows the 404 page for URLs in any folder, so its links must be absolute
     assert links and all(link.startswith(f"{site.site_url()}/") for link in links)
 
@@ -270,7 +272,7 @@ def test_a_page_is_light(tab, address, name):
     """
     page, got = tab(), []
     page.on("response", lambda response: got.append(response))
-    faults.open_page(page, address + name, "networkidle")
+    page_checks.open_page(page, address + name, "networkidle")
     sizes = {each.url: len(gzip.compress(each.body())) for each in got if each.request.resource_type != "image"}
     assert sum(sizes.values()) < 250_000, sizes
     marks = page.locator("svg.svg-inline--fa")
@@ -294,7 +296,7 @@ def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
     notebook = site.page_notebook(path)  # as on the page, checks of exercises have no output
     first = list(answered(notebook))
     assert first or readme.row(path).is_draft
-    page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
+    page = page_checks.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     outputs, waits = page.locator("div.cell_output"), page.locator(WAITS)
     assert outputs.count() == sum(bool(cell.get("outputs")) for cell in notebook.cells)
     assert waits.count() == len(first)
@@ -307,7 +309,7 @@ def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
 
 
 def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     before = page.locator(WAITS).count()
     page.locator(WAITS).nth(1).focus()
     page.keyboard.press("Enter")
@@ -319,7 +321,7 @@ def test_answers_are_asked_for_by_keyboard_and_stay(tab, address):
     # The box shows all answers on every page, until the reader unchecks it.
     page.get_by_label("Show the answers").check()
     assert page.locator(WAITS).count() == 0
-    faults.open_page(page, address + LESSONS[3])
+    page_checks.open_page(page, address + LESSONS[3])
     assert page.locator(WAITS).count() == 0
     page.get_by_label("Show the answers").uncheck()
     assert page.locator(WAITS).count() > 0
@@ -331,7 +333,7 @@ ASKED = json.loads((site.SITE / "predictions.json").read_text(encoding="utf-8"))
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     """Test that the right answer is accepted, and that each mistake gets its own explanation or the general reason."""
-    page = faults.open_page(tab(), f"{address}notebooks/{path.stem}.html")
+    page = page_checks.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     asked = ASKED[path.stem]
     assert page.locator("form.guess").count() == len(asked)
     for question in filter(None, asked):
@@ -344,7 +346,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
 
 def test_a_number_as_people_type_it(tab, address):
     """Test guesses with fractions, thousands separators and decimal commas, and guesses that aren't numbers."""
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     asked = {"truth": 11.25, "reason": "", "mistakes": [], "unit": "rows", "within": 0.01}
     right = "([asked, said]) => reading(asked, said).right"
     for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
@@ -361,7 +363,7 @@ def test_any_guess_shows_the_answer(tab, address, guess, words, kind):
 
     It's device 6, not 5.
     """
-    page = faults.open_page(tab(faults.PHONE), address + LESSONS[2])
+    page = page_checks.open_page(tab(page_checks.PHONE), address + LESSONS[2])
     form, waits = page.locator("form.guess").first, page.locator(WAITS)
     before, field = waits.count(), form.locator("input")
     field.fill("two")
@@ -376,12 +378,12 @@ def test_any_guess_shows_the_answer(tab, address, guess, words, kind):
     assert waits.count() == before - 1
     page.get_by_role("button", name="Forget").click()
     page.wait_for_function(f"document.querySelectorAll('{WAITS}').length === {before}")
-    none([*page.errors, *faults.overflowing_elements(page)])
+    none([*page.errors, *page_checks.overflowing_elements(page)])
 
 
 def test_a_locked_figure_leads_to_its_question(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[2])
-    figure = page.locator(".moving")
+    page = page_checks.open_page(tab(), address + LESSONS[2])
+    figure = page.locator(".interactive-figure")
     figure.get_by_label("mesh").select_option("2 by 4")
     figure.get_by_role("link", name="Go to the question").click()
     assert page.url.endswith("#question-0")
@@ -392,7 +394,7 @@ def test_a_locked_figure_leads_to_its_question(tab, address):
 
 
 def test_a_term_shows_its_meaning(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     link = page.locator("#use-02-mesh a")
     meaning = page.locator("#use-02-mesh [role=tooltip]")
     [entry] = [entry for entry in glossary.read() if entry.term == "mesh"]
@@ -407,7 +409,7 @@ def test_a_term_shows_its_meaning(tab, address):
 
 
 def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address, chromium):
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     output = page.locator("div.cell_output[hidden]").first
     assert output.bounding_box() is None or output.bounding_box()["height"] == 0
     page.emulate_media(media="print")
@@ -419,7 +421,7 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
     assert plain.locator("article [hidden]:not(.route)").count() == 0
     context.close()
     term = page.locator("article [hidden] [id]").first.get_attribute("id")
-    faults.open_page(page, f"{address}{LESSONS[2]}#{term}")
+    page_checks.open_page(page, f"{address}{LESSONS[2]}#{term}")
     page.reload()
     assert page.locator(f"[id='{term}']").is_visible()
 
@@ -437,7 +439,7 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
 )
 def test_search_finds_the_right_page(tab, address, words, found, place):
     """Test that a page is among the first results, and that each excerpt is text of an article with the words."""
-    page = faults.open_page(tab(), f"{address}search.html?q={words}")
+    page = page_checks.open_page(tab(), f"{address}search.html?q={words}")
     results = page.locator(".search-page .search-results > li")
     results.first.wait_for()
     texts = results.all_inner_texts()[:place]
@@ -449,7 +451,7 @@ def test_search_finds_the_right_page(tab, address, words, found, place):
 
 
 def test_search_shows_results_while_one_types_and_leads_to_a_section(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[1])
+    page = page_checks.open_page(tab(), address + LESSONS[1])
     page.keyboard.press("Control+k")
     page.keyboard.type("collective-permute")
     section = page.locator("#pst-search-dialog .search-results a.section").first
@@ -464,7 +466,7 @@ def test_search_shows_results_while_one_types_and_leads_to_a_section(tab, addres
 def test_code_is_copied_without_its_surroundings(tab, address):
     page = tab()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    faults.open_page(page, address + LESSONS[1])
+    page_checks.open_page(page, address + LESSONS[1])
     cell = page.locator("div.cell_input", has_text="os.cpu_count").first
     cell.hover()
     cell.locator("button.copybtn").click()
@@ -472,7 +474,7 @@ def test_code_is_copied_without_its_surroundings(tab, address):
 
 
 def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
-    page = faults.open_page(tab(), address)
+    page = page_checks.open_page(tab(), address)
     titles = [site.lesson_title(path) for path in notebooks.lessons()]
     beside = page.locator("nav.bd-docs-nav a").all_inner_texts()
     assert [text.strip() for text in beside][: len(titles)] == titles
@@ -484,7 +486,7 @@ def test_the_lessons_stand_in_the_order_of_the_course(tab, address):
 
 
 def test_each_entry_of_the_glossary_leads_to_a_lesson(tab, address):
-    page = faults.open_page(tab(), f"{address}glossary.html")
+    page = page_checks.open_page(tab(), f"{address}glossary.html")
     sections = page.locator("section#glossary > section")
     assert sections.count() == len(glossary.read())
     without = "all => all.filter(entry => !entry.querySelector('.uses a')).map(entry => entry.id)"
@@ -492,7 +494,7 @@ def test_each_entry_of_the_glossary_leads_to_a_lesson(tab, address):
 
 
 def test_terms_lead_to_the_glossary_and_back(tab, address):
-    page = faults.open_page(tab(), address + LESSONS[2])
+    page = page_checks.open_page(tab(), address + LESSONS[2])
     page.locator("#use-02-mesh a").click()
     assert page.url == f"{address}glossary.html#mesh"
     entry = page.locator("section#mesh")

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from pypdf import PdfReader
 
-from tests.site import faults
+from tests.site import page_checks
 from tests.site.conftest import HTML
 from tools.lessons import notebooks
 from tools.site import build as site
@@ -57,4 +57,4 @@ def test_nothing_is_cut_off(tab):
     page = tab(width=658)  # A4 without its margins, in px
     page.emulate_media(media="print")
     page.goto((site.BUILD / "print" / "index.html").as_uri())
-    assert faults.clipped_elements(page) == []
+    assert page_checks.clipped_elements(page) == []

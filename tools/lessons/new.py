@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import NUMBER
-from tools.lessons import notebooks, readme, refresh, stamp
+from tools.lessons import execute, notebooks, readme, update_generated
 
 TEMPLATE = Path(__file__).with_name("template")
 USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"'
@@ -89,7 +89,7 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
         head, added, rest = text.partition("## [Unreleased]\n")
         added += "\n### Added\n\n"
     changelog.write_text(f"{head}{added}{line}{rest}", encoding="utf-8")
-    stamp.stamp(root, *notebooks.repository())
+    update_generated.stamp(root, *notebooks.repository())
     return path
 
 
@@ -112,7 +112,7 @@ def main(number: str = "", name: str = "", title: str = "") -> None:
         path = create_lesson(number, name, title.strip())
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from error
-    refresh.main([number])
+    execute.main([number])
     print(f"Open notebooks/{path.name}, and follow the steps in .github/CONTRIBUTING.md, Add a lesson.")
 
 

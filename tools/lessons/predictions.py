@@ -47,7 +47,7 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
 
 
 def to_json_data(prediction: Prediction) -> dict[str, Any]:
-    """Return a prediction as data for site/_static/readings.js, which evaluates guesses as `compare` does."""
+    """Return a prediction as data for site/_static/guess_verdict.js, which evaluates guesses as `compare` does."""
     convert = _answer_text if isinstance(prediction.truth, (bool, str)) else float
     mistakes = [[convert(mistake), explanation] for mistake, explanation in prediction.mistakes.items()]
     data = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}

@@ -15,4 +15,4 @@ if not above and not cache.exists():
     if fetch.returncode:
         raise RuntimeError(f"{fetch.stderr}Is the internet on? Run this cell again.")
     part.rename(cache)
-devices = runpy.run_path([*above, cache][0] / "utils/setup.py")["devices"]
+devices = runpy.run_path([*above, cache][0] / "utils/notebook_setup.py")["devices"]

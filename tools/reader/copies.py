@@ -18,7 +18,7 @@ from pathlib import Path
 import nbformat
 
 from exercises import progress
-from tools.lessons import notebooks, routes
+from tools.lessons import course_routes, notebooks
 from tools.lessons.notebooks import QUESTION, split_blocks
 from utils.files import write_atomically
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
@@ -204,7 +204,7 @@ def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
     )
     return START_PAGE.format(
         where=where,
-        routes=routes.table(copies=True),
+        routes=course_routes.table(copies=True),
         rows="\n".join(rows),
         news="".join(f"\n\n> {line}" for line in news),
     )

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import nbformat
 
-from tools.lessons import notebooks, readme, routes
+from tools.lessons import course_routes, notebooks, readme
 from tools.lessons.notebooks import QUESTION, ROOT
-from tools.site import icons, interactive_figures, problems
+from tools.site import icons, interactive_figures, problem_pages
 from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
@@ -44,7 +44,7 @@ DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
 # The instruction to type a guess into a cell, which pages leave out because each question has an input field there.
 GUESS_INSTRUCTION = re.compile(r"\n*^Replace `None` with your number before you run the cell.*$", re.M)
 SECTION = re.compile(r'<section id=("[^"]*")[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h(\d)>')  # up to its heading
-NOT_SEARCHED = (".headerlink", ".launch", ".moving", "details.hide", "script", "noscript", ".route")
+NOT_SEARCHED = (".headerlink", ".launch", ".interactive-figure", "details.hide", "script", "noscript", ".route")
 CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the call that checks an exercise
 
 
@@ -108,7 +108,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
         if cell.cell_type == "markdown":
             where = f"notebooks/{path.name}"
             line = launch_line(where) + "".join(
-                f"\n\n{place}" for place in routes.route_positions(notebooks.number(path))
+                f"\n\n{place}" for place in course_routes.route_positions(notebooks.number(path))
             )
             cell.source = cell.source.replace(notebooks.badges(where), "" if printed else line)
             # Jupyter's anchors keep the capitals of a heading, while Sphinx's are lowercase.
@@ -141,7 +141,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             text = "\n\n".join([f"[Solve it in Colab]({colab}){{.launch}}", *folds])
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-answer"))
         if not printed and (text := interactive_figures.with_figures(notebooks.number(path), cell)):
-            cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-moving"))
+            cells.append(nbformat.v4.new_markdown_cell(text, id=f"{cell.id}-interactive"))
     notebook.cells = cells if printed else _with_picture_first(cells)
     return notebook
 
@@ -219,9 +219,9 @@ def front_page(text: str, printed: bool = False) -> str:
     for part, lessons in groupby(rows, lambda row: row.part):
         parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_list_item, lessons), "</ol>"]
     marks = {
-        "routes": routes.cards(),
+        "routes": course_routes.cards(),
         "lessons": "\n".join(parts),
-        "figure": interactive_figures.figure("02", "layout"),
+        "figure": interactive_figures.figure("02", "mesh_sharding"),
         "colab": launch_links(rows[0].path)[0][1],
         "platforms": "".join(f"<option>{name.removeprefix('Open in ')}</option>" for name, _ in launch_links("")),
         "count": str(len(rows)),
@@ -242,7 +242,7 @@ def _page_url(row: readme.Row) -> str:
 
 
 def _list_item(row: readme.Row) -> str:
-    """Return a lesson's item in the front page's list. site/_static/course.js opens it where the reader chooses."""
+    """Return a lesson's item in the front page's list. page_behavior.js makes its links open the reader's platform."""
     addresses = {name.removeprefix("Open in "): address for name, address in launch_links(row.path)}
     title, (first, address) = html.escape(row.title), next(iter(addresses.items()))
     price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.opening_sentence))
@@ -280,7 +280,7 @@ def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
         if staged == "index.md":
             text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, printed)
         elif staged == "problems.md":
-            text = text.replace("{{problems}}", problems.entries())
+            text = text.replace("{{problems}}", problem_pages.entries())
         yield staged, with_repository_links(text, source)
     for path in notebooks.lessons():
         yield f"notebooks/{path.name}", nbformat.writes(page_notebook(path, printed))

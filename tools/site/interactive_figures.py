@@ -1,9 +1,9 @@
 """Insert the site's interactive figures into the lessons, with the numbers that they show.
 
-site/_static/moving/KIND.js draws each kind, with the controls of site/_static/moving.js. Measured numbers are the data
-that a cell of the committed notebook stores beside its picture (utils/show/notebook_figure.py), and all others are
-computed in JavaScript from the lesson's formulas. A figure that would reveal the answer to a question, named in its
-`asks`, stays hidden until the reader has guessed.
+site/_static/interactive_figures/KIND.js draws each kind, with the controls of site/_static/interactive_figures.js.
+Measured numbers are the data that a cell of the committed notebook stores beside its picture
+(utils/show/notebook_figure.py), and all others are computed in JavaScript from the lesson's formulas. A figure that
+would reveal the answer to a question, named in its `asks`, stays hidden until the reader has guessed.
 """
 
 from __future__ import annotations
@@ -96,30 +96,30 @@ def _planned_chip(_: Cells) -> dict[str, float]:
 # By lesson: the cell after which a figure is inserted (in a text cell, before its first question), its kind, and the
 # function that reads its numbers from the lesson's cells, if any.
 FIGURES: dict[str, list[tuple[str, str, Callable[[Cells], Any] | None]]] = {
-    "00": [("grad-third", "tangent", None)],
-    "01": [("wait", "queue", None)],
-    "02": [("cut", "layout", None)],
-    "03": [("one-side", "product", _products)],
-    "04": [("further", "middle", _mlp_shardings)],
-    "05": [("eight-ask", "collective", _values_before)],
-    "05b": [("overlap-draw", "travelling", None)],
-    "06": [("hybrid", "cut_batch", None)],
-    "07": [("ring-draw", "ring", None)],
+    "00": [("grad-third", "derivative_tangent", None)],
+    "01": [("wait", "async_dispatch", None)],
+    "02": [("cut", "mesh_sharding", None)],
+    "03": [("one-side", "sharded_matmul", _products)],
+    "04": [("further", "two_layer_collectives", _mlp_shardings)],
+    "05": [("eight-ask", "collective_result", _values_before)],
+    "05b": [("overlap-draw", "overlapped_ring_matmul", None)],
+    "06": [("hybrid", "batch_and_model_axes", None)],
+    "07": [("ring-draw", "ring_collective", None)],
     "08": [
-        ("places-run", "places", lambda cells: _ring_routes(cells["places-run"], "v5e:2x4", "v5e:4x2")),
-        ("clock", "places", lambda cells: _ring_routes(cells["rings"], "data = 16", "data = 4")),
+        ("places-run", "pod_ring_routes", lambda cells: _ring_routes(cells["places-run"], "v5e:2x4", "v5e:4x2")),
+        ("clock", "pod_ring_routes", lambda cells: _ring_routes(cells["rings"], "data = 16", "data = 4")),
     ],
-    "09": [("overlap-ask", "hiding", _chip_rates)],
-    "10": [("stages", "held", _parameter_bytes)],
-    "11": [("pieces-read", "held_and_sent", lambda cells: figure_data(cells["again-draw"]))],
-    "12": [("live", "schedule", None)],
-    "13": [("balance", "mask", None)],
-    "14": [("bytes-run", "seats", lambda cells: figure_data(cells["groups-draw"]))],
-    "15": [("serve-ask", "cache", _roofline_corner)],
-    "16": [("fetch", "owners", None)],
-    "17": [("further", "saves", None)],
-    "18": [("free", "waits", None)],
-    "19": [("price", "plan", _planned_chip)],
+    "09": [("overlap-ask", "gather_overlap", _chip_rates)],
+    "10": [("stages", "fsdp_memory", _parameter_bytes)],
+    "11": [("pieces-read", "tensor_parallel_layer", lambda cells: figure_data(cells["again-draw"]))],
+    "12": [("live", "pipeline_schedule", None)],
+    "13": [("balance", "ring_attention_balance", None)],
+    "14": [("bytes-run", "expert_capacity", lambda cells: figure_data(cells["groups-draw"]))],
+    "15": [("serve-ask", "kv_cache_sharding", _roofline_corner)],
+    "16": [("fetch", "process_shards", None)],
+    "17": [("further", "checkpoint_interval", None)],
+    "18": [("free", "kernel_ring_waits", None)],
+    "19": [("price", "training_plan", _planned_chip)],
 }
 
 
@@ -147,10 +147,10 @@ def figure(number: str, kind: str) -> str:
 
 
 def _element(kind: str, data: Any, questions: dict[str, int] | None) -> str:
-    """Return the HTML in which site/_static/moving.js draws a figure."""
+    """Return the HTML in which site/_static/interactive_figures.js draws a figure."""
     encoded = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     return (
-        f'<div class="moving" data-kind="{kind}" data-questions="{html.escape(json.dumps(questions))}">'
+        f'<div class="interactive-figure" data-kind="{kind}" data-questions="{html.escape(json.dumps(questions))}">'
         f'<script type="application/json">{encoded}</script></div>'
     )
 
@@ -193,8 +193,8 @@ def printed_text(cell: Cell) -> str:
 def scripts_for(name: str) -> list[str]:
     """Return the scripts in _static that a page loads for its interactive figures."""
     if name == "index":
-        return ["moving.js", "moving/layout.js"]
+        return ["interactive_figures.js", "interactive_figures/mesh_sharding.js"]
     for path in notebooks.lessons():
         if name == f"notebooks/{path.stem}" and (kinds := kinds_of(notebooks.number(path))):
-            return ["moving.js", *(f"moving/{kind}.js" for kind in kinds)]
+            return ["interactive_figures.js", *(f"interactive_figures/{kind}.js" for kind in kinds)]
     return []

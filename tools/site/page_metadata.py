@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 
 from tools.lessons.notebooks import ROOT
-from tools.site import glossary, interactive_figures, old_code, problems, terms
+from tools.site import glossary, interactive_figures, old_code_page, problem_pages, terms
 
 PREDICTIONS = ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -87,10 +87,12 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
     if questions:
         lines += [f'<script type="application/json" id="asked">{embeddable_json(questions)}</script>']
     if name == "old_code":
-        lines += [f'<script type="application/json" id="old-names">{embeddable_json(old_code.page_data())}</script>']
+        lines += [
+            f'<script type="application/json" id="old-names">{embeddable_json(old_code_page.page_data())}</script>'
+        ]
     if name in ("old_code", "problems"):
         lines += [
-            f'<script type="application/json" id="problems-data">{embeddable_json(problems.page_data())}</script>'
+            f'<script type="application/json" id="problems-data">{embeddable_json(problem_pages.page_data())}</script>'
         ]
     if used := terms.uses(app.env).get(name):
         definitions = {entry.term: entry.definition for entry in glossary.read()}

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Circle, Rectangle
 
 from utils.compat import spec_text
-from utils.layout import Piece, describe, piece_shape, pieces
+from utils.shard_placement import Piece, describe, piece_shape, pieces
 from utils.show.notebook_figure import COLORS, Picture
 
 if TYPE_CHECKING:

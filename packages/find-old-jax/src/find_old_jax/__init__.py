@@ -16,7 +16,7 @@ def unload_ipython_extension(shell) -> None:
 
 
 def _explain_failure(result) -> None:
-    from find_old_jax.run import explain
+    from find_old_jax.run_and_explain import explain
 
     error = result.error_in_exec or result.error_before_exec
     if error is not None:

@@ -11,7 +11,7 @@ from find_old_jax.find import SEVERITIES, Finding, examine
 from find_old_jax.fix_files import fixed_file, unified_diff, write_files
 from find_old_jax.read import Unreadable, files
 from find_old_jax.release_names import Record
-from find_old_jax.run import run
+from find_old_jax.run_and_explain import run
 
 ABOUT = """Find the lines that use removed, deprecated or changed JAX APIs, and print the replacements.
 

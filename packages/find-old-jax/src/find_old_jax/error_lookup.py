@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from find_old_jax.find import advice
 from find_old_jax.old_apis import PHRASES, ROWS, WORDS, row_problems
-from find_old_jax.problems import Problem, find_by_message, problems, search
+from find_old_jax.problem_index import Problem, find_by_message, problems, search
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from find_old_jax.program import CONVENTIONAL, Program
+from find_old_jax.context_checks import ContextChecks
+from find_old_jax.name_resolution import CONVENTIONAL, Program
 from find_old_jax.read import Unreadable, parse, read
 from find_old_jax.release_names import NameStatus, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
-from find_old_jax.semantic_checks import SemanticChecks
 
 SEVERITIES = ("gone", "warns", "means something else", "could be better", "private")
 PRIVATE = re.compile(r"jax\.(?:\w+\.)*?_(?!_)\w*")  # matches jax._src and jax.core._x, but not jax.__version__
@@ -82,7 +82,7 @@ def findings(program: Program, source: str) -> list[Finding]:
     unique: dict[tuple, Finding] = {}
     for finding in [
         *_NameChecker(program).findings(),
-        *(Finding(*match) for match in SemanticChecks(program).findings()),
+        *(Finding(*match) for match in ContextChecks(program).findings()),
     ]:
         last_line = (
             finding.node.end_lineno if isinstance(finding.node, (ast.Attribute, ast.ImportFrom)) else finding.line

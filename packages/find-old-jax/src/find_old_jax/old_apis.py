@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from find_old_jax.problems import Problem, problems
+from find_old_jax.problem_index import Problem, problems
 from find_old_jax.release_names import parse_version
 from find_old_jax.replacements import REPLACEMENTS
 

@@ -14,7 +14,7 @@ from shardcost.custom_calls import cost_of_custom_call, is_debug_transfer
 from shardcost.execution_counts import Runs, count_runs
 from shardcost.groups import Axes
 from shardcost.hlo import Computation, Program, UnknownConstruct
-from shardcost.products import flops_of
+from shardcost.matmul_flops import flops_of
 from shardcost.report import Cost, Memory
 
 # Opcodes that can contribute to the count: collectives (only the first half of an asynchronous pair), matrix products,

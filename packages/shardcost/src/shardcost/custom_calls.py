@@ -6,7 +6,7 @@ import re
 
 from shardcost.collectives import KERNEL, Collective, source_of
 from shardcost.hlo import Computation, Instruction, Program, UnknownConstruct
-from shardcost.products import gemm_flops
+from shardcost.matmul_flops import gemm_flops
 
 # Calls that don't communicate and whose FLOPs aren't counted: linear algebra, sorting, bookkeeping.
 UNCOUNTED = re.compile(

@@ -87,7 +87,7 @@ def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
             f'"jax-cuda12-pjrt=={version}" nvidia-cuda-nvcc-cu12'
         )
     machines, gpus = sizes if len(sizes) == 2 else (1, *sizes)
-    description = importlib.resources.files("shardcost.gpus").joinpath(f"{chip}.txtpb").read_text(encoding="utf-8")
+    description = importlib.resources.files("shardcost.gpu_specs").joinpath(f"{chip}.txtpb").read_text(encoding="utf-8")
     try:
         # slices x machines x GPUs
         topology = topologies.get_topology_desc(

@@ -1,0 +1,295 @@
+"""Find old code that can't be recognized by a name: array methods, ambiguous meshes, calls in the wrong context."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from find_old_jax.name_resolution import FUNCTIONS, Program
+from find_old_jax.old_apis import ROWS
+
+SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
+JITS = {"jax.jit", "jax.experimental.pjit.pjit"}
+MESHES = {"jax.make_mesh", "jax.sharding.Mesh", "jax.experimental.maps.Mesh", "jax.interpreters.pxla.Mesh"}
+SPECS = {"jax.P", "jax.sharding.PartitionSpec", "jax.experimental.PartitionSpec", "jax.experimental.pjit.PartitionSpec"}
+EXPLICIT = {"jax.reshard", "jax.typeof"} | {
+    f"jax.sharding.{name}" for name in ("reshard", "explicit_axes", "auto_axes", "get_abstract_mesh")
+}  # a program that uses one of these expects explicit axes
+COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
+
+SemanticFinding = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
+
+
+class ContextChecks:
+    """Check the rows of appendix 90 that depend on context, for the JAX version of the program's record."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.dotted, self.value = program, program.dotted, program.value
+        scopes = set(program.scopes.values())
+        bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
+        self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
+        calls = [node for node in program.nodes if isinstance(node, ast.Call)]
+        self.passed_on: set[ast.AST] = set()  # functions passed to something other than jit, which may map them
+        self.applied: dict[ast.AST, set[str]] = {}  # the JAX transformations applied to each function
+        for call in calls:
+            self._apply(call)
+        used = {self.dotted(node) for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))}
+        self.uses_explicit_axes = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
+            keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
+        )
+        self.uses_shard_map = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
+        self.constrains_shardings = "jax.lax.with_sharding_constraint" in used or any(
+            keyword.arg in ("in_shardings", "out_shardings") for call in calls for keyword in call.keywords
+        )
+        names = [node for node in program.nodes if isinstance(node, (ast.Name, ast.Attribute))]
+        map_names = [node for node in names if "map" in (node.id if isinstance(node, ast.Name) else node.attr)]
+        self.mentions_map = {f for node in map_names for f in program.ancestors(node) if isinstance(f, FUNCTIONS)}
+
+    def _apply(self, call: ast.Call) -> None:
+        name, args = self.dotted(call.func), call.args
+        inside = any(
+            isinstance(ancestor, FUNCTIONS) for ancestor in self.program.ancestors(call)
+        )  # in a function that may itself be mapped
+        if name not in JITS or inside:
+            values = [*args, *(keyword.value for keyword in call.keywords)]
+            self.passed_on.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
+        if name.startswith("jax.") and args:
+            function = self.value(args[0])
+            if isinstance(function, FUNCTIONS):
+                self.applied.setdefault(function, set()).add(name)
+
+    def findings(self) -> Iterator[SemanticFinding]:
+        for node in self.program.nodes:
+            if node in self.program.guarded:
+                continue
+            for row, text, severity, *new in self._rows(node):
+                old_api = next((api for api in ROWS[row].old_apis if api.text == text), ROWS[row].old_apis[0])
+                state = old_api.status(self.program.record.version)
+                if state != "works":
+                    severity = severity or ("means something else" if ROWS[row].silent else state)
+                    yield node.lineno, row, severity, text, new[0] if new else ROWS[row].new, node
+
+    def _rows(self, node: ast.AST) -> Iterator[tuple]:
+        if isinstance(node, ast.Attribute) and node.attr in ("device_buffer", "device_buffers"):
+            yield 6, "x.device_buffers", ""
+        elif isinstance(node, ast.Attribute) and node.attr == "vma" and self._is_call(node.value, {"jax.typeof"}):
+            yield 14, "jax.typeof(x).vma", ""
+        elif isinstance(node, ast.Call):
+            yield from self._call(node)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            yield from ((12, "with mesh:", "") for item in node.items if self._is_mesh(item.context_expr))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            sides = [node.left, node.comparators[0]]
+            if any(isinstance(side, ast.Tuple) for side in sides) and any(self._is_spec(side) for side in sides):
+                yield 22, "P(...) == tuple", ""
+
+    def _call(self, node: ast.Call) -> Iterator[tuple]:
+        name, args = self.dotted(node.func), node.args
+        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if method == "device" and not args and not keywords and self._is_from_jax(node.func.value):
+            yield 6, "x.device()", ""
+        if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
+            yield 24, "compiler_ir('mhlo')", "gone", "compiler_ir('stablehlo')"
+        if method == "compiler_ir" and self._is_method(node.func.value, "compile"):
+            yield 24, "compiler_ir('mhlo')", "gone", "compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()"
+        if name == "jax.sharding.AbstractMesh" and len(args) == 1 and self._is_pairs(args[0]):
+            yield 24, "AbstractMesh of (name, size) pairs", "gone", "AbstractMesh((8,), ('i',)): sizes, then names"
+        if method == "enter_context" and args and self._is_mesh(args[0]):
+            yield 12, "with mesh:", ""
+        without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
+        if (
+            name == "jax.make_mesh"
+            and without_types
+            and not self.uses_explicit_axes
+            and ast.Starred not in map(type, args)
+        ):
+            # The axis types don't matter inside shard_map. They do outside it, but a program that uses shard_map may
+            # have been written for today's default.
+            may_be_intended = self.uses_shard_map and not self.constrains_shardings
+            yield 16, "make_mesh without axis_types", "could be better" if may_be_intended else ""
+        shard_map = self._shard_map_of(node.func)
+        if shard_map and args:
+            yield from self._reshards(shard_map, args)
+        inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
+        if name == "jax.pmap" and (inner or self._is_transformed_by(node, {"jax.pmap"})):
+            yield 18, "pmap in pmap", ""
+        if name == "jax.devices" and self._tests_devices(node, args[:1] or [keywords.get("backend")]):
+            yield 19, "jax.devices('gpu') without a GPU", "could be better"
+        to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
+        if to_device and self._is_transformed_by(node, JITS):
+            yield 21, "device_put in a jit", ""
+        if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._is_transformed_by(node, JITS):
+            yield from self._constraint(args[1])
+        if name in COLLECTIVES and self._is_transformed_by(node, JITS) and not self._may_have_axis(node):
+            yield 20, "psum over an unbound axis", ""
+
+    def _constraint(self, layout: ast.expr) -> Iterator[tuple]:
+        layout = self.value(layout)
+        if self._is_call(layout, {"jax.sharding.NamedSharding", "jax.NamedSharding"}) and len(layout.args) == 2:
+            mesh, spec = layout.args[0], self.value(layout.args[1])
+            if self._is_explicit(mesh) and isinstance(spec, ast.Call):
+                names = [arg for arg in spec.args if getattr(arg, "value", arg) is not None]
+                yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
+
+    def _shard_map_of(self, called: ast.AST) -> ast.Call | None:
+        """Return the `shard_map` call that made a function, directly or through `jit` or a decorator, or None."""
+        called = self.value(called)
+        if isinstance(called, FUNCTIONS):
+            decorators = [self.value(candidate) for candidate in getattr(called, "decorator_list", [])]
+            calls = [candidate for candidate in decorators if isinstance(candidate, ast.Call)]
+            return next((candidate for candidate in calls if self._invokes(candidate, "jax.shard_map")), None)
+        if not isinstance(called, ast.Call):
+            return None
+        if self.dotted(called.func) in JITS and len(called.args) == 1 and not called.keywords:
+            return self._shard_map_of(called.args[0])
+        calls = [called, self.value(called.func)]  # the second is the inner call in partial(jax.shard_map, ...)(f)
+        return next(
+            (
+                candidate
+                for candidate in calls
+                if isinstance(candidate, ast.Call) and self._invokes(candidate, "jax.shard_map")
+            ),
+            None,
+        )
+
+    def _invokes(self, call: ast.Call, name: str) -> bool:
+        """Return whether a call invokes `name`, directly or through `functools.partial`."""
+        partial = self.dotted(call.func) == "functools.partial" and call.args
+        return self.dotted(call.args[0] if partial else call.func) == name
+
+    def _reshards(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
+        """Report a shard_map on an explicit mesh if the sharding of an argument visibly differs from its in_specs."""
+        keywords = {keyword.arg: keyword.value for keyword in shard_map.keywords}
+        if "in_specs" not in keywords or "mesh" not in keywords or not self._is_explicit(keywords["mesh"]):
+            return
+        specs = (
+            keywords["in_specs"].elts
+            if isinstance(keywords["in_specs"], (ast.Tuple, ast.List))
+            else [keywords["in_specs"]]
+        )
+        for spec, arg in zip(specs, args):  # noqa: B905  (one spec may apply to all arguments)
+            array = self.value(arg)
+            if self._is_call(array, {"jax.device_put"}) and len(array.args) == 2:
+                layout = self.value(array.args[1])
+                if self._is_call(layout, {"jax.sharding.NamedSharding"}) and len(layout.args) == 2:
+                    actual_spec, expected_spec = self.value(layout.args[1]), self.value(spec)
+                    if all(self._is_call(a_spec, SPECS) for a_spec in (actual_spec, expected_spec)) and ast.dump(
+                        actual_spec
+                    ) != ast.dump(expected_spec):
+                        yield 17, "in_specs that reshard", ""
+
+    def _tests_devices(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
+        """Return whether an `if` tests a call, as in `if jax.devices("gpu")`, which raises an error without a GPU."""
+        if not platform or self._text(platform[0]) in (None, "cpu"):
+            return False
+        for ancestor in self.program.ancestors(node):
+            if isinstance(ancestor, (ast.If, ast.IfExp)):
+                return any(inner is node for inner in ast.walk(ancestor.test))
+            if isinstance(ancestor, ast.stmt):
+                return False
+        return False
+
+    def _text(self, node: ast.AST | None) -> str | None:
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+    def _is_call(self, node: ast.AST | None, names: set[str]) -> bool:
+        node = self.value(node) if node is not None else None
+        return isinstance(node, ast.Call) and self.dotted(node.func) in names
+
+    def _is_method(self, node: ast.AST, name: str) -> bool:
+        """Return whether an expression calls method `name` of a lowered function: `jax.jit(f).lower(x).compile()`."""
+        value = self.value(node)
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr == name:
+                inner = self.value(value.func.value)
+                return isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "lower"
+            value = self.value(value.func.value)
+        return False
+
+    def _is_pairs(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        if not isinstance(value, (ast.Tuple, ast.List)):
+            return False
+        return bool(value.elts) and all(
+            isinstance(element, ast.Tuple) and len(element.elts) == 2 for element in value.elts
+        )
+
+    def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
+        """Return whether an expression is a JAX function's result, or is computed from one: `(x + 1)`, `-x`, `x[0]`."""
+        value = self.value(node)
+        if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
+            return True
+        if isinstance(value, ast.BinOp):
+            operands = [value.left, value.right]
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            operands = [value.func.value]
+        else:
+            operands = [getattr(value, {ast.UnaryOp: "operand", ast.Subscript: "value"}.get(type(value), ""), None)]
+        return depth > 0 and any(operand is not None and self._is_from_jax(operand, depth - 1) for operand in operands)
+
+    def _is_mesh(self, node: ast.AST) -> bool:
+        """Return whether an expression is a mesh by its value or, if that's unknown (as for a parameter), its name."""
+        value = self.value(node)
+        if isinstance(value, (ast.Name, ast.Attribute)):
+            return self.has_jax and getattr(value, "id", getattr(value, "attr", "")) in ("mesh", "_mesh", "device_mesh")
+        return isinstance(value, ast.Call) and self.dotted(value.func) in MESHES
+
+    def _is_explicit(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        if not isinstance(value, ast.Call) or self.dotted(value.func) not in MESHES:
+            return False
+        types = [keyword.value for keyword in value.keywords if keyword.arg == "axis_types"]
+        if not types and self.dotted(value.func) == "jax.make_mesh" and len(value.args) < 3:
+            return ROWS[16].old_apis[0].status(self.program.record.version) == "gone"
+        names = [self.dotted(inner) for types_node in types or value.args[2:3] for inner in ast.walk(types_node)]
+        return "jax.sharding.AxisType.Explicit" in names and "jax.sharding.AxisType.Auto" not in names
+
+    def _is_spec(self, node: ast.AST) -> bool:
+        value = self.value(node)
+        if isinstance(value, ast.Call):
+            return self.dotted(value.func) in SPECS
+        return isinstance(value, ast.Attribute) and value.attr == "spec" and self.has_jax_or_sharding(value)
+
+    def has_jax_or_sharding(self, node: ast.Attribute) -> bool:
+        return getattr(node.value, "attr", "") == "sharding" or self.has_jax
+
+    def _is_device(self, node: ast.AST | None) -> bool:
+        value = self.value(node) if node is not None else None
+        if not isinstance(value, ast.Subscript):
+            return False
+        return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
+
+    def _may_have_axis(self, node: ast.AST) -> bool:
+        """Return whether a named axis may be available to a node.
+
+        It may be if an enclosing function has an unknown decorator, is passed to another function, or mentions a name
+        that contains "map".
+        """
+        enclosing = [function for function in self.program.ancestors(node) if isinstance(function, FUNCTIONS)]
+        decorators = {
+            self._decorator_name(decorator)
+            for function in enclosing
+            for decorator in getattr(function, "decorator_list", [])
+        }
+        only_known = decorators <= {"jit", "pjit", "partial", "value_and_grad", "grad", "checkpoint", "remat"}
+        return not only_known or any(
+            function in self.mentions_map or function in self.passed_on for function in enclosing
+        )
+
+    def _decorator_name(self, decorator: ast.expr) -> str:
+        """Return the last part of a decorator's name: 'jit' for `@jax.jit` and for `@partial(jax.jit, ...)`."""
+        if isinstance(decorator, ast.Call):
+            partial = self.dotted(decorator.func) == "functools.partial" and decorator.args
+            return self._decorator_name(decorator.args[0] if partial else decorator.func)
+        return self.dotted(decorator).rpartition(".")[2]
+
+    def _is_transformed_by(self, node: ast.AST, transformations: set[str]) -> bool:
+        """Return whether one of the transformations is applied to a function that contains the node."""
+        for ancestor in self.program.ancestors(node):
+            if isinstance(ancestor, FUNCTIONS):
+                decorators = getattr(ancestor, "decorator_list", [])
+                used = {self.dotted(inner) for decorator in decorators for inner in ast.walk(decorator)}
+                if (used | self.applied.get(ancestor, set())) & transformations:
+                    return True
+        return False

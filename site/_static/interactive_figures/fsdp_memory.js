@@ -1,0 +1,92 @@
+// Lesson 10: the bytes of a model's state that each device holds, against a chip's memory. `numbers` has the parts of a
+// parameter's bytes as the lesson's figure tells them, and the memory of chips in GB, as on lesson 07's data sheet.
+(() => {
+  const { range, choice, COLORS } = interactiveFigures;
+  const STAGES = ["all copied", "stage 1", "stage 2", "stage 3"];
+  const CUT_FROM = { optimizer: 1, gradients: 2, weights: 3 }; // by stage, as the lesson's
+  const MODELS = { "1e9": 1e9, "7.5e9": 7.5e9, "70e9": 70e9 };
+  const MOST = 16; // bytes a parameter, all copied
+  const short = (x) => (x >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
+
+  const share = (part, stage, n) => (stage >= CUT_FROM[part] ? 1 / n : 1);
+  const bytes = (parts, stage, n) =>
+    Object.entries(parts).reduce((sum, [part, each]) => sum + each * share(part, stage, n), 0);
+
+  // What is left over, in bytes a parameter; a trifle is nothing.
+  const left = (parts, stage, n, room) => {
+    const rest = room - bytes(parts, stage, n);
+    return Math.abs(rest) < 1e-9 ? 0 : rest;
+  };
+
+  // The fewest devices with which something is left, or null. What is whole stays, however many there are.
+  const fewest = (parts, stage, room) => {
+    const whole = bytes(parts, stage, Infinity);
+    if (left(parts, stage, 1, room) > 0) return 1;
+    if (room - whole < 1e-9 || stage === 0) return null;
+    let n = Math.max(1, Math.floor((MOST - whole) / (room - whole)) - 1);
+    while (left(parts, stage, n, room) <= 0) n++;
+    return n;
+  };
+
+  interactiveFigures.define("fsdp_memory", {
+    title: "Try it: other numbers of devices, models and chips",
+    controls: ({ chips }) => ({
+      n: range("devices", 1, 128, 64),
+      model: choice("parameters", Object.keys(MODELS), "7.5e9"),
+      chip: choice("memory", Object.entries(chips).map(([name, gb]) => `${name}, ${gb} GB`)),
+    }),
+    asks: { stage_1: ({ n }) => n === 8 },
+    draw({ n, model, chip }, canvas, { parts, chips }) {
+      const name = chip.slice(0, chip.lastIndexOf(","));
+      const N = MODELS[model];
+      const room = (chips[name] * 1e9) / N; // bytes for each parameter
+      const wide = canvas.width / MOST;
+      const names = Object.keys(parts);
+      const dashes = `${chips[name]} GB: ${short(room)} bytes${room > MOST ? ", beyond the frame" : ""}`;
+      const keys = names.map((part, k) => [COLORS[k], part]);
+      const top = canvas.key(0, [...keys, ["dashes", dashes]]) + 10;
+      const row = 50;
+      canvas.height(top + 4 * row + 36);
+      const gigabytes = [];
+      STAGES.forEach((stage, s) => {
+        const y = top + s * row;
+        const held = bytes(parts, s, n);
+        const rest = left(parts, s, n, room);
+        gigabytes.push(short((held * N) / 1e9));
+        const verdict = rest > 0 ? "fits" : rest === 0 ? "full" : "too much";
+        canvas.text(0, y + 7, `${stage}: ${short(held)} bytes`, { textAnchor: "start" });
+        const strong = { textAnchor: "end", fontWeight: rest > 0 ? 600 : 400 };
+        canvas.text(canvas.width, y + 7, `${gigabytes[s]} GB, ${verdict}`, strong);
+        canvas.rect(0, y + 18, canvas.width, 22, "ground");
+        let x = 0;
+        names.forEach((part, k) => {
+          const long = parts[part] * share(part, s, n) * wide;
+          canvas.rect(x, y + 18, long, 22, COLORS[k]);
+          x += long;
+        });
+        if (room > MOST) return;
+        const at = Math.min(room * wide, canvas.width - 1);
+        canvas.line([[at, y + 16], [at, y + 43]], "ink", { strokeDasharray: "4 3", strokeWidth: 2 });
+      });
+      const bottom = top + 4 * row;
+      for (const tick of [0, 4, 8, 12, 16]) {
+        const anchor = tick === 0 ? "start" : tick === MOST ? "end" : "middle";
+        canvas.text(tick * wide, bottom + 4, tick, { fontSize: 12, textAnchor: anchor });
+      }
+      const axis = `${canvas.width > 420 ? "bytes that each device holds" : "bytes on each device"} for a parameter`;
+      canvas.text(canvas.width / 2, bottom + 22, axis, { fontSize: 12 });
+
+      const whose = n === 1 ? "The one device" : `Each of ${n} devices`;
+      const held = STAGES.map((stage, s) => `${gigabytes[s]} ${s ? `at ${stage}` : "with all copied"}`);
+      const from = STAGES.map((stage, s) => {
+        const first = fewest(parts, s, room);
+        return `${stage} ${first === null ? "never" : first === 1 ? "always" : `from ${first} devices on`}`;
+      });
+      return (
+        `${whose} holds, in GB: ${held.join(", ")}. With something left over it fits in ${chips[name]} GB, those of ` +
+        `${name.startsWith("H") ? "an" : "a"} ${name}: ${from.join(", ")}. ` +
+        `That is between two steps: activations are not in it.`
+      );
+    },
+  });
+})();

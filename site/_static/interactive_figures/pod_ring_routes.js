@@ -1,0 +1,107 @@
+// Lesson 08: the way of a mesh's axis through a grid of chips, its hops, and what they mean for a ring. JAX's orders
+// are those of the lesson's figures; the others are the reader's own.
+(() => {
+  const { choice, steps, COLORS } = interactiveFigures;
+  const JAX = "JAX's";
+  const forth = (i, turn, n) => (turn % 2 ? n - 1 - i : i);
+  const ORDERS = {
+    "row by row": (i, w) => [i % w, Math.floor(i / w)],
+    "rows, back and forth": (i, w) => [forth(i % w, Math.floor(i / w), w), Math.floor(i / w)],
+    "columns, back and forth": (i, w, h) => [Math.floor(i / h), forth(i % h, Math.floor(i / h), h)],
+    "squares of four": (i, w) => {
+      const square = Math.floor(i / 4);
+      const [x, y] = [[0, 0], [1, 0], [1, 1], [0, 1]][i % 4];
+      return [2 * (square % (w / 2)) + x, 2 * Math.floor(square / (w / 2)) + y];
+    },
+  };
+  const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+  const hop = ([x0, y0], [x1, y1]) => Math.abs(x1 - x0) + Math.abs(y1 - y0);
+  const hopsOf = (line) => line.map((chip, k) => hop(chip, line[(k + 1) % line.length]));
+
+  interactiveFigures.define("pod_ring_routes", {
+    title: "Try it: lead an axis through the grid",
+    controls: (ways) => ({
+      name: choice("axis", ways.map((way) => way.name)),
+      order: choice("order", [JAX, ...Object.keys(ORDERS)]),
+      step: steps("step", ({ name }) => ways.find((way) => way.name === name).lines[0].length),
+    }),
+    draw({ name, order, step }, canvas, ways) {
+      const { lines: known } = ways.find((way) => way.name === name);
+      const all = known.flat();
+      const [w, h] = [0, 1].map((axis) => Math.max(...all.map((chip) => chip[axis])) + 1);
+      const m = known[0].length;
+      const own = all.map((_, i) => ORDERS[order]?.(i, w, h));
+      const lines = order === JAX ? known : known.map((_, k) => own.slice(k * m, (k + 1) * m));
+      const hops = hopsOf(lines[0]); // the same in each line
+      const [longest, sum] = [Math.max(...hops), hops.reduce((a, b) => a + b)];
+
+      const beside = canvas.width > 520;
+      const apart = beside ? 62 : Math.min(58, (canvas.width - 80) / 3);
+      const [radius, edge] = [13, 36];
+      const [gridWide, gridHigh] = [(w - 1) * apart + 2 * edge, (h - 1) * apart + 2 * edge];
+      const tall = 16 * (w + h - 2) + 58; // of the bars: as high as the farthest way
+      canvas.height(beside ? Math.max(gridHigh, tall) : gridHigh + tall + 8);
+      const from = beside ? 0 : (canvas.width - gridWide) / 2;
+      const at = ([x, y]) => [from + edge + x * apart, gridHigh - edge - y * apart]; // y upwards, as in the figure
+      for (let x = 0; x < w; x++) canvas.line([at([x, 0]), at([x, h - 1])], "faint", { strokeWidth: 2 });
+      for (let y = 0; y < h; y++) canvas.line([at([0, y]), at([w - 1, y])], "faint", { strokeWidth: 2 });
+
+      // A step is straight, as in the figure, but bends where it would seem to call at the chips on its way.
+      const meets = ([x0, y0], [x1, y1]) => gcd(Math.abs(x1 - x0), Math.abs(y1 - y0)) > 1;
+      const bend = (a, b) => {
+        const [[x0, y0], [x1, y1]] = [at(a), at(b)];
+        const by = (0.75 * apart) / Math.hypot(x1 - x0, y1 - y0);
+        return [(x0 + x1) / 2 + (y0 - y1) * by, (y0 + y1) / 2 + (x1 - x0) * by];
+      };
+      lines.forEach((line, i) => {
+        line.forEach((a, k) => {
+          const b = line[(k + 1) % m];
+          const chosen = step === k + 1;
+          const d = `M${at(a)}Q${meets(a, b) ? bend(a, b) : at(a)},${at(b)}`;
+          const stroke = chosen ? "ink" : COLORS[i];
+          canvas.add("path", { d, fill: "none", stroke, strokeWidth: 4, strokeOpacity: !step || chosen ? 1 : 0.3 });
+        });
+      });
+      lines.forEach((line, i) =>
+        line.forEach((chip, k) => {
+          const [x, y] = at(chip);
+          const chosen = step && (k === step - 1 || k === step % m);
+          canvas.circle(x, y, radius, "#fff", { stroke: COLORS[i], strokeWidth: 2.5 });
+          canvas.text(x, y, k, { fontSize: 12, fill: "#000", fontWeight: chosen ? 700 : 400 });
+        }),
+      );
+
+      // A column for each step, a square for each of its hops.
+      const [left, top] = beside ? [gridWide + 24, Math.max(0, (gridHigh - tall) / 2)] : [0, gridHigh + 8];
+      const column = Math.min(34, (canvas.width - left) / m);
+      const floor = top + tall - 24;
+      const words = { textAnchor: "start", fontSize: 12 };
+      canvas.text(left, floor - 16 * longest - 28, "hops (links) from each chip to the next", words);
+      hops.forEach((n, k) => {
+        const pale = step && step !== k + 1 ? 0.3 : 1;
+        for (let j = 1; j <= n; j++) {
+          canvas.rect(left + k * column + 1, floor - 16 * j + 2, column - 3, 14, COLORS[0], { fillOpacity: pale });
+        }
+        const middle = left + (k + 0.5) * column;
+        canvas.text(middle, floor - 16 * n - 8, n, { fontSize: 12, fontWeight: step === k + 1 ? 700 : 400 });
+        canvas.text(middle, floor + 12, k, { fontSize: 11 });
+      });
+
+      const straight = [0, 1].some((axis) => lines[0].every((chip) => chip[axis] === lines[0][0][axis]));
+      const count = (n) => `${n} ${n === 1 ? "hop" : "hops"}`;
+      const far = hops.slice(0, step).reduce((a, b) => a + b, 0);
+      const now = `Step ${step}, from chip ${step - 1} to chip ${step % m}: ${count(hops[step - 1])}, ${far} so far.`;
+      const led = order === JAX ? `${name}, as JAX leads it` : `${name} in an order that is your choice, not JAX's`;
+      const each = lines.length > 1 ? `, the same in each of the ${lines.length} lines` : "";
+      const means =
+        longest === 1
+          ? "Each step is one hop: a ring of neighbours."
+          : straight
+            ? "The row does not close: what goes around must come back over the same wires, " +
+              `${count(longest)}, at half the rate.`
+            : `The longest step is ${count(longest)}. When each chip sends a piece to the next, ` +
+              `the ${m} pieces make ${sum} hops in all; around a ring of neighbours it would be ${m}.`;
+      return `${led}: hops ${hops.join(" ")}${each}. ${step ? now : means}`;
+    },
+  });
+})();

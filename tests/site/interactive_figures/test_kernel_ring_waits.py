@@ -1,0 +1,60 @@
+"""Test lesson 18's figure, which times a ring product with two buffers per device and one slow device."""
+
+from __future__ import annotations
+
+import re
+
+from tests.site.interactive_figures.conftest import cell_of
+from tools.site import interactive_figures
+
+
+def _waits(told: str, device: int) -> str:
+    """Return the part of a figure's description about a device's waiting."""
+    return re.search(rf"device {device} sends 7 times, multiplies 8 times, (waits .*?);", told)[1]
+
+
+FIGURE = {"kernel": "ring_product, which asks first", "µs of": 60}
+
+
+def test_the_lessons_figure(open_figure):
+    told = interactive_figures.alt_text(cell_of("18", "free-mended"))
+    said = open_figure("kernel_ring_waits").by_label(FIGURE)
+    end = re.search(r"everything is done after (\S+) µs", told)[1]
+    assert f"device 3 takes 60 µs for a product: all is done after {end} µs." in said
+    for device in (2, 4):
+        waits = re.search(rf"device {device} sends 7 times, multiplies 8 times, (waits .*?);", told)[1]
+        assert f"evice {device} {waits}" in said
+    assert "No piece was overwritten too soon, and all end right." in said
+
+
+def test_any_device_may_be_the_slow_one(open_figure):
+    """Test that the device before any slow one waits as device 2 does before device 3 in the lesson's figure."""
+    waits = _waits(interactive_figures.alt_text(cell_of("18", "free-mended")), 2)
+    at = open_figure("kernel_ring_waits")
+    at.by_label(FIGURE)
+    for slow in (0, 6, 7):
+        said = at.by_label({"slow device": slow})
+        assert f"evice {(slow - 1) % 8} {waits.replace('device 3', f'device {slow}')}" in said
+
+
+def test_who_ends_wrong_without_free_is_what_the_lesson_prints(open_figure):
+    wrong = re.search(r"wrong on devices ([\d ]+)", interactive_figures.printed_text(cell_of("18", "free-run")))[
+        1
+    ].split()
+    at = open_figure("kernel_ring_waits")
+    said = at.by_label({"µs of": 60})
+    assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")
+    ends = at.page.locator(".interactive-figure svg text").all_text_contents()
+    assert ends.count("wrong") == len(wrong) and ends.count("right") == 8 - len(wrong)
+    # the slow device computes eight products of 80 µs each
+    assert "all is done after 640 µs." in at.by_label({"µs of": 80})
+
+
+def test_a_cross_is_where_a_piece_was_still_to_be_read(open_figure):
+    """Test when the first cross appears, which marks a piece that's overwritten while it's still being sent.
+
+    Device 2's copy of step 2 begins after two products of 21.80 µs, and takes 20.97 µs. It overwrites buffer 1 of
+    device 3, which sends that buffer's content from 60 to 80.97 µs, in its step 1.
+    """
+    said = open_figure("kernel_ring_waits").by_label({"µs of": 60})
+    assert "the first on device 3 after 64.58 µs" in said

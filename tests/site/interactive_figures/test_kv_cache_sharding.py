@@ -1,0 +1,55 @@
+"""Test lesson 15's figure of the bytes in the cache and the FLOPs per byte read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.site.interactive_figures.conftest import cell_of
+from tools.site import interactive_figures
+
+LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024]
+
+
+def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(open_figure):
+    at = open_figure("kv_cache_sharding")
+    at.set(rows=3, characters=LENGTHS.index(64))
+    printed = interactive_figures.printed_text(cell_of("15", "serve-count"))
+    each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) per byte", printed, re.M)[1]
+    read = re.search(r"([\d,]+) bytes to read", printed)[1]
+    assert (
+        f"one device alone reads {read} bytes" in at.figure_text() and f"does {each} FLOPs for each" in at.figure_text()
+    )
+    # The lesson's cache takes up 1,048,576 bytes, at 8 bytes per number. At 2 bytes per number it takes up a quarter of
+    # that, of which each device stores an eighth.
+    stored = re.search(r"cache: ([\d,]+)", interactive_figures.printed_text(cell_of("15", "write-cache")))[1]
+    bytes_ = int(stored.replace(",", "")) // 4
+    assert f"a cache of {bytes_:,} bytes at 2 a number, {bytes_ // 8:,} on each of eight devices" in at.figure_text()
+
+
+@pytest.mark.parametrize("length", [16, 64, 1024])
+def test_with_many_rows_it_comes_to_the_lessons_levels(open_figure, length):
+    told = interactive_figures.alt_text(cell_of("15", "serve-rows"))
+    course = rf"\b{length} characters rises from 1, then stays near ([\d.]+) from \d+ onwards[;.]"
+    level = float(re.search(course, told)[1])
+    at = open_figure("kv_cache_sharding")
+    said = at.set(rows=13, characters=LENGTHS.index(length))
+    assert float(re.search(r"does ([\d.]+) FLOPs", said)[1]) == pytest.approx(level, abs=0.06 + 0.01 * level)
+    assert "less than the 241 of a TPU v5e" in said
+
+
+def test_without_a_cache_the_rows_share_all_that_is_read(open_figure):
+    at = open_figure("kv_cache_sharding")
+    # The 104,448 weights take up 2 bytes each, and each row does 2 FLOPs per weight: one FLOP per row and byte.
+    said = at.set(rows=7, characters=0)
+    assert (
+        "a cache of 0 bytes" in said
+        and "208,896 bytes" in said
+        and "does 128.0 FLOPs for each: less than the 241" in said
+    )
+    assert "does 256.0 FLOPs for each: at least the 241 of a TPU v5e at its published rates" in at.set(rows=8)
+    # Two rows of 16 characters read 2 * (104,448 + 2 * 256 * 16) bytes, and do 4 * (104,448 + 4,096) FLOPs.
+    said = at.set(rows=1, characters=1)
+    assert "225,280 bytes" in said and f"does {4 * 108_544 / 225_280:.1f} FLOPs" in said
+    assert "16,384 bytes at 2 a number, 2,048 on each" in said
