@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, exercise
 
 outside = Prediction(
     9,
@@ -19,7 +19,7 @@ knows_nothing = Prediction(
         1: "that's the logarithm to base 10; log is the natural logarithm",
         3.3219: "that's in bits; log is the natural logarithm",
     },
-    within=0.01,
+    rel_tol=0.01,
 )
 runs = Prediction(
     3,
@@ -199,7 +199,7 @@ def as_arrays(f, *args):
         Mistake(Edit("jnp.sqrt(", "("), "that's the sum of the squares; the length is its root"),
         Mistake(Edit(".mean(axis=0)", ".sum(axis=0)"), "that's the sum over the batch, not the mean"),
         Mistake(Edit("jnp.minimum(1, most / size)", "1"), "no gradient is shortened"),
-        WhenMessage("inconsistent sizes", "the parameters are the same for every example: map only x and y"),
+        MessageHint("inconsistent sizes", "the parameters are the same for every example: map only x and y"),
     ],
 )
 def clipped(loss, params, x, y, most):

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, exercise
+from exercises.framework import Bound, Edit, Mistake, Prediction, RunResult, exercise
 
 chain = Prediction(
     0,
@@ -29,7 +29,7 @@ copies = Prediction(
         0.72: "each device holds the full array, not an eighth of it",
     },
     "MB",
-    within=0.01,
+    rel_tol=0.01,
 )
 lands = Prediction(
     2,
@@ -47,7 +47,7 @@ even = Prediction(
         0.4: "the product here takes 2n³ FLOPs divided by 100 GFLOP/s",
     },
     "",
-    within=0.01,
+    rel_tol=0.01,
 )
 stream = Prediction(
     4,
@@ -149,7 +149,7 @@ def _run_on_fake_device(f: Any, x: float, first_run: float, later_runs: list[flo
     ],
     question="When does your clock start, and which calls count?",
     run=_run_on_fake_device,
-    within=0.01,
+    rel_tol=0.01,
 )
 def steady_seconds(f, x, repeats, clock):
     """Return the median seconds per compiled call of f(x), waiting for each result."""
@@ -230,7 +230,7 @@ def seconds_saved(batch, d, k, bytes_per_second, flops_here, flops_there):
     return flops / flops_here - (transfer + flops / flops_there)
 
 
-def _run_tuner(make_run: Any, arrays: list) -> Observed:
+def _run_tuner(make_run: Any, arrays: list) -> RunResult:
     """Run a tuner on three candidates, each the fastest for one kind of array, and count the calls to `seconds`."""
     times = {"(2, 3) float32": (3, 1, 2), "(2, 3) int32": (1, 2, 3), "(6,) float32": (3, 2, 1)}
     candidates = [lambda x, i=i: (i, float(x.sum())) for i in range(3)]
@@ -241,7 +241,7 @@ def _run_tuner(make_run: Any, arrays: list) -> Observed:
         return times[f"{x.shape} {x.dtype}"][candidates.index(f)] + len(timed) / 1e3
 
     run = make_run(candidates, seconds)
-    return Observed({"": [run(x) for x in arrays], "calls to seconds": Bound(len(timed), 1, 0)})
+    return RunResult({"": [run(x) for x in arrays], "calls to seconds": Bound(len(timed), 1, 0)})
 
 
 def _tuner_cases() -> dict[str, tuple]:

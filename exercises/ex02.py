@@ -7,10 +7,10 @@ from jax.sharding import PartitionSpec as P
 
 from exercises.framework import (
     Edit,
+    MessageHint,
     Mistake,
-    Observed,
     Prediction,
-    WhenMessage,
+    RunResult,
     as_numpy,
     build_mesh,
     exercise,
@@ -58,7 +58,7 @@ bytes_held = Prediction(
         90.18: "that's the full matrix",
     },
     "MB",
-    within=0.01,
+    rel_tol=0.01,
 )
 ten_over_four = Prediction(
     "refuses",
@@ -85,7 +85,7 @@ whole_leaves = Prediction(
         13.78: "that's the full tree",
     },
     "GB",
-    within=0.01,
+    rel_tol=0.01,
 )
 
 
@@ -132,7 +132,7 @@ def _observe_pieces(f):
     spec = f()
     sharding = NamedSharding(build_mesh({"a": 2, "b": 2, "c": 2}), getattr(spec, "spec", spec))
     held = pieces_by_device(jax.device_put(np.zeros((16, 6, 10)), sharding))
-    return Observed({f"device {i} holds": format_piece(held[i]) for i in (1, 2, 4, 0)})
+    return RunResult({f"device {i} holds": format_piece(held[i]) for i in (1, 2, 4, 0)})
 
 
 @exercise(
@@ -182,7 +182,7 @@ def _run_on_rows(f, rows, sharding):
         observed, trace = run_traced(f, rows, sharding, measure=("peak_bytes", "elements_fetched", "flops"))
     shardings = [used for shape, used in trace.shardings if shape[1:] == rows.shape[1:] and shape[0] >= len(rows)]
     as_asked = not shardings or any(used.is_equivalent_to(sharding, 2) for used in shardings)
-    return Observed({"": as_numpy(observed.pop("")), "the rows have the requested sharding": as_asked} | observed)
+    return RunResult({"": as_numpy(observed.pop("")), "the rows have the requested sharding": as_asked} | observed)
 
 
 @exercise(
@@ -209,12 +209,12 @@ def _run_on_rows(f, rows, sharding):
             Edit("np.arange(len(padded)) < n", "(padded != 0).any(axis=1)"),
             "you treat a row of zeros as padding, but a real row may be all zeros",
         ),
-        WhenMessage(
+        MessageHint(
             "bytes that one device holds",
             "a jax.numpy function that gets no sharding replicates its array on every device: pad with NumPy. "
             "And leave out the padding with a mask, not with a slice",
         ),
-        WhenMessage(
+        MessageHint(
             "operations that the devices compute",
             "sum the squares of the placed array on the devices, not on the host",
         ),

@@ -7,10 +7,10 @@ from jax.sharding import PartitionSpec as P
 
 from exercises.framework import (
     Edit,
+    MessageHint,
     Mistake,
-    Observed,
     Prediction,
-    WhenMessage,
+    RunResult,
     build_mesh,
     exercise,
     run_compiled,
@@ -124,7 +124,7 @@ def _make_on_one_device(key, sharding):
             Edit("normal(key,", "normal(jax.random.key(0),", count=2),
             "these are different numbers: draw them from the key that you're given",
         ),
-        WhenMessage("copied back", "the array went through the host, but it can be made directly on its devices"),
+        MessageHint("copied back", "the array went through the host, but it can be made directly on its devices"),
     ],
     run=_run_on_its_mesh,
 )
@@ -169,7 +169,7 @@ def _run_attention(answer):
     queries, scores = jax.device_put(np.sin(one), NamedSharding(mesh, spec)), lambda q, k: q @ k.T
     with jax.set_mesh(mesh):  # the lesson has set a different mesh
         observed = run_compiled(jax.vmap(jax.vmap(scores)), queries, queries, measure=("bytes_sent", "flops"))
-    return Observed(observed | {"": np.asarray(observed[""])})
+    return RunResult(observed | {"": np.asarray(observed[""])})
 
 
 @exercise(

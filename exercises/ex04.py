@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise, run_compiled
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, build_mesh, exercise, run_compiled
 
 hidden = Prediction(
     11_010_048,
@@ -201,7 +201,7 @@ def _run_typed(f, a, b):
         Mistake(
             Edit('out_sharding=P("x", "y")', 'out_sharding=P("x", None)'), "the product should be split like a and b"
         ),
-        WhenMessage(
+        MessageHint(
             "ShardingTypeError",
             "the error names the dimensions: you can reshard b so that its rows are split like the columns of a",
         ),

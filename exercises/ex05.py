@@ -10,10 +10,10 @@ from jax.sharding import PartitionSpec as P
 from exercises.framework import (
     Bound,
     Edit,
+    MessageHint,
     Mistake,
-    Observed,
     Prediction,
-    WhenMessage,
+    RunResult,
     build_mesh,
     exercise,
     run_per_device,
@@ -121,7 +121,7 @@ def _long_array_cases():
             Edit("before, x[:-1]", "x[:1], x[:-1]"),
             "the first number of each part becomes 0, as if it came after itself",
         ),
-        WhenMessage("bytes that a device sends", "which of a device's numbers does its right neighbour need?"),
+        MessageHint("bytes that a device sends", "which of a device's numbers does its right neighbour need?"),
     ],
     run=_run_along_x,
 )
@@ -160,7 +160,7 @@ def differences(x):
             ),
             "you add only the left neighbour's sum, but all devices to the left count",
         ),
-        WhenMessage("bytes that a device sends", "one number from each device is enough"),
+        MessageHint("bytes that a device sends", "one number from each device is enough"),
     ],
     run=_run_along_x,
 )
@@ -221,12 +221,12 @@ def _score_cases():
             Edit("jnp.log(total) + m - score", "jnp.exp(score - m) / total"),
             "that's the probability, but the exercise asks for its -log",
         ),
-        WhenMessage(
+        MessageHint(
             "require replication",
             "according to its type, your result may differ between devices. Which collectives return the same number "
             "on all of them?",
         ),
-        WhenMessage("bytes that a device sends", "three numbers are enough"),
+        MessageHint("bytes that a device sends", "three numbers are enough"),
     ],
     run=_run_on_scores,
 )
@@ -249,7 +249,7 @@ def _run_on_grid(f, t, data, model):
             raise ValueError(f"a collective names an axis twice: ({axes})")
     observed = run_per_device(f, t, mesh=mesh, in_specs=spec, out_specs=spec)
     label = "bytes that a device sends"  # allow anything less than the bytes of a block
-    return Observed(
+    return RunResult(
         {
             **observed,
             label: Bound(observed[label].value, margin=t.nbytes / data / model - observed[label].value * 1.02 - 1),
@@ -283,7 +283,7 @@ def _table_cases():
         ),
         Mistake(Edit('t.mean(), ("data", "model")', 't.mean(), "model"'), "the full table is split along both axes"),
         Mistake(Edit("pmean", "psum", count=3), "means have to be averaged over the devices, not added up"),
-        WhenMessage(
+        MessageHint(
             "bytes that a device sends",
             "each row of the block has one mean: compute it on the device first, then average across devices",
         ),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, exercise, run_per_device
 
 shared_weight = Prediction(
     28,
@@ -115,7 +115,7 @@ Mistake(Edit('jax.lax.psum(real.sum(), "X")', 'real.sum()'), "each device divide
 Mistake(Edit('(squares', '(squares / real.sum()'), "you divide by each device's own count, and by the total count as well"),
 Mistake(Edit(' * real', ''), "your squares include the padded rows"),
 Mistake(Edit('jax.lax.psum(real.sum(), "X")', '(6 * jax.lax.axis_size("X"))'), "you divide by the number of all rows, including the padding"),
-WhenMessage('bytes that a device sends', "One all-reduce of the gradient and two of a single number are enough. "
+MessageHint('bytes that a device sends', "One all-reduce of the gradient and two of a single number are enough. "
 "Which rows do you send?"),
 ],
 question="Which squares do you add up, over which devices, and what do you divide by?",

@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Observed, Prediction, WhenMessage, build_mesh, exercise, run_compiled
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, RunResult, build_mesh, exercise, run_compiled
 
 step_bytes = Prediction(
     409_101,
@@ -20,7 +20,7 @@ step_bytes = Prediction(
         0: "each device has the gradient of its own 16 rows, but all of them need the gradient of 128",
     },
     "bytes",
-    within=0.005,
+    rel_tol=0.005,
 )
 mean_rows = Prediction(
     128,
@@ -43,7 +43,7 @@ accumulated = Prediction(
     "each iteration of the loop sums its own gradient over the devices",
     {1: "a single sum would be enough, but the sum is where the gradient is computed: in the loop"},
     "times",
-    within=0.01,
+    rel_tol=0.01,
 )
 axes_seen = Prediction(
     1,
@@ -59,7 +59,7 @@ chips = Prediction(
         0.22: "an H100 also computes 5 times as fast, and only the ratio counts",
     },
     "times",
-    within=0.03,
+    rel_tol=0.03,
 )
 best_mesh = Prediction(
     "8 x 1",
@@ -82,7 +82,7 @@ def _observe_epochs(answer, length, n):
     lengths, exists = [len(part) for part in parts], (rows >= 0) & (rows < length)
     read = np.bincount(rows[exists], minlength=length)
     orders = {np.concatenate(epoch(number)).tobytes() for number in (0, 1, *range(4, 18))}
-    return Observed(
+    return RunResult(
         {
             "rows that no device reads": int((read == 0).sum()),
             "rows that are read twice": int((read > 1).sum()),
@@ -179,14 +179,14 @@ def _counts_the_padding(w, x, y, real):
             "each device has its own gradient, because nothing was added up over 'data'",
         ),
         Mistake(_counts_the_padding, "you divide by the number of all rows, but only the real ones count"),
-        WhenMessage(
+        MessageHint(
             "bytes that a device sends",
             "Add up on the device, and send one gradient and one count. Do you sum over the devices inside the "
             "loop, or send rows?",
         ),
     ],
     run=_run_on_tokens,
-    within=1e-3,
+    rel_tol=1e-3,
 )
 def real_gradient(w, x, y, real):
     """Per device: w (5, 3), x (parts, k, 5), y (parts, k, 3), real (parts, k)."""

@@ -12,7 +12,7 @@ eight_devices = Prediction(
         58.7: "an element in bfloat16 takes 2 bytes",
     },
     "MB",
-    within=0.01,
+    rel_tol=0.01,
 )
 paid_twice = Prediction(
     2,
@@ -39,14 +39,14 @@ crossover = Prediction(
         56: "count all seven steps",
     },
     "kB",
-    within=0.02,
+    rel_tol=0.02,
 )
 ridge = Prediction(
     2199,
     "it's 989.5 TFLOP/s divided by 450 GB/s",
     {1099: "900 GB/s is the sum of both directions", 4398: "1,979 TFLOP/s requires that half of the matrix is zeros"},
     "FLOPs",
-    within=0.01,
+    rel_tol=0.01,
 )
 corner = Prediction(
     13_790,
@@ -56,7 +56,7 @@ corner = Prediction(
         15_760: "it's n - 1, not n, because a chip doesn't need to receive its own piece",
     },
     "rows",
-    within=0.01,
+    rel_tol=0.01,
 )
 torus = Prediction(
     4,

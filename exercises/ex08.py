@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, build_mesh, exercise
 
 sent = Prediction(
     66.06,
@@ -20,7 +20,7 @@ sent = Prediction(
         1.05: "that's a chip's own piece, which goes to the 63 others",
     },
     "MB",
-    within=0.01,
+    rel_tol=0.01,
 )
 reduced = Prediction(
     469.8,
@@ -32,7 +32,7 @@ reduced = Prediction(
         536.9: "a device doesn't send its own eighth",
     },
     "MB",
-    within=0.01,
+    rel_tol=0.01,
 )
 state = Prediction(
     15.3,
@@ -45,7 +45,7 @@ state = Prediction(
         0.239: "that would be FSDP; here every chip stores everything",
     },
     "GB",
-    within=0.02,
+    rel_tol=0.02,
 )
 by_hand = Prediction(
     4.81,
@@ -58,14 +58,14 @@ by_hand = Prediction(
         50.1: "`data` splits the batch, so a chip sums only a sixteenth of the activations",
     },
     "GB",
-    within=0.03,
+    rel_tol=0.03,
 )
 four_times = Prediction(
     10.7,
     "only weights and gradients are sent, once in each step, and their shapes don't depend on the batch",
     {42.8: "only activations grow with the batch, and FSDP doesn't send any"},
     "GB",
-    within=0.03,
+    rel_tol=0.03,
 )
 fastest = Prediction(
     "FSDP",
@@ -128,7 +128,7 @@ def _split_evenly(f, mesh, shapes, specs):
         Mistake(
             Edit("output_size", "temp_size"), "that's the size of the temporaries, but the exercise asks for the result"
         ),
-        WhenMessage("out of memory", "no machine has enough memory for such arrays: pass their shapes instead"),
+        MessageHint("out of memory", "no machine has enough memory for such arrays: pass their shapes instead"),
     ],
 )
 def given_and_returned(f, mesh, shapes, specs):

@@ -60,7 +60,7 @@ waiting = Prediction(
         0.8: "that's the share, but not in percent",
     },
     "percent",
-    within=0.005,
+    rel_tol=0.005,
 )
 hidden = Prediction(
     248,
@@ -72,7 +72,7 @@ hidden = Prediction(
         147: "that's the time of the two gathers only",
     },
     "µs",
-    within=0.01,
+    rel_tol=0.01,
 )
 
 # Each case below lists calls of one function. In the fourth case, some shapes share their size or first dimension.

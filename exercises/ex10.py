@@ -9,10 +9,10 @@ from jax.sharding import PartitionSpec as P
 from exercises.framework import (
     Bound,
     Edit,
+    MessageHint,
     Mistake,
-    Observed,
     Prediction,
-    WhenMessage,
+    RunResult,
     build_mesh,
     exercise,
     run_compiled,
@@ -50,21 +50,21 @@ again = Prediction(
     "there are two gathers and one sum: `checkpoint` runs the layer again, and the gather is part of the layer",
     {4: f"there are two gathers and one sum; {_REDUCE_SCATTER}"},
     "rounds",
-    within=0.01,
+    rel_tol=0.01,
 )
 squares = Prediction(
     64,
     "the gradient is 8 times too large, and `nu` averages its square",
     {1: "the moments scale with the gradient; only Adam's step divides the scale out"},
     "times",
-    within=0.01,
+    rel_tol=0.01,
 )
 hidden_at = Prediction(
     1970,
     "sending takes 3 rounds of 2 bytes and computing takes 6 FLOPs, so T is C/W",
     {3940: "with 2 bytes and 6 FLOPs, 3 * 2 / 6 is 1", 985: "an element in bfloat16 takes 2 bytes"},
     "tokens",
-    within=0.02,
+    rel_tol=0.02,
 )
 
 
@@ -116,7 +116,7 @@ def _run_gated_loss(f, n):
     f = jax.value_and_grad(f) if n == 8 else f
     observed = run_per_device(f, params, x, y, mesh={"data": n}, measure=("bytes_sent", "largest_array"), **specs)
     label = "bytes of the largest array on a device"  # a layer's three weights may be gathered as one array
-    return Observed({**observed, label: Bound(observed[label].value, slack=3)})
+    return RunResult({**observed, label: Bound(observed[label].value, slack=3)})
 
 
 @exercise(
@@ -125,7 +125,7 @@ def _run_gated_loss(f, n):
     "over 'data'.",
     cases={"of 4 devices": (4,), "of 8 devices, with its gradient": (8,)},
     run=_run_gated_loss,
-    within=1e-3,
+    rel_tol=1e-3,
     mistakes=[
         Mistake(
             Edit("pmean", "psum"), "psum adds up the devices' means, but the mean over all rows is the mean of them"
@@ -143,11 +143,11 @@ def _run_gated_loss(f, n):
             "gathered along its rows, a weight is too long. Along which axis is it split?",
         ),
         Mistake(Edit("return x +", "return"), "you don't add the layer's input to its result"),
-        WhenMessage(
+        MessageHint(
             "bytes that a device sends",
             "A step takes three rounds: two gathers, and one sum of which each device keeps its own piece",
         ),
-        WhenMessage(
+        MessageHint(
             "largest array", "The full weights of all layers exist at the same time. What's inside jax.checkpoint?"
         ),
     ],
@@ -191,7 +191,7 @@ def _run_byte_model(f):
     cases={"its loss and its gradient": ()},
     run=_run_byte_model,
     hide_expected=True,
-    within=1e-3,
+    rel_tol=1e-3,
     mistakes=[
         Mistake(
             Edit('    x = jax.lax.with_sharding_constraint(x, P("data"))\n', ""),
@@ -205,7 +205,7 @@ def _run_byte_model(f):
             Edit('(x, P("data"))', '(x, P(None, "data"))'),
             "that splits the positions of each text, but each device stores full texts. Which dimension is the batch?",
         ),
-        WhenMessage(
+        MessageHint(
             "bytes that a device sends",
             "The program should send weights and gradients, not activations. Where does the batch enter the network?",
         ),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, WhenMessage, exercise, run_per_device
+from exercises.framework import Bound, Edit, MessageHint, Mistake, Prediction, RunResult, exercise, run_per_device
 from utils.compat import pcast
 
 by_rows = Prediction(
@@ -67,7 +67,7 @@ farthest = Prediction(
     "4.5 D / (n - 1) = C/W, so n = 1 + 4.5 * 8,192 / 1,970",
     {18.7: "that's n - 1"},
     "chips",
-    within=0.02,
+    rel_tol=0.02,
 )
 lowest = Prediction(
     "wrong",
@@ -138,7 +138,7 @@ def _run_gated_mlp(f, n):
     observed = run_per_device(program, w, x, mesh={"model": n}, **specs)
     (by_w, by_x), result = observed.pop("")
     gradients = {f"the gradient with respect to {name}": gradient for name, gradient in {"x": by_x, **by_w}.items()}
-    return Observed({"": result, **gradients, **observed})
+    return RunResult({"": result, **gradients, **observed})
 
 
 @exercise(
@@ -146,7 +146,7 @@ def _run_gated_mlp(f, n):
     "products, and add the bias after the sum.",
     cases={"on 4 devices": (4,), "on 8 devices": (8,)},
     run=_run_gated_mlp,
-    within=1e-3,
+    rel_tol=1e-3,
     mistakes=[
         Mistake(
             Edit('h @ w["down"], "model") + w["bias"]', 'h @ w["down"] + w["bias"], "model")'),
@@ -221,7 +221,7 @@ def _run_on_logits(f, n, size):
     observed = run_per_device(jax.value_and_grad(f), logits, targets, mesh={"model": n}, **specs)
     (loss, gradient), sent = observed[""], observed["bytes that a device sends"].value
     numbers = Bound(sent / 4 / TOKENS, slack=4, margin=0)
-    return Observed(
+    return RunResult(
         {
             "": loss,
             "the gradient with respect to the logits": gradient,
@@ -236,14 +236,14 @@ def _run_on_logits(f, n, size):
     "devices but one.",
     cases={"on 4 devices": (4, 1), "on 8 devices": (8, 1), "on 8 devices, logits in the thousands": (8, 2000)},
     run=_run_on_logits,
-    within=1e-3,
+    rel_tol=1e-3,
     mistakes=[
-        WhenMessage(
+        MessageHint(
             "Differentiation rule",
             "`pmax` has no derivative, but the largest logit doesn't need one: put `jax.lax.stop_gradient` "
             "inside the pmax",
         ),
-        WhenMessage(
+        MessageHint(
             "out_specs",
             "According to its type, your loss varies between devices. Which part isn't combined over 'model' yet?",
         ),
@@ -261,7 +261,7 @@ def _run_on_logits(f, n, size):
             Edit("(top + jnp.log(total) - hit).mean()", "(top + jnp.log(total) - hit).sum()"),
             "the loss is the mean over the tokens",
         ),
-        WhenMessage(
+        MessageHint(
             "elements that a device sends", "Which collective sends logits? Each token needs only three numbers"
         ),
     ],

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, exercise, run_per_device
 
 _FILL = "microbatch 7 enters stage 0 after 7 ticks, and then takes 4 ticks to pass through 4 stages"
 
@@ -74,7 +74,7 @@ twice_round = Prediction(
         3 / 19: "that's the share of the time; multiply it by 100",
     },
     "percent",
-    within=0.02,
+    rel_tol=0.02,
 )
 
 
@@ -168,7 +168,7 @@ def _run_rounds(f, p, rounds):
             Edit("[(s, (s + 1) % p)", "[((s + 1) % p, s)"),
             "you send to the left, so a microbatch passes the stages in the wrong order",
         ),
-        WhenMessage(
+        MessageHint(
             "FLOPs of a device's products",
             "Each stage multiplies only by its own w, and no microbatch waits until all the others have "
             "finished a round",

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, exercise, run_per_device
 
 _FIRST_ROW = "on which devices is the index of a row also the position of its token?"
 _RETURN = "a gradient starts from zero on its owner and must return to it: eight sends"
@@ -52,7 +52,7 @@ kept = Prediction(
         0.4: "that's the forward pass, but `scan` keeps p of every block for the backward pass",
     },
     "GB",
-    within=0.01,
+    rel_tol=0.01,
 )
 own_sent = Prediction(
     46,
@@ -75,7 +75,7 @@ hidden_at = Prediction(
         1100: "keys and values are 2 arrays of 2 bytes per element, so there are 4 bytes for every 4 FLOPs",
     },
     "tokens",
-    within=0.02,
+    rel_tol=0.02,
 )
 
 
@@ -169,7 +169,7 @@ def _run_contrastive(f, n, own, features, size):
         "of 4 devices, products above 100": (4, 7, 5, 8),
     },
     run=_run_contrastive,
-    within=1e-3,
+    rel_tol=1e-3,
     mistakes=[
         Mistake(
             Edit("pmean", "psum"), "psum adds up the devices' means, but the mean over all rows is the mean of them"
@@ -185,11 +185,11 @@ def _run_contrastive(f, n, own, features, size):
             Edit("(level, _), _", "(level, y), _"),
             "the y that you subtract was sent on, so it belongs to a different device",
         ),
-        WhenMessage(
+        MessageHint(
             "require replication",
             "each device has a mean of its own. What averages them, and gives the result a shared type?",
         ),
-        WhenMessage("largest array", "Use one piece of y at a time, and keep one number for each row"),
+        MessageHint("largest array", "Use one piece of y at a time, and keep one number for each row"),
     ],
     question=(
         "The loss is each row's level, over the y of all devices, minus the row's own x · y, averaged over all rows."

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, exercise, run_per_device
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, exercise, run_per_device
 
 router_gradient = Prediction(
     0,
@@ -43,7 +43,7 @@ padding = Prediction(
         64: "divide by the 10 seats that an expert had before",
     },
     "times",
-    within=0.01,
+    rel_tol=0.01,
 )
 devices_served = Prediction(
     2,
@@ -146,7 +146,7 @@ def _run_lookup(f, ids, table, n):
             Edit("[owner, jnp.arange(tokens)]", ".sum(axis=0)"),
             "every device answers, but only one of them owns the row, so select the owner's answer",
         ),
-        WhenMessage("bytes that a device sends", "Send ids and the requested rows, not the table"),
+        MessageHint("bytes that a device sends", "Send ids and the requested rows, not the table"),
     ],
     question="Which device owns the row for an id, and at what index of its table is that row?",
 )

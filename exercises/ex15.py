@@ -13,7 +13,7 @@ even = Prediction(
         math.log2(96): "that's in bits, but the loss uses the natural logarithm",
         -math.log(96): "the loss is -ln p, and the logarithm of p is negative",
     },
-    within=0.01,
+    rel_tol=0.01,
 )
 parts = Prediction(
     4,
@@ -36,7 +36,7 @@ stores = Prediction(
         24: "that's the total of eight devices if everything is replicated",
     },
     "times all weights",
-    within=0.02,
+    rel_tol=0.02,
 )
 grown = Prediction(
     1.67 - 0.78 + 4 * 0.78,
@@ -48,7 +48,7 @@ grown = Prediction(
         0.78 + 4 * 0.89: "it's the other way round: the bytes over model grow, and those of the gradients don't",
     },
     "times all weights",
-    within=0.02,
+    rel_tol=0.02,
 )
 cache_share = Prediction(
     8 * 16_384 / 104_448,
@@ -60,7 +60,7 @@ cache_share = Prediction(
         8 * 256 / 104_448: "that's one position in each row, but a row keeps 64",
     },
     "bytes",
-    within=0.02,
+    rel_tol=0.02,
 )
 rows_needed = Prediction(
     "no",

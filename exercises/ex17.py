@@ -10,7 +10,7 @@ from jax import ShapeDtypeStruct
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Observed, Prediction, build_mesh, exercise
+from exercises.framework import Edit, Mistake, Prediction, RunResult, build_mesh, exercise
 
 on_disk = Prediction(
     3,
@@ -22,7 +22,7 @@ on_disk = Prediction(
         24: "eight devices hold the pieces, and each piece is written once",
     },
     "times",
-    within=0.05,
+    rel_tol=0.05,
 )
 cast = Prediction(
     "bfloat16",
@@ -61,7 +61,7 @@ slower = Prediction(
     "both terms grow with the square root of C, because you save ten times less often",
     {100: "you also save less often: take the square root", 1: "a save takes 100 times as long"},
     "times",
-    within=0.02,
+    rel_tol=0.02,
 )
 
 
@@ -174,7 +174,7 @@ def _run_lives(answer, last, every, lives):
         kept = list(store.items())[::-1]  # the files in a folder are listed in no particular order
         store.clear()
         store.update(kept)
-    return Observed(observed)
+    return RunResult(observed)
 
 
 @exercise(
@@ -209,7 +209,7 @@ def _run_lives(answer, last, every, lives):
         ),
     ],
     run=_run_lives,
-    within=1e-6,
+    rel_tol=1e-6,
 )
 def train_on(last, every, store, fresh, step, batch):
     """Take steps until `last` are done; save into `store` after every `every` of them.

@@ -12,7 +12,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Prediction, WhenMessage, build_mesh, exercise
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, build_mesh, exercise
 from lesson_helpers.kernels.simulator import Simulation, simulate
 
 passed_on = Prediction(
@@ -54,7 +54,7 @@ half_tokens = Prediction(
         174.4: "that's the time with all tokens",
     },
     "µs",
-    within=0.01,
+    rel_tol=0.01,
 )
 slow_end = Prediction(
     480.0,
@@ -67,7 +67,7 @@ slow_end = Prediction(
         626.8: "that's one after the other, but device 3 multiplies during the copies",
     },
     "µs",
-    within=0.01,
+    rel_tol=0.01,
 )
 pieces_held = Prediction(
     3,
@@ -164,7 +164,7 @@ def _run_swap(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
             ],
             "you write to your partner's memory, so wait at the barrier for your partner's signal first",
         ),
-        WhenMessage(BRANCH_ERROR, ONE_PROGRAM),
+        MessageHint(BRANCH_ERROR, ONE_PROGRAM),
     ],
 )
 def swap_pairs(x_ref, o_ref, sent, arrived):
@@ -243,7 +243,7 @@ def _run_sum(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[s
             "the sum that starts here makes n - 1 steps, so which device is it for?",
         ),
         Mistake(Edit("if k < n - 2", "if k < n - 1"), "nobody waits for the last signal, so `free` ends above 0"),
-        WhenMessage(BRANCH_ERROR, ONE_PROGRAM),
+        MessageHint(BRANCH_ERROR, ONE_PROGRAM),
     ],
 )
 def scatter_sum(x_ref, o_ref, buffers, sent, arrived, free):

@@ -2,7 +2,7 @@
 
 import math
 
-from exercises.framework import Bound, Edit, Mistake, Observed, Prediction, exercise
+from exercises.framework import Bound, Edit, Mistake, Prediction, RunResult, exercise
 
 state = Prediction(
     1.535,
@@ -14,7 +14,7 @@ state = Prediction(
         0.256: "all three numbers are float32, which makes 12 bytes per parameter",
     },
     "GB",
-    within=0.02,
+    rel_tol=0.02,
 )
 remat = Prediction(
     8,
@@ -32,7 +32,7 @@ wire = Prediction(
         0.7676: "a chip sends its piece to the 63 others, so it sends 63/64 of the full array",
     },
     "GB",
-    within=0.02,
+    rel_tol=0.02,
 )
 rounds = Prediction(
     0.967,
@@ -44,7 +44,7 @@ rounds = Prediction(
         0.484: "both the gathers and the scatters happen in each microbatch",
     },
     "seconds",
-    within=0.02,
+    rel_tol=0.02,
 )
 other_chip = Prediction(
     0.5249,
@@ -57,7 +57,7 @@ other_chip = Prediction(
         0.967: "that's at a v6e's rate, but both of an H100's rates are different",
     },
     "seconds",
-    within=0.01,
+    rel_tol=0.01,
 )
 reduced = Prediction(
     32.24,
@@ -67,7 +67,7 @@ reduced = Prediction(
         64.5: "the gradients are sent in bfloat16",
     },
     "GB",
-    within=0.02,
+    rel_tol=0.02,
 )
 
 
@@ -75,7 +75,7 @@ reduced = Prediction(
     "Divide the useful FLOPs of the full run by the FLOPs that all chips do in a second. A chip-hour "
     "is one chip for one hour.",
     cases=[(7e9, 2e12, 48, 300e12, 0.5), (70e9, 15e12, 8960, 459e12, 0.4), (1.3e9, 26e9, 12, 197e12, 0.35)],
-    within=1e-6,
+    rel_tol=1e-6,
     mistakes=[
         Mistake(
             Edit("6 *", "8 *"),
@@ -108,7 +108,7 @@ def run_bill(parameters, tokens, chips, flops_per_second, utilization):
         (1.5e9, 60, 0.2e9, 4, 3_000_000, 48),
         (9e9, 5, 1e9, 3, 700_000, 7),
     ],
-    within=1e-6,
+    rel_tol=1e-6,
     mistakes=[
         Mistake(
             Edit("12 * (shared + experts * each)", "12 * (shared + active * each)"),
@@ -184,7 +184,7 @@ def _observe_plan(f):
     if min(sizes) < 1 or list(plan[:4]) != sizes:
         raise ValueError("data, fsdp, model and micro must be positive integers")
     holds, *times = _price_on_v5e(data, fsdp, model, micro, remat)
-    return Observed(
+    return RunResult(
         {
             "data x fsdp x model": data * fsdp * model,
             "sequences left over": 64 % (data * fsdp * micro),

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from exercises.framework import Edit, Mistake, Observed, Prediction, WhenMessage, exercise
+from exercises.framework import Edit, MessageHint, Mistake, Prediction, RunResult, exercise
 from utils.devices import started_devices
 
 messages = Prediction(
@@ -55,7 +55,7 @@ specs_equal = Prediction(
 @exercise(
     "Search the table for check_rep, Contracting and device_put_replicated. For the fourth, find a row "
     "without a message.",
-    run=lambda f: Observed({f"message {i}": row for i, row in enumerate(f(), 1)}),
+    run=lambda f: RunResult({f"message {i}": row for i, row in enumerate(f(), 1)}),
     hide_expected=True,
     mistakes=[
         Mistake(Edit("11", "10"), "pjit became jit, but check_rep is a keyword of shard_map"),
@@ -112,7 +112,7 @@ def _run_without_pmap(f, parts, mesh):
             "you join the parts end to end, but the old code stacked them, and kept their shape",
         ),
         Mistake(Edit('P("i")', "P()"), "each device holds all eight parts, but in the old code each held one"),
-        WhenMessage("jax.pmap is not", "use jit with the full array, or jax.shard_map over the mesh"),
+        MessageHint("jax.pmap is not", "use jit with the full array, or jax.shard_map over the mesh"),
     ],
 )
 def normalised(parts, mesh):
@@ -151,7 +151,7 @@ def _run_in_release(f, devices, sizes):
         if sizes:
             stack.enter_context(mock.patch.object(jax, "make_mesh", _make_mesh_of_release(sizes)))
         mesh = f(devices)
-    return Observed({"": mesh, "the axes are": ", ".join(str(kind).split(".")[-1] for kind in mesh.axis_types)})
+    return RunResult({"": mesh, "the axes are": ", ".join(str(kind).split(".")[-1] for kind in mesh.axis_types)})
 
 
 @exercise(
@@ -169,7 +169,7 @@ def _run_in_release(f, devices, sizes):
             "pass the eight devices: otherwise make_mesh may take others, or use a different order",
         ),
         Mistake(Edit("(4, 2)", "(2, 4)"), "data has 4 devices, and model has 2"),
-        WhenMessage(
+        MessageHint(
             "unexpected keyword argument 'axis_s",
             "the name of that argument changed in 0.11.2: pass the sizes by position",
         ),

@@ -33,9 +33,9 @@ MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     # whether %%writefile creates or overwrites a script
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
-# If a cell's outputs differ between runs, `varies` in its metadata gives the reason, and `varying` gives the part that
-# differs, as a key of this table. By default, it's "words", with which only the kinds of the outputs are compared.
-VARYING = {
+# If a cell's outputs differ between runs, `output_varies` in its metadata gives the reason, and `output_varies_in` gives
+# the part that differs, as a key of this table. By default, it's "words", so only the kinds of outputs are compared.
+OUTPUT_VARIES_IN = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
     # the padding depends on the number of digits
     "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),
@@ -81,8 +81,8 @@ def output_faults(committed: Any, executed: Any) -> list[str]:
         if page.cell_type != "code":
             continue
         on_page, from_run = output_texts(page), output_texts(run)
-        if "varies" in page.metadata:
-            pattern, stand_in = VARYING[page.metadata.get("varying", "words")]
+        if "output_varies" in page.metadata:
+            pattern, stand_in = OUTPUT_VARIES_IN[page.metadata.get("output_varies_in", "words")]
             on_page, from_run = [
                 [(kind, pattern.sub(stand_in, text)) for kind, text in outputs] for outputs in (on_page, from_run)
             ]
@@ -276,10 +276,13 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
         yield f"{cell.id}: a shell or magic command"
     elif not cell.outputs and any(isinstance(last, ast.Expr) for last in ast.parse(cell.source).body[-1:]):
         yield f"{cell.id}: its last line is an expression, but the cell has no output: run make refresh"
-    if not str(cell.metadata.get("varies", "because")).strip():
-        yield f"{cell.id}: `varies` doesn't give a reason"
-    if "varying" in cell.metadata and ("varies" not in cell.metadata or cell.metadata["varying"] not in VARYING):
-        yield f"{cell.id}: `varying` must be one of {', '.join(VARYING)}, in a cell that has `varies`"
+    if not str(cell.metadata.get("output_varies", "because")).strip():
+        yield f"{cell.id}: `output_varies` doesn't give a reason"
+    if "output_varies_in" in cell.metadata and (
+        "output_varies" not in cell.metadata or cell.metadata["output_varies_in"] not in OUTPUT_VARIES_IN
+    ):
+        parts = ", ".join(OUTPUT_VARIES_IN)
+        yield f"{cell.id}: `output_varies_in` must be one of {parts}, in a cell that has `output_varies`"
     for output in cell.outputs:
         if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", []):
             yield f"{cell.id}: ends in an error: {output.ename}"
@@ -349,12 +352,12 @@ def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
     """Return the notebook with all guesses filled in correctly."""
     filled = nbformat.from_dict(notebook)
     for cell, prediction in _compared(filled, module):
-        cell.source = re.sub(r"^guess = None", f"guess = {prediction.truth!r}", cell.source)
+        cell.source = re.sub(r"^guess = None", f"guess = {prediction.answer!r}", cell.source)
     return filled
 
 
 def reading_faults(executed: Any, module: ModuleType) -> list[str]:
-    """List the cells that don't accept the right guess, because their result differs from the prediction's truth.
+    """List the cells that don't accept the right guess, because their result differs from the prediction's answer.
 
     If the right answer varies between runs, a cell may also call the guess wrong.
     """

@@ -46,7 +46,7 @@ print("it compiles")
 
 
 @dataclass(frozen=True)
-class Plan:
+class CompiledPlan:
     """The work of one chip in a compiled program. If the compiler rejected the program, `error` is its message."""
 
     sent: dict[str, tuple[int, int]] = field(default_factory=dict)  # by kind of collective: number of runs, bytes sent
@@ -69,10 +69,10 @@ class Plan:
 
 
 _can_compile: dict[str, bool] = {}  # by platform, "tpu" or "cuda"; empty before `start`
-_plans: dict[str, Plan] = {}  # by label: the programs compiled since `start`
+_plans: dict[str, CompiledPlan] = {}  # by label: the programs compiled since `start`
 
 
-def start(*platforms: str) -> None:
+def check_compilers(*platforms: str) -> None:
     """Check whether this machine can compile for these platforms ("tpu" by default), and print a line for each.
 
     The trial compile runs in a separate process, because some pairs of JAX and libtpu crash without a message.
@@ -136,7 +136,9 @@ def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | Ab
     return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(names))
 
 
-def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any, recompile: bool = True) -> Plan:
+def compiled_plan(
+    label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any, recompile: bool = True
+) -> CompiledPlan:
     """Return the work of one chip in a program, according to the chip's compiler.
 
     Args:
@@ -164,9 +166,11 @@ def plan(label: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any
 
 
 def can_compile(platform: str) -> bool:
-    """Return whether this machine can compile for a platform. Raises RuntimeError if `start` hasn't checked it."""
+    """Return whether this machine can compile for a platform. Raises RuntimeError if `check_compilers` hasn't checked it."""
     if platform not in _can_compile:
-        raise RuntimeError("call aot_compiler.start() first: it finds out whether this machine can compile for a chip")
+        raise RuntimeError(
+            "call aot_compiler.check_compilers() first: it finds out whether this machine can compile for a chip"
+        )
     return _can_compile[platform]
 
 
@@ -175,20 +179,20 @@ def platform_of(label: str) -> str:
     return "cuda" if any(f"{gpu}:" in label for gpu in targets.GPUS) else "tpu"
 
 
-def recorded_plans(lesson: str = "*") -> dict[str, Plan]:
+def recorded_plans(lesson: str = "*") -> dict[str, CompiledPlan]:
     """Return the plans in a lesson's record, or in all records, by label."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob(f"{lesson}.json"))]
     return {label: plan_from_json(fields) for record in records for label, fields in record["plans"].items()}
 
 
-def plan_from_json(fields: dict[str, Any]) -> Plan:
+def plan_from_json(fields: dict[str, Any]) -> CompiledPlan:
     """Build a plan from parsed JSON, in which pairs have become lists and integer keys have become strings."""
     sent = {kind: (times, size) for kind, (times, size) in fields["sent"].items()}
     links = {int(number): size for number, size in fields.get("links", {}).items()}
-    return Plan(**{**fields, "sent": sent, "links": links})
+    return CompiledPlan(**{**fields, "sent": sent, "links": links})
 
 
-def _compile(platform: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> Plan:
+def _compile(platform: str, compile_it: Callable[..., Compiled | Cost], *arguments: Any) -> CompiledPlan:
     """Compile a program for a platform and summarize its cost. If it doesn't fit into memory, keep only the error."""
     import jax
 
@@ -204,20 +208,20 @@ def _compile(platform: str, compile_it: Callable[..., Compiled | Cost], *argumen
         if not str(error).startswith("RESOURCE_EXHAUSTED"):
             raise
         # Keep the first sentence, without the long list of buffers that follows.
-        return Plan(error=re.split(r" HLO module:|\n", str(error))[0].strip())
+        return CompiledPlan(error=re.split(r" HLO module:|\n", str(error))[0].strip())
 
 
-def summarize(counted: Cost) -> Plan:
+def summarize(counted: Cost) -> CompiledPlan:
     """Summarize the cost of a program as a plan, with one total per kind of collective."""
     times, sizes, overlapped, links = Counter(), Counter(), Counter(), Counter()
     for collective in counted:
-        times[collective.kind] += collective.times
+        times[collective.kind] += collective.execution_count
         sizes[collective.kind] += collective.bytes_sent
-        overlapped[collective.kind] += collective.times * collective.asynchronous
+        overlapped[collective.kind] += collective.execution_count * collective.asynchronous
         if collective.links:
             links[collective.links] += collective.bytes_sent
     memory = counted.memory
-    return Plan(
+    return CompiledPlan(
         {kind: (times[kind], sizes[kind]) for kind in sorted(times)},
         {kind: overlapped[kind] for kind in sorted(overlapped) if overlapped[kind]},
         counted.flops,
@@ -227,6 +231,6 @@ def summarize(counted: Cost) -> Plan:
     )
 
 
-def compiled_plans() -> dict[str, Plan]:
+def compiled_plans() -> dict[str, CompiledPlan]:
     """Return the plans compiled since `start`, by label."""
     return dict(_plans)

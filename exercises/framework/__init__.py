@@ -1,7 +1,7 @@
 """Check readers' exercises and predictions. exercise.py and prediction.py explain how to write new ones."""
 
-from exercises.framework.compare import Bound, Observed, as_numpy
-from exercises.framework.exercise import Edit, Exercise, Mistake, WhenMessage, exercise
+from exercises.framework.compare import Bound, RunResult, as_numpy
+from exercises.framework.exercise import Edit, Exercise, MessageHint, Mistake, exercise
 from exercises.framework.formatting import format_value
 from exercises.framework.prediction import GuessVerdict, Prediction
 from exercises.framework.runners import build_mesh, run_compiled, run_per_device, run_traced
@@ -11,10 +11,10 @@ __all__ = [
     "Edit",
     "Exercise",
     "GuessVerdict",
+    "MessageHint",
     "Mistake",
-    "Observed",
     "Prediction",
-    "WhenMessage",
+    "RunResult",
     "as_numpy",
     "build_mesh",
     "exercise",

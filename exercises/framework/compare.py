@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from exercises.framework.formatting import Raised, format_value
 
 
-class Observed(dict):
+class RunResult(dict):
     """Map labels to a run's result and costs, as in {"": the result, "bytes that a device sends": Bound(1024)}.
 
     Put the costs last, so that a wrong result is reported before an excessive cost.
@@ -50,10 +50,10 @@ class Difference(NamedTuple):
     expected: str
     reason: str = ""  # a sentence that explains the difference, or ""
     bound: Bound | None = None  # the bound that the answer's cost violates, if that's the difference
-    label: str = ""  # the key in `Observed` whose values differ
+    label: str = ""  # the key in `RunResult` whose values differ
 
 
-def first_difference(actual: Any, expected: Any, within: float = 1e-4, check_costs: bool = True) -> Difference | None:
+def first_difference(actual: Any, expected: Any, rel_tol: float = 1e-4, check_costs: bool = True) -> Difference | None:
     """Return the first difference between a result and the expected one, or None if they match.
 
     The type of `expected` determines what must match:
@@ -64,19 +64,19 @@ def first_difference(actual: Any, expected: Any, within: float = 1e-4, check_cos
     - A NumPy array only has to match in shape and values.
 
     Args:
-        within: the relative tolerance for numbers; in an array, it's relative to the largest absolute value.
+        rel_tol: the relative tolerance for numbers; in an array, it's relative to the largest absolute value.
         check_costs: whether to compare costs (see `Bound`) as well as results.
 
     No errors are raised: a value that can't be compared, such as a deleted array, counts as a difference.
     """
     try:
-        return _compare(actual, expected, within, check_costs, "")
+        return _compare(actual, expected, rel_tol, check_costs, "")
     except Exception as error:  # for example, from a deleted array, or from an `==` that raises
         reason = f"That value can't be compared: {type(error).__name__}."
         return Difference("", format_value(actual), format_value(expected), reason)
 
 
-def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path: str) -> Difference | None:
+def _compare(actual: Any, expected: Any, rel_tol: float, check_costs: bool, path: str) -> Difference | None:
     """Compare two values as `first_difference` does. `path` locates them in the result, for example "[2]"."""
 
     def mismatch(attribute: str = "", a: Any = actual, b: Any = expected, reason: str = "") -> Difference:
@@ -91,18 +91,20 @@ def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path:
     if isinstance(expected, Mapping):
         if not isinstance(actual, Mapping) or set(actual) != set(expected):
             return mismatch()
-        if isinstance(expected, Observed):
-            differences = ((key, _compare(actual[key], expected[key], within, check_costs, "")) for key in expected)
+        if isinstance(expected, RunResult):
+            differences = ((key, _compare(actual[key], expected[key], rel_tol, check_costs, "")) for key in expected)
             return _first(difference and difference._replace(label=key) for key, difference in differences)
-        return _first(_compare(actual[key], expected[key], within, check_costs, f"{path}[{key!r}]") for key in expected)
+        return _first(
+            _compare(actual[key], expected[key], rel_tol, check_costs, f"{path}[{key!r}]") for key in expected
+        )
     if isinstance(expected, (list, tuple)) and not isinstance(expected, PartitionSpec):
         values = as_list(actual)
         if values is None or len(values) != len(expected):
             return mismatch(reason="" if values is None else f"It has {len(values)} elements, not {len(expected)}.")
         pairs = enumerate(zip(values, expected, strict=True))
-        return _first(_compare(a, b, within, check_costs, f"{path}[{i}]") for i, (a, b) in pairs)
+        return _first(_compare(a, b, rel_tol, check_costs, f"{path}[{i}]") for i, (a, b) in pairs)
     if isinstance(expected, (jax.Array, np.ndarray)):
-        return _compare_arrays(actual, expected, within, path, mismatch)
+        return _compare_arrays(actual, expected, rel_tol, path, mismatch)
     if isinstance(expected, (NamedSharding, PartitionSpec)):
         same_mesh = getattr(actual, "mesh", None) == getattr(expected, "mesh", None)
         equal = spec_entries(actual) == spec_entries(expected) and same_mesh
@@ -116,8 +118,8 @@ def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path:
         equal = _unwrap_scalar(actual) is bool(expected)
     elif isinstance(expected, (int, float, np.number)):
         number, is_integer = _as_float(actual), isinstance(expected, (int, np.integer))
-        rel_tol = 1e-9 if is_integer else within
-        equal = number is not None and math.isclose(number, expected, rel_tol=rel_tol, abs_tol=1e-12)
+        tolerance = 1e-9 if is_integer else rel_tol
+        equal = number is not None and math.isclose(number, expected, rel_tol=tolerance, abs_tol=1e-12)
         if not equal and number is not None and not is_integer:
             return mismatch(reason=_describe_factor(number, float(expected)))
     elif isinstance(expected, str):
@@ -130,7 +132,7 @@ def _compare(actual: Any, expected: Any, within: float, check_costs: bool, path:
 
 
 def _compare_arrays(
-    actual: Any, expected: Any, within: float, path: str, mismatch: Callable[..., Difference]
+    actual: Any, expected: Any, rel_tol: float, path: str, mismatch: Callable[..., Difference]
 ) -> Difference | None:
     """Compare a value with an expected array in this order: type, shape, dtype, sharding and each shard's values."""
     if actual is None:
@@ -142,7 +144,7 @@ def _compare_arrays(
             return mismatch()
     elif not isinstance(actual, jax.Array):
         if expected.shape == () and _as_float(actual) is not None:  # accept a plain number instead of a scalar array
-            return _compare(actual, expected.item(), within, True, path)
+            return _compare(actual, expected.item(), rel_tol, True, path)
         return mismatch(reason="That isn't a jax.Array.")
     elif actual.is_deleted():
         return mismatch(reason="The array was deleted, because its buffer was donated.")
@@ -163,7 +165,7 @@ def _compare_arrays(
         pieces = [(s.index, s.data, f", in the copy on device {s.device.id}," * (s.replica_id > 0)) for s in shards]
     for index, data, copy_note in pieces:
         values, correct = np.asarray(data, np.float64), expected_values[index]
-        wrong = ~np.isclose(values, correct, rtol=within, atol=within * largest + 1e-12, equal_nan=True)
+        wrong = ~np.isclose(values, correct, rtol=rel_tol, atol=rel_tol * largest + 1e-12, equal_nan=True)
         if wrong.any():
             first = tuple(np.argwhere(wrong)[0])
             position = [int(i) + (part.start or 0) for i, part in zip(first, index, strict=True)]

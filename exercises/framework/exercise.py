@@ -57,7 +57,7 @@ class Mistake:
 
 
 @dataclass(frozen=True, eq=False)
-class WhenMessage:
+class MessageHint:
     """An explanation to print for each failure whose description contains a text such as "IndivisibleError".
 
     The explanation must be true for every possible cause of such a failure.
@@ -86,11 +86,11 @@ class Exercise:
     function: Function
     hint_text: str
     cases: Cases | Callable[[], Cases]
-    mistakes: Sequence[Mistake | WhenMessage]
+    mistakes: Sequence[Mistake | MessageHint]
     question: str
     run: Function
     hide_expected: bool | None
-    within: float
+    rel_tol: float
     timeout: float
     _cache: dict[Any, Any] = field(default_factory=dict)  # results of the solution and the mistakes, by case
 
@@ -137,7 +137,7 @@ class Exercise:
                 self._cache.clear()  # the solution may succeed next time
                 reason = f"the check could not run: {observed.error}. Run the setup cell, then this one."
                 return Verdict("not attempted", f"{self.function.__name__}: {reason}")
-        differences = [first_difference(a[0], b[0], self.within) for a, b in zip(actual, expected, strict=True)]
+        differences = [first_difference(a[0], b[0], self.rel_tol) for a, b in zip(actual, expected, strict=True)]
         failures = [(i, difference) for i, difference in enumerate(differences) if difference]
         if not failures:
             return Verdict("right", f"{self.function.__name__}: right.")
@@ -191,24 +191,24 @@ class Exercise:
         return self._cache[name, i]
 
     def _matches(
-        self, mistake: Mistake | WhenMessage, failure: str, actual: list, cases: list, i: int, first: Difference
+        self, mistake: Mistake | MessageHint, failure: str, actual: list, cases: list, i: int, first: Difference
     ) -> bool:
         """Return whether a mistake explains a wrong answer.
 
         A `Mistake` explains it if it gives the same results as the answer in every case. Case i, the first one that
-        failed, is compared first; `first` is the difference that was found there. A `WhenMessage` explains it if its
+        failed, is compared first; `first` is the difference that was found there. A `MessageHint` explains it if its
         text occurs in `failure`, the description of case i.
         """
-        if isinstance(mistake, WhenMessage):
+        if isinstance(mistake, MessageHint):
             return mistake.text in failure
         function = mistake.function(self.function)
         compare_costs = bool(first.bound)
         for k in [i, *(k for k in range(len(actual)) if k != i)]:
             answer_result = actual[k][0]
             mistake_result = self._observe_cached(mistake, function, k, cases[k][1])[0]
-            if first_difference(answer_result, mistake_result, self.within, check_costs=compare_costs):
+            if first_difference(answer_result, mistake_result, self.rel_tol, check_costs=compare_costs):
                 return False
-            if compare_costs and first_difference(mistake_result, answer_result, self.within):
+            if compare_costs and first_difference(mistake_result, answer_result, self.rel_tol):
                 return False
         return True
 
@@ -245,11 +245,11 @@ def exercise(
     hint_text: str,
     *,
     cases: Cases | Callable[[], Cases] = ((),),
-    mistakes: Sequence[Mistake | WhenMessage] = (),
+    mistakes: Sequence[Mistake | MessageHint] = (),
     question: str = "",
     run: Function = call_function,
     hide_expected: bool | None = None,
-    within: float = 1e-4,
+    rel_tol: float = 1e-4,
     timeout: float = 60,
 ) -> Callable[[Function], Exercise]:
     """Return a decorator that turns a solution into an exercise.
@@ -264,11 +264,11 @@ def exercise(
             the solution and the mistakes. See runners.py.
         hide_expected: whether to hide the expected value from the reader. By default, it's hidden if the function has
             no parameters, because it would then give the answer away.
-        within: the relative tolerance for numbers.
+        rel_tol: the relative tolerance for numbers.
         timeout: the time limit for the entire check, in seconds.
     """
     return lambda function: Exercise(
-        function, hint_text, cases, mistakes, question, run, hide_expected, within, timeout
+        function, hint_text, cases, mistakes, question, run, hide_expected, rel_tol, timeout
     )
 
 

@@ -32,31 +32,31 @@ class Prediction:
     """
 
     # A number, a word, or a bool for yes or no. It was calculated on paper, and must equal the cell's result.
-    truth: Any
+    answer: Any
     reason: str = ""  # explains the right answer to readers whose wrong guess isn't among the mistakes
-    # {wrong guess: explanation}. If the truth is a word, the keys are all the other words that readers can choose.
+    # {wrong guess: explanation}. If the answer is a word, the keys are all the other words that readers can choose.
     mistakes: dict[Any, str] = field(default_factory=dict)
     unit: str = ""  # in the plural; empty if the number identifies something, such as a device
-    within: float = 1e-3  # the relative tolerance for a number
+    rel_tol: float = 1e-3  # the relative tolerance for a number
     varies: bool = False  # whether the right answer can differ from run to run
 
-    def compare(self, guess: Any, truth: Any) -> None:
+    def compare(self, guess: Any, answer: Any) -> None:
         """Print how a guess compares with the cell's result, or nothing if there's no guess (None or `skip`)."""
         if guess is None or guess is guess_gate.SKIP:
             return None if guess_gate.is_withholding else progress.record_prediction(self, None)
-        outcome, text = self.evaluate_guess(guess, truth)
+        outcome, text = self.evaluate_guess(guess, answer)
         print_verdict(outcome, textwrap.fill(text, 110, break_on_hyphens=False))
         progress.record_prediction(self, None if outcome == "not attempted" else outcome == "right")
 
-    def evaluate_guess(self, guess: Any, truth: Any) -> GuessVerdict:
+    def evaluate_guess(self, guess: Any, answer: Any) -> GuessVerdict:
         """Compare a guess with the right answer, and explain any guess that's wrong or of the wrong type."""
-        guessed, expected = _normalize(guess), _normalize(truth)
+        guessed, expected = _normalize(guess), _normalize(answer)
         mistakes = {_normalize(wrong): explanation for wrong, explanation in self.mistakes.items()}
         if isinstance(expected, float):
             if not isinstance(guessed, float):
                 description = f"a number of {self.unit}" if self.unit else "a number"
                 return GuessVerdict("not attempted", f"Your guess is {format_value(guess)}; expected {description}.")
-            if math.isclose(guessed, expected, rel_tol=self.within, abs_tol=1e-9):
+            if math.isclose(guessed, expected, rel_tol=self.rel_tol, abs_tol=1e-9):
                 return GuessVerdict("right", f"Your guess, {self._format(guessed)}: right.")
         else:
             answers = ["yes", "no"] if expected in ("yes", "no") else sorted(map(str, {expected, *mistakes}))
@@ -66,7 +66,7 @@ class Prediction:
                 )
             if guessed == expected:
                 return GuessVerdict("right", f"Your guess, {guessed}: right.")
-        matching = (text for wrong, text in mistakes.items() if _is_same_guess(wrong, guessed, self.within))
+        matching = (text for wrong, text in mistakes.items() if _is_same_guess(wrong, guessed, self.rel_tol))
         reason = next(matching, "") or self.reason
         factor = _describe_factor(guessed, expected) if self.unit else ""
         line = f"Your guess, {self._format(guessed)}, should be {self._format(expected)}{factor}"
@@ -80,9 +80,9 @@ class Prediction:
         return f"{f'{value:,.0f}' if abs(value) >= 1e4 else f'{value:,.5g}'} {unit}".rstrip()
 
 
-def _is_same_guess(first: float | str, second: float | str, within: float) -> bool:
+def _is_same_guess(first: float | str, second: float | str, rel_tol: float) -> bool:
     if isinstance(first, float) and isinstance(second, float):
-        return math.isclose(first, second, rel_tol=max(within, 1e-2))
+        return math.isclose(first, second, rel_tol=max(rel_tol, 1e-2))
     return first == second
 
 

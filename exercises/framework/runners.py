@@ -16,7 +16,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
 from shardcost import cost, hlo
 
-from exercises.framework.compare import Bound, Observed
+from exercises.framework.compare import Bound, RunResult
 from exercises.framework.resource_tracer import Trace, trace
 from utils.devices import started_devices
 
@@ -34,7 +34,7 @@ def run_per_device(
     in_specs: Any,
     out_specs: Any,
     measure: tuple[str, ...] = ("bytes_sent",),
-) -> Observed:
+) -> RunResult:
     """Run `f` as a per-device program on a new mesh, and return its result and costs, as `run_compiled` does.
 
     Before the run, the arguments are placed on the mesh according to `in_specs`.
@@ -49,7 +49,7 @@ def run_per_device(
         return run_compiled(program, *args, measure=measure)
 
 
-def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sent",), **options: Any) -> Observed:
+def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sent",), **options: Any) -> RunResult:
     """Run `jax.jit(f, **options)`, and return its result and the costs of the compiled program.
 
     Args:
@@ -57,12 +57,12 @@ def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sen
     """
     program = jax.jit(f, **options).lower(*args).compile(compiler_options=_FAST_COMPILATION)
     costs = {label: Bound(count(program), slack) for label, slack, count in map(PROGRAM_COSTS.__getitem__, measure)}
-    return Observed({"": program(*args), **costs})
+    return RunResult({"": program(*args), **costs})
 
 
 def run_traced(
     f: Callable, *args: Any, measure: tuple[str, ...] = ("peak_bytes", "elements_fetched")
-) -> tuple[Observed, Trace]:
+) -> tuple[RunResult, Trace]:
     """Run `f` without compiling it, and return its result and costs, and the trace that the costs come from.
 
     Args:
@@ -71,7 +71,7 @@ def run_traced(
     jax.clear_caches()  # otherwise, the trace would miss programs that were compiled earlier
     run = trace(f, *args)
     costs = {label: bound(run) for label, bound in map(TRACED_COSTS.__getitem__, measure)}
-    return Observed({"": run.result, **costs}), run
+    return RunResult({"": run.result, **costs}), run
 
 
 def _largest_array_bytes(program: Compiled) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exercises.framework.compare import Observed, as_list
+from exercises.framework.compare import RunResult, as_list
 
 
 def describe_common_error(actual: list, expected: list, names: list[str], cases: list[tuple]) -> str:
@@ -51,7 +51,7 @@ def describe_common_error(actual: list, expected: list, names: list[str], cases:
 
 def _flatten_numbers(value: Any) -> np.ndarray | None:
     """Return all numbers in a result as one flat array, or None if it contains anything else."""
-    value = value.get("") if isinstance(value, Observed) else value
+    value = value.get("") if isinstance(value, RunResult) else value
     try:
         parts = as_list(value) if not hasattr(value, "dtype") else None
         arrays = [array for array in map(_flatten_numbers, parts or []) if array is not None]

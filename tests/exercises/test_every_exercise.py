@@ -117,23 +117,23 @@ def test_nonsense_is_refused_with_a_message(exercise):
 @pytest.mark.once
 @each_prediction
 def test_wrong_guesses_are_explained(prediction):
-    assert prediction.evaluate_guess(prediction.truth, prediction.truth).outcome == "right"
+    assert prediction.evaluate_guess(prediction.answer, prediction.answer).outcome == "right"
     guesses = dict(prediction.mistakes)
-    if not isinstance(prediction.truth, str):
-        guesses = {_unlisted_guess(prediction.truth): prediction.reason, **guesses}
+    if not isinstance(prediction.answer, str):
+        guesses = {_unlisted_guess(prediction.answer): prediction.reason, **guesses}
     for guess, explanation in guesses.items():
-        reading = prediction.evaluate_guess(guess, prediction.truth)
+        reading = prediction.evaluate_guess(guess, prediction.answer)
         assert reading.outcome == "wrong" and (explanation or prediction.reason) in reading.text
     assert prediction.reason or all(prediction.mistakes.values()), "a wrong guess would get no explanation"
 
 
-def _unlisted_guess(truth):
-    return not truth if isinstance(truth, bool) else 3 * truth + math.pi
+def _unlisted_guess(answer):
+    return not answer if isinstance(answer, bool) else 3 * answer + math.pi
 
 
 @pytest.mark.once
 @each_prediction
 def test_any_guess_is_evaluated(prediction, capsys):
     for guess in [*_nonsense(), 0]:
-        prediction.compare(guess, prediction.truth)
+        prediction.compare(guess, prediction.answer)
         assert bool(capsys.readouterr().out) == (guess is not None), guess

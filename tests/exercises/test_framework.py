@@ -22,10 +22,10 @@ from jax.sharding import PartitionSpec as P
 from exercises.framework import (
     Bound,
     Edit,
+    MessageHint,
     Mistake,
-    Observed,
     Prediction,
-    WhenMessage,
+    RunResult,
     build_mesh,
     exercise,
     limits,
@@ -176,13 +176,13 @@ def test_costs_are_compared_only_if_the_result_is_right():
     def run(f, n):
         sent = []
         result = f(lambda bytes_: sent.append(bytes_) or bytes_, n)
-        return Observed({"": result, "bytes sent": Bound(sum(sent))})
+        return RunResult({"": result, "bytes sent": Bound(sum(sent))})
 
     @exercise(
         "",
         cases=[(2000,)],
         run=run,
-        mistakes=[WhenMessage("bytes sent", "send once")],
+        mistakes=[MessageHint("bytes sent", "send once")],
     )
     def sends(send, n):
         """Send n bytes, and return n."""

@@ -50,13 +50,13 @@ def test_a_missing_compiler_is_reported_in_one_line(monkeypatch, capsys):
     monkeypatch.setattr(
         aot_compiler, "TRIAL", "from shardcost.targets import TargetError as E; raise E('it needs libtpu')"
     )
-    aot_compiler.start()
+    aot_compiler.check_compilers()
     assert capsys.readouterr().out == "it needs libtpu. The results for TPUs below come from the course's record.\n"
 
 
 @pytest.mark.skipif(NUMBER >= (0, 10), reason="needs a JAX that can't compile for absent devices")
 def test_an_old_jax_reads_the_record(capsys):
-    aot_compiler.start("tpu", "cuda")
+    aot_compiler.check_compilers("tpu", "cuda")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert all(line.startswith(f"JAX {jax.__version__} cannot compile for absent devices") for line in lines)
@@ -72,14 +72,14 @@ def test_an_old_jax_reads_the_record(capsys):
 )
 def test_a_crashing_trial_compile_is_reported(trial, words, monkeypatch, capsys):
     monkeypatch.setattr(aot_compiler, "TRIAL", trial)
-    aot_compiler.start()
+    aot_compiler.check_compilers()
     output = capsys.readouterr().out
     assert output.count("\n") == 1 and words in output and "jax[tpu]" in output and "then restart" in output
     assert aot_compiler.mesh("v5e:2x4", (8,), ("i",)).size == 8  # an abstract mesh, without devices
 
 
 def test_a_mesh_requires_start():
-    with pytest.raises(RuntimeError, match=r"call aot_compiler.start\(\) first"):
+    with pytest.raises(RuntimeError, match=r"call aot_compiler.check_compilers\(\) first"):
         aot_compiler.mesh("v5e:2x4", (8,), ("i",))
 
 
@@ -87,16 +87,18 @@ def test_without_a_compiler_plans_are_read_from_the_record(monkeypatch):
     monkeypatch.setattr(aot_compiler, "_can_compile", {"tpu": False, "cuda": False})
     never = lambda: pytest.fail("compiled")  # noqa: E731
     # Each chip stores a 64th of two (2048, 8192) bfloat16 arrays. To gather them, it sends 63 pieces of each.
-    assert aot_compiler.plan("one layer, FSDP", never).sent == {"all-gather": (2, 2 * 63 * 2048 * 8192 * 2 // 64)}
+    assert aot_compiler.compiled_plan("one layer, FSDP", never).sent == {
+        "all-gather": (2, 2 * 63 * 2048 * 8192 * 2 // 64)
+    }
     # Each of eight chips sends its eighth of a (4096, 4096) bfloat16 array to seven others.
-    sent = aot_compiler.plan("weights, bfloat16, 4096", never).sent
+    sent = aot_compiler.compiled_plan("weights, bfloat16, 4096", never).sent
     assert sent == {"all-gather": (1, 7 * 4096 * 4096 * 2 // 8)}
     with pytest.raises(LookupError, match="no 'mine'; to compile your own programs, install libtpu"):
-        aot_compiler.plan("mine", never)
+        aot_compiler.compiled_plan("mine", never)
     with pytest.raises(LookupError, match=r"no 'mine, h100:8'; .* install jax-cuda12-plugin"):
-        aot_compiler.plan("mine, h100:8", never)
+        aot_compiler.compiled_plan("mine, h100:8", never)
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"RESOURCE_EXHAUSTED.*exceeds available HBM \(15.75G\)\.$"):
-        aot_compiler.plan("data, 8, v5e:2x4", never)
+        aot_compiler.compiled_plan("data, 8, v5e:2x4", never)
 
 
 def test_a_changed_program_is_compiled_again(monkeypatch):
@@ -109,8 +111,8 @@ def test_a_changed_program_is_compiled_again(monkeypatch):
     def compiled(out):
         return jax.jit(lambda x: x, out_shardings=out).lower(x).compile()
 
-    assert aot_compiler.plan("mine", compiled, whole).sent == {"all-gather": (1, 7 * 8)}
-    assert aot_compiler.plan("mine", lambda: cost(compiled(cut))).sent == {}
+    assert aot_compiler.compiled_plan("mine", compiled, whole).sent == {"all-gather": (1, 7 * 8)}
+    assert aot_compiler.compiled_plan("mine", lambda: cost(compiled(cut))).sent == {}
     assert list(aot_compiler.compiled_plans()) == ["mine"]
 
 
@@ -133,7 +135,7 @@ def test_a_summary_has_totals_by_kind():
         memory=Memory(arguments=5, outputs=5, temporaries=2, donated=5, peak=6),
         devices=4,
     )
-    assert aot_compiler.summarize(program_cost) == aot_compiler.Plan(
+    assert aot_compiler.summarize(program_cost) == aot_compiler.CompiledPlan(
         {"all-gather": (6, 144), "all-reduce": (3, 36)},
         {"all-gather": 3},
         flops=7,
@@ -150,12 +152,12 @@ def test_a_summary_has_totals_by_kind():
 LOCKED = """
 import sys
 from utils import aot_compiler
-aot_compiler.start()
+aot_compiler.check_compilers()
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
 mesh = aot_compiler.mesh("v5e:2x4", (8,), ("i",))
 x = jax.ShapeDtypeStruct((1024, 128), "float32", sharding=NamedSharding(mesh, P("i")))
-print(aot_compiler.plan("mine", lambda: jax.jit(lambda x: x.sum(0)).lower(x).compile()).sent, flush=True)
+print(aot_compiler.compiled_plan("mine", lambda: jax.jit(lambda x: x.sum(0)).lower(x).compile()).sent, flush=True)
 sys.stdin.read()
 """
 
@@ -344,7 +346,7 @@ def test_a_collective_matrix_product_sends_in_both_directions():
     a = jax.ShapeDtypeStruct((8192, 8192), "bfloat16", sharding=cut)
     found = cost(jax.jit(lambda a, b: a @ b, out_shardings=cut), a, a)
     assert {c.kind for c in found} == {"collective-permute"}
-    assert {to: sum(c.times for c in found if (0, to) in c.groups) for to in (1, 7)} == {1: 5, 7: 4}
+    assert {to: sum(c.execution_count for c in found if (0, to) in c.groups) for to in (1, 7)} == {1: 5, 7: 4}
     assert found.flops == 2 * 8192**3 // 8
 
 
@@ -361,7 +363,7 @@ def test_a_gather_compiled_to_a_sum():
     text = compiled.as_text()
     for words in ('"emitter":"RotatedPincerEmitter"', '"strategy":"UniDirectionNDRingStrategy"', "dim_sizes:4,4,4"):
         assert words in text
-    assert [(c.kind, c.times, c.links) for c in cost(compiled)] == [("all-reduce", 1, 6)] * 2
+    assert [(c.kind, c.execution_count, c.links) for c in cost(compiled)] == [("all-reduce", 1, 6)] * 2
     assert " dynamic-update-slice(" in text
 
 
@@ -374,4 +376,4 @@ def test_an_unreadable_program_names_its_own_compiler(label, package, monkeypatc
         raise jax.errors.JaxRuntimeError("INTERNAL: unknown opcode")
 
     with pytest.raises(RuntimeError, match=f"cannot read what {package} 1.2.3 wrote"):
-        aot_compiler.plan(label, compile_it)
+        aot_compiler.compiled_plan(label, compile_it)

@@ -66,7 +66,7 @@ def test_differences_from_the_page_are_reported(clone):
     page.cells[1].outputs = []
     page.cells[2].outputs[0].data["text/plain"] = "8"
     page.cells[3].outputs[0].text = "8\n"
-    page.cells[3].metadata["varies"] = "a reason"
+    page.cells[3].metadata["output_varies"] = "a reason"
     first, second = lesson_lint.output_faults(page, executed)
     assert first == "cell-0: the page shows nothing, execution gives stdout '4'" and second.startswith("cell-1: ")
 
@@ -85,7 +85,7 @@ def test_differences_from_the_page_are_reported(clone):
 def test_only_the_marked_part_of_an_output_may_vary(page, executed, same_for):
     def notebook(text: str, varying: str) -> Any:
         outputs = [nbformat.v4.new_output("stream", text=text)]
-        metadata = {"varies": "a reason", "varying": varying} if varying else {}
+        metadata = {"output_varies": "a reason", "output_varies_in": varying} if varying else {}
         return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs, metadata=metadata)])
 
     for varying in ("", *lesson_lint.VARYING):

@@ -331,9 +331,9 @@ def test_the_pages_questions_match_the_lessons():
 
 def test_questions_as_data():
     """Check the first questions of lesson 02, about a device's number, and of lesson 16, about a length."""
-    assert next(predictions.questions(notebooks.lesson("02")))["truth"] == 6
+    assert next(predictions.questions(notebooks.lesson("02")))["answer"] == 6
     first = next(predictions.questions(notebooks.lesson("16")))
-    assert first["truth"] == 16 and first["unit"] == "numbers"
+    assert first["answer"] == 16 and first["unit"] == "numbers"
     for path in notebooks.lessons():
         cells = notebooks.read(path).cells
         assert len(list(predictions.questions(path))) == sum(cell.source.count(notebooks.QUESTION) for cell in cells)

@@ -306,8 +306,8 @@ def test_the_shown_part_of_a_text(sources, becomes):
 
 def test_notes_contain_the_right_answer_and_common_mistakes():
     """Test that the notes to a question tell the speaker the right answer and the common mistakes."""
-    question = {"truth": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
-    word = {"truth": "yes", "reason": "look again", "mistakes": [["no", ""]]}
+    question = {"answer": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
+    word = {"answer": "yes", "reason": "look again", "mistakes": [["no", ""]]}
     page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))
     page.cells.append(text(f"{QUESTION} Three?", "subslide"))
     notes = [

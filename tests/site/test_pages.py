@@ -338,7 +338,7 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     assert page.locator("form.guess").count() == len(asked)
     for question in filter(None, asked):
         told = [(guess, words or question["reason"]) for guess, words in question["mistakes"]]
-        for guess, words in [(question["truth"], ": right."), *told]:
+        for guess, words in [(question["answer"], ": right."), *told]:
             reading = page.evaluate("([asked, typed]) => reading(asked, typed)", [question, str(guess)])
             assert words in reading["said"] and reading["right"] == (words == ": right."), (guess, reading)
     none(page.errors)
@@ -347,13 +347,13 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
 def test_a_number_as_people_type_it(tab, address):
     """Test guesses with fractions, thousands separators and decimal commas, and guesses that aren't numbers."""
     page = page_checks.open_page(tab(), address + LESSONS[2])
-    asked = {"truth": 11.25, "reason": "", "mistakes": [], "unit": "rows", "within": 0.01}
+    asked = {"answer": 11.25, "reason": "", "mistakes": [], "unit": "rows", "rel_tol": 0.01}
     right = "([asked, said]) => reading(asked, said).right"
     for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
         assert page.evaluate(right, [asked, said]) == so, said
     for said in ("Infinity", "1/0", "1e400", "two"):
         assert "; expected a number of rows." in page.evaluate("([a, said]) => reading(a, said).said", [asked, said])
-    thousands = {**asked, "truth": 16_000}
+    thousands = {**asked, "answer": 16_000}
     assert page.evaluate(right, [thousands, "16,000"]) and not page.evaluate(right, [thousands, "16,00"])
 
 

@@ -18,9 +18,16 @@ METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 QUESTION = "> **Predict.**"  # starts a block of text that asks for a prediction
 ANSWER_TAG = "answer"  # tags text that reveals an answer, up to the next question or heading
 LEADS_ON_TAG = "leads"  # tags text after an answer that only introduces the next question or cell
-REVEALS_ANSWER_TAG = "tells"  # tags a cell whose code reveals an answer, for example in a picture's alt text
+REVEALS_ANSWER_TAG = "reveals-answer"  # tags a cell whose code reveals an answer, for example in a picture's alt text
 HIDDEN_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # hides a cell's code in Colab and elsewhere
-CELL_METADATA = {"tags", "varies", "varying", "cellView", "jupyter", "slideshow"}  # the metadata that cells keep
+CELL_METADATA = {
+    "tags",
+    "output_varies",
+    "output_varies_in",
+    "cellView",
+    "jupyter",
+    "slideshow",
+}  # the metadata that cells keep
 
 
 def lessons(root: Path = ROOT) -> list[Path]:

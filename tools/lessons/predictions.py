@@ -48,15 +48,15 @@ def questions(path: Path) -> Iterator[dict[str, Any] | None]:
 
 def to_json_data(prediction: Prediction) -> dict[str, Any]:
     """Return a prediction as data for site/_static/guess_verdict.js, which evaluates guesses as `compare` does."""
-    convert = _answer_text if isinstance(prediction.truth, (bool, str)) else float
+    convert = _answer_text if isinstance(prediction.answer, (bool, str)) else float
     mistakes = [[convert(mistake), explanation] for mistake, explanation in prediction.mistakes.items()]
-    data = {"truth": convert(prediction.truth), "reason": prediction.reason, "mistakes": mistakes}
+    data = {"answer": convert(prediction.answer), "reason": prediction.reason, "mistakes": mistakes}
     if convert is float:
-        return {**data, "unit": prediction.unit, "within": prediction.within}
-    yes_or_no = data["truth"] in ("yes", "no")
+        return {**data, "unit": prediction.unit, "rel_tol": prediction.rel_tol}
+    yes_or_no = data["answer"] in ("yes", "no")
     return {
         **data,
-        "answers": ["yes", "no"] if yes_or_no else sorted({data["truth"], *(mistake for mistake, _ in mistakes)}),
+        "answers": ["yes", "no"] if yes_or_no else sorted({data["answer"], *(mistake for mistake, _ in mistakes)}),
     }
 
 

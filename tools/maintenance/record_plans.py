@@ -35,19 +35,19 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
     from utils.devices import start_devices
 
     space: dict[str, Any] = {"__name__": "lesson", "subprocess": subprocess, "sys": sys}  # as in the setup cell
-    original_plan = aot_compiler.plan
+    original_plan = aot_compiler.compiled_plan
 
-    def plan(label: str, *arguments: Any, recompile: bool = True) -> aot_compiler.Plan:
+    def compiled_plan(label: str, *arguments: Any, recompile: bool = True) -> aot_compiler.CompiledPlan:
         recompile = labels is None or label in labels
         if recompile:
             try:
                 aot_compiler.can_compile(aot_compiler.platform_of(label))
             except RuntimeError:  # the lesson starts no compiler unless its reader asks for it
-                aot_compiler.start("tpu", "cuda")
+                aot_compiler.check_compilers("tpu", "cuda")
         return original_plan(label, *arguments, recompile=recompile)
 
     output = io.StringIO()
-    with contextlib.redirect_stdout(output), mock.patch.object(aot_compiler, "plan", plan):
+    with contextlib.redirect_stdout(output), mock.patch.object(aot_compiler, "compiled_plan", compiled_plan):
         space["devices"] = start_devices(8)
         for cell in notebooks.read(notebooks.lesson(lesson)).cells:
             if cell.cell_type == "code" and cell.id not in ("setup", "script", "work-run"):

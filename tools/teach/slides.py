@@ -202,7 +202,7 @@ def answer_note(prediction: dict) -> str:
         f"- {format_guess(guess)}: {explanation or prediction['reason']}"
         for guess, explanation in prediction["mistakes"]
     )
-    return f"**Right:** {format_guess(prediction['truth'])}.\n\n**Common mistakes**, and how to respond:\n\n{mistakes}"
+    return f"**Right:** {format_guess(prediction['answer'])}.\n\n**Common mistakes**, and how to respond:\n\n{mistakes}"
 
 
 def workshop_questions(number: str) -> dict[str, str]:

@@ -182,4 +182,4 @@ PROGRAMS = {
 
 def counted(report):
     """Return a report's collectives in the form that PROGRAMS uses."""
-    return [(c.kind, report.axes_label(c), c.times, c.bytes_sent) for c in report]
+    return [(c.kind, report.axes_label(c), c.execution_count, c.bytes_sent) for c in report]

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 from programs import make_mesh
-from shardcost import UnknownConstruct, cost
+from shardcost import UnsupportedHloError, cost
 
 HALVES = [0, 0, 0, 0, 1, 1, 1, 1]
 ALTERNATING = [0, 1] * 4
@@ -60,5 +60,5 @@ def test_unknown_routes_and_machines_are_errors():
     with pytest.raises(ValueError, match="runs on 8 devices, and machine_of has 4"):
         report.by_machine([0] * 4)
     odd = report.__class__((report.collectives[0].__class__("send", (), (), ((0, 1),), 1),), 0, None, 8)
-    with pytest.raises(UnknownConstruct, match="send"):
+    with pytest.raises(UnsupportedHloError, match="send"):
         odd.by_machine(HALVES)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardcost import UnknownConstruct, from_hlo
+from shardcost import UnsupportedHloError, from_hlo
 
 CORPUS = sorted(Path(__file__).parent.glob("corpus/*.txt"))
 
@@ -158,7 +158,7 @@ def test_a_compiled_text(path):
     program, target = names(path)
     text = path.read_text(encoding="utf-8")
     if names(path) in REFUSED:
-        with pytest.raises(UnknownConstruct, match=REFUSED[program, target]):
+        with pytest.raises(UnsupportedHloError, match=REFUSED[program, target]):
             from_hlo(text)
         report = from_hlo(text, strict=False)
         assert (len(report), report.flops, len(report.unknown)) == (0, 0, UNKNOWN.get(program, 1))

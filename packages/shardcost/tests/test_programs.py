@@ -10,7 +10,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from programs import PROGRAMS, TWO, counted, make_mesh, manual, plan
-from shardcost import UnknownConstruct, cost
+from shardcost import UnsupportedHloError, cost
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -214,7 +214,7 @@ def test_trip_counts_given_by_the_user():
 def test_wrong_trip_counts_are_refused():
     argument = plan(make_mesh(*TWO), (64,), "x")
     with pytest.raises(
-        UnknownConstruct, match=rf"all-reduce in the loop at .*{SECOND}, .* trip_counts={{'.*{SECOND}': n}}"
+        UnsupportedHloError, match=rf"all-reduce in the loop at .*{SECOND}, .* trip_counts={{'.*{SECOND}': n}}"
     ):
         cost(halve_twice, argument, trip_counts={FIRST: 5})
     with pytest.raises(ValueError, match=rf"trip_counts names 'other.py:1', .* counts are at: .*{FIRST}, .*{SECOND}$"):
@@ -277,11 +277,11 @@ def test_communication_in_a_branch():
 
     g = jax.shard_map(f, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), check_vma=False)
     flag = jax.ShapeDtypeStruct((), jnp.bool_, sharding=NamedSharding(mesh, P()))
-    with pytest.raises(UnknownConstruct, match=r"all-reduce in a branch of the conditional at .*branches='max'"):
+    with pytest.raises(UnsupportedHloError, match=r"all-reduce in a branch of the conditional at .*branches='max'"):
         cost(g, flag, plan(mesh, (64,), "x"))
 
 
 def test_python_on_the_host():
     x = jax.ShapeDtypeStruct((8,), jnp.float32)
-    with pytest.raises(UnknownConstruct, match="pure_callback, which runs Python code on the host"):
+    with pytest.raises(UnsupportedHloError, match="pure_callback, which runs Python code on the host"):
         cost(lambda t: jax.pure_callback(np.sin, x, t), x)

@@ -7,7 +7,7 @@
 
 from shardcost.collectives import Collective, Source
 from shardcost.counter import cost, from_hlo
-from shardcost.hlo import UnknownConstruct
+from shardcost.hlo import UnsupportedHloError
 from shardcost.report import Comparison, Cost, Memory
 from shardcost.testing import assert_cost
 
@@ -17,7 +17,7 @@ __all__ = [
     "Cost",
     "Memory",
     "Source",
-    "UnknownConstruct",
+    "UnsupportedHloError",
     "assert_cost",
     "cost",
     "from_hlo",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from shardcost.collectives import Collective
-from shardcost.hlo import UnknownConstruct
+from shardcost.hlo import UnsupportedHloError
 
 RINGS = {"all-reduce", "all-gather", "reduce-scatter"}
 
@@ -22,12 +22,12 @@ def bytes_leaving(collectives: Iterable[Collective], machine_of: Sequence[int]) 
     - In an all-to-all, each device sends the same number of bytes to every other device in the group.
     - In a permute, each source sends to its target.
 
-    Raises UnknownConstruct for any other kind of collective.
+    Raises UnsupportedHloError for any other kind of collective.
     """
     leaving = Counter(dict.fromkeys(machine_of, 0))
     for c in collectives:
         if c.kind not in RINGS | {"all-to-all", "collective-permute"}:
-            raise UnknownConstruct(f"{c.kind}, whose route is unknown")
+            raise UnsupportedHloError(f"{c.kind}, whose route is unknown")
         for group in c.groups:
             machines = [machine_of[device] for device in group]
             if c.kind == "collective-permute":

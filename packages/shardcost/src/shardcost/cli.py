@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shardcost.counter import TripCounts, from_hlo
-from shardcost.hlo import UnknownConstruct
+from shardcost.hlo import UnsupportedHloError
 from shardcost.report import Cost
 
 DESCRIPTION = """\
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         reports = [_read(path, options) for path in options.dump]
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        hint = " (--partial counts the rest)" if isinstance(error, UnknownConstruct) and not options.partial else ""
+        hint = " (--partial counts the rest)" if isinstance(error, UnsupportedHloError) and not options.partial else ""
         print(f"shardcost: {error}{hint}", file=sys.stderr)
         return 2
     if len(reports) == 2:
@@ -78,10 +78,10 @@ def _read(path: str, options: argparse.Namespace) -> Cost:
             branches=options.branches,
             strict=not options.partial,
         )
-    except UnknownConstruct as error:
+    except UnsupportedHloError as error:
         message = re.sub(r"pass trip_counts=\{'(.*?)': n\}", r"pass --trip-counts '\1=N'", str(error))
         message = message.replace("branches='max'", "--branches max")
-        raise UnknownConstruct(f"{path}: {message}") from error
+        raise UnsupportedHloError(f"{path}: {message}") from error
 
 
 def _pairs(text: str) -> dict[str, int]:

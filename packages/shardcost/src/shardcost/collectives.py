@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from shardcost import hlo
 from shardcost.groups import Groups, parse_groups
-from shardcost.hlo import ArrayType, Computation, Instruction, Program, UnknownConstruct
+from shardcost.hlo import ArrayType, Computation, Instruction, Program, UnsupportedHloError
 
 BYTES_SENT = {  # by one device, as a function of its group's size n and its operands' bytes b
     "all-reduce": lambda n, b: 2 * (n - 1) * b / n,
@@ -81,7 +81,7 @@ class Collective:
     operands: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
     groups: Groups  # positions in the mesh; for a permute, (source, target) pairs
-    times: int
+    execution_count: int
     asynchronous: bool = False  # started and awaited by separate instructions, with work in between
     sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
     links: int | None = (
@@ -105,18 +105,18 @@ class Collective:
     def bytes_sent(self) -> int:
         """Return the bytes that each sender sends over all runs, by the formulas in the module docstring."""
         if self.kind == KERNEL:
-            return self.times * self.declared_bytes
-        return round(self.times * BYTES_SENT[self.kind](self.group_size, hlo.nbytes(self.operands)))
+            return self.execution_count * self.declared_bytes
+        return round(self.execution_count * BYTES_SENT[self.kind](self.group_size, hlo.nbytes(self.operands)))
 
     @property
     def input_bytes(self) -> int:
         """Return the bytes that each participating device contributes over all runs: the size of the operands."""
-        return round(self.times * hlo.nbytes(self.operands))
+        return round(self.execution_count * hlo.nbytes(self.operands))
 
     @property
     def output_bytes(self) -> int:
         """Return the bytes that each participating device ends up with, over all runs: the size of the results."""
-        return round(self.times * hlo.nbytes(self.results))
+        return round(self.execution_count * hlo.nbytes(self.results))
 
     @property
     def participants(self) -> set[int]:
@@ -152,7 +152,7 @@ def collective_of(program: Program, computation: Computation, instruction: Instr
     else:
         groups = parse_groups(instruction.attributes, program.devices)
         if len(set(map(len, groups))) > 1:
-            raise UnknownConstruct(f"{kind} in groups of different sizes: {groups}")
+            raise UnsupportedHloError(f"{kind} in groups of different sizes: {groups}")
     split = instruction.opcode.endswith("-start") and '"is_sync":true' not in instruction.attributes
     links = [_links(line.attributes) for line in (instruction, *callers[:1])]
     return Collective(
@@ -160,7 +160,7 @@ def collective_of(program: Program, computation: Computation, instruction: Instr
         operands,
         results,
         groups,
-        times=1,
+        execution_count=1,
         asynchronous=bool(start) or split or any(caller.opcode == "async-start" for caller in callers),
         sources=_sources(program, computation, instruction),
         links=next(filter(None, links), None),
@@ -190,7 +190,7 @@ def _is_continuation(program: Program, computation: Computation, instruction: In
     if "AsyncCollectiveDone" in computation.custom_calls or computation.name.startswith("async_collective_fusion"):
         if instruction.quoted("chain_id") in program.async_chains:
             return True
-        raise UnknownConstruct(f"{instruction.kind} that continues one whose start is not in the program text")
+        raise UnsupportedHloError(f"{instruction.kind} that continues one whose start is not in the program text")
     return False
 
 
@@ -214,14 +214,14 @@ def _kept_slices(computation: Computation, reduce: Instruction, output: Instruct
         if sliced.opcode == "get-tuple-element":
             sliced = computation.operand(sliced, 0)
         if slice_.opcode != "dynamic-slice" or sliced.name != reduce.name:
-            raise UnknownConstruct(f"an all-reduce fused with {slice_.opcode}")
+            raise UnsupportedHloError(f"an all-reduce fused with {slice_.opcode}")
     return tuple(shape for slice_ in outputs for shape in slice_.shapes)
 
 
 def _pairs(permute: Instruction) -> Groups:
     match = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", permute.attributes)
     if not match:
-        raise UnknownConstruct(f"a collective-permute without pairs: {permute.attributes[:120]!r}")
+        raise UnsupportedHloError(f"a collective-permute without pairs: {permute.attributes[:120]!r}")
     return tuple((int(a), int(b)) for a, b in re.findall(r"(\d+),(\d+)", match[1]))
 
 

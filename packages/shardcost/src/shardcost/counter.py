@@ -13,7 +13,7 @@ from shardcost.collectives import BYTES_SENT, Collective, collective_of
 from shardcost.custom_calls import cost_of_custom_call, is_debug_transfer
 from shardcost.execution_counts import Runs, count_runs
 from shardcost.groups import Axes
-from shardcost.hlo import Computation, Program, UnknownConstruct
+from shardcost.hlo import Computation, Program, UnsupportedHloError
 from shardcost.matmul_flops import flops_of
 from shardcost.report import Cost, Memory
 
@@ -50,7 +50,7 @@ def from_hlo(
         strict: raise an error for anything that can't be counted. Otherwise, count the rest and list the omissions in
             the result's `unknown`.
 
-    Raises UnknownConstruct (a ValueError) for a construct that can't be counted, which the message names, and
+    Raises UnsupportedHloError (a ValueError) for a construct that can't be counted, which the message names, and
     ValueError for invalid arguments, such as a trip count for a line that has no loop with an unknown trip count.
     """
     if branches not in (None, "max"):
@@ -65,7 +65,7 @@ def from_hlo(
 
     def refuse(message: str) -> None:
         if strict:
-            raise UnknownConstruct(message)
+            raise UnsupportedHloError(message)
         unknown.append(message)
 
     collectives, flops = {}, {}  # for one run of each computation, without the computations that it calls
@@ -80,7 +80,7 @@ def from_hlo(
     assume.check()
     return Cost(
         tuple(
-            replace(c, times=sending.times[name])
+            replace(c, execution_count=sending.times[name])
             for name, in_computation in collectives.items()
             for c in in_computation
             if sending.times.get(name)
@@ -127,7 +127,7 @@ class _CostFunction:
 
         Data sent to the host for `jax.debug` isn't counted, and neither are the FLOPs of linear algebra routines.
 
-        Raises UnknownConstruct (a ValueError) for a construct that can't be counted, which the message names:
+        Raises UnsupportedHloError (a ValueError) for a construct that can't be counted, which the message names:
 
         - a collective whose cost is unknown, or replica groups in an unknown notation;
         - code that the program text doesn't show: Pallas kernels without a cost estimate, callbacks, FFI calls;
@@ -223,7 +223,7 @@ def _count_computation(
             continue
         try:
             collective, products = _count_instruction(program, computation, name)
-        except UnknownConstruct as error:
+        except UnsupportedHloError as error:
             refuse(str(error))
             continue
         collectives += [collective] if collective else []
@@ -237,16 +237,16 @@ def _count_instruction(program: Program, computation: Computation, name: str) ->
     if instruction.kind in BYTES_SENT:
         collective = collective_of(program, computation, instruction)
         if collective:
-            hlo.nbytes(collective.operands + collective.results)  # raises UnknownConstruct for an unknown dtype
+            hlo.nbytes(collective.operands + collective.results)  # raises UnsupportedHloError for an unknown dtype
         return collective, 0
     if instruction.opcode == "custom-call":
         return cost_of_custom_call(program, computation, instruction)
     if instruction.opcode in ("dot", "convolution", "reduce"):
         return None, flops_of(program, computation, instruction)
     if instruction.kind == "ragged-all-to-all":
-        raise UnknownConstruct("ragged-all-to-all, whose sizes are known only at run time")
+        raise UnsupportedHloError("ragged-all-to-all, whose sizes are known only at run time")
     if not is_debug_transfer(program, computation, instruction):
-        raise UnknownConstruct(f"the operation {instruction.kind}, whose cost is unknown")
+        raise UnsupportedHloError(f"the operation {instruction.kind}, whose cost is unknown")
     return None, 0
 
 

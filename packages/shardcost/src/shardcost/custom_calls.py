@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from shardcost.collectives import KERNEL, Collective, source_of
-from shardcost.hlo import Computation, Instruction, Program, UnknownConstruct
+from shardcost.hlo import Computation, Instruction, Program, UnsupportedHloError
 from shardcost.matmul_flops import gemm_flops
 
 # Calls that don't communicate and whose FLOPs aren't counted: linear algebra, sorting, bookkeeping.
@@ -25,7 +25,7 @@ PALLAS = "tpu_custom_call"
 def cost_of_custom_call(program: Program, computation: Computation, call: Instruction) -> tuple[Collective | None, int]:
     """Return the collective that a custom call runs, or None, and the FLOPs of one run.
 
-    Raises UnknownConstruct if the program text doesn't declare them.
+    Raises UnsupportedHloError if the program text doesn't declare them.
     """
     target = call.quoted("custom_call_target")
     if UNCOUNTED.fullmatch(target):
@@ -39,10 +39,10 @@ def cost_of_custom_call(program: Program, computation: Computation, call: Instru
     if CALLBACK.fullmatch(target):
         if name in DEBUG:
             return None, 0
-        raise UnknownConstruct(
+        raise UnsupportedHloError(
             f"{name}, which runs Python code on the host: the program does not show what that code sends or multiplies"
         )
-    raise UnknownConstruct(
+    raise UnsupportedHloError(
         f"the custom call {target} ({name}): the program text does not show what it sends or multiplies"
     )
 
@@ -54,7 +54,7 @@ def _kernel(program: Program, computation: Computation, call: Instruction, name:
     communicates = '"has_communication":true' in call.attributes
     if flops is None or (communicates and sent <= 0):
         missing = ["flops="] * (flops is None) + ["remote_bytes_transferred="] * communicates
-        raise UnknownConstruct(
+        raise UnsupportedHloError(
             f"a kernel ({name}) without a cost estimate: pass "
             f"cost_estimate=pl.CostEstimate({', '.join(missing)}) to pallas_call"
         )
@@ -64,7 +64,7 @@ def _kernel(program: Program, computation: Computation, call: Instruction, name:
     all_devices = (tuple(range(program.devices)),)
     source = source_of(program, computation, call)
     return Collective(
-        KERNEL, operands, call.shapes, all_devices, times=1, sources=(source,), declared_bytes=sent
+        KERNEL, operands, call.shapes, all_devices, execution_count=1, sources=(source,), declared_bytes=sent
     ), flops
 
 

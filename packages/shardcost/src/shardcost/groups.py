@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from shardcost.hlo import UnknownConstruct
+from shardcost.hlo import UnsupportedHloError
 
 Groups = tuple[tuple[int, ...], ...]  # positions in the mesh, in row-major order
 Axes = tuple[tuple[str, int], ...]  # names and sizes of a mesh's axes
@@ -27,13 +27,13 @@ def parse_groups(attributes: str, devices: int) -> Groups:
     - ``mesh['x'=2,'y'=4] {'y'}`` gives the axes or parts (such as ``'y':(2)2``) that groups follow. The devices may be
       permuted by ``device_ids=``.
 
-    Raises UnknownConstruct for any other notation.
+    Raises UnsupportedHloError for any other notation.
     """
     match = NOTATION.search(attributes)
     if not match:
-        raise UnknownConstruct(f"replica groups in an unknown notation: {attributes[:120]!r}")
+        raise UnsupportedHloError(f"replica groups in an unknown notation: {attributes[:120]!r}")
     if match[1] == "{}" and "use_global_device_ids=true" in attributes:
-        raise UnknownConstruct("replica groups that this jaxlib cannot print, because libtpu is too new for it")
+        raise UnsupportedHloError("replica groups that this jaxlib cannot print, because libtpu is too new for it")
     return _parse(match[1], devices)
 
 
@@ -54,7 +54,7 @@ def _along_named_axes(text: str) -> Groups:
     sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", text.split("]")[0])}
     along = re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", text[text.rindex("{") :])
     if not {name for name, *_ in along} <= set(sizes):
-        raise UnknownConstruct(f"replica groups in an unknown notation: {text!r}")
+        raise UnsupportedHloError(f"replica groups in an unknown notation: {text!r}")
     # 'y':(2)2 is the part of y that has size 2 and follows a part of size 2. Split each axis at all such boundaries.
     wanted = {(name, int(before or 1), int(size or sizes[name])) for name, before, size in along}
     parts = []  # (axis, product of the preceding parts' sizes, size)
@@ -64,7 +64,7 @@ def _along_named_axes(text: str) -> Groups:
         )
         parts += [(axis, start, stop // start) for start, stop in itertools.pairwise(boundaries)] or [(axis, 1, 1)]
     if not wanted <= set(parts):
-        raise UnknownConstruct(f"replica groups in an unknown notation: {text!r}")
+        raise UnsupportedHloError(f"replica groups in an unknown notation: {text!r}")
     order = [parts.index((name, int(before or 1), int(size or sizes[name]))) for name, before, size in along]
     shape = [size for *_, size in parts]
     devices = _iota(ids[1]) if ids else list(range(math.prod(shape)))

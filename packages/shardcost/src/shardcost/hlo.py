@@ -22,7 +22,7 @@ OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)*)")
 ARRAY = re.compile(r"\b([a-z]\w*)\[([^\]]*)\](\{[^{}]*\})?")
 
 
-class UnknownConstruct(ValueError):
+class UnsupportedHloError(ValueError):
     """Raised for a construct whose cost can't be counted. The message names the construct."""
 
 
@@ -186,7 +186,7 @@ class Program:
 def parse_program(text: str) -> Program:
     """Parse a compiled program's text, in time proportional to the text's length.
 
-    Raises UnknownConstruct if the text isn't HLO, or if it's HLO that hasn't been fully compiled.
+    Raises UnsupportedHloError if the text isn't HLO, or if it's HLO that hasn't been fully compiled.
     """
     computations: dict[str, Computation] = {}
     entry, current, last, preamble = "", None, "", []
@@ -207,15 +207,15 @@ def parse_program(text: str) -> Program:
             if root:
                 current.root = last
         elif line.startswith(("  %", "  ROOT ")) or not last:
-            raise UnknownConstruct(f"a line that is not an instruction: {line[:80]!r}")
+            raise UnsupportedHloError(f"a line that is not an instruction: {line[:80]!r}")
         else:  # a Pallas kernel's metadata can span several lines
             current.lines[last] += "\n" + line
     if not entry:
-        raise UnknownConstruct(f"a text without an entry computation; {_describe(text)}")
+        raise UnsupportedHloError(f"a text without an entry computation; {_describe(text)}")
     header = "\n".join(preamble).partition("\n")[0]
     devices = math.prod(int(n) for n in re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", header))
     if devices > 1 and "is_scheduled=true" not in header:
-        raise UnknownConstruct(
+        raise UnsupportedHloError(
             "a program that is not fully compiled, so its collectives are not final (no is_scheduled=true in the first "
             "line): take the dump whose name ends in after_optimizations.txt"
         )
@@ -239,7 +239,7 @@ def parse_instruction(name: str, text: str) -> Instruction:
     arguments, opcode = text[start + 1 : close], text[end:start].strip()
     operands = tuple(OPERAND.findall(arguments))
     if not operands and arguments.strip() and opcode not in ("parameter", "constant", "iota"):
-        raise UnknownConstruct(f"operands without a percent sign before their names: {text[:80]!r}")
+        raise UnsupportedHloError(f"operands without a percent sign before their names: {text[:80]!r}")
     return Instruction(name, text[:end], opcode, operands, text[close + 1 :])
 
 
@@ -250,7 +250,7 @@ def _closing_parenthesis(text: str, start: int) -> int:
         depth += 1 if match[0] == "(" else -1
         if not depth:
             return match.start()
-    raise UnknownConstruct(f"a line without its closing parenthesis: {text[:80]!r}")
+    raise UnsupportedHloError(f"a line without its closing parenthesis: {text[:80]!r}")
 
 
 def split_tuple(type_: str) -> list[str]:
@@ -273,11 +273,11 @@ def parse_shapes(text: str) -> tuple[ArrayType, ...]:
     An element of fewer than 8 bits takes up a byte, unless the layout packs elements, as in ``s4[8]{0:E(4)}``. The
     dtype of an unpacked array is written as ``s4:8``.
 
-    Raises UnknownConstruct for an array whose size is known only at run time, such as ``f32[<=8]``.
+    Raises UnsupportedHloError for an array whose size is known only at run time, such as ``f32[<=8]``.
     """
     arrays = ARRAY.findall(text)
     if any("<=" in dims for _, dims, _ in arrays):
-        raise UnknownConstruct(f"an array whose size is known only at run time: {text[:80]}")
+        raise UnsupportedHloError(f"an array whose size is known only at run time: {text[:80]}")
     return tuple(
         (_stored_dtype(dtype, layout), tuple(int(n) for n in dims.split(",") if n)) for dtype, dims, layout in arrays
     )
@@ -289,12 +289,12 @@ def _stored_dtype(dtype: str, layout: str) -> str:
 
 
 def itemsize(dtype: str) -> float:
-    """Return the size of an element in bytes. Raises UnknownConstruct for an unknown dtype."""
+    """Return the size of an element in bytes. Raises UnsupportedHloError for an unknown dtype."""
     if dtype in ("token", "opaque"):
         return 0
     bits = re.match(r"(?:bf|[sufc])(\d+)", dtype)
     if dtype != "pred" and not bits:
-        raise UnknownConstruct(f"the dtype {dtype}")
+        raise UnsupportedHloError(f"the dtype {dtype}")
     return 1 if not bits or dtype.endswith(":8") else int(bits[1]) / 8
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 
-from shardcost.hlo import Computation, Instruction, Program, UnknownConstruct
+from shardcost.hlo import Computation, Instruction, Program, UnsupportedHloError
 
 
 def flops_of(program: Program, computation: Computation, instruction: Instruction) -> int:
@@ -89,7 +89,7 @@ def gemm_flops(computation: Computation, call: Instruction) -> int:
     """Return the FLOPs of a cuBLAS matrix product, based on the dimensions in the call's JSON configuration."""
     match = re.search(r'"dot_dimension_numbers":(\{[^{}]*\})', call.attributes)
     if not match:
-        raise UnknownConstruct(f"the custom call {call.quoted('custom_call_target')} without dimensions")
+        raise UnsupportedHloError(f"the custom call {call.quoted('custom_call_target')} without dimensions")
     numbers = json.loads(match[1])
     contracting, batch = (
         [int(n) for n in numbers.get(f"lhs_{key}_dimensions", ())] for key in ("contracting", "batch")
@@ -108,7 +108,7 @@ def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tu
     """
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", instruction.attributes)
     if not labels:
-        raise UnknownConstruct("a convolution without dim_labels")
+        raise UnsupportedHloError("a convolution without dim_labels")
     input_labels, kernel_labels, output_labels = labels.groups()
     kernel_sizes = dict(zip(kernel_labels, right, strict=True))
     match = re.search(r"window=\{([^}]*)\}", instruction.attributes)

@@ -76,7 +76,7 @@ class Cost:
         """Return how often each kind of collective runs, over all loop iterations, as ``{"all-gather": 24}``."""
         counts: Counter[str] = Counter()
         for c in self:
-            counts[c.kind] += c.times
+            counts[c.kind] += c.execution_count
         return dict(sorted(counts.items()))
 
     def by_kind(self, measure: Measure = "bytes_sent") -> dict[str, int]:
@@ -121,7 +121,7 @@ class Cost:
         """Return the bytes that leave each machine, where `machine_of[i]` is the machine of the mesh's device i.
 
         `shardcost.between_machines` lists the assumptions. Raises ValueError if `machine_of` doesn't
-        cover every device, and UnknownConstruct for a collective whose route is unknown.
+        cover every device, and UnsupportedHloError for a collective whose route is unknown.
         """
         if len(machine_of) < self.devices:
             raise ValueError(f"the program runs on {self.devices} devices, and machine_of has {len(machine_of)}")
@@ -133,7 +133,7 @@ class Cost:
         In a group of n devices, an all-reduce takes 2 (n - 1) steps, a permute takes 1, and any other collective takes
         n - 1.
         """
-        return sum(c.times * (1 + (c.kind == "all-reduce")) * (c.group_size - 1) for c in self)
+        return sum(c.execution_count * (1 + (c.kind == "all-reduce")) * (c.group_size - 1) for c in self)
 
     def axes_label(self, collective: Collective) -> str:
         """Return the mesh axes along which a collective communicates: ``x``, or ``x, y``.
@@ -156,7 +156,7 @@ class Cost:
                 self.axes_label(c),
                 hlo.format_shapes(c.operands),
                 hlo.format_shapes(c.results),
-                c.times,
+                c.execution_count,
                 c.bytes_sent,
             )
             for c in self
@@ -298,7 +298,7 @@ def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
     for c in report:
         groups.setdefault((c.kind, report.axes_label(c)), []).append(c)
     return {
-        key: (sum(c.times for c in collectives), _busiest(collectives, "bytes_sent"))
+        key: (sum(c.execution_count for c in collectives), _busiest(collectives, "bytes_sent"))
         for key, collectives in groups.items()
     }
 
