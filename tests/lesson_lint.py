@@ -33,8 +33,8 @@ MASKS = [  # parts of outputs that differ between runs and machines, in any cell
     # whether %%writefile creates or overwrites a script
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
-# If a cell's outputs differ between runs, `output_varies` in its metadata gives the reason, and `output_varies_in` gives
-# the part that differs, as a key of this table. By default, it's "words", so only the kinds of outputs are compared.
+# If a cell's outputs differ between runs, `output_varies` in its metadata gives the reason, and `output_varies_in` the
+# part that differs, as a key of this table. By default, it's "words", so only the kinds of outputs are compared.
 OUTPUT_VARIES_IN = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
     # the padding depends on the number of digits

@@ -166,7 +166,7 @@ def compiled_plan(
 
 
 def can_compile(platform: str) -> bool:
-    """Return whether this machine can compile for a platform. Raises RuntimeError if `check_compilers` hasn't checked it."""
+    """Return whether this machine can compile for a platform. Raises RuntimeError before `check_compilers`."""
     if platform not in _can_compile:
         raise RuntimeError(
             "call aot_compiler.check_compilers() first: it finds out whether this machine can compile for a chip"

@@ -1,12 +1,12 @@
-// An answer waits until it is asked for, or guessed: what a cell prints after a question, and the paragraphs that read it,
-// fold away. Without this script, and on paper, all of it is there. What you asked for or guessed stays in your browser.
+// Hide the answer to each question, that is, the outputs and paragraphs after it, until the reader guesses or asks to see it.
+// Without JavaScript, and on paper, all answers are visible. What the reader guessed is stored only in the browser.
 const STORE = "one-program-many-devices";
 
 const remembered = () => {
   try {
     return JSON.parse(localStorage.getItem(STORE)) ?? {};
   } catch {
-    return {}; // no storage, or what it holds cannot be read
+    return {}; // there's no storage, or its content isn't valid
   }
 };
 
@@ -14,24 +14,24 @@ const remember = (changed) => {
   try {
     localStorage.setItem(STORE, JSON.stringify({ ...remembered(), ...changed }));
   } catch {
-    // a browser that keeps nothing: the choice holds for this page
+    // the browser stores nothing, so the choice applies only until the page is left
   }
 };
 
 const isQuestion = (node) => node.matches("blockquote") && node.querySelector("strong")?.textContent === "Predict.";
 
-// The page from top to bottom: headings, paragraphs, code, outputs.
-const flow = (article) =>
+// Return the page's headings, paragraphs, code and outputs, from top to bottom.
+const pageElements = (article) =>
   [...article.querySelectorAll("section > *:not(section)")].flatMap((node) =>
     node.matches("div.cell") ? [...node.children] : [node],
   );
 
-// From the first output after a question to the next question or heading. Where subtitles stand between the question and
-// its first output, the question is about all that they head.
-const answers = (article) => {
+// Return each question with its answer: everything from the first output after it to the next question or heading. If there
+// are subheadings between a question and its first output, the answer includes the sections under all of them.
+const findQuestions = (article) => {
   const found = [];
   let question = null;
-  for (const node of flow(article)) {
+  for (const node of pageElements(article)) {
     const level = /^H[1-6]$/.test(node.tagName) ? Number(node.tagName[1]) : 0;
     if (isQuestion(node)) {
       question = { quote: node, nodes: [], deepest: 2 };
@@ -42,104 +42,104 @@ const answers = (article) => {
       question = null;
     }
     if (level && /^Exercise /.test(node.textContent)) question = null;
-    if (node.matches(".interactive-figure")) continue; // it locks what would answer: interactive_figures.js
+    if (node.matches(".interactive-figure")) continue; // interactive_figures.js hides its answers
     if (!question || !(question.nodes.length || node.matches(".cell_output"))) continue;
     question.nodes.push(node);
   }
   return found;
 };
 
-// A question's form, inside its box. It has a field for a number or a choice of words, unless `asked` is null, and a button
-// that shows the answer without a guess. Any guess shows it, too.
-const field = (asked, index, done) => {
+// Create a question's form, in which the reader enters a number or chooses a word. It's empty if `prediction` is null. Any valid
+// guess shows the answer, by a call of `reveal(index)`.
+const guessForm = (prediction, index, reveal) => {
   const form = document.createElement("form");
   form.className = "guess";
   form.noValidate = true;
-  if (!asked) return form;
+  if (!prediction) return form;
   const label = document.createElement("label");
-  const box = document.createElement(asked.answers ? "select" : "input");
-  if (asked.answers) box.append(...["", ...asked.answers].map((answer) => new Option(answer, answer)));
+  const box = document.createElement(prediction.answers ? "select" : "input");
+  if (prediction.answers) box.append(...["", ...prediction.answers].map((answer) => new Option(answer, answer)));
   else Object.assign(box, { size: 9, autocomplete: "off", inputMode: "decimal" });
   label.append("Your guess ", box);
-  if (asked.unit) label.append(` ${asked.unit}`);
+  if (prediction.unit) label.append(` ${prediction.unit}`);
   const check = document.createElement("button");
   Object.assign(check, { type: "submit", className: "button quiet", textContent: "Check" });
-  const said = document.createElement("p");
-  said.className = "reading";
-  said.setAttribute("role", "status");
-  form.append(label, check, said);
+  const status = document.createElement("p");
+  status.className = "verdict";
+  status.setAttribute("role", "status");
+  form.append(label, check, status);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const read = box.value.trim() && window.reading(asked, box.value);
-    said.textContent = read ? read.said : "Fill in your guess first.";
-    said.classList.toggle("right", Boolean(read?.right));
-    said.classList.toggle("wrong", Boolean(read && !read.right && !read.unread));
-    if (read && !read.unread) done(index);
+    const verdict = box.value.trim() && window.guessVerdict(prediction, box.value);
+    status.textContent = verdict ? verdict.message : "Fill in your guess first.";
+    status.classList.toggle("right", Boolean(verdict?.right));
+    status.classList.toggle("wrong", Boolean(verdict && !verdict.right && !verdict.invalid));
+    if (verdict && !verdict.invalid) reveal(index);
   });
   return form;
 };
 
 document.addEventListener("DOMContentLoaded", () => {
   const article = document.querySelector("article");
-  const questions = article ? answers(article) : [];
-  const waiting = questions.map(({ nodes }) => nodes);
-  if (!waiting.length) return;
+  const questions = article ? findQuestions(article) : [];
+  const hiddenAnswers = questions.map(({ nodes }) => nodes);
+  if (!hiddenAnswers.length) return;
   const page = location.pathname.split("/").pop();
   const shown = new Set(remembered()[page] ?? []);
-  const asked = JSON.parse(document.getElementById("asked")?.textContent ?? "[]");
+  const predictions = JSON.parse(document.getElementById("predictions")?.textContent ?? "[]");
   const forms = questions.map(({ quote }, index) => {
-    quote.id = `question-${index}`; // for the links of locked figures: interactive_figures.js
+    quote.id = `question-${index}`; // the target of links in interactive_figures.js
     quote.tabIndex = -1;
-    const form = field(asked[index], index, (done) => keep(done));
+    const form = guessForm(predictions[index], index, (answered) => reveal(answered));
     quote.append(form);
     return form;
   });
 
   const show = (index) => {
-    const nodes = waiting[index];
+    const nodes = hiddenAnswers[index];
     document.getElementById(`answer-${index}`)?.remove();
     nodes.forEach((node) => node.removeAttribute("hidden"));
-    window.dispatchEvent(new Event("resize")); // figures measure themselves anew
+    window.dispatchEvent(new Event("resize")); // makes figures measure their width again
   };
-  const keep = (index) => {
+  const reveal = (index) => {
     shown.add(index);
     remember({ [page]: [...shown] });
     show(index);
   };
   const hide = (index) => {
-    const nodes = waiting[index];
+    const nodes = hiddenAnswers[index];
     nodes.forEach((node) => node.setAttribute("hidden", "until-found"));
     const button = document.createElement("button");
     button.type = "button";
     button.id = `answer-${index}`;
-    button.className = "button quiet answer-waits";
-    button.textContent = asked[index] ? "Show it without a guess" : "I\u2019ve written mine down: show the answer";
+    button.className = "button quiet show-answer";
+    button.textContent = predictions[index] ? "Show it without a guess" : "I\u2019ve written mine down: show the answer";
     button.addEventListener("click", () => {
-      keep(index);
-      nodes[0].tabIndex = -1; // where the button was, for the keyboard and who listens
+      reveal(index);
+      nodes[0].tabIndex = -1; // move the focus to where the button was, for keyboards and screen readers
       nodes[0].focus({ preventScroll: true });
     });
-    forms[index].insertBefore(button, forms[index].querySelector(".reading")); // at the end if there's no field
-    // Found by the browser's search, or led to by a link: it is shown.
-    nodes.forEach((node) => node.addEventListener("beforematch", () => keep(index), { once: true }));
+    forms[index].insertBefore(button, forms[index].querySelector(".verdict")); // at the end if the form is empty
+    // Show the answer if the browser's search finds it, or if a link leads to it.
+    nodes.forEach((node) => node.addEventListener("beforematch", () => reveal(index), { once: true }));
   };
 
   const all = document.createElement("span");
-  all.className = "answers-wait";
+  all.className = "answer-options";
   const box = document.createElement("input");
   box.type = "checkbox";
   box.checked = Boolean(remembered().showAll);
   const label = document.createElement("label");
   label.append(box, " Show the answers");
-  label.title = `To the ${waiting.length} questions on this page, and on all other pages`;
-  const forget = document.createElement("button"); // if there's anything to forget
+  label.title = `To the ${hiddenAnswers.length} questions on this page, and on all other pages`;
+  const forget = document.createElement("button"); // added only if something is stored
   Object.assign(forget, { type: "button", className: "forget", textContent: "Forget my guesses" });
   forget.title = "On all pages. They\u2019re stored only in this browser.";
   forget.addEventListener("click", () => {
     try {
       localStorage.removeItem(STORE);
     } catch {
-      // nothing was kept
+      // nothing was stored
     }
     location.reload();
   });
@@ -147,25 +147,25 @@ document.addEventListener("DOMContentLoaded", () => {
   if (Object.keys(remembered()).length) all.append(forget);
   article.querySelector("p:has(> .launch)").append(all);
 
-  const fold = () =>
-    waiting.forEach((nodes, index) => {
+  const update = () =>
+    hiddenAnswers.forEach((nodes, index) => {
       if (box.checked || shown.has(index)) show(index);
       else if (!document.getElementById(`answer-${index}`)) hide(index);
     });
   box.addEventListener("change", () => {
     remember({ showAll: box.checked });
-    fold();
+    update();
   });
-  fold();
+  update();
 
-  const lead = () => {
+  const showTarget = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const title = target?.querySelector(":scope > :is(h2, h3, h4)"); // a section may lie in an answer, title and all
-    const index = waiting.findIndex((nodes) => nodes.some((node) => target && (node.contains(target) || node === title)));
+    const title = target?.querySelector(":scope > :is(h2, h3, h4)"); // an answer may contain a section with its heading
+    const index = hiddenAnswers.findIndex((nodes) => nodes.some((node) => target && (node.contains(target) || node === title)));
     if (index < 0) return;
     show(index);
     target.scrollIntoView();
   };
-  window.addEventListener("hashchange", lead);
-  lead();
+  window.addEventListener("hashchange", showTarget);
+  showTarget();
 });

@@ -1,5 +1,5 @@
-// A figure that is wider than a phone gets a box that scrolls, by keyboard too. A lesson's opening picture is shown as a
-// whole first, so that nothing of it is missed, and scrolls once it is enlarged.
+// Put each figure into a box that scrolls, also by keyboard, if the figure is wider than the screen. A lesson's opening figure
+// is first shown whole, and a button enlarges it, after which it scrolls.
 document.addEventListener("DOMContentLoaded", () => {
   for (const image of document.querySelectorAll("div.cell_output img")) {
     const box = document.createElement("div");
@@ -27,13 +27,13 @@ document.addEventListener("DOMContentLoaded", () => {
       fit();
     };
     button.addEventListener("click", () => show(!box.classList.contains("whole")));
-    (box.closest("a") ?? box).after(button); // the picture may be a link to its file
+    (box.closest("a") ?? box).after(button); // the figure may be a link to its file
     show(true);
   }
 });
 
-// Code and outputs fit: letters shrink a little for long lines, and prose of more than 88 columns (a message of JAX's, say)
-// goes on below. A table does not: on a narrow screen it scrolls, and its cut edge is seen.
+// Make code and outputs fit. The font shrinks a little for long lines, and prose of more than 88 columns, such as an error
+// message, wraps. Tables don't wrap, so on a narrow screen they scroll.
 document.addEventListener("DOMContentLoaded", () => {
   for (const pre of document.querySelectorAll(".bd-article pre")) {
     const long = pre.textContent.split("\n").filter((line) => line.length > 88);
@@ -44,25 +44,25 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// What opens a cell is told as it is read; Sphinx gives it another name.
+// Let screen readers read the text of a collapsed cell's summary, for which Sphinx sets a different label.
 document.addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");
 });
 
-// The route that was chosen on the front page goes along: each of its lessons says where it stands, and what is next.
+// If the reader chose a route on the front page, show its lessons' positions on it, and links to the next lesson.
 document.addEventListener("DOMContentLoaded", () => {
   const chosen = new URLSearchParams(location.search).get("route");
-  for (const place of document.querySelectorAll("p.route")) place.hidden = place.dataset.route !== chosen;
+  for (const position of document.querySelectorAll("p.route")) position.hidden = position.dataset.route !== chosen;
 });
 
-// A term's meaning appears when the mouse or the keyboard's focus is on its link. Escape hides it.
+// Show a term's meaning while the mouse is over its link, or while the link has the focus. Escape hides it.
 document.addEventListener("DOMContentLoaded", () => {
   const meanings = JSON.parse(document.getElementById("terms")?.textContent ?? "{}");
   for (const [anchor, meaning] of Object.entries(meanings)) {
     const term = document.getElementById(anchor);
     const link = term?.querySelector("a");
     if (!link) continue;
-    link.removeAttribute("title"); // the browser would show it, too
+    link.removeAttribute("title"); // otherwise the browser shows it, too
     const tip = document.createElement("span");
     Object.assign(tip, { id: `${anchor}-meaning`, className: "meaning", textContent: meaning, hidden: true });
     tip.setAttribute("role", "tooltip");
@@ -83,17 +83,17 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// The front page opens lessons on the platform that the reader chooses.
+// Make the front page's links open lessons on the platform that the reader chooses.
 document.addEventListener("DOMContentLoaded", () => {
   const menu = document.querySelector(".platforms select");
   if (!menu) return;
   menu.closest(".platforms").hidden = false;
-  const lead = () => {
+  const updateLinks = () => {
     for (const link of document.querySelectorAll("a.opens")) {
       link.href = JSON.parse(link.dataset.addresses)[menu.value];
       link.setAttribute("aria-label", link.getAttribute("aria-label").replace(/\w+$/, menu.value));
     }
   };
-  menu.addEventListener("change", lead);
-  lead(); // after a reload, the browser keeps the choice
+  menu.addEventListener("change", updateLinks);
+  updateLinks(); // after a reload, the browser keeps the choice
 });

@@ -1,5 +1,5 @@
-// Look up what goes wrong in parallel JAX, as find_old_jax/problem_index.py does, in the data of tools/site/problem_pages.py. The
-// site's tests compare the two.
+// Look up problems in parallel JAX, as find_old_jax/problem_index.py does. tools/site/problem_pages.py provides the data, and the
+// site's tests compare the results.
 window.problems = (data) => {
   const common = new Set(data.common);
   const suffixes = new RegExp(data.suffixes);
@@ -11,7 +11,7 @@ window.problems = (data) => {
   };
   const stems = (text) => [...new Set(stem(text, true))];
 
-  // The weight of each word that a problem contains.
+  // Map each problem to the weights of the words that it contains.
   const weights = new Map(
     data.problems.map((problem) => {
       const found = new Map();
@@ -27,7 +27,7 @@ window.problems = (data) => {
     return parts.every((part) => message.includes(part)) ? parts.reduce((sum, part) => sum + part.length, 0) : 0;
   };
 
-  // The problems whose messages are in a text, the longest match first.
+  // Return the problems whose messages occur in a text, with the longest match first.
   const byMessage = (text) => {
     const message = text.split(/\s+/).join(" ").trim();
     return data.problems
@@ -37,7 +37,7 @@ window.problems = (data) => {
       .map(([problem]) => problem);
   };
 
-  // The fraction of a pattern's words that a text's words contain in the same order, or 0 if less than half.
+  // Return the fraction of a pattern's words that a text's words contain in the same order, or 0 if less than half.
   const looseMatch = (pattern, words) => {
     const expected = stem(pattern);
     let matched = 0;
@@ -54,7 +54,7 @@ window.problems = (data) => {
   const total = (words) => [...words.values()].reduce((sum, weight) => sum + weight, 0);
   const average = [...weights.values()].reduce((sum, words) => sum + total(words), 0) / weights.size;
 
-  // The problems that best fit a query.
+  // Return the problems that best fit a query.
   const search = (query, limit = 3) => {
     const scores = new Map();
     for (const word of stems(query)) {
@@ -93,7 +93,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const topics = [...document.querySelectorAll("section > section")].filter((one) => one.querySelector(":scope > h2"));
   form.hidden = false;
 
-  // A copy of an entry, without the ids, which must stay unique.
+  // Copy an entry, without its ids, which must stay unique.
   const copy = (problem) => {
     const entry = document.getElementById(`problem-${problem.id}`).closest("section").cloneNode(true);
     for (const one of [entry, ...entry.querySelectorAll("[id]")]) one.removeAttribute("id");
@@ -123,5 +123,5 @@ document.addEventListener("DOMContentLoaded", () => {
     show();
     document.getElementById(location.hash.slice(1))?.scrollIntoView();
   });
-  if (box.value) show(); // the browser may have kept the text
+  if (box.value) show(); // the browser may have restored the text
 });

@@ -1,7 +1,7 @@
-// Search while the reader types, in the dialog and on the search page. Pagefind's index contains only the articles:
-// tools/site/build.py.
+// Search while the reader types, in the dialog and on the search page. Pagefind's index, which tools/site/build.py creates,
+// contains only the articles.
 (() => {
-  const MOST = 12; // pages in the list
+  const MAX_PAGES = 12; // in the list
   const SYNONYMS = [[/\boom\b/gi, "out of memory"]];
   const root = new URL(document.documentElement.dataset.content_root ?? "./", location.href);
   let loading = null;
@@ -13,7 +13,7 @@
     return element;
   };
 
-  // Pages with the exact phrase, followed by pages with all of its words.
+  // Return the pages with the exact phrase, followed by the pages with all of its words.
   const find = async (words) => {
     const pagefind = await load();
     const query = SYNONYMS.reduce((text, [short, long]) => text.replace(short, long), words);
@@ -22,10 +22,10 @@
     for (const each of searches) {
       for (const result of (await pagefind.search(each)).results) if (!found.has(result.id)) found.set(result.id, result);
     }
-    return { count: found.size, pages: await Promise.all([...found.values()].slice(0, MOST).map((one) => one.data())) };
+    return { count: found.size, pages: await Promise.all([...found.values()].slice(0, MAX_PAGES).map((one) => one.data())) };
   };
 
-  // A page's title, and its two best sections, each with an excerpt. Pagefind escapes the excerpts and marks the words.
+  // Create a result: the page's title, and its two best sections, each with an excerpt in which Pagefind marks the words.
   const item = (page) => {
     const sections = page.sub_results.slice().sort((a, b) => b.weighted_locations.length - a.weighted_locations.length);
     const parts = (sections.length ? sections.slice(0, 2) : [{ ...page, title: page.meta.title }]).map((section) => {
@@ -53,7 +53,7 @@
         const { count, pages } = await find(words);
         if (now !== latest) return; // a later search has begun
         list.replaceChildren(...pages.map(item));
-        const more = count > MOST ? `, the best ${MOST} of which are listed` : "";
+        const more = count > MAX_PAGES ? `, the best ${MAX_PAGES} of which are listed` : "";
         status.textContent = count ? `${count} ${count === 1 ? "page" : "pages"}${more}` : `No page contains “${words}”.`;
       } catch {
         status.textContent = "The search works only on a web server: python -m http.server -d site/_build/html";

@@ -159,7 +159,7 @@ def lone_cards(tab: Any) -> list[str]:
 def wide_gaps(tab: Any) -> list[str]:
     """Return the gaps after a "show the answer" button that are larger than the margin of a heading."""
     return tab.evaluate(
-        """() => [...document.querySelectorAll('button.answer-waits')].flatMap(button => {
+        """() => [...document.querySelectorAll('button.show-answer')].flatMap(button => {
             const below = button.getBoundingClientRect().bottom;
             const seen = 'article :is(p, pre, h2, h3, h4, blockquote, form, li, .interactive-figure)';
             const next = [...document.querySelectorAll(seen)]

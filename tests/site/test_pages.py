@@ -158,7 +158,7 @@ def test_the_front_page_splits_an_array_by_any_spec(tab, address):
     figure = page.locator(".interactive-figure")
     figure.get_by_label("mesh").select_option("2 by 4")
     figure.get_by_label("spec").fill("P('x', None)")
-    assert "2 pieces of (2, 8), 4 copies of each" in figure.locator(".said").inner_text()
+    assert "2 pieces of (2, 8), 4 copies of each" in figure.locator(".caption").inner_text()
 
 
 def test_the_minutes_of_an_exercise_stay_together(tab, address):
@@ -279,7 +279,7 @@ def test_a_page_is_light(tab, address, name):
     assert marks.count() > 8 and page.locator(":is(i, span)[class*='fa-']").count() == 0
 
 
-WAITS = "button.answer-waits"
+WAITS = "button.show-answer"
 
 
 def answered(notebook):
@@ -304,7 +304,7 @@ def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
     for place in first:  # a click removes its button, so the next one is the first
         waits.first.click()
         assert outputs.nth(place).is_visible()
-    hidden = page.locator("article [hidden]:not(.route, .lock, .meaning)")
+    hidden = page.locator("article [hidden]:not(.route, .notice, .meaning)")
     assert hidden.all_inner_texts() == []
 
 
@@ -339,8 +339,8 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     for question in filter(None, asked):
         told = [(guess, words or question["reason"]) for guess, words in question["mistakes"]]
         for guess, words in [(question["answer"], ": right."), *told]:
-            reading = page.evaluate("([asked, typed]) => reading(asked, typed)", [question, str(guess)])
-            assert words in reading["said"] and reading["right"] == (words == ": right."), (guess, reading)
+            verdict = page.evaluate("([prediction, text]) => guessVerdict(prediction, text)", [question, str(guess)])
+            assert words in verdict["message"] and verdict["right"] == (words == ": right."), (guess, verdict)
     none(page.errors)
 
 
@@ -348,11 +348,13 @@ def test_a_number_as_people_type_it(tab, address):
     """Test guesses with fractions, thousands separators and decimal commas, and guesses that aren't numbers."""
     page = page_checks.open_page(tab(), address + LESSONS[2])
     asked = {"answer": 11.25, "reason": "", "mistakes": [], "unit": "rows", "rel_tol": 0.01}
-    right = "([asked, said]) => reading(asked, said).right"
+    right = "([prediction, text]) => guessVerdict(prediction, text).right"
     for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
         assert page.evaluate(right, [asked, said]) == so, said
     for said in ("Infinity", "1/0", "1e400", "two"):
-        assert "; expected a number of rows." in page.evaluate("([a, said]) => reading(a, said).said", [asked, said])
+        assert "; expected a number of rows." in page.evaluate(
+            "([prediction, text]) => guessVerdict(prediction, text).message", [asked, said]
+        )
     thousands = {**asked, "answer": 16_000}
     assert page.evaluate(right, [thousands, "16,000"]) and not page.evaluate(right, [thousands, "16,00"])
 
@@ -390,7 +392,7 @@ def test_a_locked_figure_leads_to_its_question(tab, address):
     assert "Which device holds row 2, column 5?" in page.locator("#question-0").inner_text()
     page.locator("#question-0").get_by_label("Your guess").fill("6")
     page.keyboard.press("Enter")
-    assert "Device 6 is at x = 1, y = 2" in figure.locator(".said").inner_text()
+    assert "Device 6 is at x = 1, y = 2" in figure.locator(".caption").inner_text()
 
 
 def test_a_term_shows_its_meaning(tab, address):

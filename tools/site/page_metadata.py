@@ -85,7 +85,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
     lines += [f'<script type="application/ld+json">{embeddable_json(about)}</script>']
     questions = json.loads(PREDICTIONS.read_text(encoding="utf-8")).get(Path(name).name, [])
     if questions:
-        lines += [f'<script type="application/json" id="asked">{embeddable_json(questions)}</script>']
+        lines += [f'<script type="application/json" id="predictions">{embeddable_json(questions)}</script>']
     if name == "old_code":
         lines += [
             f'<script type="application/json" id="old-names">{embeddable_json(old_code_page.page_data())}</script>'

@@ -31,7 +31,7 @@
       const most = TOPS.find((end) => end >= 2.2 * lost(best)) || TOPS[TOPS.length - 1]; // so that the minimum is seen
       const [left, right, high] = [42, 10, 210];
       const [saves, failures] = [C / T, T / (2 * M)];
-      const under = canvas.key(0, [[COLORS[0], "saves, C / T"], [COLORS[1], "failures, T / 2M"]]);
+      const under = canvas.legend(0, [[COLORS[0], "saves, C / T"], [COLORS[1], "failures, T / 2M"]]);
       const sum = `lost: ${percent(saves, 2)} + ${percent(failures, 2)} = ${percent(lost(T))}`;
       canvas.text(0, under + 10, sum, { textAnchor: "start", fontWeight: 600 });
       const top = under + 54;

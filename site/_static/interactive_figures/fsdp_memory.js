@@ -44,7 +44,7 @@
       const names = Object.keys(parts);
       const dashes = `${chips[name]} GB: ${short(room)} bytes${room > MOST ? ", beyond the frame" : ""}`;
       const keys = names.map((part, k) => [COLORS[k], part]);
-      const top = canvas.key(0, [...keys, ["dashes", dashes]]) + 10;
+      const top = canvas.legend(0, [...keys, ["dashes", dashes]]) + 10;
       const row = 50;
       canvas.height(top + 4 * row + 36);
       const gigabytes = [];

@@ -150,7 +150,7 @@
         for (const s of [1, -1]) canvas.line([[u - 5, v - 5 * s], [u + 5, v + 5 * s]], COLORS[5], { strokeWidth: 2.5 });
       }
       const own = ["faint", "waits for a copy of its own", { fillOpacity: 0.45 }];
-      canvas.height(canvas.key(foot + 28, [[COLORS[0], "multiplies"], [COLORS[1], "sends"], ["faint", "waits for another device"], own]));
+      canvas.height(canvas.legend(foot + 28, [[COLORS[0], "multiplies"], [COLORS[1], "sends"], ["faint", "waits for another device"], own]));
       const [before, after] = [turn(slow - 1), turn(slow + 1)];
       const many = lost.length === 1 ? "1 piece was" : `${lost.length} pieces were`;
       const first = lost.map((cross) => `the first on device ${cross.device} after ${four(cross.time)} µs`)[0];

@@ -72,7 +72,7 @@
       const mesh = `${given}fsdp ${plan.fsdp} · model ${plan.model} = ${three(asked)} chips`;
       canvas.text(0, 9, mesh, { ...start, fontSize: 13, fontWeight: 600 });
       const names = PARTS.map((name, k) => [COLORS[k], name]);
-      let y = canvas.key(28, [...names, ["dashes", `a chip's memory, ${rates.gb}`]]) + 6;
+      let y = canvas.legend(28, [...names, ["dashes", `a chip's memory, ${rates.gb}`]]) + 6;
 
       const most = 64; // GB
       const wide = canvas.width / most;

@@ -87,7 +87,7 @@ class FigureReader:
 
     def figure_text(self):
         """Return the figure's sentence, the one that asks the reader to guess first, or both."""
-        return " ".join(self.place.locator(":is(.said, .lock):visible").all_inner_texts())
+        return " ".join(self.place.locator(":is(.caption, .notice):visible").all_inner_texts())
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_the_status_is_announced_after_a_pause(open_figure, kind):
     heard = at.place.locator("[role=status]")
     at.page.wait_for_function("heard => heard.textContent !== ''", arg=heard.element_handle())
     assert heard.inner_text() == at.figure_text()
-    assert at.place.locator(".said").get_attribute("aria-hidden") == "true"  # screen readers must not read it twice
+    assert at.place.locator(".caption").get_attribute("aria-hidden") == "true"  # screen readers must not read it twice
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,7 +30,7 @@ def test_it_opens_before_the_first_step_of_the_lessons_all_reduce(open_figure):
     assert "after step 0 of 14: 0 of 64 slots hold a whole sum. Each device has sent 0 blocks" in at.figure_text()
     assert slots(at) == [["1"] * 8] * 8
     at.place.get_by_role("button", name="Play").click()
-    at.place.locator(".said", has_text="after step 1 of 14").wait_for()
+    at.place.locator(".caption", has_text="after step 1 of 14").wait_for()
 
 
 def test_the_gather_is_half_full_after_three_steps(open_figure):

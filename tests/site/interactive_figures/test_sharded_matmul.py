@@ -13,7 +13,7 @@ from tests.site.interactive_figures.conftest import numbers_of
 @pytest.mark.parametrize("row", range(9))
 def test_what_a_device_multiplies_takes_the_flops_and_lacks_the_bytes_of_the_table(open_figure, row):
     at = open_figure("sharded_matmul")
-    told = numbers_of("product")[row]
+    told = numbers_of("sharded_matmul")[row]
     at.set(product=row)
     for device in range(8):
         said = at.set(device=device)
@@ -46,6 +46,6 @@ def test_by_hand(open_figure):
 
 
 def test_the_numbers_are_the_lesson_s_nine_rows():
-    rows = numbers_of("product")
+    rows = numbers_of("sharded_matmul")
     assert len(rows) == 9
     assert (rows[6]["a"], rows[6]["b"], rows[6]["sent"]) == ("x[B, D_X]", "w[D, F]", "57,344")
