@@ -1,9 +1,9 @@
-// Old code, or the message that it gives, and the row of appendix 90 that mends it: as find_old_jax/error_lookup.py and, for imports,
-// dotted names and keywords, find_old_jax/find.py say it, on the data of tools/site/old_code_page.py. The site's tests hold both together.
+// Find the row of appendix 90 for old code or for its error message, as find_old_jax/error_lookup.py does and, for imports, dotted
+// names and keywords, find_old_jax/find.py. The data comes from tools/site/old_code_page.py. The site's tests compare the results.
 window.oldCode = (data) => {
   const named = data.named.map((pattern) => new RegExp(pattern, "g"));
 
-  // What is old of a dotted name: itself, or what holds it. Null where nothing is.
+  // Return the old part of a dotted name, which is the name itself or a module in it, or null if nothing is old.
   const lookUp = (dotted, inMessage = false) => {
     const entry = (old) => data.names[old.slice(0, old.lastIndexOf("."))]?.[old.slice(old.lastIndexOf(".") + 1)];
     for (let old = dotted; old.includes("."); old = old.slice(0, old.lastIndexOf("."))) {
@@ -33,7 +33,7 @@ window.oldCode = (data) => {
     return known && { name: `${known[0]}(${known[1]}=)`, instead: known[2], row: known[3] };
   };
 
-  // The row of a message of JAX's, or of Python's about JAX; null where none knows it.
+  // Return the row for an error message from JAX, or from Python about JAX, or null if there's none.
   const answer = (text) => {
     const message = text.split(/\s+/).join(" ").trim();
     const known = byPhrase(message) ?? byKeyword(message);
@@ -50,7 +50,7 @@ window.oldCode = (data) => {
 
   const blank = (text) => text.replace(/[^\n]/g, " ");
 
-  // Python without its prompts, magics, comments and texts; each line keeps its number.
+  // Return Python code without prompts, magics, comments and strings. Line numbers stay the same.
   const bare = (text) => {
     const lines = text.replace(/\r\n?/g, "\n").split("\n");
     const prompts = lines.some((line) => /^\s*>>> /.test(line));
@@ -63,7 +63,7 @@ window.oldCode = (data) => {
       .replace(/("""|''')[^]*?(?:\1|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*/g, blank);
   };
 
-  // The lines of which the code itself asks whether this JAX has them: try with except ImportError, hasattr, a version.
+  // Return the lines that the code guards against missing APIs: by try and except ImportError, hasattr, or a version check.
   const guarded = (lines) => {
     const found = new Set();
     const indent = (line) => line.search(/\S/);
@@ -85,7 +85,7 @@ window.oldCode = (data) => {
     return found;
   };
 
-  // The keywords at the top of a call's arguments.
+  // Return the keywords in a call's arguments, without those of nested calls.
   const keywords = (code, from) => {
     const found = [];
     let deep = 1;
@@ -100,7 +100,7 @@ window.oldCode = (data) => {
     return found;
   };
 
-  // The old names, imports and keywords of code, by line.
+  // Return the old names, imports and keywords in code, by line.
   const examine = (text) => {
     let code = bare(text);
     const given = text.replace(/\r\n?/g, "\n").split("\n");
@@ -203,7 +203,7 @@ document.addEventListener("DOMContentLoaded", () => {
     return line;
   };
 
-  // An entry of the page of problems: its title as a link, its cause and its fix.
+  // Create an entry of the problem index: its title as a link, its cause and its fix.
   const problemItem = (problem) => {
     const line = document.createElement("li");
     const title = element("a", problem.title.replaceAll("`", ""));
@@ -218,7 +218,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const hasImport = (text) => /^\s*(>>> )?(import|from)\s+\w/m.test(text);
   const many = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-  // Sentences: a line with at least three words that aren't names, calls or parts of a statement.
+  // Return whether a text contains sentences: lines with at least three words that aren't names, calls or parts of statements.
   const isProse = (text) =>
     !hasImport(text) && text.split("\n").some((line) => !/^\s*#/.test(line) && line.match(/(?<!\S)[A-Za-z'-]{2,}(?=[\s,.?]|$)/g)?.length >= 3);
 
@@ -247,5 +247,5 @@ document.addEventListener("DOMContentLoaded", () => {
     waiting = setTimeout(read, 200);
   });
   form.addEventListener("submit", (event) => event.preventDefault());
-  if (box.value) read(); // what the browser kept when the page was left
+  if (box.value) read(); // the browser may have restored the text
 });

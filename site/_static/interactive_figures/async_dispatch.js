@@ -1,18 +1,18 @@
-// Lesson 01: six loads on the host, six steps on the device, and a loop that waits in every step, at the end, or now
-// and then. The loop is the lesson's `timeline`: load, hand the step over, perhaps wait for it. A call takes no time.
+// Lesson 01: draw a loop of six loads on the host and six steps on the device, in which the host waits in every step, in
+// some steps or only at the end. As in the lesson's `timeline`, enqueueing a step takes no time.
 (() => {
   const { range, choice, COLORS, LETTERS } = interactiveFigures;
   const COUNT = 6;
   const EVERY = { "at the end": COUNT, "in every third step": 3, "in every second step": 2 };
   const ticks = (n) => `${n} ${n === 1 ? "tick" : "ticks"}`;
 
-  // By step: when its load begins and ends, when the device begins and ends it, and until when the host waits then.
+  // For each step, return the start and end of its load, its start and end on the device, and the end of the host's wait.
   const run = (load, step, every) => {
     const jobs = [];
     let now = 0;
     for (let i = 0; i < COUNT; i++) {
       const given = now + load;
-      const start = Math.max(given, jobs[i - 1]?.end ?? 0); // a step needs what the one before returns
+      const start = Math.max(given, jobs[i - 1]?.end ?? 0); // a step needs the previous step's result
       const end = start + step;
       jobs.push({ load: now, given, start, end, on: (now = (i + 1) % every ? given : Math.max(given, end)) });
     }

@@ -1,11 +1,12 @@
-// Lesson 06: the batch cut by data, the layers by model, and what a device sends along each. The lesson's own formula.
+// Lesson 06: show how the batch is split over `data` and the layers over `model`, and how many bytes a device sends along
+// each axis, by the lesson's formula.
 (() => {
   const { range, COLORS } = interactiveFigures;
   const MESHES = [[8, 1], [4, 2], [2, 4], [1, 8]];
   const NAMES = MESHES.map(([d, m]) => `${d} x ${m}`);
 
-  // predicted(d, m, B) of the cell hybrid-formula: an all-reduce of b bytes among n devices sends 2 (n - 1) / n b from
-  // each; 58,304 parameters are cut by model, 128 + 10 biases and the loss are not.
+  // As predicted(d, m, B) in the cell hybrid-formula: in an all-reduce of b bytes among n devices, each sends 2 (n - 1) / n b.
+  // 58,304 parameters are split over `model`; 128 + 10 biases and the loss are not.
   const predicted = ([d, m], examples) => [
     ((2 * (d - 1)) / d) * 4 * (58304 / m + 128 + 10 + 1),
     ((2 * (m - 1)) / m) * 4 * (examples / d) * (128 + 10 + 128),
@@ -23,7 +24,7 @@
     }
   };
 
-  // The devices: along a blue line they exchange gradients, along an orange one values.
+  // Draw the devices. They exchange gradients along blue lines, and activations along orange lines.
   const grid = (canvas, [d, m], [along, across], top, high) => {
     const x = (j) => ((j + 0.5) / m) * canvas.width;
     const y = (i) => top + ((i + 0.5) / d) * high;
@@ -42,7 +43,7 @@
 
   interactiveFigures.define("batch_and_model_axes", {
     title: "Try it: cut the batch, the model, or both",
-    asks: { best_mesh: ({ examples }) => examples >= 880 }, // with 1,024; from 880 on it is the same
+    asks: { best_mesh: ({ examples }) => examples >= 880 }, // the question is about 1,024; the answer is the same from 880 on
     controls: () => ({
       mesh: range("data x model", 0, 3, 2, { shown: (value) => NAMES[value] }),
       examples: range("examples", 8, 1024, 128, { step: 8, shown: bytes }),

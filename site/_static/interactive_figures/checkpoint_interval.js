@@ -1,13 +1,13 @@
-// Lesson 17: what is lost to saves and to failures, for any interval between saves, by the lesson's C / T + T / 2M. The
-// ranges go in equal factors from the lesson's own numbers, those of Llama 3 with a storage of 2e10 bytes a second.
+// Lesson 17: draw the time lost to saves and to failures for any interval T between saves, by the lesson's formula
+// C / T + T / 2M. The sliders multiply the lesson's numbers (Llama 3, and storage that writes 2e10 bytes per second).
 (() => {
   const { range, COLORS } = interactiveFigures;
   const SAVE = (405e9 * 12) / 2e10; // seconds
   const FAIL = (54 * 24 * 3600) / 419;
   const young = (C, M) => Math.sqrt(2 * C * M);
   const BEST = young(SAVE, FAIL);
-  const [FIRST, LAST] = [60, 36000]; // seconds between saves, from the left edge to the right
-  const TOPS = [0.02, 0.04, 0.08, 0.2, 0.4, 0.8]; // where the axis of the lost share, which starts at 0, may end
+  const [FIRST, LAST] = [60, 36000]; // seconds between saves at the left and right edges
+  const TOPS = [0.02, 0.04, 0.08, 0.2, 0.4, 0.8]; // possible upper ends of the axis of lost time
   const three = (x) => (x >= 100 ? x.toFixed(0) : String(Number(x.toPrecision(3))));
   const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
   const minutes = (seconds) => three(seconds / 60);
@@ -28,7 +28,7 @@
       const [T, C, M] = [between(t), save(c), fail(m)];
       const lost = (at) => C / at + at / (2 * M);
       const best = young(C, M);
-      const most = TOPS.find((end) => end >= 2.2 * lost(best)) || TOPS[TOPS.length - 1]; // so that the minimum is seen
+      const most = TOPS.find((end) => end >= 2.2 * lost(best)) || TOPS[TOPS.length - 1]; // keeps the minimum visible
       const [left, right, high] = [42, 10, 210];
       const [saves, failures] = [C / T, T / (2 * M)];
       const under = canvas.legend(0, [[COLORS[0], "saves, C / T"], [COLORS[1], "failures, T / 2M"]]);

@@ -1,11 +1,12 @@
-// Lesson 05: one collective, one device, and whose numbers enter its result, as in the lesson's NumPy twins.
+// Lesson 05: show which devices' numbers contribute to one device's result of a collective, as in the lesson's NumPy code.
 (() => {
   const { range, choice, COLORS, LETTERS } = interactiveFigures;
   const ALL = [0, 1, 2, 3, 4, 5, 6, 7];
   const sum = (values) => values.reduce((a, b) => a + b);
 
-  // `from`: which of the lesson's two arrays it is given, v (a number on each device) or t (eight). `takes(d)`: the
-  // numbers that enter device d's result, as [device, place in its part]. `join`: makes one number of them, or many.
+  // `from`: the lesson's array that the collective is applied to, v (one number per device) or t (eight per device).
+  // `takes(d)`: the numbers that contribute to device d's result, as [device, index in its part]. `join`: the function that
+  // combines them.
   const each = (place) => ALL.map((device) => [device, place]);
   const many = (values) => values;
   const KINDS = {
@@ -81,7 +82,8 @@
         canvas.text(at(device) + box / 2, top - 16, wide ? `device ${device}` : device, here);
         canvas.rect(at(device), top - 7, box, 4, COLORS[device]);
       }
-      // As in the lesson's figures a number has its device's colour, a new one none. Strong: what the arrows tell of.
+      // As in the lesson's figures, a number has its device's colour, and a computed number has none. `strong` marks the
+      // numbers that the arrows connect.
       const cell = (device, i, y, value, owner, strong) => {
         const fill = owner === undefined ? "ground" : COLORS[owner];
         canvas.rect(at(device), y + i * row, box, row, fill, { fillOpacity: strong || owner === undefined ? 1 : 0.3 });

@@ -1,5 +1,5 @@
-// Lesson 00: a tangent along tanh or a derivative of it; its slope is the next derivative, the last that is drawn. The
-// formulas by hand of the cell `derivatives`, with which jax.grad's values agree.
+// Lesson 00: draw a tangent to tanh or to one of its derivatives. Its slope is the value of the next derivative. The formulas
+// were derived by hand, as in the cell `derivatives`, and agree with jax.grad.
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
   const CURVES = ["tanh", "first derivative", "second", "third"];
@@ -37,7 +37,7 @@
         canvas.line(line, COLORS[i], { strokeWidth: strong ? 3 : 2, strokeOpacity: strong ? 1 : 0.3 });
       });
 
-      // One to the right (near the right end: to the left) along the tangent, whose rise is the next curve's height.
+      // Move by 1 to the right along the tangent (near the right end, to the left). The rise is the next curve's height.
       const [run, back] = at <= 2 ? [1, -0.6] : [-1, 0.6];
       const end = now[of] + run * slope;
       const stop = Math.max(-3, Math.min(3, at + back));

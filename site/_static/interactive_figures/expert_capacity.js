@@ -1,4 +1,4 @@
-// Lesson 14: every seat is sent, taken or empty. The tokens per expert are the lesson's counts, or closer to even.
+// Lesson 14: show that every seat is sent, even if it's empty. The tokens per expert are the lesson's counts, or more even.
 (() => {
   const { range, COLORS } = interactiveFigures;
   const [SEATED, DROPPED, EMPTY] = [0, 1, 2]; // blue, orange, green
@@ -36,7 +36,7 @@
       const columns = wide ? [["seated", 110], ["dropped", 50], ["empty", 0]] : [];
       const row = 24;
       const top = 24;
-      const cell = (canvas.width - left - (wide ? 164 : 2)) / tokens; // room for as many seats as tokens
+      const cell = (canvas.width - left - (wide ? 164 : 2)) / tokens; // leaves space for as many seats as tokens
       const foot = top + counts.length * row;
       canvas.height(foot + 132);
 
@@ -83,7 +83,7 @@
       canvas.line([[line, top - 4], [line, foot + 4]], "ink", { strokeWidth: 2 });
       canvas.text(line, foot + 12, `capacity ${capacity}`, capacity > tokens / 2 ? end : begin);
 
-      // Below: all tokens, and all seats that are sent, on one scale.
+      // At the bottom, draw the total numbers of tokens and of seats sent, on one scale.
       const unit = canvas.width / (counts.length * tokens);
       const bar = (y, words, first, kind, rest) => {
         canvas.text(0, y, words, begin);

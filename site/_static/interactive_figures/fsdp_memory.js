@@ -1,29 +1,30 @@
-// Lesson 10: the bytes of a model's state that each device holds, against a chip's memory. `numbers` has the parts of a
-// parameter's bytes as the lesson's figure tells them, and the memory of chips in GB, as on lesson 07's data sheet.
+// Lesson 10: compare the bytes of model state on each device with a chip's memory. `numbers` contains the bytes per parameter
+// of each part of the state, from the lesson's figure, and the memory of each chip in GB, from lesson 07's data sheets.
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
   const STAGES = ["all copied", "stage 1", "stage 2", "stage 3"];
-  const CUT_FROM = { optimizer: 1, gradients: 2, weights: 3 }; // by stage, as the lesson's
+  const SHARDED_FROM = { optimizer: 1, gradients: 2, weights: 3 }; // the first stage at which each part is sharded
   const MODELS = { "1e9": 1e9, "7.5e9": 7.5e9, "70e9": 70e9 };
-  const MOST = 16; // bytes a parameter, all copied
+  const MAX_BYTES = 16; // bytes per parameter if everything is replicated
   const short = (x) => (x >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(3))));
 
-  const share = (part, stage, n) => (stage >= CUT_FROM[part] ? 1 / n : 1);
+  const share = (part, stage, n) => (stage >= SHARDED_FROM[part] ? 1 / n : 1);
   const bytes = (parts, stage, n) =>
     Object.entries(parts).reduce((sum, [part, each]) => sum + each * share(part, stage, n), 0);
 
-  // What is left over, in bytes a parameter; a trifle is nothing.
+  // Return the unused memory in bytes per parameter. Treat rounding errors as 0.
   const left = (parts, stage, n, room) => {
     const rest = room - bytes(parts, stage, n);
     return Math.abs(rest) < 1e-9 ? 0 : rest;
   };
 
-  // The fewest devices with which something is left, or null. What is whole stays, however many there are.
+  // Return the smallest number of devices that leaves some memory unused, or null if there's none: replicated parts don't
+  // shrink.
   const fewest = (parts, stage, room) => {
     const whole = bytes(parts, stage, Infinity);
     if (left(parts, stage, 1, room) > 0) return 1;
     if (room - whole < 1e-9 || stage === 0) return null;
-    let n = Math.max(1, Math.floor((MOST - whole) / (room - whole)) - 1);
+    let n = Math.max(1, Math.floor((MAX_BYTES - whole) / (room - whole)) - 1);
     while (left(parts, stage, n, room) <= 0) n++;
     return n;
   };
@@ -40,9 +41,9 @@
       const name = chip.slice(0, chip.lastIndexOf(","));
       const N = MODELS[model];
       const room = (chips[name] * 1e9) / N; // bytes for each parameter
-      const wide = canvas.width / MOST;
+      const wide = canvas.width / MAX_BYTES;
       const names = Object.keys(parts);
-      const dashes = `${chips[name]} GB: ${short(room)} bytes${room > MOST ? ", beyond the frame" : ""}`;
+      const dashes = `${chips[name]} GB: ${short(room)} bytes${room > MAX_BYTES ? ", beyond the frame" : ""}`;
       const keys = names.map((part, k) => [COLORS[k], part]);
       const top = canvas.legend(0, [...keys, ["dashes", dashes]]) + 10;
       const row = 50;
@@ -64,13 +65,13 @@
           canvas.rect(x, y + 18, long, 22, COLORS[k]);
           x += long;
         });
-        if (room > MOST) return;
+        if (room > MAX_BYTES) return;
         const at = Math.min(room * wide, canvas.width - 1);
         canvas.line([[at, y + 16], [at, y + 43]], "ink", { strokeDasharray: "4 3", strokeWidth: 2 });
       });
       const bottom = top + 4 * row;
       for (const tick of [0, 4, 8, 12, 16]) {
-        const anchor = tick === 0 ? "start" : tick === MOST ? "end" : "middle";
+        const anchor = tick === 0 ? "start" : tick === MAX_BYTES ? "end" : "middle";
         canvas.text(tick * wide, bottom + 4, tick, { fontSize: 12, textAnchor: anchor });
       }
       const axis = `${canvas.width > 420 ? "bytes that each device holds" : "bytes on each device"} for a parameter`;

@@ -1,12 +1,13 @@
-// Lesson 09: gathers on a chip's links beside products on its units. The lesson's estimate, for other rows and layers.
+// Lesson 09: draw all-gathers on a chip's links beside matrix products on its units, by the lesson's estimate.
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
-  const [N, MOST] = [2048, 3072]; // the weights are (N, N); the most rows
+  const [N, MAX_ROWS] = [2048, 3072]; // the weights have the shape (N, N)
   const EARLY = "beside products";
   const whole = (time) => Math.round(time);
 
-  // By layer: when its gather and its product begin. Beside: as in the lesson's plan, the gather of the next weights
-  // begins with a product, and a product begins when its weights are there and the product before is done.
+  // For each layer, return the start of its gather and of its product. With `beside`, as in the lesson's plan, the gather of
+  // the next weights starts together with a product, and a product starts once its weights are there and the previous
+  // product has ended.
   const run = (layers, gather, product, beside) => {
     const jobs = [];
     for (let k = 0; k < layers; k++) {
@@ -17,7 +18,7 @@
     return jobs;
   };
 
-  // The sign of sending in the figure above: crossed lines.
+  // Draw a bar with crossed lines, which stand for sending in the figure above.
   const crossed = (canvas, x, y, width, height) => {
     canvas.rect(x, y, width, height, COLORS[1]);
     let d = "";
@@ -31,20 +32,20 @@
   interactiveFigures.define("gather_overlap", {
     title: "Try it: how much of the sending is hidden",
     controls: () => ({
-      rows: range("rows of x on a chip", 256, MOST, N / 4, { step: 256 }),
+      rows: range("rows of x on a chip", 256, MAX_ROWS, N / 4, { step: 256 }),
       layers: range("layers", 2, 6, 2),
       order: choice("gathers", [EARLY, "one after the other"]),
     }),
     asks: { hidden: ({ rows, layers, order }) => rows === N && layers === 2 && order === EARLY },
     draw({ rows, layers, order }, canvas, { flops, ringRate }) {
       const microseconds = (count) => (1e6 * 2 * count * N * N) / flops; // 2 · rows · N² FLOPs
-      const gather = (((1e6 * 7) / 8) * 2 * N * N) / ringRate; // 7/8 of 2 · N² bytes, both ways around a ring
+      const gather = (((1e6 * 7) / 8) * 2 * N * N) / ringRate; // 7/8 of 2 · N² bytes, in both directions around a ring
       const product = microseconds(rows);
       const jobs = run(layers, gather, product, order === EARLY);
       const end = jobs[layers - 1].computed + product;
       const serial = layers * (gather + product);
       const left = 84;
-      const wide = (canvas.width - left - 2) / (layers * (gather + microseconds(MOST))); // the same for all rows
+      const wide = (canvas.width - left - 2) / (layers * (gather + microseconds(MAX_ROWS))); // the same scale for any number of rows
       const at = (time) => left + time * wide;
       const [row, pitch] = [30, 38];
       canvas.height(3 * pitch + 44);
@@ -66,7 +67,7 @@
         named(at(sent), gather * wide, 0, [`gather ${w}`, w], "#000", COLORS[1]);
         canvas.rect(at(computed), pitch, product * wide - 1, row, COLORS[0]);
         named(at(computed), product * wide, pitch, [`${k ? "h" : "x"} @ ${w}`, w], "#fff");
-        const busy = k && order === EARLY ? Math.min(product, gather) : 0; // so long the product before stands beside
+        const busy = k && order === EARLY ? Math.min(product, gather) : 0; // the time for which the previous product hides the gather
         alone += gather - busy;
         if (gather - busy < 0.5) return;
         const [length, took] = [(gather - busy) * wide, String(whole(gather - busy))];

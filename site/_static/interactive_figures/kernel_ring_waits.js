@@ -1,4 +1,5 @@
-// Lesson 18: the ring product through two buffers, with a slow device: who waits for whom, what is overwritten too soon.
+// Lesson 18: simulate the ring product with two buffers and one slow device. Show which device waits for which, and which
+// pieces are overwritten too soon.
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
   const N = 8;
@@ -7,8 +8,8 @@
   const [HOPEFUL, ASKS] = ["hopeful", "ring_product, which asks first"];
   const turn = (i) => ((i % N) + N) % N;
 
-  // The lesson's kernel `ring_product`, line by line. A buffer is its index. What comes into a buffer has a number, 0 the
-  // device's own piece, k + 1 what arrives in round k: a copy and a product say which they `reads`, or `writes`.
+  // Yield the operations of the lesson's kernel `ring_product`, line by line. Buffers are given by index. `reads` and `writes`
+  // are the numbers of pieces: 0 is the device's own, and k + 1 is the one that arrives in iteration k.
   function* ring(me, free) {
     yield { is: "signal", of: "barrier", to: turn(me - 1) };
     yield { is: "wait", of: "barrier" };
@@ -25,22 +26,22 @@
     }
   }
 
-  // As in lesson_helpers/kernels/simulator.py: a signal takes no time, and a product takes PRODUCT, or `slowly` on the
-  // slow device. A product reads its buffer when it begins; a copy reads its source and writes its target when it ends.
-  const play = (slow, slowly, free) => {
+  // Simulate the kernel as lesson_helpers/kernels/simulator.py does. A signal takes no time. A product takes PRODUCT or, on the
+  // slow device, `slowly`. It reads its buffer at its start. A copy reads its source and writes its target at its end.
+  const simulate = (slow, slowly, free) => {
     const runs = [...Array(N).keys()].map((me) => ring(me, free));
     const memory = runs.map((_, me) => ({ result: Array(N).fill(null), buffers: [me, null] }));
     const counts = {};
     const waiting = {};
-    const [events, lost] = [[], []]; // lost: overwritten in a buffer before it had been multiplied and sent
+    const [events, lost] = [[], []]; // lost: pieces overwritten before they were multiplied and sent
     const read = runs.map(() => Array(N).fill(0));
-    const queue = []; // of [time, what to do], in the order in which it was put there
+    const queue = []; // [time, action], sorted by time and then by insertion
     let now = 0;
     const at = (time, act) => {
       const later = queue.findIndex(([other]) => other > time);
       queue.splice(later < 0 ? queue.length : later, 0, [time, act]);
     };
-    const give = (device, of, source) => {
+    const increment = (device, of, source) => {
       const key = `${device} ${of}`;
       counts[key] = (counts[key] ?? 0) + 1;
       if (waiting[device]?.key !== key) return;
@@ -54,8 +55,8 @@
       read[device][reads]++;
       if (writes > 1 && read[to][writes - 2] < 2) lost.push({ device: to, time: now });
       memory[to].buffers[into] = memory[device].buffers[from];
-      give(to, "arrived", device);
-      give(device, "sent", device);
+      increment(to, "arrived", device);
+      increment(device, "sent", device);
     };
     const goOn = (device) => {
       for (let step = runs[device].next(); !step.done; step = runs[device].next()) {
@@ -69,7 +70,7 @@
           const end = now + (device === slow ? slowly : PRODUCT);
           events.push({ is: "product", device, start: now, end });
           return void at(end, () => goOn(device));
-        } else if (asked.is === "signal") at(now, () => give(asked.to, asked.of, device));
+        } else if (asked.is === "signal") at(now, () => increment(asked.to, asked.of, device));
         else {
           const key = `${device} ${asked.of}`;
           if (!counts[key]) return void (waiting[device] = { key, since: now });
@@ -98,7 +99,7 @@
     return `waits ${four(total)} µs, longest for ${whom}, from ${four(start)} to ${four(end)}`;
   };
 
-  const LOOKS = { send: [14, COLORS[1], 18], product: [17, COLORS[0], 0], wait: [17, "faint", 0] }; // height, fill, down
+  const LOOKS = { send: [14, COLORS[1], 18], product: [17, COLORS[0], 0], wait: [17, "faint", 0] }; // height, colour, offset from the row's top
 
   interactiveFigures.define("kernel_ring_waits", {
     title: "Try it: make a device slow",
@@ -110,9 +111,9 @@
     asks: { slow_end: ({ slowly }) => slowly === 60 },
     draw({ kernel, slow, slowly }, canvas) {
       const free = kernel === ASKS;
-      const { events, lost, wrong, end } = play(slow, slowly, free);
+      const { events, lost, wrong, end } = simulate(slow, slowly, free);
       const [left, right, top, row] = [54, 44, 24, 36];
-      const tick = (canvas.width - left - right) / play(slow, 80, true).end; // one scale for all settings
+      const tick = (canvas.width - left - right) / simulate(slow, 80, true).end; // one scale for all settings
       const x = (when) => left + when * tick;
       const small = { fontSize: 12 };
       canvas.text(left - 8, 10, "device", { textAnchor: "end", ...small });
@@ -135,7 +136,7 @@
         const y = top + device * row;
         const long = (end - start) * tick;
         const [high, fill, down] = LOOKS[is];
-        const own = is === "wait" && other === device; // paler: nobody holds it up
+        const own = is === "wait" && other === device; // drawn paler, because no other device causes it
         canvas.rect(x(start), y + down, long - 0.8, high, fill, own ? { fillOpacity: 0.45 } : {});
         if (is === "product") continue;
         const [words, room] = is === "send" ? [`→ ${other}`, 22] : own ? ["own", 26] : [`for ${other}`, 34];

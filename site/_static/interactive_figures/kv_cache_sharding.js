@@ -1,4 +1,4 @@
-// Lesson 15: the cache that the rows bring along, cut over eight devices, and the FLOPs for each byte read.
+// Lesson 15: show a KV cache that's sharded over eight devices, and the FLOPs per byte read.
 (() => {
   const { range, COLORS } = interactiveFigures;
   const LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024];
@@ -6,7 +6,8 @@
   // The lesson's sizes: an embedding of 96 characters; for each of 2 layers qkv, out, up and down.
   const [LAYERS, WIDTH, HIDDEN] = [2, 64, 256];
   const WEIGHTS = 96 * WIDTH + LAYERS * (3 * WIDTH * WIDTH + WIDTH * WIDTH + 2 * WIDTH * HIDDEN);
-  // Of the cell serve-count: numbers in a row's cache, bytes read at 2 a number; per_byte of the cell serve-rows.
+  // As in the cell serve-count: the numbers in a row's cache, and the bytes read, at 2 bytes per number. As in the cell
+  // serve-rows: the FLOPs per byte.
   const own = (length) => 2 * LAYERS * length * WIDTH;
   const read = (rows, length) => 2 * (WEIGHTS + rows * own(length));
   const perByte = (rows, length) => (rows * (2 * WEIGHTS + 2 * own(length))) / read(rows, length);
@@ -19,7 +20,7 @@
   };
   const FEW = { fontSize: 12 };
 
-  // Rows over data, heads over model: a device has one head of half of the rows.
+  // Rows are split over `data` and heads over `model`, so a device has one head of half the rows.
   const pieces = (canvas, rows, each, top) => {
     const left = 76;
     const wide = (canvas.width - left) / 4;

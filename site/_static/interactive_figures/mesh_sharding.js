@@ -1,8 +1,8 @@
-// Lesson 02: any spec on any 2-axis mesh of the eight devices. Colour is a piece of the array, a circle is a device.
+// Lesson 02: draw any spec on any 2-axis mesh of the eight devices. Colours are pieces of the array, and circles are devices.
 (() => {
   const { range, choice, text, COLORS } = interactiveFigures;
 
-  // "P(('x', 'y'), None)" as Python reads it: for each array axis a name, null, or an array of names.
+  // Parse a spec such as "P(('x', 'y'), None)". For each array axis, return a name, null, or an array of names.
   const read = (typed) => {
     const plain = typed.replace(/[‘’“”"]/g, "'").trim();
     const inside = plain.match(/^P\s*\((?!\s*,)(.*)\)$/s)?.[1];
@@ -13,7 +13,7 @@
       const fits = (entry) => entry === null || (typeof entry === "string" && entry);
       if (spec.every((entry) => (Array.isArray(entry) ? entry.every(fits) : fits(entry)))) return spec;
     } catch {
-      // as below
+      // it isn't a spec: explain the notation, as below
     }
     const how = "Put names in quotes, and several names in a tuple: P('x', None), P(('x', 'y')).";
     throw new Error(`This cannot be read as a spec. ${how}`);
@@ -26,13 +26,13 @@
     return `P(${spec.map((entry) => one(names(entry))).join(", ")})`;
   };
   const shown = (sizes) => `(${sizes.join(", ")})`;
-  // The array's type on explicit axes, as jax.typeof prints it: float32[4@x,8@(x,y)].
+  // Return the array's type on explicit axes, as jax.typeof prints it, such as float32[4@x,8@(x,y)].
   const typeOf = (shape, spec) => {
     const at = (found) => (found.length > 1 ? `@(${found.join(",")})` : found.length ? `@${found[0]}` : "");
     return `float32[${shape.map((size, axis) => `${size}${at(names(spec[axis] ?? null))}`).join(",")}]`;
   };
 
-  // Why JAX 0.10.2 refuses a spec, in the order of its checks and in the sense of its messages; "" if it accepts it.
+  // Return the reason why JAX 0.10.2 refuses a spec, or "" if it accepts it. The order of the checks is JAX's.
   const refusal = (spec, sizes, shape) => {
     const all = spec.flatMap(names);
     const again = [...new Set(all)].filter((name) => all.indexOf(name) < all.lastIndexOf(name)).sort().join(" and ");
@@ -48,7 +48,7 @@
     return reasons.find(([so]) => so)?.[1] ?? "";
   };
 
-  // Where each axis of the array begins and ends on the device at these places: the first name makes the large pieces.
+  // Return the range of each array axis on the device at these mesh coordinates. A tuple's first name makes the largest pieces.
   const piece = (spec, sizes, shape, places) =>
     shape.map((size, axis) => {
       let [start, length] = [0, size];
@@ -60,7 +60,7 @@
     });
   const where = (found) => `[${found.map(([start, stop]) => `${start}:${stop}`).join(", ")}]`;
 
-  // Circles side by side in a box, in as many rows as makes them largest.
+  // Draw circles side by side in a box, in the number of rows that makes them largest.
   const circles = (canvas, [x, y, width, height], devices, color, chosen) => {
     const fits = (r) => Math.min(height / r, (width * r) / devices.length);
     const rows = [1, 2, 4, 8].filter((r) => devices.length % r === 0).reduce((a, b) => (fits(b) > fits(a) ? b : a));
@@ -76,7 +76,7 @@
     });
   };
 
-  // What the reader set: the mesh's sizes, the array's shape, the spec if it can be read, and what is wrong, if anything.
+  // Return the reader's settings: the mesh's sizes, the array's shape, the spec if it can be parsed, and any error.
   const understood = ({ typed, grid, array }) => {
     const [x, y] = grid.split(" by ").map(Number);
     const shape = array.match(/\d+/g).map(Number);
@@ -87,7 +87,7 @@
       return { sizes: { x, y }, shape, spec: null, problem: error.message };
     }
   };
-  // The spec without Nones at its end, on the lesson's mesh.
+  // Return the spec without trailing Nones, if the mesh is the lesson's.
   const asked = (values) => {
     const { spec } = understood(values);
     return spec && values.grid === "2 by 4" ? written(spec).replace(/(, None)+\)$/, ")") : "";
@@ -117,7 +117,7 @@
       const pieces = problem ? [] : [...new Map(held.map((found) => [where(found), found])).values()].sort(order);
       const color = (d) => (problem ? "#999999" : COLORS[pieces.findIndex((found) => where(found) === where(held[d]))]);
 
-      // The mesh: devices at their places, each in the colour of its piece.
+      // Draw the mesh: each device at its coordinates, in the colour of its piece.
       const stacked = canvas.width < 520 && columns > 1;
       const cell = Math.min(42, 288 / rows, ((stacked ? 1 : 0.4) * canvas.width - 44) / columns);
       const [left, top] = [36, 46];
@@ -140,7 +140,7 @@
       const at = places(device);
       canvas.rect(left + at.y * cell, top + at.x * cell, cell, cell, "none", { stroke: "ink", strokeWidth: 3 });
 
-      // The array: its pieces, each with the devices that hold it.
+      // Draw the array: its pieces, each with the devices that hold it.
       const x0 = stacked ? left : left + columns * cell + Math.min(60, 24 + canvas.width / 12);
       const y0 = stacked ? top + rows * cell + 62 : top;
       const unit = Math.min(46, 288 / shape[0], (canvas.width - x0 - 2) / shape[1]);

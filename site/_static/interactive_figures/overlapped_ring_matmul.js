@@ -1,11 +1,11 @@
-// Lesson 05b: a product whose pieces of b travel while the devices multiply, and one that gathers them first.
+// Lesson 05b: compare a matrix product that transfers pieces of b while it multiplies with one that gathers them first.
 (() => {
   const { range, choice, steps, COLORS, LETTERS } = interactiveFigures;
   const turn = (n, i) => ((i % n) + n) % n;
 
-  // What device d has in a step: the pieces of b there, the one that arrives meanwhile, and the slices of a that are
-  // multiplied now and were before. As the lesson's `rotating`: after `step` sends it holds piece d - step. `gathered`:
-  // the product after the lesson's ring all-gather, the same sends, and all pieces are multiplied when all are there.
+  // Return device d's state in a step: the pieces of b that it has, the piece that arrives during the step, and the slices of
+  // a that it multiplies now or has multiplied. In the lesson's `rotating`, it holds piece d - step after `step` sends. In
+  // `gathered`, the sends are the same, and the device multiplies once it has all the pieces.
   const state = (rotating, n, d, step) => {
     const passed = [...Array(step + 1).keys()].map((i) => turn(n, d - i)); // the last is the newest
     const arrives = step < n - 1 ? turn(n, d - step - 1) : null;
@@ -42,8 +42,8 @@
       const rotating = program === "rotating";
       const narrow = canvas.width < 480;
       const [left, top, row] = [narrow ? 18 : 60, 44, 30];
-      const [out, gap] = narrow ? [34, 18] : [64, 48]; // the gap is for the sign between two matrices
-      // a and the pieces of b have room for n, so that what gathering takes can be seen; rotating spreads its two
+      const [out, gap] = narrow ? [34, 18] : [64, 48]; // the gap leaves space for the operator between two matrices
+      // Leave space for n pieces of b, because gathering needs it. Rotating spreads its two pieces over this space.
       const size = Math.floor(Math.min(64, 272 / n, (canvas.width - left - out - 2 * gap - 4) / (2 * n)));
       const [wide, high] = [Math.min(34, size - (narrow ? 2 : 4)), row - 4];
       const b = left + n * size + gap;
@@ -89,7 +89,7 @@
           if (held[i] !== null && held[i] === arrives) frame(x, d, { strokeDasharray: "3 2" });
         }
         if (rotating && arrives !== null) {
-          // To the right neighbour, the next device; round the end from the last one to device 0.
+          // Draw the send to the right neighbour, which is the next device, or device 0 for the last one.
           const [from, to] = [places[0] + (size + wide) / 2 + 3, places[1] + (size - wide) / 2 - 3];
           const half = (from + to) / 2;
           if (d < n - 1) canvas.arrow([from, middle(d)], [to, middle(d + 1)]);

@@ -1,4 +1,4 @@
-// Lesson 12: simulate a pipeline's schedule, and draw when each stage works or is idle. It's the lesson's simulation, in JavaScript.
+// Lesson 12: simulate a pipeline schedule as the lesson does, and draw when each stage works or is idle.
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
   const BEGIN = { GPipe: (s, p, m) => m, "1F1B": (s, p) => p - 1 - s };
@@ -56,15 +56,15 @@
     }),
     asks: {
       ticks: ({ name, p, m }) => name === "GPipe" && p === 4 && m === 8,
-      of_1f1b: ({ name }) => name === "1F1B" && "partly", // any case gives it away by its end
-      live: ({ name, p, m }) => name === "1F1B" && p === 4 && m >= 4 && "partly", // by its last column
+      of_1f1b: ({ name }) => name === "1F1B" && "partly", // in any case, the end of the schedule reveals it
+      live: ({ name, p, m }) => name === "1F1B" && p === 4 && m >= 4 && "partly", // the last column reveals it
     },
     draw({ name, p, m, send }, canvas, _, hidden) {
       const whole = simulate(p, m, name, send);
-      const begins = hidden.includes("of_1f1b"); // only the beginning is drawn
-      const counts = !hidden.length; // of live microbatches
+      const begins = hidden.includes("of_1f1b"); // then draw only the beginning
+      const counts = !hidden.length; // the counts of live microbatches
       const { done } = whole;
-      // The shortest schedule there is, of one microbatch, takes a second more.
+      // Even the shortest schedule, of a single microbatch, takes a second more.
       const end = begins ? 3 * p - 1 : whole.end;
       const left = 54;
       const right = 40;

@@ -1,5 +1,5 @@
-// Lesson 08: the way of a mesh's axis through a grid of chips, its hops, and what they mean for a ring. JAX's orders
-// are those of the lesson's figures; the others are the reader's own.
+// Lesson 08: draw the route of a mesh axis through a grid of chips, and count its hops. JAX's orders come from the lesson's
+// figures; the reader can also choose other orders.
 (() => {
   const { choice, steps, COLORS } = interactiveFigures;
   const JAX = "JAX's";
@@ -32,21 +32,21 @@
       const m = known[0].length;
       const own = all.map((_, i) => ORDERS[order]?.(i, w, h));
       const lines = order === JAX ? known : known.map((_, k) => own.slice(k * m, (k + 1) * m));
-      const hops = hopsOf(lines[0]); // the same in each line
+      const hops = hopsOf(lines[0]); // the same in each group
       const [longest, sum] = [Math.max(...hops), hops.reduce((a, b) => a + b)];
 
       const beside = canvas.width > 520;
       const apart = beside ? 62 : Math.min(58, (canvas.width - 80) / 3);
       const [radius, edge] = [13, 36];
       const [gridWide, gridHigh] = [(w - 1) * apart + 2 * edge, (h - 1) * apart + 2 * edge];
-      const tall = 16 * (w + h - 2) + 58; // of the bars: as high as the farthest way
+      const tall = 16 * (w + h - 2) + 58; // the bars' height, which fits the longest possible step
       canvas.height(beside ? Math.max(gridHigh, tall) : gridHigh + tall + 8);
       const from = beside ? 0 : (canvas.width - gridWide) / 2;
-      const at = ([x, y]) => [from + edge + x * apart, gridHigh - edge - y * apart]; // y upwards, as in the figure
+      const at = ([x, y]) => [from + edge + x * apart, gridHigh - edge - y * apart]; // the y axis points upwards, as in the figure
       for (let x = 0; x < w; x++) canvas.line([at([x, 0]), at([x, h - 1])], "faint", { strokeWidth: 2 });
       for (let y = 0; y < h; y++) canvas.line([at([0, y]), at([w - 1, y])], "faint", { strokeWidth: 2 });
 
-      // A step is straight, as in the figure, but bends where it would seem to call at the chips on its way.
+      // Draw a step as a straight line, or as a curve if the line would pass through other chips.
       const meets = ([x0, y0], [x1, y1]) => gcd(Math.abs(x1 - x0), Math.abs(y1 - y0)) > 1;
       const bend = (a, b) => {
         const [[x0, y0], [x1, y1]] = [at(a), at(b)];
@@ -71,7 +71,7 @@
         }),
       );
 
-      // A column for each step, a square for each of its hops.
+      // Draw a column for each step, with a square for each of its hops.
       const [left, top] = beside ? [gridWide + 24, Math.max(0, (gridHigh - tall) / 2)] : [0, gridHigh + 8];
       const column = Math.min(34, (canvas.width - left) / m);
       const floor = top + tall - 24;

@@ -1,10 +1,10 @@
-// Lesson 16: who of several processes holds which of the sixteen numbers of x, and where NumPy can have all of them.
+// Lesson 16: show which process holds which of x's sixteen elements, and in which processes np.asarray(x) works.
 (() => {
   const { range, choice, COLORS, LETTERS } = interactiveFigures;
 
   const MESHES = ["data 8 x model 1", "data 2 x model 4", "model 4 x data 2", "data 4 x model 2", "model 2 x data 4"];
 
-  // What the device at a place of the mesh holds: start and end. The first name of a tuple cuts in large pieces.
+  // Return the range of elements on the device at a position in the mesh. A tuple's first name makes the largest pieces.
   const held = (axes, spec, place) => {
     const inner = axes[1].size;
     const at = { [axes[0].name]: Math.floor(place / inner), [axes[1].name]: place % inner };
@@ -32,7 +32,7 @@
       const here = shards.slice(seen * each, (seen + 1) * each);
       const reached = [...Array(16).keys()].filter((i) => here.some(([start, stop]) => start <= i && i < stop));
 
-      // A row for each device, by process; filled is what it holds.
+      // Draw a row for each device, grouped by process. The elements that the device holds are filled.
       const narrow = canvas.width < 480;
       const left = narrow ? 84 : 116;
       const wide = (canvas.width - left - 2) / 16;
@@ -68,7 +68,7 @@
         strip(shard, y(place) + 1, p, p === seen);
       });
 
-      // What the chosen process has of x, all in all.
+      // Draw all elements that the chosen process holds.
       canvas.text(left - 8, below + row / 2 - 2, `process ${seen}`, { ...small, textAnchor: "end", fontWeight: 600 });
       canvas.rect(left, below, 16 * wide, row - 4, "none", { stroke: "ink", strokeDasharray: "3 3", strokeWidth: 1 });
       reached.forEach((i) => strip([i, i + 1], below, seen, true));
@@ -77,7 +77,7 @@
       canvas.text(left, below + row + 12, `np.asarray(x): ${works ? "works" : "raises"}`, bold);
       const which = [...new Set(here.map(([start, stop]) => `[${start}:${stop}]`))];
       const list = which.length === 1 && each > 1 ? `each ${which[0]}` : here.map(([a, b]) => `[${a}:${b}]`).join(", ");
-      // np.asarray raises unless the process's own devices hold all of x, also on JAX 0.7.2: tried in 1, 2, 4 and 8.
+      // np.asarray raises unless the process's own devices hold all of x. Tested with 1, 2, 4 and 8 processes, also on 0.7.2.
       const whole = here.every(([start, stop]) => stop - start === 16);
       const why = whole
         ? "x is whole on every device, so np.asarray(x) works in every process."

@@ -1,16 +1,17 @@
-// Lesson 13: who has how many pairs in which round of the ring, in the lesson's three orders of the tokens. Rows of the
-// mask are devices, and so are the bars: there a round lasts as long as its slowest device works.
+// Lesson 13: show how many query-key pairs each device computes in each round of the ring, for the lesson's three token
+// orders. The mask has a block of rows for each device. A round lasts as long as its slowest device takes.
 (() => {
   const { range, choice, steps, COLORS, LETTERS } = interactiveFigures;
 
-  // The place of token i of device d, of n devices with `own` tokens each.
+  // Return the position of token i on device d, with `own` tokens on each of n devices.
   const PLACE = {
     "in order": (d, i, n, own) => d * own + i,
     striped: (d, i, n) => i * n + d,
     "zig-zag": (d, i, n, own) => (i < own / 2 ? d * (own / 2) + i : (2 * n - 2 - d) * (own / 2) + i),
   };
 
-  // How many keys of device e each query of device d sees. Places rise within a device, so they are its first ones.
+  // Return how many keys of device e each query of device d attends to. Positions increase within a device, so these are e's
+  // first keys.
   const seen = (name, n, own) => {
     const at = [...Array(n).keys()].map((d) => [...Array(own).keys()].map((i) => PLACE[name](d, i, n, own)));
     return at.map((queries) => at.map((keys) => queries.map((query) => keys.filter((key) => key <= query).length)));
@@ -42,7 +43,7 @@
       const row = wide ? block : 24;
       const from = wide ? left + side + 34 : left;
       const above = wide ? top : top + side + 44;
-      const full = (own * (own + 1)) / 2 + (n - 1) * own * own; // as long as "in order" takes: the same for all orders
+      const full = (own * (own + 1)) / 2 + (n - 1) * own * own; // the time that "in order" takes, so that all orders have one scale
       const scale = (canvas.width - from - 2) / full;
       canvas.height(above + n * row + 58);
 

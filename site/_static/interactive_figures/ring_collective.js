@@ -1,9 +1,9 @@
-// Lesson 07: a collective on a ring, step by step: what the slots of each device hold, and what each has sent by then.
+// Lesson 07: show a collective on a ring step by step: the contents of each device's slots, and the blocks sent so far.
 (() => {
   const { range, choice, steps, COLORS, LETTERS } = interactiveFigures;
   const turn = (n, i) => ((i % n) + n) % n;
 
-  // What device d sends in step t, as in the lesson's cells: from a slot, by 1 to the right or -1 to the left.
+  // Return device d's sends in step t, as in the lesson's cells: from a slot, to the right (1) or to the left (-1).
   const gather = (n, d, t) => [[turn(n, d - t), 1]];
   const short = (n, d, t) => {
     const right = t < Math.floor(n / 2) ? [[turn(n, d - t), 1]] : [];
@@ -21,7 +21,8 @@
   };
   const adding = (name) => name === "reduce-scatter" || name === "all-reduce";
 
-  // A cell is { block, parts, pale }: so many parts of n in its sum; pale: a block on its way to another device.
+  // A cell is { block, parts, pale }. `parts` is the number of devices whose values are in the sum. `pale` marks a block that
+  // will be forwarded to another device.
   const begin = (name, n) => {
     const cell = (slot, d) => {
       if (name === "all-to-all") return { block: d, parts: n, pale: slot !== d };
@@ -31,8 +32,8 @@
     return [...Array(n).keys()].map((slot) => [...Array(n).keys()].map((d) => cell(slot, d)));
   };
 
-  // After `step` steps: the cells, [slot][device]; how many blocks a device sent in each, to the right and to the left;
-  // and the sends of the last one.
+  // Return the state after `step` steps: the cells as [slot][device], the numbers of blocks that a device has sent in each
+  // direction, and the last step's sends.
   const run = (name, n, step) => {
     let cells = begin(name, n);
     const sent = { 1: [], [-1]: [] };
@@ -123,7 +124,7 @@
           canvas.text(at(d) + wide / 2, middle(slot) + 1, number, { fill, fontSize: 12 });
         }
       }
-      // What this step sent: from a device to its neighbour, and round the end.
+      // Draw this step's sends, from each device to its neighbour, including those between the first and the last device.
       for (const { slot, by, from, to } of sends) {
         const y = middle(slot);
         const lands = middle(name === "all-to-all" && slot === to ? turn(n, to - step) : slot);
@@ -136,7 +137,7 @@
           canvas.arrow([end - (by * short) / 2, lands], [end, lands]);
         }
       }
-      // What a device has sent, on one scale for all collectives of n: so many arrays of n blocks.
+      // Draw what a device has sent so far, in arrays of n blocks, on one scale for all collectives.
       const tapes = name === "all-gather, short way" ? [["right", 1], ["left", -1]] : [["", 1]];
       const base = top + n * row + 44;
       const most = Math.max(2 * (n - 1), (n * (n - 1)) / 2);

@@ -1,6 +1,7 @@
-// Lesson 03: a product of its table, by one device's part. Shardings, collectives, bytes and FLOPs are the
-// table's. What a device multiplies follows from them: its rows of x, unless the columns of w are split; its columns of
-// w; of the dimension summed over its stretch where partial sums are added up, or else all. So do the compiled programs.
+// Lesson 03: draw one device's part of a product in the lesson's table, from which shardings, collectives, bytes and FLOPs are
+// taken. They determine what the device multiplies: its rows of x, or all rows if the columns of w are split; its columns of
+// w; and its range of the contracting dimension if partial sums are added up, or else the entire dimension. The compiled
+// programs do the same.
 (() => {
   const { range, COLORS } = interactiveFigures;
   const SIZES = { B: 64, D: 256, F: 512 };
@@ -8,7 +9,7 @@
   const HELD = COLORS[0];
   const ARRIVES = COLORS[1];
   const RESULT = COLORS[2];
-  const MARK = "#d6336c"; // of the dimension summed over
+  const MARK = "#d6336c"; // the colour of the contracting dimension
 
   const entries = (named) => named.slice(2, -1).split(", ").map((entry) => entry.endsWith("_X"));
   const parts = (row, device) => {
@@ -48,7 +49,7 @@
       const [x1, y1] = [x0 + side + gap, y0 + side + 58];
       canvas.height(y1 + side + 28);
 
-      // An operand: how it is split, what the device holds of it, and what it multiplies. All are drawn as squares.
+      // Draw an operand as a square: how it's split, the part that the device holds, and the part that it multiplies.
       const along = (name, at) => (at * side) / SIZES[name];
       const box = (x, y, [[top, bottom], [left, right]], [down, across]) =>
         [x + along(across, left), y + along(down, top), along(across, right - left), along(down, bottom - top)];
@@ -93,7 +94,7 @@
       const edge = { stroke: "ink", strokeWidth: 2, strokeDasharray: summed ? "5 4" : "none" };
       canvas.rect(...box(x1, y1, [m, n], ["B", "F"]), "none", edge);
 
-      // What is summed over: along the columns of x, down the rows of w.
+      // Mark the contracting dimension along the columns of x and the rows of w.
       mark(box(x1, y1, [m, n], ["B", "F"]));
       for (const [from, to] of [k, [k[1], k[0]]]) {
         canvas.arrow([x0 + along("D", from), y1 + side + 9], [x0 + along("D", to), y1 + side + 9], MARK);
@@ -102,7 +103,7 @@
       const words = `sums over ${long(k)} of ${SIZES.D}`;
       canvas.text(x0, y1 + side + 21, words, { fontSize: 11, fill: MARK, textAnchor: "start" });
 
-      // What the colours mean, and what the table says was sent.
+      // Draw the legend, and the bytes sent according to the table.
       const key = (i, fill, more, words) => {
         canvas.rect(x0, y0 + i * 18, 12, 12, fill, more);
         canvas.text(x0 + 18, y0 + i * 18 + 6, words, { fontSize: 12, textAnchor: "start" });

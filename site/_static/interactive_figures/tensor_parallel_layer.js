@@ -1,18 +1,18 @@
-// Lesson 11: one layer, forward and back, in each of the lesson's programs: which collective stands where, what it
-// sends in units (all-reduce 2, all-gather 1, reduce-scatter 1), and what the layer keeps for its way back. Where they
-// stand and what is kept is as JAX traces the programs; the last numbers are the lesson's own.
+// Lesson 11: show one layer's forward and backward pass in each of the lesson's programs: the positions of the collectives,
+// the units that they send (all-reduce 2, all-gather 1, reduce-scatter 1), and the activations that the layer keeps for the
+// backward pass. Positions and activations follow JAX's traces, and the measured numbers come from the lesson.
 (() => {
   const { choice, steps, COLORS, LETTERS } = interactiveFigures;
-  const [GATHER, SCATTER, HELD] = [2, 3, 4]; // colours; an all-reduce is a reduce-scatter and an all-gather: both
+  const [GATHER, SCATTER, HELD] = [2, 3, 4]; // indices of colours; an all-reduce has both colours, as a reduce-scatter and an all-gather
   const PARTS = { "all-reduce": [SCATTER, GATHER], "all-gather": [GATHER], "reduce-scatter": [SCATTER] };
 
-  // A layer's places from top to bottom: into, attention, back; into, MLP, back. What stands there forward, again, and
-  // backward (from the bottom up); null: nothing.
+  // A layer's six positions, from top to bottom: before, in and after attention, and before, in and after the MLP. The columns
+  // list the operations there in the forward pass, the recomputation and the backward pass (which runs from bottom to top).
   const SUMS = [null, "attention", "all-reduce", null, "MLP", "all-reduce"];
   const SUMS_BACK = ["all-reduce", "attention", null, "all-reduce", "MLP", null];
   const PIECES = ["all-gather", "attention", "reduce-scatter", "all-gather", "MLP", "reduce-scatter"];
   const PIECES_BACK = ["reduce-scatter", "attention", "all-gather", "reduce-scatter", "MLP", "all-gather"];
-  const anew = (forward) => [...forward.slice(0, 4), "MLP: up"]; // neither its second product nor the sum at the end
+  const anew = (forward) => [...forward.slice(0, 4), "MLP: up"]; // without the MLP's second product and the final sum
   const FORMS = {
     tensor: { keeps: "all", columns: [SUMS, [], SUMS_BACK] },
     sequence: { keeps: "all", columns: [PIECES, [], PIECES_BACK] },
@@ -23,21 +23,21 @@
       columns: [PIECES, ["all-gather", null, null, "all-gather"], PIECES_BACK],
     },
   };
-  const isWhole = ({ columns }) => columns[0] === SUMS; // x between the halves
+  const isWhole = ({ columns }) => columns[0] === SUMS; // whether x is replicated between the halves
   const units = (place) => PARTS[place]?.length ?? 0;
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
-  // In the order of time: { c, row, place }, of each place where something stands.
+  // Return all operations in the order of execution, as { c, row, place }.
   const order = ({ columns }) =>
     columns.flatMap((column, c) => {
       const found = column.map((place, row) => ({ c, row, place })).filter(({ place }) => place);
       return c === 2 ? found.reverse() : found;
     });
 
-  // What one layer keeps, in A, when forward has come to this row: by the lesson's shapes, A is 2 · 64 · 128 numbers of
-  // 8 bytes. Of its own head a device keeps q, k, v and their result, an eighth each, and twice 2 · 64² numbers of the
-  // scores; of its hidden features 2 · 64 · 64, and as many bytes: where relu is not 0. (What has one number for a
-  // token is left out.)
+  // Return the arrays that one layer keeps once the forward pass has reached this row, with their sizes in units of A, which is
+  // 2 · 64 · 128 numbers of 8 bytes. For its own head, a device keeps q, k, v and their result (an eighth each) and
+  // twice 2 · 64² scores. For its hidden features, it keeps 2 · 64 · 64 numbers, and as many bytes for relu's mask. Arrays
+  // with one number per token are omitted.
   const kept = (form, row) => {
     const x = isWhole(form) ? 1 : 1 / 8;
     if (form.keeps === "input") return row < 0 ? [] : [["x", x]];
@@ -56,7 +56,7 @@
       in_pieces: ({ name }) => name === "sequence",
       gather_again: ({ name }) => name === "sequence, gather again",
     },
-    // numbers of the lesson: {sent: {program: units}, held: {program: A a layer}, flops: {program: of tensor}}
+    // The lesson's numbers: {sent: {program: units}, held: {program: A per layer}, flops: {program: relative to tensor's}}
     draw({ name, step }, canvas, { sent, held, flops }) {
       const form = FORMS[name];
       const all = order(form);
@@ -76,7 +76,7 @@
         const isThere = (row) => c !== 1 || column[row] || (form.keeps === "input" && row >= 0 && row < 4);
         canvas.text(middle, 9, head);
         if (!column.length) return small(middle, y(0) + high / 2, "nothing", { opacity: 0.7 });
-        // between the places: an array of x's shape, whole, or outside of the halves an eighth
+        // between the operations, draw an array of x's shape: replicated or, outside the halves, an eighth of it
         for (let row = 0; row < (c === 1 ? 5 : 7); row++) {
           const size = isWhole(form) || row % 3 ? wide : wide / 8;
           if (!isThere(row) && !isThere(row - 1)) continue;
@@ -118,7 +118,7 @@
       const keeps = kept(form, row);
       const keep = sum(keeps.map(([, size]) => size));
       const shown = keep < 1 ? String(keep) : keep.toFixed(1);
-      const scale = (canvas.width - 2) / 9; // of A
+      const scale = (canvas.width - 2) / 9; // pixels per A
       line(foot + 54, `kept by a layer for its way back: ${shown} A`);
       let x = 1;
       for (const [what, size] of keeps) {

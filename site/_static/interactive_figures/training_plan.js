@@ -1,9 +1,9 @@
-// Lesson 19: a plan for the run of the page, what a chip holds and the two clocks. The prices are those of the page's
-// `price`, in JavaScript. `numbers` are the rates of a chip, and its GB.
+// Lesson 19: show a plan for the lesson's training run: the memory on each chip, and the times for computing and sending. The
+// estimates are those of the lesson's `price`, in JavaScript. `numbers` are the chip's rates and its memory in GB.
 (() => {
   const { choice, range, COLORS, LETTERS } = interactiveFigures;
   const TASK = { chips: 64, layers: 40, width: 4096, hidden: 16384, heads: 32, words: 32768, batch: 256, length: 2048 };
-  const LAYER = 4 * TASK.width ** 2 + 2 * TASK.width * TASK.hidden; // parameters of a layer
+  const LAYER = 4 * TASK.width ** 2 + 2 * TASK.width * TASK.hidden; // parameters per layer
   const ALL = TASK.layers * LAYER + TASK.words * TASK.width;
   const PARTS = ["state", "gradients", "kept", "current layer"];
   const CLOCKS = ["computing", "sending"];
@@ -31,7 +31,7 @@
     return { held, clocks: { computing: flops / rates.flops, sending: sent / rates.ring } };
   };
 
-  // Why these sizes are no plan, or nothing.
+  // Return the reason why these axis sizes aren't possible, or "".
   const refused = ({ data, fsdp, model, micro }) => {
     if (data < 1) return `fsdp ${fsdp} and model ${model} ask for ${three(fsdp * model)} chips, and there are 64.`;
     const rows = TASK.batch / (data * fsdp);
@@ -39,7 +39,7 @@
     return `With data ${data} and fsdp ${fsdp} a chip has ${rows} of the 256 sequences, too few for ${micro} microbatches.`;
   };
 
-  // A bar's end may lie beyond the frame: then it is an arrow.
+  // Draw an arrow if a bar ends outside the frame.
   const beyond = (canvas, y, high) => {
     canvas.rect(canvas.width - 16, y, 16, high, "ground");
     canvas.arrow([canvas.width - 14, y + high / 2], [canvas.width - 2, y + high / 2], "ink", { strokeWidth: 2 });

@@ -1,11 +1,11 @@
-// Lesson 04: two layers, their weights cut by columns or by rows along y, and what lies between them on one device.
+// Lesson 04: draw two layers whose weights are split by columns or rows along y, and one device's activations between them.
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
   const WAYS = ["columns", "rows"];
 
-  // What the compiler sends between the two products, by how w1 and w2 are cut, and the bytes that each of 4 devices
-  // along y sends: of a piece b all-gather 3 b; of partial sums b all-to-all 3/4 b, all-reduce 2 * 3/4 b. The examples
-  // are cut by x: 32 rows, of 512 hidden numbers or 128 results, 4 bytes each.
+  // The collective between the two products, by the splits of w1 and w2, and the bytes that each of the 4 devices along y sends:
+  // 3 b in an all-gather of pieces of b bytes, and in an all-to-all of b bytes 3/4 b, or 2 * 3/4 b in an all-reduce. The
+  // batch is split over x: 32 rows of 512 hidden features or 128 results, 4 bytes each.
   const HIDDEN = 4 * 32 * 512;
   const RESULT = 4 * 32 * 128;
   const BETWEEN = {
@@ -24,7 +24,7 @@
 
   interactiveFigures.define("two_layer_collectives", {
     title: "Try it: two layers, cut by columns or by rows",
-    asks: { cheapest: ({ w1, w2 }) => w1 !== w2 }, // a lock on the cheapest alone would name it
+    asks: { cheapest: ({ w1, w2 }) => w1 !== w2 }, // hiding only the cheapest would give it away
     controls: () => ({
       w1: choice("w1 by", WAYS),
       w2: choice("w2 by", WAYS),
@@ -33,13 +33,13 @@
     draw({ w1, w2, device }, canvas, counted) {
       const way = `${w1}, ${w2}`;
       const between = BETWEEN[way];
-      const [i, j] = [Math.floor(device / 4), device % 4]; // its place along x, along y
+      const [i, j] = [Math.floor(device / 4), device % 4]; // its coordinates along x and y
       const color = COLORS[device];
       const gap = 28;
       const unit = Math.min(46, (canvas.width - 2 * gap - 2) / 9.5);
-      const [SHORT, LONG, EXAMPLES] = [1.5 * unit, 4 * unit, unit]; // of 128, 512 and 64: not to scale
+      const [SHORT, LONG, EXAMPLES] = [1.5 * unit, 4 * unit, unit]; // for 128, 512 and 64, not to scale
 
-      // A matrix: cut into parts, of which `own` = [row, column] is the device's; null is all of an axis.
+      // Draw a matrix that's split into parts. `own` = [row, column] is the device's part; null means the entire axis.
       const SHAPES = { x: [64, 128], w1: [128, 512], w2: [512, 128], hidden: [64, 512], result: [64, 128] };
       const matrix = (x, middle, wide, high, name, [down, across], own, { partial = false, used } = {}) => {
         const y = middle - high / 2;
