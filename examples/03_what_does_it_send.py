@@ -1,7 +1,9 @@
 """python what_does_it_send.py: list a function's collectives and the bytes they send.
 
 Compile the function for all devices that JAX finds and read the compiled text, without
-running it. --target h100:8 compiles it for eight H100 GPUs that you don't have.
+running it. --target h100:8 compiles it for eight H100 GPUs that you don't have. That
+takes JAX 0.10 or newer on Linux, jax-cuda12-plugin and jax-cuda12-pjrt in the version
+of your JAX, and nvidia-cuda-nvcc-cu12.
 A collective in a loop is counted once. To multiply by the trip counts, use shardcost:
 pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
 #subdirectory=packages/shardcost"
@@ -31,7 +33,7 @@ l2_cache_size: 52428800 clock_rate_ghz: 1.98 device_memory_size: 84942979072
 registers_per_core_limit: 65536 registers_per_block_limit: 65536
 cuda_compute_capability { major: 9 } }"""  # from XLA's h100_sxm.txtpb
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-cli.add_argument("--target", metavar="h100:8", help="GPUs to compile for, not here")
+cli.add_argument("--target", metavar="h100:8", help="the GPUs to compile for")
 TARGET = cli.parse_args().target
 if TARGET:
     jax.config.update("jax_platforms", "cpu")
