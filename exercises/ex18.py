@@ -44,27 +44,27 @@ signal_to = Prediction(
     },
 )
 half_tokens = Prediction(
-    157.7,
-    "7 rounds wait for the copy, 21.0 µs each, and the last product, 10.9 µs, comes after them",
+    630.8,
+    "7 rounds wait for the copy, 83.9 µs each, and the last product, 43.6 µs, comes after them",
     {
-        87.2: "that's only the products, but a copy now takes longer than a product",
-        234.0: "that's one after the other, but the device multiplies during the copy",
-        167.8: "that's 8 rounds with a copy, but nothing is sent in the last one",
-        146.8: "that's only the copies, but the last product needs the last piece",
-        174.4: "that's the time with all tokens",
+        348.8: "that's only the products, but a copy now takes longer than a product",
+        936.0: "that's one after the other, but the device multiplies during the copy",
+        671.1: "that's 8 rounds with a copy, but nothing is sent in the last one",
+        587.2: "that's only the copies, but the last product needs the last piece",
+        697.6: "that's the time with all tokens",
     },
     "µs",
     rel_tol=0.01,
 )
 slow_end = Prediction(
-    480.0,
-    "device 3 multiplies eight pieces, 60 µs each, which hides the copies and the other devices' products",
+    1920.0,
+    "device 3 multiplies eight pieces, 240 µs each, which hides the copies and the other devices' products",
     {
-        174.4: "that's for equal devices, but device 3 alone takes longer for its own eight products",
-        420.0: "that's 7 products on device 3, but it multiplies its own piece too",
-        441.8: "device 3 also multiplies the eighth piece, just as slowly",
-        501.0: "device 3 multiplies during the copy",
-        626.8: "that's one after the other, but device 3 multiplies during the copies",
+        697.6: "that's for equal devices, but device 3 alone takes longer for its own eight products",
+        1680.0: "that's 7 products on device 3, but it multiplies its own piece too",
+        1767.2: "device 3 also multiplies the eighth piece, just as slowly",
+        2003.9: "device 3 multiplies during the copy",
+        2507.2: "that's one after the other, but device 3 multiplies during the copies",
     },
     "µs",
     rel_tol=0.01,
@@ -118,7 +118,7 @@ def _observe(run: Simulation) -> dict[str, Any]:
     for k, result in enumerate(run.results):
         observed[f"o_ref of device {k}"] = np.asarray(result[0] if result else np.nan)
     observed["copies that start before their target device does"] = _first_and_count(
-        f"{a} to {b}" for a, b in sorted(run.early)
+        f"{a} to {b}" for a, b in sorted(run.early_sends)
     )
     observed["semaphores not back at 0"] = _first_and_count(
         f"on device {k}, of {names[0]}" for k, names in run.unconsumed.items()

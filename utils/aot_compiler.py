@@ -68,8 +68,8 @@ class CompiledPlan:
         return sum(size for _, size in self.sent.values())
 
 
-_can_compile: dict[str, bool] = {}  # by platform, "tpu" or "cuda"; empty before `start`
-_plans: dict[str, CompiledPlan] = {}  # by label: the programs compiled since `start`
+_can_compile: dict[str, bool] = {}  # by platform, "tpu" or "cuda"; empty before `check_compilers`
+_plans: dict[str, CompiledPlan] = {}  # by label: the programs compiled since `check_compilers`
 
 
 def check_compilers(*platforms: str) -> None:
@@ -126,7 +126,7 @@ def mesh(topology: str, sizes: Sequence[int], names: Sequence[str]) -> Mesh | Ab
         topology: the topology's name, as in `jax.experimental.topologies`.
         sizes, names: the sizes and names of the mesh's axes, as in `jax.make_mesh`.
 
-    Raises RuntimeError if `start` hasn't checked whether this machine can compile for TPUs.
+    Raises RuntimeError if `check_compilers` hasn't checked whether this machine can compile for TPUs.
     """
     from jax.experimental import mesh_utils
     from jax.sharding import AbstractMesh, AxisType, Mesh
@@ -232,5 +232,5 @@ def summarize(counted: Cost) -> CompiledPlan:
 
 
 def compiled_plans() -> dict[str, CompiledPlan]:
-    """Return the plans compiled since `start`, by label."""
+    """Return the plans compiled since `check_compilers`, by label."""
     return dict(_plans)

@@ -24,7 +24,7 @@ _STYLES = {  # label: (colour, hatch)
 def draw_resharding(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | jax.ShapeDtypeStruct) -> Picture:
     """Draw a panel for each device, with the elements of the array that it keeps, receives and drops.
 
-    Raises ValueError if the array's rank isn't 1 or 2, and any error that `layout.bytes_arriving` raises.
+    Raises ValueError if the array's rank isn't 1 or 2, and any error that `shard_placement.bytes_arriving` raises.
     """
     if len(after.shape) not in (1, 2):
         raise ValueError(f"an array of rank {len(after.shape)} cannot be drawn; use one of rank 1 or 2")

@@ -47,7 +47,9 @@ class Simulation:
     copies: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): number of copies
     stuck: dict[int, str] = field(default_factory=dict)  # device: a description of what it waits for endlessly
     unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: descriptions of its nonzero semaphores
-    early: set[tuple[int, int]] = field(default_factory=set)  # (source, target) of sends before the target's start
+    early_sends: set[tuple[int, int]] = field(
+        default_factory=set
+    )  # (source, target) of sends before the target's start
     memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' arrays
 
     @property
@@ -213,7 +215,7 @@ class _Simulator:
             self.simulation.events.append(Event("send", device, self.now, end, target))
             self.reasons[device, copy.sent.key] = "its own copy to be sent"
             if self.now < self.late.get(target, 0):
-                self.simulation.early.add((device, target))
+                self.simulation.early_sends.add((device, target))
         self.reasons[target, copy.arrived.key] = "a copy to arrive" if is_remote else "its own copy"
         self.schedule(end, self.end_copy, device, target, copy, delay)
 

@@ -15,7 +15,7 @@ SCHEMA = json.loads(Path(__file__).with_name("kubernetes.schema.json").read_text
 MANIFEST = list(yaml.safe_load_all((notebooks.ROOT / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")))
 
 
-def faults(objects: list[dict]) -> list[str]:
+def schema_violations(objects: list[dict]) -> list[str]:
     """Return the violations of the schema, each with its location in the object."""
     check = jsonschema.Draft7Validator(SCHEMA)
     return [f"{error.json_path}: {error.message}" for found in objects for error in check.iter_errors(found)]
@@ -47,7 +47,7 @@ def disagreements(objects: list[dict]) -> list[str]:
 
 def test_the_manifest_conforms_to_the_schema():
     assert [found["kind"] for found in MANIFEST] == ["Service", "Job"]
-    assert faults(MANIFEST) == []
+    assert schema_violations(MANIFEST) == []
 
 
 def test_repeated_values_agree():

@@ -67,7 +67,7 @@ def test_a_copy_to_the_right_is_a_roll_when_interpreted_or_simulated():
     assert simulation.end == 4  # all copies are sent at the same time
     assert [simulation.bytes_sent(k) for k in range(8)] == [8] * 8  # two float32 elements
     assert simulation.copies == {(k, (k + 1) % 8): 1 for k in range(8)}
-    assert (simulation.stuck, simulation.unconsumed, simulation.early) == ({}, {}, set())
+    assert (simulation.stuck, simulation.unconsumed, simulation.early_sends) == ({}, {}, set())
 
 
 def test_a_late_device_delays_only_its_right_neighbour():
@@ -79,7 +79,7 @@ def test_a_late_device_delays_only_its_right_neighbour():
     # Device 4 has sent its own copy at 4, and then waits for device 3's copy until 14.
     assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}
     assert [e.peer for e in simulation.events if e.end == 14 and e.device == 4] == [3]
-    assert simulation.early == {(2, 3)}
+    assert simulation.early_sends == {(2, 3)}
 
 
 def test_waiting_for_a_copy_that_no_device_sends_never_ends():

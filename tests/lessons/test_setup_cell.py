@@ -15,7 +15,7 @@ from tools.lessons import notebooks
 CELL = notebooks.setup_source()
 NAME, REVISION = notebooks.repository()
 LINE = re.compile(r"^8 CPU devices \(emulated\) · jax \d+\.\d+\.\d+", re.M)
-OURS = "\nimport utils.compat, exercises.framework; print('ours', utils.compat.spec_text.__name__)"
+PRINT_OURS = "\nimport utils.compat, exercises.framework; print('ours', utils.compat.spec_text.__name__)"
 
 
 @pytest.fixture
@@ -33,16 +33,16 @@ def test_it_has_at_most_fifteen_lines_and_fetches_from_the_one_repository():
 
 @pytest.mark.once
 def test_in_the_clone(python, cache):
-    run = python(CELL + OURS, cwd=notebooks.ROOT / "notebooks")
+    run = python(CELL + PRINT_OURS, cwd=notebooks.ROOT / "notebooks")
     assert LINE.match(run.stdout) and "ours" in run.stdout, run.stderr
     assert run.stderr == "" and not cache.exists()
 
 
 def test_without_a_clone_it_fetches_once_and_prints_the_folder(python, served, cache):
-    first = python(CELL + OURS, **served)
+    first = python(CELL + PRINT_OURS, **served)
     assert first.stdout.startswith(f"Using the course in {cache} (delete it to fetch the course again)\n"), first.stderr
     assert LINE.search(first.stdout) and first.stderr == ""
-    second = python(CELL + OURS)  # without the served copy, so it can't fetch anything
+    second = python(CELL + PRINT_OURS)  # without the served copy, so it can't fetch anything
     assert second.stdout == first.stdout, second.stderr
 
 

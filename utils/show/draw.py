@@ -30,7 +30,7 @@ def sharding(array: jax.Array | jax.ShapeDtypeStruct, title: str | None = None) 
 def shardings(arrays: Mapping[str, jax.Array | jax.ShapeDtypeStruct]) -> Picture:
     """Draw which devices hold which piece of each titled array. More than three arrays are drawn in rows of two.
 
-    Raises ValueError if there's no array or if an array's rank exceeds 3, and the same errors as `layout.pieces`.
+    Raises ValueError without arrays or for an array of rank above 3, and the same errors as `shard_placement.pieces`.
     """
     if not arrays:
         raise ValueError(_NOTHING)

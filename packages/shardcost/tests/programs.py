@@ -103,11 +103,11 @@ def with_gradient(function, *arrays):
 def ring_product(t):
     """Multiply each device's rows by all columns, passing the shards of columns around a ring."""
 
-    def turn(carried, _):
+    def iteration(carried, _):
         total, piece = carried
         return (total + t @ piece.T @ piece, lax.ppermute(piece, "y", [(i, (i + 1) % 4) for i in range(4)])), None
 
-    return lax.scan(turn, (jnp.zeros_like(t), t), None, length=4)[0][0]
+    return lax.scan(iteration, (jnp.zeros_like(t), t), None, length=4)[0][0]
 
 
 def stored_in_pieces(t, w):

@@ -23,7 +23,7 @@ from shardcost import targets
 
 PROGRAMS = {}
 ROWS = P("d")
-CHIP = {"cpu": "cpu:8", "h100": "h100:8", "v5e": "v5e:2x4"}
+TARGETS = {"cpu": "cpu:8", "h100": "h100:8", "v5e": "v5e:2x4"}
 
 
 def program(*arrays):
@@ -67,10 +67,10 @@ def permute_bfloat16(rows):
 
 @program(((64, 64), "float32", "d"))
 def all_to_all_in_a_scan(rows):
-    def turn(t, _):
+    def iteration(t, _):
         return jnp.sin(lax.all_to_all(t, "d", 1, 0, tiled=True)).reshape(8, 64), None
 
-    return on_shards(lambda t: lax.scan(turn, t, None, length=3)[0])(rows)
+    return on_shards(lambda t: lax.scan(iteration, t, None, length=3)[0])(rows)
 
 
 @program(((512, 256), "bfloat16", "d"), ((256, 1024), "bfloat16", None, "d"), ((1024, 256), "bfloat16", "d"))
@@ -196,29 +196,29 @@ def combined_sums(rows):
 
 @program(((64, 16), "float32", "d"))
 def nested_scans(rows):
-    def turn(t, _):
+    def iteration(t, _):
         return jnp.sin(lax.psum(t, "d")), None
 
     def turns(t, _):
-        return lax.scan(turn, t + 1, None, length=4)[0], None
+        return lax.scan(iteration, t + 1, None, length=4)[0], None
 
     return on_shards(lambda t: lax.scan(turns, t, None, length=3)[0])(rows)
 
 
 @program(((64, 16), "float32", "d"))
 def two_collectives_in_a_scan(rows):
-    def turn(t, _):
+    def iteration(t, _):
         return lax.ppermute(jnp.sin(t), "d", ring(8)) * lax.psum(jnp.cos(t), "d"), None
 
-    return on_shards(lambda t: lax.scan(turn, t, None, length=3)[0])(rows)
+    return on_shards(lambda t: lax.scan(iteration, t, None, length=3)[0])(rows)
 
 
 @program(((64, 16), "float32", "d"))
 def counted_while(rows):
-    def turn(carried):
+    def iteration(carried):
         return carried[0] + 3, jnp.sin(lax.psum(carried[1], "d"))
 
-    return on_shards(lambda t: lax.while_loop(lambda carried: carried[0] < 10, turn, (0, t))[1])(rows)
+    return on_shards(lambda t: lax.while_loop(lambda carried: carried[0] < 10, iteration, (0, t))[1])(rows)
 
 
 @program(((64, 16), "float32", "d"), ((16, 16), "float32"), ((), "bool"))
@@ -286,7 +286,7 @@ def product_transposed(rows):
 if __name__ == "__main__":
     target = sys.argv[1]
     jax.config.update("jax_num_cpu_devices", 8)
-    devices = np.array(targets.devices(CHIP[target]))
+    devices = np.array(targets.devices(TARGETS[target]))
     MESH = Mesh(devices, ("d",), axis_types=(AxisType.Auto,))
     GRID = Mesh(devices.reshape(2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     for name, (function, arrays) in PROGRAMS.items():
