@@ -45,6 +45,7 @@ DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
 GUESS_INSTRUCTION = re.compile(r"\n*^Replace `None` with your number before you run the cell.*$", re.M)
 SECTION = re.compile(r'<section id=("[^"]*")[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h(\d)>')  # up to its heading
 NOT_SEARCHED = (".headerlink", ".launch", ".interactive-figure", "details.hide", "script", "noscript", ".route")
+COLLAPSED = ("setup", "opening", "script")  # collapsed on a page if the notebook hides their code
 CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the call that checks an exercise
 
 
@@ -121,7 +122,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             continue
         if cell.id == "setup" and printed:
             cell.metadata["tags"] = ["remove-input"]
-        elif cell.id in ("setup", "opening") and not printed:
+        elif cell.id in COLLAPSED and notebooks.HIDDEN_CODE.items() <= cell.metadata.items() and not printed:
             cell.metadata["tags"] = ["hide-input", cell.id]
             cell.metadata["mystnb"] = _code_prompts(cell)
         for output in cell.outputs:
@@ -147,12 +148,14 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
 
 
 def _code_prompts(cell: nbformat.NotebookNode) -> dict[str, str]:
-    """Return the lines that open and close the code of the setup cell or of the opening picture.
+    """Return the lines that open and close the code of the setup cell, of the opening picture or of the script.
 
     The setup cell's line also shows its output, which is removed from the cell.
     """
     if cell.id == "opening":
         return {"code_prompt_show": "Show this picture's code", "code_prompt_hide": "Hide this picture's code"}
+    if cell.id == "script":
+        return {"code_prompt_show": "Show the script", "code_prompt_hide": "Hide the script"}
     printed = "".join(output.get("text", "") for output in cell.outputs).strip()
     cell.outputs = []
     return {f"code_prompt_{act.lower()}": f"{act} the setup cell ({printed})" for act in ("Show", "Hide")}
