@@ -88,6 +88,8 @@ EXPECTED = {
     ),
     # The counter is 0, 3, 6 and 9 while it's below 10.
     "counted_while": (0, {"": {"all-reduce": (4, 4 * 2 * 7 * 128 * 4 // 8)}}),
+    # Shards of 8 x 16. The TPU compiler splits the scan's 64-bit counter into two 32-bit ones.
+    "ring_with_int64": (0, {"": {"collective-permute": (5, 5 * 128 * 4)}}),
     # The branch with the all-reduce sends more bytes; the one with the permute computes a product of 8 x 16 x 16.
     "branches": (2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}}),
     # In each of four layers, shards of 2 x 16 are gathered forward and, because of the checkpoint, again backward. A

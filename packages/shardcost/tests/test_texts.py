@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from shardcost import UnsupportedHloError, from_hlo
+from shardcost import UnsupportedHloError, from_hlo, loops
 from shardcost.groups import parse_groups
 
 TEXT = """HloModule m, is_scheduled=true, num_partitions=8
@@ -98,22 +98,26 @@ def loop(start, following, test):
         (0, "add(%j, %kept)", BELOW_24, 3),  # 0, 11, 22
         (0, "add(%j, %one)", "compare(%double, %stop), direction=LT", 12),
         (0, "add(%j, %one)", "compare(%stop, %double), direction=GT", 12),
-        (0, "subtract(%j, %one)", BELOW_24, None),  # endless
-        (0, "subtract(%one, %j)", BELOW_24, None),
+        (0, "subtract(%j, %one)", BELOW_24, None),  # not within 2**31 iterations
+        (0, "subtract(%one, %j)", BELOW_24, None),  # 0, 1, 0, 1, ... endless
         (0, "add(%j, %one)", "compare(%double, %k), direction=LT", 0),
         (0, "add(%j, %three)", "compare(%k, %stop), direction=NE", 8),
-        (1, "add(%j, %three)", "compare(%k, %stop), direction=NE", None),  # never equal
-        (0, "add(%j, %one)", "compare(%k, %stop), direction=EQ", None),
-        (0, "add(%twice, %one)", BELOW_24, None),
-        (0, "multiply(%j, %j)", BELOW_24, None),
-        (0, "get-tuple-element(%fused), index=0", BELOW_24, None),
-        (0, "convert(%sum)", BELOW_24, None),
-        (0, "add(%j, %one)", "and(%k, %stop)", None),
-        (2**31 - 9, "fusion(%i), kind=kLoop, calls=%step", "compare(%k, %stop), direction=GT", None),  # overflows
+        (1, "add(%j, %three)", "compare(%k, %stop), direction=NE", None),  # not before the counter overflows
+        (24, "add(%j, %one)", "compare(%k, %stop), direction=EQ", 1),
+        (0, "add(%twice, %one)", BELOW_24, 5),  # 0, 1, 3, 7, 15
+        (0, "multiply(%j, %j)", BELOW_24, None),  # endless
+        (2, "multiply(%j, %j)", BELOW_24, 3),  # 2, 4, 16
+        (0, "get-tuple-element(%fused), index=0", BELOW_24, None),  # 0, 11, 11, ... endless
+        (0, "convert(%x)", BELOW_24, None),  # depends on the data
+        (0, "partition-id()", BELOW_24, None),  # depends on the device
+        (0, "shift-left(%j, %one)", BELOW_24, None),  # not among the operations that can be evaluated
+        (0, "add(%j, %one)", "is-finite(%k)", None),
+        (2**31 - 9, "fusion(%i), kind=kLoop, calls=%step", "compare(%k, %stop), direction=GT", 3),  # then overflows
     ],
 )
-def test_trip_counts(start, following, test, iterations):
+def test_trip_counts(start, following, test, iterations, monkeypatch):
     """Test loops in which each iteration sums 16 bytes over eight devices, which sends 2 (7/8) 16 = 28 bytes."""
+    monkeypatch.setattr(loops, "MAX_ITERATIONS", 1000)
     text = loop(start, following, test)
     if iterations is None:
         with pytest.raises(UnsupportedHloError, match="all-reduce in the loop at w, whose trip count"):
@@ -126,11 +130,79 @@ def test_trip_counts(start, following, test, iterations):
         )
 
 
-def test_a_small_counter_that_overflows():
+# The TPU compiler writes a 64-bit counter like this, as two 32-bit ones. It adds 1, and carries if the low one overflows.
+SPLIT_LOOP = """HloModule m, is_scheduled=true, num_partitions=8
+
+%body (b: (u32[], u32[], f32[4])) -> (u32[], u32[], f32[4]) {
+  %b = (u32[]{:T(128)}, u32[]{:T(128)}, f32[4]{0:T(256)}) parameter(0)
+  %low = u32[]{:T(128)} get-tuple-element(%b), index=0
+  %copied = u32[]{:T(128)S(6)} copy(%low)
+  %high = u32[]{:T(128)} get-tuple-element(%b), index=1
+  %x = f32[4]{0:T(256)} get-tuple-element(%b), index=2
+  %one = u32[]{:T(128)} constant(1)
+  %next_low = u32[]{:T(128)} add(%copied, %one)
+  %carry = pred[]{:T(512)S(6)} compare(%next_low, %copied), direction=LT
+  %more = u32[]{:T(128)S(6)} add(%high, %one)
+  %next_high = u32[]{:T(128)} select(%carry, %more, %high)
+  %sum = f32[4]{0:T(256)} all-reduce(%x), channel_id=1, replica_groups=[1,8]<=[8], to_apply=%add
+  ROOT %t = (u32[]{:T(128)}, u32[]{:T(128)}, f32[4]{0:T(256)}) tuple(%next_low, %next_high, %sum)
+}
+
+%condition (c: (u32[], u32[], f32[4])) -> pred[] {
+  %c = (u32[]{:T(128)}, u32[]{:T(128)}, f32[4]{0:T(256)}) parameter(0)
+  %zero = s32[]{:T(128)} constant(0)
+  %stop_high = u32[]{:T(128)} constant(STOP_HIGH)
+  %stop_low = u32[]{:T(128)} constant(STOP_LOW)
+  %i = u32[]{:T(128)} get-tuple-element(%c), index=0
+  %j = u32[]{:T(128)} get-tuple-element(%c), index=1
+  %signed = s32[]{:T(128)S(6)} bitcast-convert(%j)
+  %negative = pred[]{:T(512)S(6)} compare(%signed, %zero), direction=LT
+  %same = pred[]{:T(512)S(6)} compare(%j, %stop_high), direction=EQ
+  %below = pred[]{:T(512)S(6)} compare(%i, %stop_low), direction=LT
+  %smaller = pred[]{:T(512)S(6)} compare(%j, %stop_high), direction=LT
+  %both = pred[]{:T(512)S(6)} and(%same, %below)
+  %either = pred[]{:T(512)S(6)} or(%both, %smaller)
+  ROOT %less = pred[]{:T(512)} or(%negative, %either)
+}
+
+ENTRY %main (p: f32[4], n: u32[]) -> (u32[], u32[], f32[4]) {
+  %p = f32[4]{0:T(256)} parameter(0)
+  %n = u32[]{:T(128)} parameter(1)
+  %low = u32[]{:T(128)} constant(LOW)
+  %start = u32[]{:T(128)} copy(%low)
+  %high = u32[]{:T(128)} constant(HIGH)
+  %all = (u32[]{:T(128)}, u32[]{:T(128)}, f32[4]{0:T(256)}) tuple(%start, %high, %p)
+  ROOT %w = (u32[]{:T(128)}, u32[]{:T(128)}, f32[4]{0:T(256)}) while(%all), condition=%condition, body=%body
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "iterations"),
+    [(0, 7, 7), (3, 7, 4), (7, 7, 0), (2**32 - 2, 2**32 + 3, 5), (2**32, 2**32 + 3, 3), (0, 2**32, None)],
+)
+def test_a_counter_in_two_parts(start, stop, iterations, monkeypatch):
+    """Test 64-bit counters that rise by 1. Each iteration sends 28 bytes, as above."""
+    monkeypatch.setattr(loops, "MAX_ITERATIONS", 1000)
+    text = SPLIT_LOOP
+    for name, value in {"STOP_": stop, "": start}.items():
+        text = text.replace(f"({name}HIGH)", f"({value >> 32})").replace(f"({name}LOW)", f"({value % 2**32})")
+    if iterations is None:
+        with pytest.raises(UnsupportedHloError, match="in the loop at w"):
+            from_hlo(text)
+    else:
+        assert from_hlo(text).bytes_sent == iterations * 28
+    # The start is an argument of the program.
+    with pytest.raises(UnsupportedHloError, match="in the loop at w"):
+        from_hlo(text.replace("copy(%low)", "copy(%n)"))
+
+
+def test_a_small_counter_that_overflows(monkeypatch):
     """Test a counter that rises from 0 in steps of 4 while it's below 254, so the loop has 64 iterations.
 
     In 8 bits, though, 252 is followed by 0 instead of 256, and the loop never ends.
     """
+    monkeypatch.setattr(loops, "MAX_ITERATIONS", 1000)
     text = loop(0, "fusion(%i), kind=kLoop, calls=%step", BELOW_24).replace("constant(24)", "constant(254)")
     assert from_hlo(text).bytes_sent == 64 * 28
     with pytest.raises(UnsupportedHloError, match="in the loop at w"):

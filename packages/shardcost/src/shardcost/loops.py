@@ -1,24 +1,38 @@
 """Find the trip count of a loop from the text of a compiled program.
 
-The CPU and GPU compilers record the trip counts that they know. Otherwise, the trip count is derived from the loop's
-code if it's an integer loop such as ``for (i = start; i < stop; i += step)``: the condition compares linear functions
-of i, and the body adds a constant to i. The trip count of any other loop is unknown, for example if i doubles or grows
-by an amount that depends on the data.
+The CPU and GPU compilers record the trip counts that they know. Otherwise, the loop's condition is evaluated iteration
+by iteration. This is possible if it reads only integer counters that start at a known value, and whose updates depend
+on nothing else, such as ``i = i + 3``. (If JAX's 64-bit types are enabled, the TPU compiler splits a counter into two
+32-bit integers, and carries from one to the other.) The trip count of any other loop is unknown, for example if it
+depends on the data.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections.abc import Callable
 
-from shardcost.hlo import Computation, Instruction, Program, itemsize
+from shardcost.hlo import Computation, Instruction, Program
 
-Linear = tuple[int, int]  # (a, b) represents the value a * i + b, where i is the loop's counter
-Inputs = Callable[[Computation, Instruction], Linear]  # returns the value of a computation's input
+MAX_ITERATIONS = 250_000  # take a few seconds to evaluate; the trip count of a longer loop is unknown
+COMPARISONS = {name: getattr(operator, name.lower()) for name in ("EQ", "NE", "LT", "LE", "GT", "GE")}
+OPERATIONS: dict[str, Callable[..., int]] = {  # without overflow
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "select": lambda condition, if_true, if_false: if_true if condition else if_false,
+    **dict.fromkeys(("copy", "bitcast", "bitcast-convert", "convert"), operator.pos),
+}
+Evaluator = Callable[[str], int]  # evaluates an instruction by name, and returns the index of its value in `values`
+Inputs = Callable[[int], int]  # the same for a fusion's parameter, or for an element of a loop's tuple, by number
 
 
-class _NotLinear(Exception):
-    """Raised for a value that isn't a known linear function of the loop's counter."""
+class _UnknownValue(Exception):
+    """Raised for a value that can't be computed from constants and the loop's counters."""
 
 
 def trip_count(program: Program, computation: Computation, loop: Instruction) -> int | None:
@@ -27,150 +41,114 @@ def trip_count(program: Program, computation: Computation, loop: Instruction) ->
     if recorded:
         return int(recorded[1])
     try:
-        return _derive(program, computation, loop)
-    except (_NotLinear, KeyError, IndexError):
+        return _Loop(program, computation, loop).run()
+    except (_UnknownValue, KeyError, IndexError, RecursionError):
         return None
 
 
-def _derive(program: Program, computation: Computation, loop: Instruction) -> int:
-    body, condition = program[loop.called("body")], program[loop.called("condition")]
-    initial, results = computation.operand(loop, 0), body[body.root]  # the values before and after an iteration
-    if (initial.opcode, results.opcode) != ("tuple", "tuple"):
-        raise _NotLinear
-    counters: set[int] = set()
+class _Loop:
+    """A loop's condition and its counters' updates, as operations on a list of integers."""
 
-    def start(i: int) -> int:
-        return _linear(program, computation, initial.operands[i], _no_inputs)[1]
+    def __init__(self, program: Program, computation: Computation, loop: Instruction) -> None:
+        self.program = program
+        self.values: list[int] = []  # constants, counters, and results of operations on these
+        # Each operation as (index of its result in `values`, function, indices of its operands), in order of execution.
+        self.operations: list[tuple[int, Callable[..., int], list[int]]] = []
+        body, condition = program[loop.called("body")], program[loop.called("condition")]
+        initial, results = computation.operand(loop, 0), body[body.root]  # the tuples before and after an iteration
+        if (initial.opcode, results.opcode) != ("tuple", "tuple"):
+            raise _UnknownValue
+        start = self._evaluator(computation, _no_input)
+        counters: list[int] = []  # elements of the loop's tuple
 
-    def carried(computation: Computation, instruction: Instruction) -> Linear:
-        """Return the value of an element of the loop's tuple, which must be the counter or a loop invariant."""
-        i = _element(computation, instruction)
-        if i is None:
-            raise _NotLinear
-        if _element(body, _skip_copies(body, body[results.operands[i]])) == i:
-            return 0, start(i)
-        counters.add(i)
-        return 1, 0
+        @functools.cache
+        def counter(element: int) -> int:
+            counters.append(element)
+            return self._append(self.values[start(initial.operands[element])])
 
-    direction, (slope, offset) = _comparison(program, condition, condition.root, carried)
-    if len(counters) != 1:
-        raise _NotLinear
-    [counter] = counters
-    factor, step = _linear(program, body, results.operands[counter], carried)
-    if factor != 1 or len(counters) != 1:
-        raise _NotLinear
-    slope, offset = slope * step, slope * start(counter) + offset  # as a function of the number of iterations
-    count = _first_failure(direction, slope, offset)
-    final = start(counter) + count * step
-    if not _is_exact(final, body[results.operands[counter]].shapes[0][0]) or abs(slope * count + offset) >= 2**31:
-        raise _NotLinear  # an integer would overflow and wrap around
-    return count
+        self.condition = self._evaluator(condition, counter)(condition.root)
+        update = self._evaluator(body, counter)
+        # An update may read further counters, which are then updated as well.
+        self.updates = [(counter(element), update(results.operands[element])) for element in counters]
 
+    def run(self) -> int:
+        """Update the counters until the condition is false, and return the number of iterations."""
+        for iteration in range(MAX_ITERATIONS):
+            if not self.values[self.condition]:
+                return iteration
+            for counter, value in [(counter, self.values[update]) for counter, update in self.updates]:
+                self.values[counter] = value
+            for result, operation, operands in self.operations:
+                self.values[result] = operation(*[self.values[operand] for operand in operands])
+        raise _UnknownValue
 
-def _first_failure(direction: str, slope: int, offset: int) -> int:
-    """Return the first k = 0, 1, 2 ... for which comparing ``slope * k + offset`` with 0 gives False.
+    def _append(self, value: int) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
 
-    Args:
-        direction: the comparison, which is LT, LE, GT, GE or NE.
-    """
-    if direction in ("GT", "GE"):
-        direction, slope, offset = {"GT": "LT", "GE": "LE"}[direction], -slope, -offset
-    if direction == "LE":
-        direction, offset = "LT", offset - 1
-    if direction == "LT" and offset >= 0:
-        return 0
-    if direction == "LT" and slope > 0:
-        return -(offset // slope)  # rounded up
-    if direction == "NE" and (offset == 0 or (slope and offset % slope == 0 and offset // slope < 0)):
-        return -(offset // slope) if offset else 0
-    raise _NotLinear
+    def _evaluator(self, computation: Computation, inputs: Inputs) -> Evaluator:
+        """Return a function that evaluates a computation's instructions, given its inputs."""
 
+        @functools.cache
+        def evaluate(name: str) -> int:
+            instruction = computation[name]
+            opcode, dtype, index = instruction.opcode, _integer_dtype(instruction), instruction.number("index") or 0
+            if opcode == "constant":
+                return self._append(int(_argument(computation, name).replace("true", "1").replace("false", "0")))
+            if opcode == "parameter":
+                return inputs(int(_argument(computation, name)))
+            if opcode == "fusion":
+                return evaluate_fused(instruction, lambda fused: fused.root)
+            if opcode == "get-tuple-element":
+                source = computation.operand(instruction, 0)
+                if source.opcode == "parameter":
+                    return inputs(index)
+                if source.opcode == "fusion":
+                    return evaluate_fused(source, lambda fused: fused[fused.root].operands[index])
+                raise _UnknownValue
+            operation, operands = (
+                _operation(instruction, dtype),
+                [evaluate(operand) for operand in instruction.operands],
+            )
+            result = self._append(operation(*[self.values[operand] for operand in operands]))
+            self.operations.append((result, operation, operands))
+            return result
 
-def _is_exact(value: int, dtype: str) -> bool:
-    """Return whether a dtype represents every integer from 0 to `value` exactly."""
-    integer = re.fullmatch(r"([su])(\d+)", dtype)
-    if not integer:  # every float dtype of at least 16 bits represents the integers up to this limit exactly
-        return abs(value) < 2**8
-    values = 2 ** int(integer[2])
-    return 0 <= value < values if integer[1] == "u" else -values <= 2 * value < values
+        def evaluate_fused(fusion: Instruction, name: Callable[[Computation], str]) -> int:
+            fused = self.program[fusion.called("calls")]
+            return self._evaluator(fused, lambda number: evaluate(fusion.operands[number]))(name(fused))
 
-
-def _linear(program: Program, computation: Computation, name: str, inputs: Inputs) -> Linear:
-    """Return the value of an instruction as a linear function of the counter, or raise _NotLinear if it isn't one."""
-    instruction = _skip_copies(computation, computation[name])
-    if instruction.opcode == "constant":
-        match = re.search(r"constant\((-?\d+)\)", computation.lines[instruction.name])
-        if not match:
-            raise _NotLinear
-        return 0, int(match[1])
-    unsigned = instruction.shapes[0][0].startswith("u")
-    if instruction.opcode in ("add", "multiply") or (instruction.opcode == "subtract" and not unsigned):
-        (a, b), (c, d) = (_linear(program, computation, operand, inputs) for operand in instruction.operands)
-        if instruction.opcode == "multiply":
-            if a and c:
-                raise _NotLinear
-            return a * d + c * b, b * d
-        sign = 1 if instruction.opcode == "add" else -1
-        return a + sign * c, b + sign * d
-    if instruction.opcode == "fusion":
-        fused, inputs = _enter_fusion(program, computation, instruction, inputs)
-        return _linear(program, fused, fused.root, inputs)
-    index = instruction.number("index")
-    if instruction.opcode == "get-tuple-element" and computation.operand(instruction, 0).opcode == "fusion":
-        fused, inputs = _enter_fusion(program, computation, computation.operand(instruction, 0), inputs)
-        return _linear(program, fused, fused[fused.root].operands[index or 0], inputs)
-    return inputs(computation, instruction)
+        return evaluate
 
 
-def _comparison(program: Program, computation: Computation, name: str, inputs: Inputs) -> tuple[str, Linear]:
-    """Return the loop's condition as a comparison direction and the linear function that's compared with 0."""
-    instruction = _skip_copies(computation, computation[name])
-    if instruction.opcode == "fusion":
-        fused, inputs = _enter_fusion(program, computation, instruction, inputs)
-        return _comparison(program, fused, fused.root, inputs)
-    direction = re.search(r"direction=(\w+)", instruction.attributes)
-    if instruction.opcode != "compare" or not direction:
-        raise _NotLinear
-    (a, b), (c, d) = (_linear(program, computation, operand, inputs) for operand in instruction.operands)
-    return direction[1], (a - c, b - d)
+def _no_input(number: int) -> int:
+    raise _UnknownValue
 
 
-def _enter_fusion(
-    program: Program, outside: Computation, fusion: Instruction, inputs: Inputs
-) -> tuple[Computation, Inputs]:
-    """Return a fusion's computation, and a function that returns the values of the fusion's operands."""
-
-    def operand(computation: Computation, instruction: Instruction) -> Linear:
-        number = re.search(r"parameter\((\d+)\)", computation.lines.get(instruction.name, ""))
-        if instruction.opcode != "parameter" or not number:
-            raise _NotLinear
-        return _linear(program, outside, fusion.operands[int(number[1])], inputs)
-
-    return program[fusion.called("calls")], operand
+def _argument(computation: Computation, name: str) -> str:
+    """Return the argument of a constant, such as -1 or true, or of a parameter, which is its number."""
+    match = re.search(r" (?:constant|parameter)\((-?\d+|true|false)\)", computation.lines[name])
+    if not match:
+        raise _UnknownValue
+    return match[1]
 
 
-def _no_inputs(computation: Computation, instruction: Instruction) -> Linear:
-    raise _NotLinear
+def _integer_dtype(instruction: Instruction) -> str:
+    """Return the dtype of an instruction whose result is a single integer or Boolean."""
+    [(dtype, dimensions), *others] = instruction.shapes or [("", ())]
+    if dimensions or others or not re.match(r"pred|[su]\d", dtype):
+        raise _UnknownValue
+    return dtype
 
 
-def _skip_copies(computation: Computation, instruction: Instruction) -> Instruction:
-    """Follow copies and conversions back to the instruction that computes the value.
-
-    The TPU compiler, for example, copies a loop's counter to another memory and back.
-    """
-    while instruction.opcode in ("copy", "bitcast", "convert"):
-        source = computation.operand(instruction, 0)
-        source_dtype, dtype = source.shapes[0][0], instruction.shapes[0][0]
-        if source_dtype != dtype and (
-            instruction.opcode != "convert" or itemsize(source_dtype) > itemsize(dtype) or dtype.startswith("u")
-        ):
-            raise _NotLinear  # the new dtype may not be able to represent the value
-        instruction = source
-    return instruction
-
-
-def _element(computation: Computation, instruction: Instruction) -> int | None:
-    """Return the index that an instruction reads from the loop's tuple, or None if it doesn't read an element."""
-    if instruction.opcode == "get-tuple-element" and computation.operand(instruction, 0).opcode == "parameter":
-        return instruction.number("index")
-    return None
+def _operation(instruction: Instruction, dtype: str) -> Callable[..., int]:
+    """Return the function that computes an instruction's result from its operands, and wraps around on overflow."""
+    if instruction.opcode == "compare":
+        direction = re.search(r"direction=(\w+)", instruction.attributes)
+        return COMPARISONS[direction[1] if direction else ""]
+    operation = OPERATIONS[instruction.opcode]
+    if dtype == "pred":
+        return lambda *operands: bool(operation(*operands))
+    modulus = 2 ** int(re.findall(r"\d+", dtype)[0])
+    smallest = -modulus // 2 if dtype.startswith("s") else 0
+    return lambda *operands: (operation(*operands) - smallest) % modulus + smallest

@@ -221,6 +221,17 @@ def counted_while(rows):
     return on_shards(lambda t: lax.while_loop(lambda carried: carried[0] < 10, iteration, (0, t))[1])(rows)
 
 
+@program(((64, 16), "float32", "d"), ((5,), "int64"))
+def ring_with_int64(rows, rounds):
+    def turn(t, r):
+        return jnp.sin(lax.ppermute(t, "d", ring(8)) + r.astype("float32")), None
+
+    def turns(t, rounds):
+        return lax.scan(turn, t, rounds)[0]
+
+    return jax.shard_map(turns, mesh=MESH, in_specs=(ROWS, P()), out_specs=ROWS, check_vma=False)(rows, rounds)
+
+
 @program(((64, 16), "float32", "d"), ((16, 16), "float32"), ((), "bool"))
 def branches(rows, w, flag):
     def choose(t, w, flag):
@@ -292,7 +303,7 @@ if __name__ == "__main__":
     for name, (function, arrays) in PROGRAMS.items():
         if sys.argv[2:] and name not in sys.argv[2:]:
             continue
-        jax.config.update("jax_enable_x64", any(dtype == "float64" for _, dtype, *_ in arrays))
+        jax.config.update("jax_enable_x64", any(dtype in ("float64", "int64") for _, dtype, *_ in arrays))
         arguments = [
             jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=NamedSharding(mesh, P(*spec)))
             for shape, dtype, *spec in arrays
