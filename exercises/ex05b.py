@@ -40,7 +40,7 @@ accumulated = Prediction(
     112,
     "each of the four iterations computes a gradient of the shared w, and so ends in an all-reduce of 28 bytes",
     {
-        28: "that's one iteration, but the sum over devices is inside the loop",
+        28: "that's a single all-reduce, but JAX puts one into each iteration",
         7: "an iteration with an all-reduce of its own sends more, not less",
         140: "the result is already the same on all devices, so no fifth all-reduce is needed",
         64: "an all-reduce of 16 bytes sends 2 x 7/8 of that, which is 28 bytes",
