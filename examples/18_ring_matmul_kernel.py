@@ -1,10 +1,11 @@
-"""python ring_matmul_kernel.py 4096: multiply while the next weights arrive.
+"""python ring_matmul_kernel.py 4096 4096: multiply while the next weights arrive.
 
 A Pallas kernel for TPUs. Without a TPU, interpret it on eight emulated devices.
 """
 
 import contextlib
 import io
+import math
 import os
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
@@ -20,21 +21,29 @@ from jax.sharding import PartitionSpec as P
 
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 cli.add_argument("tokens", type=int, nargs="?", default=4096, help="for each chip")
-TOKENS, D, F = cli.parse_args().tokens, 2048, 2048  # the weights are (D, F)
+cli.add_argument("width", type=int, nargs="?", default=4096, help="of the weights")
+TOKENS, D = vars(cli.parse_args()).values()
+F = D  # the weights are (D, F)
 FLOPS, LINK, HBM = 197e12, 50e9, 819e9  # TPU v5e: FLOP/s; bytes/s: a link, one way; HBM
 tpus = [d for d in jax.devices() if d.platform == "tpu"]
 devices = tpus or jax.devices("cpu")
 n, kind = len(devices), AxisType.Auto
-if TOKENS < 1 or D % n:
-    cli.error(f"tokens must be at least 1, and {n} devices must divide {D}")
+if TOKENS < 1 or D < 1 or D % n:
+    cli.error(f"tokens must be at least 1, and width a multiple of {n}")
 mesh = jax.make_mesh((n,), ("i",), axis_types=(kind,), devices=devices)
 
 
 def use(y_ref, x_ref, piece, owner):  # YOURS: use the owner's shard of the weights
     rows = piece.shape[0]
     columns = pl.ds(owner * rows, rows)  # the columns of x for these rows of w
-    part = jnp.dot(x_ref[:, columns], piece, preferred_element_type=jnp.float32)
-    y_ref[...] += part
+    block = math.gcd(y_ref.shape[0], 256)  # a larger one compiles for many minutes
+
+    def add(i, _):
+        some = pl.ds(i * block, block)  # of the tokens
+        x = x_ref[some, columns]
+        y_ref[some] += jnp.dot(x, piece, preferred_element_type=jnp.float32)
+
+    jax.lax.fori_loop(0, y_ref.shape[0] // block, add, None)
 
 
 def kernel(x_ref, w_ref, y_ref, buffers, sent, arrived, free):
@@ -64,7 +73,7 @@ def product(tokens, d, f, interpret=False):  # x (n * tokens, d) and w (d, f), b
     vmem, dma = pl.BlockSpec(memory_space=pltpu.VMEM), pltpu.SemaphoreType.DMA
     buffers = pltpu.VMEM((2, d // n, f), jnp.bfloat16)
     # x, w and y must fit into fast memory: 128 MiB on a v5e, of which 16 by default
-    params = pltpu.CompilerParams(collective_id=0, vmem_limit_bytes=110 * 2**20)
+    params = pltpu.CompilerParams(collective_id=0, vmem_limit_bytes=120 * 2**20)
     call = pl.pallas_call(
         kernel,
         jax.ShapeDtypeStruct((tokens, f), jnp.float32),
@@ -97,10 +106,9 @@ shapes = [jax.ShapeDtypeStruct(shape, jnp.bfloat16) for shape in shapes]
 product(TOKENS, D, F).trace(*shapes).lower(lowering_platforms=("tpu",))
 print(f"lowered for TPUs: {TOKENS} tokens on each, ({D}, {F}) weights in bfloat16")
 send, multiply = 1e6 * 2 * D // n * F / LINK, 1e6 * 2 * TOKENS * D // n * F / FLOPS
-first = (n - 1) * send + n * multiply
-both = (n - 1) * send / 2 + n * multiply  # half of each shard the other way
+gathered = (n - 1) * send / 2 + n * multiply  # half of each shard in each direction
 overlapped = (n - 1) * max(send, multiply) + multiply
 fill = 1e6 * (2 * TOKENS * D + 2 * D // n * F + 4 * TOKENS * F) / HBM  # x, w in; y out
-print(f"on paper, v5e: gather first {first:.0f} µs, in both directions {both:.0f} µs")
-fast_memory = f"{fill:.0f} µs to fill and empty fast memory"
-print(f"multiply while sending: {overlapped:.0f} µs, and {fast_memory}")
+print(f"on paper, v5e: gather in both directions, then multiply: {gathered:.0f} µs")
+total = f"{overlapped + fill:.0f} µs, {fill:.0f} of them for fast memory"
+print(f"multiply while sending: {total}")
