@@ -150,5 +150,9 @@ print(f"{LAYOUT} on {len(chips)} chips: given {by_hand / 1e9:.2f} GB each, as by
 if TARGET != "here":  # emulated devices report no peak
     print(f"at most {memory.peak_memory_in_bytes / 1e9:.1f} GB at a time")
 kinds = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
-collectives = re.findall(rf"({kinds})(?:-start)?\(", compiled.as_text())
-print("collectives, a loop's counted once:", dict(Counter(collectives)))
+# On TPUs, the start, the end and the steps between them share a chain_id.
+pattern = rf'({kinds})(?:-start)?\((?:.*?chain_id="(\d+)")?'
+found = re.findall(pattern, compiled.as_text())
+collectives = {chain or i: kind for i, (kind, chain) in enumerate(found)}
+print("collectives (in a loop, or with a start and an end: counted once):")
+print(dict(Counter(collectives.values())))
