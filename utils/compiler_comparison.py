@@ -19,6 +19,7 @@ TARGETS = {
     "8 H100s": ("h100:8", ("jax-cuda12-plugin",)),
     "TPU v5e 2x4": ("v5e:2x4", ("libtpu",)),
 }
+TEMPORARIES = "temporaries"  # the key of the bytes of temporaries, beside the kinds of collectives
 
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 BytesByKind = dict[str, int]
@@ -34,16 +35,41 @@ class CompilerComparison:
     def __str__(self) -> str:
         rows = []
         for name, columns in self.bytes_sent.items():
-            cells = [_cell(columns[column]).split(" + ") for column in TARGETS]
+            cells = [_cell(_without_temporaries(columns[column])).split(" + ") for column in TARGETS]
             for number, line in enumerate(itertools.zip_longest(*cells, fillvalue="")):  # a line for each kind
                 rows.append([name if number == 0 else "", *(f"+ {cell}" if number and cell else cell for cell in line)])
         return format_table(["bytes each device sends", *TARGETS], rows) + f"\n\n{self.note}"
 
     __repr__ = __str__
 
+    def as_table(self, unit: str, size: float, temporaries: float | None = None) -> str:
+        """Return a table with a row for each program and compiler, and a column for each kind of collective.
+
+        Args:
+            unit: the name of the unit in which the table gives the bytes sent, such as "rounds".
+            size: the bytes in one unit.
+            temporaries: if given, the table has a column with the temporaries, divided by these bytes. The comparison
+                must then be of `compare_compilers(..., temporaries=True)`.
+        """
+        all_columns = [by_kind for columns in self.bytes_sent.values() for by_kind in columns.values()]
+        kinds = sorted({kind for by_kind in all_columns for kind in by_kind} - {TEMPORARIES})
+        heads = [unit, "compiler", *kinds, "all"] + [TEMPORARIES] * (temporaries is not None)
+        rows = []
+        for name, columns in self.bytes_sent.items():
+            for number, (column, by_kind) in enumerate(columns.items()):
+                sent = [by_kind.get(kind, 0) for kind in kinds]
+                cells = [f"{bytes_sent / size:.2f}" if bytes_sent else "-" for bytes_sent in [*sent, sum(sent)]]
+                held = [] if temporaries is None else [f"{by_kind.get(TEMPORARIES, 0) / temporaries:.1f}"]
+                rows.append([name if number == 0 else "", column, *cells, *held])
+        return format_table(heads, rows) + f"\n\n{self.note}"
+
 
 def compare_compilers(
-    record: str, programs: Mapping[str, Program], recompile: bool = False, compile_here: Collection[str] | None = None
+    record: str,
+    programs: Mapping[str, Program],
+    recompile: bool = False,
+    compile_here: Collection[str] | None = None,
+    temporaries: bool = False,
 ) -> CompilerComparison:
     """Compare the bytes that each device sends in each program when compiled for eight CPUs, H100s and TPU chips.
 
@@ -57,22 +83,24 @@ def compare_compilers(
             jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
         compile_here: the labels of the programs to compile for the CPU on this machine (default: all). Omit programs
             that take many seconds to compile; their CPU column is then read from the record as well.
+        temporaries: also record each program's temporaries, the peak of the additional memory that it needs. They
+            aren't compared with the record, because they differ slightly from version to version.
 
     Raises ValueError if the CPU column differs from the record, because then the program has changed and
     `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
     missing.
     """
     if recompile:
-        compiled = {label: compile_for(TARGETS, *program) for label, program in programs.items()}
+        compiled = {label: compile_for(TARGETS, *program, temporaries) for label, program in programs.items()}
         return CompilerComparison(compiled, f"Compiled here: {_join(versions())}.")
     here = [label for label in programs if compile_here is None or label in compile_here]
     compiled = {label: compile_for(["CPU"], *programs[label]) for label in here}
     saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
     for label, columns in compiled.items():
         recorded = saved["programs"].get(label)
-        if not recorded or recorded["CPU"] != columns["CPU"]:
+        if not recorded or _without_temporaries(recorded["CPU"]) != columns["CPU"]:
             raise ValueError(
-                f"the record of lesson {record} has {_cell(recorded['CPU']) if recorded else 'nothing'} for {label!r}, "
+                f"the record of lesson {record} has {_cell(_without_temporaries(recorded['CPU'])) if recorded else 'nothing'} for {label!r}, "
                 f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
     note = f"Compiled by {_join(saved['versions'])}."
@@ -82,20 +110,29 @@ def compare_compilers(
     return CompilerComparison({label: saved["programs"][label] for label in programs}, note)
 
 
-def compile_for(columns: Iterable[str], function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the bytes that a function sends when compiled for these columns of `TARGETS`, by column and kind."""
-    return {
-        column: (
-            cost(function, *arguments) if column == "CPU" else cost(function, *arguments, target=TARGETS[column][0])
-        ).by_kind()
-        for column in columns
-    }
+def compile_for(
+    columns: Iterable[str], function: Callable[..., Any], arguments: tuple[Any, ...], temporaries: bool = False
+) -> dict[str, Any]:
+    """Return the bytes that a function sends when compiled for these columns of `TARGETS`, by column and kind.
+
+    With `temporaries`, each column also contains the bytes of the program's temporaries.
+    """
+    result = {}
+    for column in columns:
+        target = {} if column == "CPU" else {"target": TARGETS[column][0]}
+        compiled = cost(function, *arguments, **target)
+        result[column] = compiled.by_kind() | ({TEMPORARIES: compiled.memory.temporaries} if temporaries else {})
+    return result
 
 
 def versions() -> dict[str, str]:
     """Return the installed versions of JAX and of the compilers, by package."""
     packages = ["jax", *(package for _, packages in TARGETS.values() for package in packages)]
     return {package: importlib.metadata.version(package) for package in packages}
+
+
+def _without_temporaries(by_kind: BytesByKind) -> BytesByKind:
+    return {kind: sent for kind, sent in by_kind.items() if kind != TEMPORARIES}
 
 
 def _cell(by_kind: BytesByKind) -> str:

@@ -90,6 +90,22 @@ def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
         compiler_comparison.compare_compilers("99", programs, compile_here=["sum"])
 
 
+def test_a_table_has_a_column_for_each_kind_and_for_the_temporaries(programs, monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler_comparison, "RECORDS", tmp_path)
+    write_record(tmp_path, CPU=SUM | {"temporaries": 3}, **{"8 H100s": {"temporaries": 25}})
+    comparison = compiler_comparison.compare_compilers("99", {"sum": programs["sum"]}, temporaries=True)
+    assert comparison.as_table("parts", SUM["all-reduce"] / 2, temporaries=10).splitlines()[:4] == [
+        "parts   compiler      all-gather   all-reduce   all-to-all   all    temporaries",
+        "sum     CPU           -            2.00         -            2.00   0.3",
+        "        8 H100s       -            -            -            -      2.5",
+        "        TPU v5e 2x4   0.00         -            0.00         0.00   0.0",
+    ]
+    assert compiler_comparison.compile_for(["CPU"], *programs["sum"], True)["CPU"].keys() == {
+        "all-reduce",
+        "temporaries",
+    }
+
+
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 10) or not importlib.util.find_spec("libtpu"),
     reason="needs libtpu, and a JAX that can compile for absent devices",

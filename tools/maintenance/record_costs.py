@@ -34,7 +34,11 @@ def compile_costs(
     def compile_and_keep(
         record: str, programs: Mapping[str, compiler_comparison.Program], **options: Any
     ) -> compiler_comparison.CompilerComparison:
-        compiled = {label: compiler_comparison.compile_for(columns, *program) for label, program in programs.items()}
+        temporaries = options.get("temporaries", False)
+        compiled = {
+            label: compiler_comparison.compile_for(columns, *program, temporaries)
+            for label, program in programs.items()
+        }
         results.update(compiled)
         all_columns = {
             label: {key: {} for key in compiler_comparison.TARGETS} | kinds for label, kinds in compiled.items()
