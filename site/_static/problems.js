@@ -3,11 +3,19 @@
 window.problems = (data) => {
   const common = new Set(data.common);
   const suffixes = new RegExp(data.suffixes);
+  const doubled = new RegExp(data.doubled);
+  const synonyms = new Map(Object.entries(data.synonyms));
+
+  const shorten = (word) => {
+    const short = word.replace(suffixes, "");
+    return short === word ? short : short.replace(doubled, "$1");
+  };
 
   const stem = (text, parts = false) => {
     const names = text.toLowerCase().replaceAll("re-", "re").match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
     const words = names.flatMap((name) => (parts ? [...new Set([name, ...name.split("_")])] : [name]));
-    return words.filter((word) => !common.has(word)).map((word) => word.replace(suffixes, ""));
+    const stems = words.filter((word) => !common.has(word)).map(shorten);
+    return stems.map((one) => synonyms.get(one) ?? one);
   };
   const stems = (text) => [...new Set(stem(text, true))];
 

@@ -9,7 +9,17 @@ from itertools import groupby
 from typing import Any
 
 from find_old_jax.old_apis import row_problems
-from find_old_jax.problem_index import LENGTH_PENALTY, SUFFIXES, WEIGHTS, WILDCARD, Problem, common_words, problems
+from find_old_jax.problem_index import (
+    DOUBLED,
+    LENGTH_PENALTY,
+    SUFFIXES,
+    WEIGHTS,
+    WILDCARD,
+    Problem,
+    common_words,
+    problems,
+    synonyms,
+)
 
 from tools.lessons import notebooks
 
@@ -63,6 +73,8 @@ def page_data() -> dict[str, Any]:
         "weights": WEIGHTS,
         "lengthPenalty": LENGTH_PENALTY,
         "suffixes": SUFFIXES.pattern,
+        "doubled": DOUBLED.pattern,
+        "synonyms": synonyms(),
         "common": sorted(common_words()),
         "wildcard": WILDCARD,
         "problems": [

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 WILDCARD = " ... "  # matches any text in a message's pattern
-WEIGHTS = {"title": 3, "keywords": 3, "messages": 2, "cause": 1, "fix": 1}  # how much a word counts in each field
-LENGTH_PENALTY = 0.25  # 0: entries with many words lose nothing; 1: scores are inversely proportional to length
-SUFFIXES = re.compile(r"(?<=\w{3})(?:ings?|ed|es|s|ly|e)$")  # removed by stemming
+WEIGHTS = {"title": 4, "keywords": 3, "messages": 2, "cause": 1, "fix": 0.5}  # how much a word counts in each field
+LENGTH_PENALTY = 0.15  # 0: entries with many words lose nothing; 1: scores are inversely proportional to length
+SUFFIXES = re.compile(r"(?<=\w{3})(?:ations?|at(?:e[ds]?|ing|or)|ings?|e[drs]|s|ly|e)$")  # removed by stemming
+DOUBLED = re.compile(r"([bdgmnprt])\1$")  # a consonant that English doubles before a suffix, as in running
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 
 
@@ -72,6 +73,13 @@ def common_words() -> frozenset[str]:
 
 
 @cache
+def synonyms() -> dict[str, str]:
+    """Return the stem that stands for each stem of the same meaning."""
+    groups = [[shorten(word) for word in line.split()] for line in data()["synonyms"].splitlines()]
+    return {word: group[0] for group in groups for word in group[1:]}
+
+
+@cache
 def problems() -> tuple[Problem, ...]:
     """Return all problems, in the order of the file."""
     return tuple(
@@ -103,14 +111,21 @@ def find_by_message(message: str, entries: Iterable[Problem] | None = None) -> l
     return sorted((problem for problem, length in lengths.items() if length), key=lambda problem: -lengths[problem])
 
 
+def shorten(word: str) -> str:
+    """Return a word without its suffix, and with one consonant where English doubles it before a suffix."""
+    short = SUFFIXES.sub("", word)
+    return DOUBLED.sub(r"\1", short) if short != word else short
+
+
 def stem(text: str, parts: bool = False) -> list[str]:
-    """Return a text's words in order and in lower case, leaving out common words and stripping suffixes.
+    """Return the stems of a text's words in order, leaving out common words, with one stem for all synonyms.
 
     If `parts` is true, a name such as `set_mesh` is followed by its parts.
     """
     names = WORD.findall(text.lower().replace("re-", "re"))
     words = [word for name in names for word in (dict.fromkeys([name, *name.split("_")]) if parts else [name])]
-    return [SUFFIXES.sub("", word) for word in words if word not in common_words()]
+    stems = [shorten(word) for word in words if word not in common_words()]
+    return [synonyms().get(one, one) for one in stems]
 
 
 def stems(text: str) -> list[str]:
@@ -122,10 +137,10 @@ def stems(text: str) -> list[str]:
 
 
 @cache
-def weights(problem: Problem) -> dict[str, int]:
+def weights(problem: Problem) -> dict[str, float]:
     """Return the weight of each word that a problem contains."""
     texts = {field: getattr(problem, field) for field in WEIGHTS}
-    weight_by_word: dict[str, int] = {}
+    weight_by_word: dict[str, float] = {}
     for field, text in texts.items():
         for word in stems(" ".join(text) if field == "messages" else text):
             weight_by_word[word] = max(weight_by_word.get(word, 0), WEIGHTS[field])
