@@ -1,8 +1,8 @@
 """python will_it_wait.py 8 1 8192: do 8 x 1 chips wait for the wire, with 8,192 tokens?
 
 Trace a program for a data x model mesh, without running it. Count one chip's work.
-Times are those of a switch, or of a ring in both directions. On a TPU, a ppermute
-one way takes twice as long, and an all_to_all takes longer still.
+Times are those of a switch, or of a ring that sends both ways round. On a TPU, a
+ppermute one way takes twice as long, and an all_to_all takes longer still.
 """
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter

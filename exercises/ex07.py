@@ -119,7 +119,7 @@ def gradient_bytes(parameters, data, model):
         ),
         Mistake(
             Edit("chip_rate * 2 / links", "chip_rate / links"),
-            "a ring that sends in both directions uses two links, one to the left and one to the right",
+            "a ring that sends both ways round uses two links, one to the left and one to the right",
         ),
         Mistake(
             Edit("return chip_rate if switched else", "return"),
@@ -128,7 +128,7 @@ def gradient_bytes(parameters, data, model):
     ],
 )
 def ring_rate(gbit_per_second, directions, links, switched):
-    """Return the bytes per second that the chip sends in a ring, in both directions."""
+    """Return the bytes per second that the chip sends in a ring, both ways round."""
     chip_rate = gbit_per_second * 1e9 / 8 / directions  # bytes/s that leave the chip
     return chip_rate if switched else chip_rate * 2 / links
 
