@@ -35,9 +35,11 @@ if E % n or BATCH % n or TEST % n:
 specs = {"router": P(), "up": split, "down": split, "out": P()}
 
 
-def route(x, router):  # probabilities and a mask of the chosen: both (tokens, E)
+def route(x, router):  # probabilities, mask of the chosen, gates: each (tokens, E)
     p = jax.nn.softmax(x @ router)
-    return p, jax.nn.one_hot(jax.lax.top_k(p, K)[1], E, dtype=int).sum(axis=1)
+    chosen = jax.nn.one_hot(jax.lax.top_k(p, K)[1], E, dtype=int).sum(axis=1)
+    gates = p * chosen
+    return p, chosen, gates if K == 1 else gates / gates.sum(axis=1, keepdims=True)
 
 
 def experts(w, slots):  # YOURS: (E, seats, D) -> (E, seats, D)
@@ -46,14 +48,14 @@ def experts(w, slots):  # YOURS: (E, seats, D) -> (E, seats, D)
 
 
 def layer(w, x, seats):  # per device, with its tokens: (tokens, D)
-    p, chosen = route(x, w["router"])
+    p, chosen, gates = route(x, w["router"])
     rank = jnp.cumsum(chosen, axis=0) - chosen  # earlier tokens with the same choice
     seat = chosen[:, :, None] * jax.nn.one_hot(rank, seats)  # no seat: all zeros
     slots = jnp.einsum("tec,td->ecd", seat, x)  # put each token into its seat
     slots = jax.lax.all_to_all(slots, "expert", 0, 1, tiled=True)  # to the experts
     slots = jax.lax.all_to_all(experts(w, slots), "expert", 1, 0, tiled=True)  # back
     # Each token gets its seat's result times its gate. Without a seat it gets zeros.
-    back = jnp.einsum("tec,te,ecd->td", seat, p * chosen, slots)
+    back = jnp.einsum("tec,te,ecd->td", seat, gates, slots)
     stats = {"share": chosen.mean(axis=0) / K, "dropped": 1 - seat.sum() / chosen.sum()}
     stats["balance"] = E * (stats["share"] * p.mean(axis=0)).sum()  # 1 if balanced
     return x + back, stats
@@ -78,9 +80,9 @@ def loss(w, x, y, alpha=0.0, seats=None):  # over all devices, and the statistic
 
 # The functions above are the lesson's. The rest checks, trains and counts.
 def dense_loss(w, x, y):  # on one device: every expert computes every token
-    p, chosen = route(x, w["router"])
     results = experts(w, jnp.broadcast_to(x, (E, *x.shape)))
-    return nll(w, x + jnp.einsum("te,etd->td", p * chosen, results), y)
+    gates = route(x, w["router"])[2]
+    return nll(w, x + jnp.einsum("te,etd->td", gates, results), y)
 
 
 digits, draw = load_digits(), np.random.default_rng(0)  # YOURS: the data

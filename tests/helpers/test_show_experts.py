@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lesson_helpers.figures.experts import draw_dropped, draw_shares
+from lesson_helpers.figures.experts import draw_dropped, draw_layer, draw_shares
 
 pytestmark = pytest.mark.once
 
@@ -30,3 +30,13 @@ def test_invalid_tokens_are_refused(given):
 def test_invalid_shares_are_refused(given):
     with pytest.raises(ValueError, match="shape"):
         draw_shares(given)
+
+
+def test_layer_draws_every_transfer():
+    drawn = draw_layer(3)
+    axes = drawn.figure.axes[0]
+    arrows = [text for text in axes.texts if getattr(text, "arrow_patch", None)]
+    assert len(arrows) == 3 + 2 * 3 * 3  # one to each router, and two all-to-alls
+    assert "The layer on 3 devices" in drawn.alt
+    with pytest.raises(ValueError, match="not 1"):
+        draw_layer(1)
