@@ -19,12 +19,11 @@ from jax.sharding import PartitionSpec as P
 
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 cli.add_argument("task", choices=["plan", "check", "train"], nargs="?", default="plan")
-cli.add_argument("size", type=int, nargs="*", help="layers and width")
-TASK, sizes = vars(cli.parse_args()).values()
-sizes = sizes or ([51, 4096] if TASK == "plan" else [2, 32])
-if len(sizes) != 2 or min(sizes) < 1:
-    cli.error("expected two sizes of at least 1: layers and width")
-L, D = sizes
+cli.add_argument("layers", type=int, nargs="?", default=51)
+cli.add_argument("width", type=int, nargs="?", default=4096)
+TASK, L, D = vars(cli.parse_args()).values()
+if min(L, D) < 1:
+    cli.error("layers and width must be at least 1")
 jax.config.update("jax_enable_x64", TASK == "check")
 WORK = jnp.float64 if TASK == "check" else jnp.bfloat16  # to multiply and to send
 mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))

@@ -33,7 +33,7 @@ stage_1 = Prediction(
     },
     "bytes",
 )
-before = Prediction(
+gather_before_loop = Prediction(
     2,
     f"the weights are gathered, which is one round; {_REDUCE_SCATTER}",
     {3: _REDUCE_SCATTER, 1: "the gradients must be added up too"},
@@ -45,7 +45,7 @@ kept = Prediction(
     {1: _BACKWARD, 0: _BACKWARD, 16: "a layer has two matrices, but the question is about layers"},
     "layers",
 )
-again = Prediction(
+regather_and_recompute = Prediction(
     3,
     "there are two gathers and one sum: `checkpoint` runs the layer again, and the gather is part of the layer",
     {4: f"there are two gathers and one sum; {_REDUCE_SCATTER}"},
@@ -120,7 +120,7 @@ def _run_gated_loss(f, n):
 
 
 @exercise(
-    "As in `again`: write a layer that gathers its three weights along their last axis (`axis=1` of "
+    "As in `regather_and_recompute`: write a layer that gathers its three weights along their last axis (`axis=1` of "
     "a layer's matrix, `tiled=True`), in jax.checkpoint, in a scan; then take the mean, and `pmean` "
     "over 'data'.",
     cases={"of 4 devices": (4,), "of 8 devices, with its gradient": (8,)},

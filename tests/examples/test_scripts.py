@@ -68,9 +68,8 @@ WRONG = {
     },
     "09_who_is_late.py": {"nowhere": "expected one *.xplane.pb file in nowhere, found 0"},
     "10_fsdp.py": {
-        "plan 51": "layers and width",
         "check 2 0": "at least 1",
-        "plan 1 2 3": "two sizes",
+        "plan 1 2 3": "unrecognized arguments: 3",
         "run": "choose",
     },
     "11_tensor_parallel.py": {
