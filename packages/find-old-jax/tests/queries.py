@@ -561,7 +561,7 @@ QUERIES = (
     ("latency hiding scheduler has no effect", "no-overlap"),
     ("all-reduce runs sequentially with the other GPU kernels without any overlap", "no-overlap"),
     ("offloading the optimizer state to the host slows training a lot", "offload-slow"),
-    ("PjRtBuffer's memory kind does not match sharding's memory kind", "memory-spaces"),
+    ("PjRtBuffer's memory kind does not match sharding's memory kind", "memory-kind-of-argument"),
     ("device_put_sharded increases host memory use", "row-5"),
     ("equinox error_if causes an allgather of the error condition", "checks-gather"),
     ("vmap over ODE solves only uses 20% of my CPU, one core", "cpu-cores"),
@@ -600,4 +600,70 @@ QUERIES = (
     ("rank 3 is always slower than the others", "straggler"),
     ("model parallel inference outputs garbage tokens but one device is correct", "tensor-parallel-missing-sum"),
     ("jit with static argument mesh recompiles for each new mesh object", "recompiles"),
+    # Twenty more reports. The index had answered nine of them before it gained entries for the rest.
+    (
+        "RuntimeError: jaxlib version 0.4.33 is newer than and incompatible with jax version 0.4.26. Please update your jax and/or jaxlib packages.",
+        "plugin-versions",
+    ),
+    (
+        "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected",
+        "gpu-not-found",
+    ),
+    (
+        "W external/xla/xla/service/gpu/nvptx_compiler.cc:930] The NVIDIA driver's CUDA version is 12.4 which is older than the PTX compiler version 12.6.77. Because the driver is older than the PTX compiler version, XLA is disabling parallel compilation",
+        "cuda-driver-old",
+    ),
+    ("jaxlib.xla_extension.XlaRuntimeError: INTERNAL: the function failed to launch on the GPU", "gpu-launch-failed"),
+    (
+        "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized",
+        "gpu-system-not-ready",
+    ),
+    (
+        "Will brax automatically pick up multiple gpus without having to run the program as multiple processes?",
+        "automatic-parallelism",
+    ),
+    ("ValueError: vmap got inconsistent sizes for array axes to be mapped", "vmap-sizes"),
+    (
+        "ValueError: `jax.make_mesh` does not support multi-slice topologies. Please use jax.experimental.mesh_utils.create_hybrid_device_mesh",
+        "make-mesh-multislice",
+    ),
+    (
+        "machine's hostname is not resolvable, which makes jax fail to initialize its gloo cpu collectives with a confusing error",
+        "hostname-unresolvable",
+    ),
+    ("ValueError: device_put's first argument must be a fully addressable array", "device-put-across-processes"),
+    (
+        "JAX drops size-1 axis shardings so with_sharding_constraint on an explicit mesh raises AssertionError: The array sharding P(None, None) did not match",
+        "constraint-asserts",
+    ),
+    ("AttributeError: 'UnspecifiedValue' object has no attribute 'is_fully_replicated'", "library-private-apis"),
+    (
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1049100288 bytes. BufferAssignment OOM Debugging. finetuning 2b on Kaggle T4 x2",
+        "gpu-out-of-memory",
+    ),
+    ("XlaRuntimeError: INTERNAL: No reference output found!", "gpu-launch-failed"),
+    (
+        "ValueError: compiling computation that requires 5 logical devices, but only 2 XLA devices are available (num_replicas=5, num_partitions=1)",
+        "pmap-too-many",
+    ),
+    (
+        "ValueError: Context mesh AbstractMesh('data': 8, axis_types=(Explicit,), device_kind=TPU v6 lite, num_cores=1) should match the mesh of sharding AbstractMesh('data': 8, axis_types=(Auto,), device_kind=TPU v6 lite, num_cores=1) passed to broadcast_in_dim.",
+        "context-mesh-sharding",
+    ),
+    (
+        "mysterious crash on TPU pod, process just exits, nothing on stdout; tpu_logs: *** Halt is unexpected, all pending programs will fail. This is likely an XLA compiler bug",
+        "tpu-hardware-error",
+    ),
+    (
+        "ValueError: Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got pjit memory kind: tpu_hbm, arg memory kind: None for arg shape: float16[51200]",
+        "memory-kind-of-argument",
+    ),
+    (
+        "ValueError: One of device_put args was given the sharding of NamedSharding(mesh=Mesh('batch': 4, 'fsdp': 1)), which implies that the global size of its dimension 0 should be divisible by 4, but it is equal to 19 (full shape: (19, 10, 32))",
+        "does-not-divide",
+    ),
+    (
+        "visualize_array_sharding doesn't work inside shard_map: INTERNAL: Error calling inspect_sharding",
+        "inspect-in-shard-map",
+    ),
 )
