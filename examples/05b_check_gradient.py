@@ -21,7 +21,7 @@ jax.config.update("jax_num_cpu_devices", DATA * MODEL)  # emulated without a GPU
 if (n := jax.device_count()) < DATA * MODEL:
     cli.error(f"{DATA} x {MODEL} needs {DATA * MODEL} devices, and JAX finds {n}")
 jax.config.update("jax_enable_x64", True)  # so that "equal" means equal
-types = (AxisType.Auto, AxisType.Auto)
+types = (AxisType.Explicit, AxisType.Explicit)
 mesh = jax.make_mesh((DATA, MODEL), ("data", "model"), axis_types=types)
 
 

@@ -41,7 +41,7 @@ different = Prediction(
 accumulated = Prediction(
     4,
     "each iteration of the loop sums its own gradient over the devices",
-    {1: "a single sum would be enough, but the sum is where the gradient is computed: in the loop"},
+    {1: "a single sum would be enough, but the CPU's compiler leaves it where the gradient is computed: in the loop"},
     "times",
     rel_tol=0.01,
 )
