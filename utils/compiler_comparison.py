@@ -98,9 +98,10 @@ def compare_compilers(
     saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
     for label, columns in compiled.items():
         recorded = saved["programs"].get(label)
-        if not recorded or _without_temporaries(recorded["CPU"]) != columns["CPU"]:
+        sent = _without_temporaries(recorded["CPU"]) if recorded else {}
+        if not recorded or sent != columns["CPU"]:
             raise ValueError(
-                f"the record of lesson {record} has {_cell(_without_temporaries(recorded['CPU'])) if recorded else 'nothing'} for {label!r}, "
+                f"the record of lesson {record} has {_cell(sent)} for {label!r}, "
                 f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
     note = f"Compiled by {_join(saved['versions'])}."
