@@ -25,6 +25,7 @@ from tools import NUMBER
 from tools.lessons import notebooks
 from tools.lessons.notebooks import QUESTION, split_blocks
 from tools.site import build as site
+from tools.site import formulas
 
 OUT = notebooks.ROOT / "slides"
 PREDICTIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
@@ -306,9 +307,11 @@ def to_html(
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    page, _ = exporter.from_notebook_node(
-        arrange_slides(notebook, predictions, workshop_notes, answers), {"metadata": {"name": title}}
-    )
+    arranged = arrange_slides(notebook, predictions, workshop_notes, answers)
+    for cell in arranged.cells:
+        if cell.cell_type == "markdown":
+            cell.source = formulas.with_mathml(cell.source)
+    page, _ = exporter.from_notebook_node(arranged, {"metadata": {"name": title}})
     # Several slides may continue the same section, and ids must be unique.
     return re.sub(r'(<h2) id="[^"]*\(continued\)"', r"\1", page)
 
