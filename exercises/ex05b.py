@@ -76,15 +76,15 @@ ring = Prediction(
 Mistake(Edit('if inside == "pmean"', 'if not inside'), "a local loss is varying, so there are n losses, and the gradient of a shared weight adds up all "
 "of them"),
 Mistake(Edit('if inside == "pmean" else n', 'if inside == "pmean" else n * n if inside == "psum" else n'), "after a psum, the loss is one shared number that counts once"),
-Mistake(Edit('factor * n if behind == "psum" else factor', '{"psum": factor * n, "pmean": factor / n}.get(behind, factor)'), "the mean of n equal numbers is that number, so pmean after the gradient doesn't divide anything"),
-Mistake(Edit('factor * n if behind == "psum" else factor', 'factor'), "psum after the gradient adds up n equal numbers"),
+Mistake(Edit('factor * n if after == "psum" else factor', '{"psum": factor * n, "pmean": factor / n}.get(after, factor)'), "the mean of n equal numbers is that number, so pmean after the gradient doesn't divide anything"),
+Mistake(Edit('factor * n if after == "psum" else factor', 'factor'), "psum after the gradient adds up n equal numbers"),
 ],
 question="How many losses are there, and is each of them a mean over all rows, or n times that?",
 )  # fmt: skip
-def times_too_large(n, inside, behind):
-    """Return the factor. `inside` and `behind` are each "", "psum" or "pmean"."""
+def times_too_large(n, inside, after):
+    """Return the factor. `inside` and `after` are each "", "psum" or "pmean"."""
     factor = 1 if inside == "pmean" else n
-    return factor * n if behind == "psum" else factor
+    return factor * n if after == "psum" else factor
 
 
 FEATURES = 5

@@ -206,11 +206,11 @@ def ring_seconds(n, tokens, d, f, flops, rate):
     return (n - 1) * max(send, multiply) + multiply
 
 
-def _run_sum(kernel: Callable, n: int, late: int | None, behind: dict) -> dict[str, Any]:
+def _run_sum(kernel: Callable, n: int, late: int | None, delayed: dict) -> dict[str, Any]:
     parts = np.round(9 * np.sin(np.arange(1, 3 * n * n + 1)), 2).reshape(n, n, 3).astype(np.float32)
     scratch = [pltpu.VMEM((2, 3), jnp.float32), DMA, DMA, REGULAR]
     return _observe(
-        _simulate_kernel(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, arrival_delays=behind)
+        _simulate_kernel(kernel, parts, (3,), scratch, late={} if late is None else {late: 40}, arrival_delays=delayed)
     )
 
 

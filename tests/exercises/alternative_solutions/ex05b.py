@@ -46,8 +46,8 @@ def divided_and_summed_by_types(w, images, texts):
 
 ALTERNATIVES = {
     ex05b.times_too_large: [
-        lambda n, inside, behind: float(n) ** ((inside != "pmean") + (behind == "psum")),
-        lambda n, inside, behind: np.int64({"pmean": 1}.get(inside, n)) * (1, n)[behind == "psum"],
+        lambda n, inside, after: float(n) ** ((inside != "pmean") + (after == "psum")),
+        lambda n, inside, after: np.int64({"pmean": 1}.get(inside, n)) * (1, n)[after == "psum"],
     ],
     ex05b.masked_gradient: [by_own_sums, by_formula, outside_of_the_loss],
     ex05b.contrastive_gradient: [all_texts_first, divided_and_summed_by_types],
