@@ -25,19 +25,20 @@ from utils import guess_gate
 from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-WAITING_SUFFIX = "-waiting"  # ends the ids of cells that run without a guess, as in a reader's copy
-MASKS = [  # parts of outputs that differ between runs and machines, in any cell
+WAITING_SUFFIX = "-waiting"  # the end of the id of a cell that runs without a guess, as in a reader's copy
+MASKS = [  # parts of any cell's output that differ between runs or machines
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
     (re.compile(r"\S*ipykernel_\S+"), "<kernel>"),
-    # whether %%writefile creates or overwrites a script
+    # %%writefile prints a different word if the script already exists
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
-# If a cell's outputs differ between runs, `output_varies` in its metadata gives the reason, and `output_varies_in` the
-# part that differs, as a key of this table. By default, it's "words", so only the kinds of outputs are compared.
+# If a cell's outputs differ between runs, `output_varies` in its metadata gives the reason, and `output_varies_in`
+# names the part that differs: a key of this dictionary. By default, it's "words", so only the kinds of outputs are
+# compared.
 OUTPUT_VARIES_IN = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
-    # the padding depends on the number of digits
+    # also match the padding, because it depends on the number of digits
     "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),
     "words": (re.compile(r"(?s).+"), "<some text>"),
 }
@@ -58,7 +59,7 @@ def mask_text(text: str) -> str:
 
 
 def output_texts(cell: Any) -> list[tuple[str, str]]:
-    """Return each output of a cell as (kind, text), with streams merged. A figure gives its alt text and its data."""
+    """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text and data."""
     texts = []
     for output in notebooks.merge_streams(cell.outputs):
         if output.output_type == "stream":
@@ -93,9 +94,9 @@ def output_faults(committed: Any, executed: Any) -> list[str]:
 
 
 def first_difference(on_page: list[tuple[str, str]], from_run: list[tuple[str, str]]) -> tuple[str, str]:
-    """Return the first pair of different lines, each with its output's kind, or 'nothing' past the end.
+    """Return the first pair of lines that differ, each with its output's kind. A missing line is 'nothing'.
 
-    If all lines agree, return the numbers of outputs.
+    If all lines agree, return how many outputs each side has.
     """
     lines = [
         [f"{kind} {line!r}" for kind, text in outputs for line in text.split("\n")] for outputs in (on_page, from_run)
@@ -115,7 +116,7 @@ def stderr_faults(notebook: Any) -> list[str]:
 
 
 def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
-    """Return the notebook with each code cell twice in a row, the second time with its source from `again`.
+    """Return the notebook with each code cell repeated. The repetition takes its source from `again`, if given.
 
     A cell that waits for a guess in a reader's `copy` appears a third time, with its source from `copy`.
     """
@@ -196,7 +197,7 @@ def _numbering_faults(path: Path, cells: list) -> Iterator[str]:
         if not re.match(rf"{re.escape(name)}.+ \((●○○|●●○|●●●) · \d+ min\)$", heading):
             yield f"{heading!r} is not of the form: {name}Title (●●○ · 5 min)"
     after = [other.name for other in order if notebooks.number(other) > number]
-    # the last lesson may link to any other
+    # the last lesson may link to any other lesson
     after = after[:1] or [other.name for other in order if other.name != path.name]
     leads = re.search(rf"\*\*Next:\*\*.*?\(({NUMBER}_\w+\.ipynb)\)", cells[-1].source, re.S)
     if not leads or leads[1] not in after:
@@ -213,7 +214,7 @@ def _headings(cells: list) -> list[str]:
 
 
 def _text_faults(cells: list, folder: Path) -> Iterator[str]:
-    """Check the links, alternative texts and words of text cells."""
+    """Check the links, alt text and wording in text cells."""
     for cell in cells:
         if cell.cell_type != "markdown":
             continue
@@ -251,7 +252,7 @@ def texts_after_answers(cells: list) -> list:
 
 
 def _answer_faults(cells: list) -> Iterator[str]:
-    """Report text after an answer without one of the tags `answer` and `leads`, and the tag `answer` elsewhere."""
+    """Report text after an answer that has neither tag, `answer` or `leads`, and other text with the tag `answer`."""
     after = texts_after_answers(cells)
     for cell in cells:
         tags = {notebooks.ANSWER_TAG, notebooks.LEADS_ON_TAG}.intersection(cell.metadata.get("tags", ()))
@@ -295,7 +296,7 @@ def _code_cell_faults(cell: Any) -> Iterator[str]:
 def _name_faults(cells: list) -> Iterator[str]:
     """Report each cell that reassigns a name that a function in an earlier cell reads.
 
-    A reader who goes back and calls that function again would get a result for the new value.
+    If readers went back and called that function again, it would use the new value.
     """
     defined, read = set(), {}
     for cell in cells:
@@ -309,14 +310,14 @@ def _name_faults(cells: list) -> Iterator[str]:
         for scope in inner:
             inner.extend(scope.get_children())
             if scope.get_name().endswith(("comp", "genexpr")) and scope in top.get_children():
-                continue  # a comprehension doesn't run again later
+                continue  # a comprehension runs only once, so it can't read a later value
             names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
             read.update(dict.fromkeys((names & defined) - own, cell.id))
         defined |= own
 
 
 def badge_faults(notebook: Any, path: str) -> list[str]:
-    """Report the notebook if its first cell lacks the badges for this path."""
+    """Report the notebook if its first cell lacks the badges that link to this path."""
     if notebooks.badges(path) in notebook.cells[0].source:
         return []
     return [f"{path}: lacks the badges of {notebooks.repository()[0]}"]
@@ -359,7 +360,7 @@ def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
 def reading_faults(executed: Any, module: ModuleType) -> list[str]:
     """List the cells that don't accept the right guess, because their result differs from the prediction's answer.
 
-    If the right answer varies between runs, a cell may also call the guess wrong.
+    If the right answer varies between runs, a cell may also judge the guess wrong.
     """
     faults = []
     for cell, prediction in _compared(executed, module):

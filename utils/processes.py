@@ -58,8 +58,8 @@ atexit.register(lambda: finished and (sys.stderr.flush(), os._exit(0)))
 runpy.run_path(sys.argv[2], run_name="__main__")
 finished.append(True)
 """
-# These patterns match Python's messages in stderr. REPORT_START matches the start of an error report, but not the later
-# tracebacks of a chained exception, because those belong to the report that begins with their cause.
+# These patterns match Python's error messages in stderr. REPORT_START matches the start of an error report, but not the
+# later tracebacks of a chained exception, because those belong to the report that begins with their cause.
 REPORT_START = re.compile(
     r"(?<!exception occurred:\n\n)(?<!following exception:\n\n)^(?:Exception in thread .*\n)?Traceback ", re.M
 )
@@ -117,16 +117,16 @@ def run_processes(
             refers to: other functions as source, modules as imports, and values as copies.
         n: the number of processes: 1, 2, 4 or 8.
         args: the arguments for `program`, if it's a function.
-        timeout: the seconds after which processes that are still running are killed.
-        silence_timeout: the seconds without output after which running processes are killed, because they must be
-            hanging. The clock starts once every process has printed something, and restarts at any further output.
-            None: no limit.
-        heartbeat_timeout: the seconds without a heartbeat after which JAX considers a process dead.
+        timeout: the number of seconds after which processes that are still running are killed.
+        silence_timeout: the number of seconds without output after which running processes are killed, because they
+            must be hanging. The clock starts once every process has printed something, and restarts whenever
+            there's further output. None: no limit.
+        heartbeat_timeout: the number of seconds without a heartbeat after which JAX considers a process dead.
         folder: the working directory, which is kept. By default, it's a temporary directory that's deleted afterwards.
         preamble: source text that runs before the program in each process.
 
-    When this call ends, so do all of these processes and any that they have started, even if the cell is interrupted or
-    the kernel dies.
+    None of these processes outlives this call, and neither does any process that they have started, even if the cell is
+    interrupted or the kernel dies.
 
     Raises NotImplementedError on Windows, and ValueError if n doesn't divide 8 or if the program can't be sent. The
     message tells readers what to do instead.
@@ -191,7 +191,7 @@ def run_processes(
 class _PipeReader(threading.Thread):
     """Collect a pipe's output in a background thread.
 
-    A temporary file isn't suitable, because the system may limit the size of the files that a process writes.
+    A temporary file isn't suitable, because the system may limit the size of the files that a process can write.
     """
 
     def __init__(self, pipe: Any) -> None:
@@ -278,7 +278,7 @@ def _describe(returncode: int) -> str:
 def _without_gloo_messages(text: str) -> str:
     """Remove the messages that Gloo prints when processes connect."""
     remaining = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
-    return remaining if remaining == text else _without_gloo_messages(remaining)  # one message may be inside another
+    return remaining if remaining == text else _without_gloo_messages(remaining)  # messages can be interleaved
 
 
 def _last_error(stderr: str, errors_only: bool = False) -> str:
@@ -293,7 +293,7 @@ def _last_error(stderr: str, errors_only: bool = False) -> str:
     """
     reported = IGNORED_ERROR.sub("", stderr)
     stderr = reported if reported.strip() else stderr
-    # The first cause of each report, by whether it occurred outside the main thread, where it doesn't end the process.
+    # The first cause of each report. The key is whether it occurred outside the main thread, where errors aren't fatal.
     causes: dict[bool, list[str]] = {True: [], False: []}
     starts = [match.start() for match in REPORT_START.finditer(stderr)]
     for start, end in pairwise([0, *starts, len(stderr)]):

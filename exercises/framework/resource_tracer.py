@@ -1,4 +1,4 @@
-"""Trace a call of a function: record its arrays on each device, its copies to the host, and its FLOPs."""
+"""Trace a function call: record the arrays on each device, the copies to the host, and the FLOPs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Trace:
 
     @property
     def peak_bytes(self) -> int:
-        """Return the peak bytes of arrays on the device with the largest peak."""
+        """Return the largest peak of any device, in bytes."""
         return max(self.peak_by_device.values(), default=0)
 
     @property
@@ -84,7 +84,7 @@ def trace(function: Callable[..., Any], *args: Any) -> Trace:
 
 def was_fetched(array: jax.Array) -> bool:
     """Return whether an array on several devices has been copied to the host since it was created."""
-    # JAX caches the host copy in the array. JAX's transfer guard is no alternative, because before 0.12 it doesn't
+    # JAX caches the host copy in the array. JAX's transfer guard wouldn't work here, because before 0.12 it doesn't
     # notice such copies on a CPU.
     return getattr(array, "_npy_value", None) is not None and len(array.devices()) > 1
 
@@ -93,13 +93,13 @@ class _MemoryMeter:
     """Add up the sizes of arrays' buffers on each device, looking up each array's buffers only once."""
 
     def __init__(self) -> None:
-        # Both map an array's id to a weak reference to the array, and to its bytes by device or by (device, address).
+        # Map each array's id to a weak reference to it, and to its sizes in bytes by device or by (device, address).
         self._by_device: dict[int, tuple[Any, dict[int, int]]] = {}
         self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 
     def update_peaks(self, peaks: Counter[int], arrays: list[jax.Array]) -> None:
-        """Update each device's peak if these arrays now take up more bytes."""
-        upper_bounds: Counter[int] = Counter()  # an upper bound counts a shared buffer several times
+        """Raise a device's peak if these arrays now take up more bytes than that."""
+        upper_bounds: Counter[int] = Counter()  # upper bounds, because they count a shared buffer several times
         for array in arrays:
             upper_bounds.update(_look_up_once(self._by_device, array, _bytes_by_device))
         if all(size <= peaks[device] for device, size in upper_bounds.items()):
@@ -110,7 +110,7 @@ class _MemoryMeter:
         totals: Counter[int] = Counter()
         for (device, _), size in buffers.items():
             totals[device] += size
-        peaks |= totals  # keeps the larger count for each device
+        peaks |= totals  # keep the larger size for each device
 
 
 def _look_up_once(cached: dict[int, tuple[Any, dict]], array: jax.Array, look_up: Callable[[jax.Array], dict]) -> dict:

@@ -1,4 +1,4 @@
-"""Simulate a Pallas kernel on all devices with chosen durations, and record each device's sends and waits.
+"""Simulate a Pallas kernel on all devices with given durations, and record each device's sends and waits.
 
 A kernel's copies aren't collectives, so `cost` doesn't count them. This discrete-event simulation evaluates the
 kernel's jaxpr on one device at a time, with `evaluator`. It can't hang, and the same program always produces the same
@@ -27,14 +27,14 @@ TICKS = {"remote_copy": 4, "local_copy": 1, "signal": 1, "product": 4}  # all ot
 
 
 class Event(NamedTuple):
-    """One device's send, product or wait."""
+    """A send, matrix product or wait on one device."""
 
     kind: str  # "send", "product" or "wait"
     device: int
     start: float
     end: float
     peer: int | None = None  # the target of a send, or the device that ends a wait (None if none does)
-    reason: str = ""  # a description of what a wait is for
+    reason: str = ""  # a description of what the device waits for
 
 
 @dataclass
@@ -45,12 +45,12 @@ class Simulation:
     events: list[Event] = field(default_factory=list)  # ordered by start
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): bytes
     copies: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): number of copies
-    stuck: dict[int, str] = field(default_factory=dict)  # device: a description of what it waits for endlessly
+    stuck: dict[int, str] = field(default_factory=dict)  # device: a description of what it waits for forever
     unconsumed: dict[int, list[str]] = field(default_factory=dict)  # device: descriptions of its nonzero semaphores
     early_sends: set[tuple[int, int]] = field(
         default_factory=set
-    )  # (source, target) of sends before the target's start
-    memory: dict[int, int] = field(default_factory=dict)  # device: bytes of its kernels' arrays
+    )  # (source, target) of sends that began before the target device started
+    memory: dict[int, int] = field(default_factory=dict)  # device: total size of its kernels' arrays in bytes
 
     @property
     def end(self) -> float:
@@ -143,7 +143,7 @@ class _Simulator:
         while self.queue:
             self.now, _, action = heapq.heappop(self.queue)
             action()
-        end = self.now + 2  # let endless waits extend a little beyond all other events
+        end = self.now + 2  # draw endless waits so that they extend a little beyond all other events
         for device, (semaphore, _, since) in sorted(self.waiting.items()):
             self.simulation.stuck[device] = self.reasons[semaphore]
             self.simulation.events.append(Event("wait", device, since, end, None, self.simulation.stuck[device]))
@@ -160,7 +160,7 @@ class _Simulator:
         heapq.heappush(self.queue, (time, next(self.sequence), lambda: action(*arguments)))
 
     def resume(self, device: int) -> None:
-        """Run a device until it has to wait, starts a product or ends. Schedule its next step after a product."""
+        """Run a device until it has to wait, starts a product or finishes. Schedule it to resume after a product."""
         while True:
             try:
                 step = next(self.evaluations[device])
@@ -234,7 +234,7 @@ class _Simulator:
         self.increment(target, copy.arrived.key, copy.target.size, device)
 
     def increment(self, device: int, key: Any, amount: int, source: int) -> None:
-        """Add to a semaphore, and resume its device if this ends a wait."""
+        """Add `amount` to a semaphore, and resume the device that waits for it if the value is now large enough."""
         semaphore = device, key
         self.counts[semaphore] += amount
         awaited, needed, since = self.waiting.get(device, (None, 0, 0.0))

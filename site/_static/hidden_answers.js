@@ -1,5 +1,5 @@
 // Hide the answer to each question, that is, the outputs and paragraphs after it, until the reader guesses or asks to see it.
-// Without JavaScript, and on paper, all answers are visible. What the reader guessed is stored only in the browser.
+// Without JavaScript, and on paper, all answers are visible. The reader's progress is stored only in the browser.
 const STORE = "one-program-many-devices";
 
 const remembered = () => {
@@ -10,9 +10,9 @@ const remembered = () => {
   }
 };
 
-const remember = (changed) => {
+const remember = (changes) => {
   try {
-    localStorage.setItem(STORE, JSON.stringify({ ...remembered(), ...changed }));
+    localStorage.setItem(STORE, JSON.stringify({ ...remembered(), ...changes }));
   } catch {
     // the browser stores nothing, so the choice applies only until the page is left
   }
@@ -29,13 +29,13 @@ const pageElements = (article) =>
 // Return each question with its answer: everything from the first output after it to the next question or heading. If there
 // are subheadings between a question and its first output, the answer includes the sections under all of them.
 const findQuestions = (article) => {
-  const found = [];
+  const questions = [];
   let question = null;
   for (const node of pageElements(article)) {
     const level = /^H[1-6]$/.test(node.tagName) ? Number(node.tagName[1]) : 0;
     if (isQuestion(node)) {
       question = { quote: node, nodes: [], deepest: 2 };
-      found.push(question);
+      questions.push(question);
     } else if (question && level && !question.nodes.length && level > 2) {
       question.deepest = 3;
     } else if (level && (level < 3 || question?.deepest === 2)) {
@@ -46,11 +46,11 @@ const findQuestions = (article) => {
     if (!question || !(question.nodes.length || node.matches(".cell_output"))) continue;
     question.nodes.push(node);
   }
-  return found;
+  return questions;
 };
 
 // Create a question's form, in which the reader enters a number or chooses a word. It's empty if `prediction` is null. Any valid
-// guess shows the answer, by a call of `reveal(index)`.
+// guess shows the answer by calling `reveal(index)`.
 const guessForm = (prediction, index, reveal) => {
   const form = document.createElement("form");
   form.className = "guess";
@@ -99,7 +99,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const nodes = hiddenAnswers[index];
     document.getElementById(`answer-${index}`)?.remove();
     nodes.forEach((node) => node.removeAttribute("hidden"));
-    window.dispatchEvent(new Event("resize")); // makes figures measure their width again
+    window.dispatchEvent(new Event("resize")); // make figures measure their width again
   };
   const reveal = (index) => {
     shown.add(index);
@@ -124,18 +124,18 @@ document.addEventListener("DOMContentLoaded", () => {
     nodes.forEach((node) => node.addEventListener("beforematch", () => reveal(index), { once: true }));
   };
 
-  const all = document.createElement("span");
-  all.className = "answer-options";
+  const options = document.createElement("span");
+  options.className = "answer-options";
   const box = document.createElement("input");
   box.type = "checkbox";
   box.checked = Boolean(remembered().showAll);
   const label = document.createElement("label");
   label.append(box, " Show the answers");
   label.title = `To the ${hiddenAnswers.length} questions on this page, and on all other pages`;
-  const forget = document.createElement("button"); // added only if something is stored
-  Object.assign(forget, { type: "button", className: "forget", textContent: "Forget my guesses" });
-  forget.title = "On all pages. They\u2019re stored only in this browser.";
-  forget.addEventListener("click", () => {
+  const forgetButton = document.createElement("button"); // added only if something is stored
+  Object.assign(forgetButton, { type: "button", className: "forget", textContent: "Forget my guesses" });
+  forgetButton.title = "On all pages. They\u2019re stored only in this browser.";
+  forgetButton.addEventListener("click", () => {
     try {
       localStorage.removeItem(STORE);
     } catch {
@@ -143,9 +143,9 @@ document.addEventListener("DOMContentLoaded", () => {
     }
     location.reload();
   });
-  all.append(label);
-  if (Object.keys(remembered()).length) all.append(forget);
-  article.querySelector("p:has(> .launch)").append(all);
+  options.append(label);
+  if (Object.keys(remembered()).length) options.append(forgetButton);
+  article.querySelector("p:has(> .launch)").append(options);
 
   const update = () =>
     hiddenAnswers.forEach((nodes, index) => {

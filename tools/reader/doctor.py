@@ -1,8 +1,8 @@
 """Check whether this machine is ready for the course: `make doctor`, or `check_setup()` in a notebook.
 
-This module needs only the standard library, so it runs before anything is installed, and even on a Python that's too
-old. It tests JAX in a separate process with a time limit, so that a crash or a hang is reported instead of ending the
-check. (In a kernel that has run the setup cell, it tests the kernel's own devices.)
+This module needs only the standard library, so it runs before anything is installed, and even on a version of Python
+that's too old. It tests JAX in a separate process with a time limit, so that a crash or a hang is reported instead of
+ending the check. (In a kernel that has run the setup cell, it tests the kernel's own devices.)
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ TRIAL_TIMEOUT = 40  # seconds; JAX starts in two seconds on most machines, but t
 LESSON_MEMORY, COMFORTABLE_MEMORY = (
     1.0,
     2.0,
-)  # GB of free memory; lesson 06 peaks at 0.9, and the second value leaves room for a browser
+)  # GB of free memory: lesson 06 needs 0.9 at its peak; the second value leaves room for a browser
 # GB of free disk space for the installation, and for lesson 09's traces.
 INSTALLATION_DISK, TRACES_DISK = 3.0, 0.2
 OK, NOTE, STOP = "OK", "NOTE", "STOP"
 
 
 def _libraries() -> list[str]:
-    """Return the import names of the packages in requirements.txt, except JAX (tried separately) and JupyterLab."""
+    """Return the import names of the packages in requirements.txt, except JAX (tested separately) and JupyterLab."""
     path = ROOT / "requirements.txt"
     packages = re.findall(r"^[\w-]+", path.read_text(encoding="utf-8") if path.exists() else "", re.M)
     return [IMPORTED_AS.get(name, name) for name in packages if name not in ("jax", "jupyterlab")]
 
 
-# The trial process runs this program. It prints lines of a key and a value, which show how far the process got.
+# The trial process runs this program. It prints a key and a value on each line, and the lines show how far it got.
 TRIAL_PROGRAM = f"""
 import importlib.util, sys
 print("python", *sys.version_info[:3], flush=True)
@@ -124,7 +124,7 @@ def hosting_service() -> str:
 
 
 def alternative_advice() -> str:
-    """Return the end of a piece of advice: an alternative to fixing the problem on this machine."""
+    """Return a clause to end advice with, about an alternative to fixing the problem on this machine."""
     return "or start a new runtime" if hosting_service() == "Colab" else "or open the lesson in Colab"
 
 
@@ -140,7 +140,7 @@ def installation_advice(python: str, packages: str) -> str:
 
 
 def check_python(trial: Trial) -> Check:
-    """Check that the trial's Python is new enough."""
+    """Check that the version of Python that ran the trial is new enough."""
     version = tuple(map(int, (trial.value_of("python") or "0").split()))
     newest = ".".join(map(str, NEWEST))
     version_text, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
@@ -151,7 +151,7 @@ def check_python(trial: Trial) -> Check:
 
 
 def course_python() -> str:
-    """Return the Python whose JAX is used: the kernel's in a notebook, else that of .venv if it exists."""
+    """Return the Python interpreter to test: the kernel's in a notebook, otherwise that of .venv if it exists."""
     environment = ROOT / ".venv" / "bin" / "python"
     return sys.executable if "ipykernel" in sys.modules or not environment.exists() else str(environment)
 
@@ -171,7 +171,7 @@ def run_trial() -> Trial:
 
 def run_trial_process(python: str, timeout: float = TRIAL_TIMEOUT) -> Trial:
     """Run the trial in a separate process of the interpreter `python`, for at most `timeout` seconds."""
-    # If preallocation weren't turned off, JAX would reserve most of a GPU's memory.
+    # Turn preallocation off, because JAX would otherwise reserve most of a GPU's memory.
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUTF8": "1"}
     with tempfile.TemporaryDirectory() as folder:  # keep files in the current folder from shadowing an import
         try:
@@ -192,7 +192,7 @@ def _last_line(printed: bytes | None) -> str:
 
 
 def check_jax(trial: Trial) -> list[Check]:
-    """Check JAX's version, the other libraries, and whether eight devices add up 0 to 7."""
+    """Check JAX's version, the other libraries, and whether eight devices can add up the numbers 0 to 7."""
     version, missing, setup = trial.value_of("jax"), trial.value_of("missing"), trial.value_of("setup")
     if version is None:
         if "No module named 'jax'" in trial.last_line:
@@ -239,14 +239,14 @@ def _advice_on_variables() -> str:
 
 
 def free_memory() -> float | None:
-    """Return the free memory in GB, within a container's limit if there's one, or None if it's unknown."""
+    """Return the free memory in GB, within the container's limit if there is one, or None if it's unknown."""
     free = []
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         free.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
         group = Path("/sys/fs/cgroup")
         free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    if not free and sys.platform == "darwin":  # macOS reports only the total, and frees memory on demand
+    if not free and sys.platform == "darwin":  # use the total, because macOS frees memory on demand
         with contextlib.suppress(OSError, ValueError):
             free.append(int(subprocess.run(["sysctl", "-n", "hw.memsize"], capture_output=True).stdout))
     return min(free) / 1e9 if free else None
@@ -292,7 +292,7 @@ def download_urls() -> dict[str, str]:
 
 
 def find_unreachable(timeout: float = 6) -> dict[str, str]:
-    """Return the names of the download sources that can't be reached, with the reasons."""
+    """Return the names of the download sources that can't be reached, each with the reason."""
 
     def problem(url: str) -> str:
         try:

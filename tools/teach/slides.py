@@ -33,14 +33,14 @@ TEMPLATE = Path(__file__).with_name("slides_template")
 LONG_TABLE = 13  # a table with this many lines or more can't be read from the back of a room
 TYPES = ("slide", "subslide", "fragment", "-", "notes", "skip")
 SLIDE_HEIGHT, SLIDE_WIDTH = 696, 1218  # px, without the margins of a slide
-ARROWS = 30  # px at the bottom of a slide, which pictures leave to reveal.js' arrows
+ARROWS = 30  # px at the bottom of a slide that pictures leave free for reveal.js's arrows
 CONTINUED = 38  # height in px of the heading of a slide that continues a section
-ENLARGED = 1.5  # a picture is shown at up to this many times its own pixels, so that it stays sharp
+ENLARGED = 1.5  # a picture is enlarged by at most this factor, so that it stays sharp
 CODE_SIZES = (24, 22, 20)  # font sizes of code in px; a slide uses the first that fits
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """Return a cell's slide type from its metadata, if it's set there, or otherwise by the default rule."""
+    """Return the slide type that a cell's metadata sets or, if it sets none, the one that the default rule gives."""
     return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.default_slide_type(cell)
 
 
@@ -50,10 +50,10 @@ def arrange_slides(
     workshop_notes: dict[str, str] | None = None,
     on_demand: dict[str, site.Answer] | None = None,
 ) -> nbformat.NotebookNode:
-    """Return a notebook for nbconvert with one cell for each part of a slide, and with the speaker notes.
+    """Return a notebook from which nbconvert makes the slides: a cell for each part of a slide, and the speaker notes.
 
     Args:
-      predictions: the data in site/predictions.json for each question. The notes list its common mistakes.
+      predictions: the data in site/predictions.json for each question. The speaker notes list its common mistakes.
       workshop_notes: the workshop guide's notes on the first question below each heading, by heading.
       on_demand: the hint and solution of each exercise, by the name of its function.
     """
@@ -98,7 +98,7 @@ def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
         elif cell.cell_type == "markdown" and (cell.source.startswith("#") or QUESTION in cell.source):
             question = cell.source.partition(QUESTION)[2]
             if found := re.match(r"#+ (.+)", cell.source):
-                heading = re.sub(r" \([●○].*\)$", "", found[1])  # an exercise's difficulty and minutes aren't repeated
+                heading = re.sub(r" \([●○].*\)$", "", found[1])  # don't repeat an exercise's difficulty and minutes
             elif heading:
                 cell.source = f"{_continued(heading)}\n\n{cell.source}"
                 cell.metadata.tags = ["continued"]
@@ -141,7 +141,7 @@ def _fit_pictures(cell: nbformat.NotebookNode, free_height: float) -> None:
     """Make the pictures in a cell's outputs as large as the slide allows."""
     if not any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
         return
-    cell.outputs = copy.deepcopy(cell.outputs)  # the notebook's own outputs keep their size
+    cell.outputs = copy.deepcopy(cell.outputs)  # leave the size of the notebook's own outputs unchanged
     pictures = [output for output in cell.outputs if "image/png" in output.get("data", {})]
     text = nbformat.from_dict({**cell, "outputs": [output for output in cell.outputs if output not in pictures]})
     height = (free_height - ARROWS - estimate_height(text)) / len(pictures) - 6
@@ -219,8 +219,8 @@ def _split_cell(cell: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     if cell.cell_type == "code":
         drawn = any("image/png" in output.get("data", {}) for output in cell.outputs)
         if cell.id == "opening":
-            kind = "-"  # on the same slide as the title
-        elif not drawn or "\n" in cell.source:  # omit a single line that only draws the picture
+            kind = "-"  # show it on the same slide as the title
+        elif not drawn or "\n" in cell.source:  # omit the code if it's a single line that draws the picture
             yield _code(cell, kind, source=cell.source)
             kind = "fragment"
         if cell.outputs:
@@ -253,8 +253,8 @@ def _split_text(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
         notes.clear()
 
     for i, block in enumerate(text_blocks):
-        # The block right before a question introduces it. If it begins the cell, though, it discusses the output above,
-        # unless the cell is tagged as leading on.
+        # The block right before a question introduces it. If it's the first block of the cell, though, it discusses
+        # the output above, unless the cell has LEADS_ON_TAG.
         introduces_question = (i or leads) and text_blocks[i + 1 : i + 2] and text_blocks[i + 1].startswith(QUESTION)
         has_question = any(text_block.startswith(QUESTION) for text_block in group)
         if re.match(r"#+ ", block):

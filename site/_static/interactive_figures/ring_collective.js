@@ -1,32 +1,32 @@
 // Lesson 07: show a collective on a ring step by step: the contents of each device's slots, and the blocks sent so far.
 (() => {
   const { range, choice, steps, COLORS, LETTERS } = interactiveFigures;
-  const turn = (n, i) => ((i % n) + n) % n;
+  const wrap = (n, i) => ((i % n) + n) % n;
 
-  // Return device d's sends in step t, as in the lesson's cells: from a slot, to the right (1) or to the left (-1).
-  const gather = (n, d, t) => [[turn(n, d - t), 1]];
+  // Return device d's sends in step t, as the lesson's code does: [slot, direction] pairs, where 1 is right and -1 is left.
+  const gather = (n, d, t) => [[wrap(n, d - t), 1]];
   const short = (n, d, t) => {
-    const right = t < Math.floor(n / 2) ? [[turn(n, d - t), 1]] : [];
-    return t < Math.floor((n - 1) / 2) ? [...right, [turn(n, d + t), -1]] : right;
+    const right = t < Math.floor(n / 2) ? [[wrap(n, d - t), 1]] : [];
+    return t < Math.floor((n - 1) / 2) ? [...right, [wrap(n, d + t), -1]] : right;
   };
-  const reduce = (n, d, t) => [[turn(n, d - 1 - t), 1]];
-  const bundle = (n, d, t) => [...Array(n - 1 - t).keys()].map((i) => [turn(n, d + 1 + i), 1]);
+  const reduce = (n, d, t) => [[wrap(n, d - 1 - t), 1]];
+  const bundle = (n, d, t) => [...Array(n - 1 - t).keys()].map((i) => [wrap(n, d + 1 + i), 1]);
   const both = (n, d, t) => (t < n - 1 ? reduce(n, d, t) : gather(n, d, t - n + 1));
   const KINDS = {
-    "all-gather, one way": { last: (n) => n - 1, move: gather },
-    "all-gather, short way": { last: (n) => Math.floor(n / 2), move: short },
-    "reduce-scatter": { last: (n) => n - 1, move: reduce },
-    "all-reduce": { last: (n) => 2 * n - 2, move: both },
-    "all-to-all": { last: (n) => n - 1, move: bundle },
+    "all-gather, one way": { last: (n) => n - 1, sends: gather },
+    "all-gather, short way": { last: (n) => Math.floor(n / 2), sends: short },
+    "reduce-scatter": { last: (n) => n - 1, sends: reduce },
+    "all-reduce": { last: (n) => 2 * n - 2, sends: both },
+    "all-to-all": { last: (n) => n - 1, sends: bundle },
   };
-  const adding = (name) => name === "reduce-scatter" || name === "all-reduce";
+  const isReduction = (name) => name === "reduce-scatter" || name === "all-reduce";
 
   // A cell is { block, parts, pale }. `parts` is the number of devices whose values are in the sum. `pale` marks a block that
   // will be forwarded to another device.
-  const begin = (name, n) => {
+  const initialCells = (name, n) => {
     const cell = (slot, d) => {
       if (name === "all-to-all") return { block: d, parts: n, pale: slot !== d };
-      if (adding(name)) return { block: slot, parts: 1 };
+      if (isReduction(name)) return { block: slot, parts: 1 };
       return slot === d ? { block: d, parts: n } : null;
     };
     return [...Array(n).keys()].map((slot) => [...Array(n).keys()].map((d) => cell(slot, d)));
@@ -35,21 +35,21 @@
   // Return the state after `step` steps: the cells as [slot][device], the numbers of blocks that a device has sent in each
   // direction, and the last step's sends.
   const run = (name, n, step) => {
-    let cells = begin(name, n);
+    let cells = initialCells(name, n);
     const sent = { 1: [], [-1]: [] };
     let sends = [];
     for (let t = 0; t < step; t++) {
-      const next = cells.map((line) => line.map((cell) => cell && { ...cell, fresh: false }));
-      const adds = adding(name) && t < n - 1;
+      const next = cells.map((row) => row.map((cell) => cell && { ...cell, fresh: false }));
+      const adds = isReduction(name) && t < n - 1;
       sends = [];
       for (let d = 0; d < n; d++) {
-        for (const [slot, by] of KINDS[name].move(n, d, t)) sends.push({ slot, by, from: d, to: turn(n, d + by) });
+        for (const [slot, by] of KINDS[name].sends(n, d, t)) sends.push({ slot, by, from: d, to: wrap(n, d + by) });
       }
-      if (adds || name === "all-to-all") for (const { slot, from } of sends) next[slot][from] = null; // given away
+      if (adds || name === "all-to-all") for (const { slot, from } of sends) next[slot][from] = null; // the sender keeps no copy
       for (const { slot, from, to } of sends) {
         const { block, parts } = cells[slot][from];
         if (adds) next[slot][to] = { block, parts: parts + cells[slot][to].parts, fresh: true };
-        else if (name === "all-to-all" && slot === to) next[block][to] = { block, parts, fresh: true }; // drops out
+        else if (name === "all-to-all" && slot === to) next[block][to] = { block, parts, fresh: true }; // arrived, so not sent on
         else next[slot][to] = { block, parts, pale: name === "all-to-all", fresh: true };
       }
       for (const by of [1, -1]) sent[by].push(sends.filter((send) => send.from === 0 && send.by === by).length);
@@ -59,34 +59,34 @@
   };
   const total = (counts) => counts.reduce((a, b) => a + b, 0);
 
-  const says = (name, n, step, cells, sent) => {
+  const describe = (name, n, step, cells, sent) => {
     const [right, left] = [total(sent[1]), total(sent[-1])];
     const all = right + left;
     const flat = cells.flat();
     const last = KINDS[name].last(n);
-    const seen = {
+    const progress = {
       "all-to-all": `${flat.filter((c) => c && !c.pale).length} of ${n * n} blocks are where they belong`,
       "all-reduce": `${flat.filter((c) => c?.parts === n).length} of ${n * n} slots hold a whole sum`,
       "reduce-scatter": `${flat.filter(Boolean).length} of ${n * n} slots are not empty`,
     }[name];
-    const filled = seen ?? `${flat.filter(Boolean).length} of ${n * n} slots are filled`;
-    const ways = name === "all-gather, short way" ? `, ${right} to the right and ${left} to the left` : "";
-    const rule = {
+    const filled = progress ?? `${flat.filter(Boolean).length} of ${n * n} slots are filled`;
+    const directions = name === "all-gather, short way" ? `, ${right} to the right and ${left} to the left` : "";
+    const fraction = {
       "all-gather, one way": "which is (n - 1)/n.",
       "all-gather, short way": `which is (n - 1)/n, and at most ${right}/${n} over a wire in one direction.`,
       "reduce-scatter": "which is (n - 1)/n.",
       "all-reduce": "which is 2 (n - 1)/n.",
       "all-to-all": n === 2 ? "in one bundle." : `in bundles of ${sent[1].join(", ")}.`,
     }[name];
-    const number = {
+    const legend = {
       "all-to-all": " A number is the device that a block comes from, pale while it travels.",
       "all-reduce": " A number says how many parts are in the sum.",
       "reduce-scatter": " A number says how many parts are in the sum.",
     }[name];
     return (
       `${name[0].toUpperCase()}${name.slice(1)}, ${n} devices, after step ${step} of ${last}: ${filled}. ` +
-      `Each device has sent ${all} block${all === 1 ? "" : "s"}${ways}: ${all}/${n} of the array` +
-      `${step === last ? `, ${rule}` : "."}${number ?? ""}`
+      `Each device has sent ${all} block${all === 1 ? "" : "s"}${directions}: ${all}/${n} of the array` +
+      `${step === last ? `, ${fraction}` : "."}${legend ?? ""}`
     );
   };
 
@@ -102,68 +102,68 @@
       const [left, top, row] = [22, 38, 26];
       const pitch = (canvas.width - left - 10) / n;
       const gap = Math.min(26, pitch * 0.3);
-      const wide = pitch - gap;
+      const cellWidth = pitch - gap;
       const at = (d) => left + gap / 2 + 2 + d * pitch; // the left edge of a device's cells
       const middle = (slot) => top + (slot + 0.5) * row;
       canvas.text(0, 9, "slot", { textAnchor: "start", fontSize: 12 });
       canvas.text(at(0) + (n * pitch - gap) / 2, 9, "device", { fontSize: 12 });
       for (let i = 0; i < n; i++) {
-        canvas.text(at(i) + wide / 2, 27, i);
+        canvas.text(at(i) + cellWidth / 2, 27, i);
         canvas.text(left - 8, middle(i), i, { textAnchor: "end" });
       }
       for (const [slot, line] of cells.entries()) {
         for (const [d, cell] of line.entries()) {
-          const box = [at(d), top + slot * row + 2, wide, row - 4];
+          const box = [at(d), top + slot * row + 2, cellWidth, row - 4];
           canvas.rect(...box, cell && !cell.pale ? "#fff" : "ground", { stroke: "faint" });
           if (!cell) continue;
           const opacity = cell.pale ? 0.3 : cell.parts / n;
           canvas.rect(...box, COLORS[cell.block], { fillOpacity: opacity });
           if (cell.fresh && !cell.pale) canvas.rect(...box, "none", { stroke: "ink", strokeWidth: 2 });
           const fill = cell.pale ? "ink" : opacity === 1 ? LETTERS[cell.block] : "#000";
-          const number = adding(name) ? cell.parts : cell.block;
-          canvas.text(at(d) + wide / 2, middle(slot) + 1, number, { fill, fontSize: 12 });
+          const number = isReduction(name) ? cell.parts : cell.block;
+          canvas.text(at(d) + cellWidth / 2, middle(slot) + 1, number, { fill, fontSize: 12 });
         }
       }
       // Draw this step's sends, from each device to its neighbour, including those between the first and the last device.
       for (const { slot, by, from, to } of sends) {
         const y = middle(slot);
-        const lands = middle(name === "all-to-all" && slot === to ? turn(n, to - step) : slot);
-        const x = by > 0 ? at(from) + wide + 3 : at(from) - 3;
-        const short = gap - 6;
-        if (from + by === to) canvas.arrow([x, y], [x + by * short, lands]);
+        const targetY = middle(name === "all-to-all" && slot === to ? wrap(n, to - step) : slot);
+        const x = by > 0 ? at(from) + cellWidth + 3 : at(from) - 3;
+        const arrowLength = gap - 6;
+        if (from + by === to) canvas.arrow([x, y], [x + by * arrowLength, targetY]);
         else {
-          canvas.line([[x, y], [x + (by * short) / 2, y]]);
-          const end = by > 0 ? at(to) - 3 : at(to) + wide + 3;
-          canvas.arrow([end - (by * short) / 2, lands], [end, lands]);
+          canvas.line([[x, y], [x + (by * arrowLength) / 2, y]]);
+          const end = by > 0 ? at(to) - 3 : at(to) + cellWidth + 3;
+          canvas.arrow([end - (by * arrowLength) / 2, targetY], [end, targetY]);
         }
       }
-      // Draw what a device has sent so far, in arrays of n blocks, on one scale for all collectives.
-      const tapes = name === "all-gather, short way" ? [["right", 1], ["left", -1]] : [["", 1]];
+      // Draw the blocks that a device has sent so far, on a scale that's the same for all collectives. An array has n blocks.
+      const bars = name === "all-gather, short way" ? [["right", 1], ["left", -1]] : [["", 1]];
       const base = top + n * row + 44;
-      const most = Math.max(2 * (n - 1), (n * (n - 1)) / 2);
-      const unit = Math.min(24, (canvas.width - left - 44) / most);
+      const maxBlocks = Math.max(2 * (n - 1), (n * (n - 1)) / 2);
+      const unit = Math.min(24, (canvas.width - left - 44) / maxBlocks);
       const start = left + 30;
-      const told = `sent by each device: a box is a block${canvas.width > 400 ? ", framed what this step sent" : ""}`;
-      canvas.text(0, base - 18, told, { textAnchor: "start", fontSize: 12 });
-      for (const [line, [way, by]] of tapes.entries()) {
+      const caption = `sent by each device: a box is a block${canvas.width > 400 ? ", framed what this step sent" : ""}`;
+      canvas.text(0, base - 18, caption, { textAnchor: "start", fontSize: 12 });
+      for (const [line, [way, by]] of bars.entries()) {
         const y = base + line * 22;
         canvas.text(start - 6, y + 8, `${way} ${total(sent[by])}`, { textAnchor: "end", fontSize: 12 });
         const full = total(run(name, n, KINDS[name].last(n)).sent[by]);
         const before = total(sent[by].slice(0, -1));
         for (let i = 0; i < full; i++) {
           const done = i < total(sent[by]);
-          const looks = done && i >= before ? { stroke: "ink", strokeWidth: 2 } : { stroke: "faint" };
-          canvas.rect(start + i * unit + 1, y, unit - 2, 16, done ? COLORS[7] : "ground", looks);
+          const outline = done && i >= before ? { stroke: "ink", strokeWidth: 2 } : { stroke: "faint" };
+          canvas.rect(start + i * unit + 1, y, unit - 2, 16, done ? COLORS[7] : "ground", outline);
         }
       }
-      const under = base + tapes.length * 22;
-      for (let arrays = 0; arrays * n <= most; arrays++) {
+      const bottom = base + bars.length * 22;
+      for (let arrays = 0; arrays * n <= maxBlocks; arrays++) {
         const x = start + arrays * n * unit;
-        canvas.line([[x, base - 6], [x, under]], "ink", { strokeWidth: 1, strokeDasharray: "3 3" });
-        canvas.text(x, under + 10, arrays === 1 ? "1 array" : arrays, { fontSize: 12 });
+        canvas.line([[x, base - 6], [x, bottom]], "ink", { strokeWidth: 1, strokeDasharray: "3 3" });
+        canvas.text(x, bottom + 10, arrays === 1 ? "1 array" : arrays, { fontSize: 12 });
       }
-      canvas.height(under + 22);
-      return says(name, n, step, cells, sent);
+      canvas.height(bottom + 22);
+      return describe(name, n, step, cells, sent);
     },
   });
 })();

@@ -17,9 +17,10 @@ CAUGHT = {
     "Exception": {*TRIED}, "BaseException": {*TRIED}, "": {*TRIED},
 }  # fmt: skip
 SHORT_BODY = 3  # `except Exception` counts as a guard only if it covers at most this many statements
-EXITS = (ast.Return, ast.Continue, ast.Break)  # Raise isn't one of them, because it doesn't provide an alternative
+EXITS = (ast.Return, ast.Continue, ast.Break)  # ast.Raise is left out, because it doesn't provide an alternative
 LOGGING_NAMES = {"print", "log", "logger", "logging", "warn", "warnings"}
-# A set of UNREACHED, TYPE_CHECKING, members of TRIED, and names that `hasattr` tests, such as ('x', 'device_buffers').
+# A set that may contain UNREACHED, TYPE_CHECKING, members of TRIED, and pairs such as ('x', 'device_buffers') for the
+# attributes that `hasattr` tests.
 Guard = frozenset
 COMPARED = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -30,8 +31,8 @@ COMPARED = {
 def caught_failures(node: ast.Try) -> set[str]:
     """Return the kinds of failure in a `try` body for which a handler provides an alternative.
 
-    A handler that ends in `raise`, passes or only prints doesn't provide one. But after a failed import, passing or
-    printing is enough, because the program may not need the module.
+    A handler that ends in `raise`, or only ignores or prints the error, doesn't provide one. For a failed import,
+    however, ignoring or printing the error is enough, because the program may not need the module.
     """
     caught_kinds: set[str] = set()
     for handler in node.handlers:
@@ -58,7 +59,7 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 
 def covers(guard: Guard, node: ast.AST) -> bool:
-    """Return whether a guard prevents a finding in the node, or makes it harmless."""
+    """Return whether a guard keeps a removed API in this node from running, or handles its failure."""
     if UNREACHED in guard:
         return True
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
@@ -69,7 +70,9 @@ def covers(guard: Guard, node: ast.AST) -> bool:
 
 
 def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
-    """Return a guard with the names that exist, by `hasattr`, if a test is true or, with `denied`, if it's false."""
+    """Return a guard with the attributes that must exist if a test is true or, with `denied`, if it's false.
+
+    Only calls of `hasattr` in the test count."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _guard_of_test(test.operand, not denied)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
@@ -100,7 +103,7 @@ class Guards:
         return {"orelse" if truth else "body": never}
 
     def _names_exist(self, node: ast.Try) -> bool:
-        """Return whether all JAX names in a `try` body (at least one) exist in this version, so no handler runs."""
+        """Return whether a `try` body uses JAX names and all of them exist in this version, so that no handler runs."""
         status, dotted, states = self.names.record.status, self.names.dotted, []
         for inner_node in (inner for statement in node.body for inner in ast.walk(statement)):
             self._assign_scope(inner_node, node)
@@ -117,7 +120,7 @@ class Guards:
         return "gone" not in states and ("works" in states or "warns" in states)
 
     def guard_after(self, node: ast.AST) -> Guard:
-        """Return the guard of the statements after an `if` that leaves the block: `if not hasattr(...): return`."""
+        """Return the guard of the statements after an `if` that leaves the block, as in `if not hasattr(...): break`."""
         if not isinstance(node, ast.If) or self.tests_type_checking(node.test):
             return Guard()
         guards = self.guards_of_fields(node)

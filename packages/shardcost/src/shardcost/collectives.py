@@ -23,7 +23,7 @@ from shardcost import hlo
 from shardcost.groups import Groups, parse_groups
 from shardcost.hlo import ArrayType, Computation, Instruction, Program, UnsupportedHloError
 
-BYTES_SENT = {  # by one device, as a function of its group's size n and its operands' bytes b
+BYTES_SENT = {  # by one device, given its group's size n and the size b of its operands in bytes
     "all-reduce": lambda n, b: 2 * (n - 1) * b / n,
     "all-gather": lambda n, b: (n - 1) * b,
     "reduce-scatter": lambda n, b: (n - 1) * b / n,
@@ -33,7 +33,7 @@ BYTES_SENT = {  # by one device, as a function of its group's size n and its ope
 KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it sends
 # Collectives that only transfer data. Each is attributed to the operation that uses its result.
 TRANSFERS = ("all-gather", "all-to-all", "collective-permute")
-# Operations that only pass their operand on. The search for the operation that uses a result skips them.
+# Operations that return their operand unchanged. The search for the operation that uses a result skips them.
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
 # Operations that request a transfer explicitly in Python. Their transfers are attributed to their own lines.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
@@ -47,7 +47,7 @@ class Source:
     operation: str  # JAX's name, such as dot_general
     file: str = ""
     line: int = 0
-    backward: bool = False  # whether it's in the backward pass of a gradient
+    backward: bool = False  # whether the operation belongs to the backward pass
 
     @property
     def code(self) -> str:
@@ -85,7 +85,7 @@ class Collective:
     asynchronous: bool = False  # started and awaited by separate instructions, with work in between
     sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
     links: int | None = (
-        None  # how many one-way rings the TPU compiler spreads it over, or None if the text doesn't show it
+        None  # how many one-way rings the TPU compiler spreads it over, or None if the program doesn't show it
     )
     declared_bytes: int = 0  # bytes sent per run, as a kernel declares them
 
@@ -103,7 +103,7 @@ class Collective:
 
     @property
     def bytes_sent(self) -> int:
-        """Return the bytes that each sender sends over all runs, by the formulas in the module docstring."""
+        """Return the bytes that each sender sends over all runs, using the formulas in the module docstring."""
         if self.kind == KERNEL:
             return self.execution_count * self.declared_bytes
         return round(self.execution_count * BYTES_SENT[self.kind](self.group_size, hlo.nbytes(self.operands)))
@@ -125,7 +125,7 @@ class Collective:
 
     @property
     def senders(self) -> set[int]:
-        """Return the devices that send data: all in a group or, for a permute, those that send to another device."""
+        """Return the devices that send data: all participants or, for a permute, those that send to another device."""
         if self.kind == "collective-permute":
             return {source for source, target in self.groups if source != target}
         return self.participants
@@ -179,7 +179,7 @@ def _enclosing_calls(program: Program, computation: Computation) -> list[Instruc
 
 
 def _is_continuation(program: Program, computation: Computation, instruction: Instruction) -> bool:
-    """Return whether another instruction started this collective, so that it must not be counted again.
+    """Return whether another instruction started this collective, in which case it has already been counted.
 
     In a TPU program, an asynchronous collective appears in the fusion that starts it, in those that overlap it with
     other work, and in the one that waits for it. All of them have the same chain number. (The channel doesn't identify
@@ -226,7 +226,7 @@ def _pairs(permute: Instruction) -> Groups:
 
 
 def source_of(program: Program, computation: Computation, instruction: Instruction) -> Source | None:
-    """Return the line of Python that an instruction or its calling instruction comes from, or None if not recorded.
+    """Return the line of Python that an instruction or its calling instruction comes from, or None if it's unknown.
 
     For a collective that only transfers data, return the line that uses the data.
     """
@@ -277,9 +277,9 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
 def _named_instruction(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return this computation and instruction or, without an op_name, those of the innermost call around it with one.
+    """Return the instruction, or the innermost enclosing call with an op_name if it has none, and its computation.
 
-    Unless `through_loops` is set, stop at a loop or conditional.
+    Unless `through_loops` is set, don't search beyond a loop or conditional.
     """
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]
@@ -292,7 +292,7 @@ def _named_instruction(
 def _consumer(
     program: Program, computation: Computation, transfer: Instruction
 ) -> tuple[Computation, Instruction] | None:
-    """Return the computation and the instruction that use a transferred array first, or None if none is found.
+    """Return the first instruction that uses a transferred array, and its computation, or None if none is found.
 
     JAX 0.12 names a transfer after the operation that computed the array; older versions name it after the operation
     that uses the array. So follow the array through copies, tuples, loops and fusions to the first instruction that
@@ -333,7 +333,7 @@ def _position(user: Instruction, name: str) -> int:
 
 
 def _parameters(computation: Computation, number: int) -> list[tuple[Computation, Instruction]]:
-    """Return a list of one pair, a computation and the instruction for its parameter `number`, or an empty list."""
+    """Return [(computation, its parameter with this number)], or an empty list if it doesn't have this parameter."""
     names = [
         name for name in computation.by_opcode.get("parameter", ()) if f"parameter({number})" in computation.lines[name]
     ]
@@ -341,14 +341,14 @@ def _parameters(computation: Computation, number: int) -> list[tuple[Computation
 
 
 def _is_pass_through(instruction: Instruction) -> bool:
-    """Return whether an instruction only passes its operand on, so that it isn't the reason for a transfer."""
+    """Return whether an instruction only copies or transfers its operand, and so can't be the reason for a transfer."""
     return instruction.kind in (*TRANSFERS, *PASSES_ON) or instruction.opcode.endswith("-done")
 
 
 def _loop_body(
     program: Program, computation: Computation, carried: Instruction, name: str
 ) -> tuple[Computation, Instruction] | None:
-    """Return the body of the loop that a tuple is passed to, and the body's instruction for the tuple's element `name`.
+    """Return the body of the loop that a tuple is passed to, and the instruction in it for the tuple's element `name`.
 
     Return None if no loop uses the tuple or the body doesn't use that element.
     """
@@ -376,6 +376,6 @@ def _location(program: Program, instruction: Instruction) -> tuple[str, int]:
 
 
 def _links(attributes: str) -> int | None:
-    """Return the number of one-way rings that the TPU compiler chose for a collective, or None if it isn't given."""
+    """Return the number of one-way rings that the TPU compiler chose for a collective, or None if it isn't stated."""
     strategies = set(re.findall(r"\bn?(UniDirection\w*)\{colors:(\d+) ", attributes))
     return int(strategies.pop()[1]) if len(strategies) == 1 else None
