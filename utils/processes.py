@@ -278,7 +278,7 @@ def _describe(returncode: int) -> str:
 def _without_gloo_messages(text: str) -> str:
     """Remove the messages that Gloo prints when processes connect."""
     remaining = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", text)
-    return remaining if remaining == text else _without_gloo_messages(remaining)  # messages can be interleaved
+    return remaining if remaining == text else _without_gloo_messages(remaining)  # one message may be inside another
 
 
 def _last_error(stderr: str, errors_only: bool = False) -> str:

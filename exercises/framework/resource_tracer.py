@@ -98,7 +98,7 @@ class _MemoryMeter:
         self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 
     def update_peaks(self, peaks: Counter[int], arrays: list[jax.Array]) -> None:
-        """Raise a device's peak if these arrays now take up more bytes than that."""
+        """Raise each device's peak to the total size of these arrays there, if that's larger."""
         upper_bounds: Counter[int] = Counter()  # upper bounds, because they count a shared buffer several times
         for array in arrays:
             upper_bounds.update(_look_up_once(self._by_device, array, _bytes_by_device))

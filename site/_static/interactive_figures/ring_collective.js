@@ -3,7 +3,7 @@
   const { range, choice, steps, COLORS, LETTERS } = interactiveFigures;
   const wrap = (n, i) => ((i % n) + n) % n;
 
-  // Return device d's sends in step t, as the lesson's code does: [slot, direction] pairs, where 1 is right and -1 is left.
+  // Return device d's sends in step t, as the lesson's code does: [slot, hop] pairs, with hop 1 to the right and -1 to the left.
   const gather = (n, d, t) => [[wrap(n, d - t), 1]];
   const short = (n, d, t) => {
     const right = t < Math.floor(n / 2) ? [[wrap(n, d - t), 1]] : [];
@@ -43,16 +43,18 @@
       const adds = isReduction(name) && t < n - 1;
       sends = [];
       for (let d = 0; d < n; d++) {
-        for (const [slot, by] of KINDS[name].sends(n, d, t)) sends.push({ slot, by, from: d, to: wrap(n, d + by) });
+        for (const [slot, hop] of KINDS[name].sends(n, d, t)) sends.push({ slot, hop, from: d, to: wrap(n, d + hop) });
       }
-      if (adds || name === "all-to-all") for (const { slot, from } of sends) next[slot][from] = null; // the sender keeps no copy
+      // Unlike in an all-gather, the sender doesn't keep a copy.
+      if (adds || name === "all-to-all") for (const { slot, from } of sends) next[slot][from] = null;
       for (const { slot, from, to } of sends) {
         const { block, parts } = cells[slot][from];
         if (adds) next[slot][to] = { block, parts: parts + cells[slot][to].parts, fresh: true };
-        else if (name === "all-to-all" && slot === to) next[block][to] = { block, parts, fresh: true }; // arrived, so not sent on
+        // A block that has arrived at its target leaves the bundle.
+        else if (name === "all-to-all" && slot === to) next[block][to] = { block, parts, fresh: true };
         else next[slot][to] = { block, parts, pale: name === "all-to-all", fresh: true };
       }
-      for (const by of [1, -1]) sent[by].push(sends.filter((send) => send.from === 0 && send.by === by).length);
+      for (const hop of [1, -1]) sent[hop].push(sends.filter((send) => send.from === 0 && send.hop === hop).length);
       cells = next;
     }
     return { cells, sent, sends };
@@ -99,21 +101,21 @@
     }),
     draw({ name, n, step }, canvas) {
       const { cells, sent, sends } = run(name, n, step);
-      const [left, top, row] = [22, 38, 26];
+      const [left, top, rowHeight] = [22, 38, 26];
       const pitch = (canvas.width - left - 10) / n;
       const gap = Math.min(26, pitch * 0.3);
       const cellWidth = pitch - gap;
       const at = (d) => left + gap / 2 + 2 + d * pitch; // the left edge of a device's cells
-      const middle = (slot) => top + (slot + 0.5) * row;
+      const middle = (slot) => top + (slot + 0.5) * rowHeight;
       canvas.text(0, 9, "slot", { textAnchor: "start", fontSize: 12 });
       canvas.text(at(0) + (n * pitch - gap) / 2, 9, "device", { fontSize: 12 });
       for (let i = 0; i < n; i++) {
         canvas.text(at(i) + cellWidth / 2, 27, i);
         canvas.text(left - 8, middle(i), i, { textAnchor: "end" });
       }
-      for (const [slot, line] of cells.entries()) {
-        for (const [d, cell] of line.entries()) {
-          const box = [at(d), top + slot * row + 2, cellWidth, row - 4];
+      for (const [slot, row] of cells.entries()) {
+        for (const [d, cell] of row.entries()) {
+          const box = [at(d), top + slot * rowHeight + 2, cellWidth, rowHeight - 4];
           canvas.rect(...box, cell && !cell.pale ? "#fff" : "ground", { stroke: "faint" });
           if (!cell) continue;
           const opacity = cell.pale ? 0.3 : cell.parts / n;
@@ -125,33 +127,33 @@
         }
       }
       // Draw this step's sends, from each device to its neighbour, including those between the first and the last device.
-      for (const { slot, by, from, to } of sends) {
+      for (const { slot, hop, from, to } of sends) {
         const y = middle(slot);
         const targetY = middle(name === "all-to-all" && slot === to ? wrap(n, to - step) : slot);
-        const x = by > 0 ? at(from) + cellWidth + 3 : at(from) - 3;
+        const x = hop > 0 ? at(from) + cellWidth + 3 : at(from) - 3;
         const arrowLength = gap - 6;
-        if (from + by === to) canvas.arrow([x, y], [x + by * arrowLength, targetY]);
+        if (from + hop === to) canvas.arrow([x, y], [x + hop * arrowLength, targetY]);
         else {
-          canvas.line([[x, y], [x + (by * arrowLength) / 2, y]]);
-          const end = by > 0 ? at(to) - 3 : at(to) + cellWidth + 3;
-          canvas.arrow([end - (by * arrowLength) / 2, targetY], [end, targetY]);
+          canvas.line([[x, y], [x + (hop * arrowLength) / 2, y]]);
+          const end = hop > 0 ? at(to) - 3 : at(to) + cellWidth + 3;
+          canvas.arrow([end - (hop * arrowLength) / 2, targetY], [end, targetY]);
         }
       }
       // Draw the blocks that a device has sent so far, on a scale that's the same for all collectives. An array has n blocks.
       const bars = name === "all-gather, short way" ? [["right", 1], ["left", -1]] : [["", 1]];
-      const base = top + n * row + 44;
+      const base = top + n * rowHeight + 44;
       const maxBlocks = Math.max(2 * (n - 1), (n * (n - 1)) / 2);
       const unit = Math.min(24, (canvas.width - left - 44) / maxBlocks);
       const start = left + 30;
       const caption = `sent by each device: a box is a block${canvas.width > 400 ? ", framed what this step sent" : ""}`;
       canvas.text(0, base - 18, caption, { textAnchor: "start", fontSize: 12 });
-      for (const [line, [way, by]] of bars.entries()) {
-        const y = base + line * 22;
-        canvas.text(start - 6, y + 8, `${way} ${total(sent[by])}`, { textAnchor: "end", fontSize: 12 });
-        const full = total(run(name, n, KINDS[name].last(n)).sent[by]);
-        const before = total(sent[by].slice(0, -1));
+      for (const [index, [label, hop]] of bars.entries()) {
+        const y = base + index * 22;
+        canvas.text(start - 6, y + 8, `${label} ${total(sent[hop])}`, { textAnchor: "end", fontSize: 12 });
+        const full = total(run(name, n, KINDS[name].last(n)).sent[hop]);
+        const before = total(sent[hop].slice(0, -1));
         for (let i = 0; i < full; i++) {
-          const done = i < total(sent[by]);
+          const done = i < total(sent[hop]);
           const outline = done && i >= before ? { stroke: "ink", strokeWidth: 2 } : { stroke: "faint" };
           canvas.rect(start + i * unit + 1, y, unit - 2, 16, done ? COLORS[7] : "ground", outline);
         }

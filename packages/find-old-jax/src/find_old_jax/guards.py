@@ -120,7 +120,7 @@ class Guards:
         return "gone" not in states and ("works" in states or "warns" in states)
 
     def guard_after(self, node: ast.AST) -> Guard:
-        """Return the guard of the statements after an `if` that leaves the block, as in `if not hasattr(...): break`."""
+        """Return the guard of the statements after an `if` that ends early, such as `if not hasattr(...): return`."""
         if not isinstance(node, ast.If) or self.tests_type_checking(node.test):
             return Guard()
         guards = self.guards_of_fields(node)
