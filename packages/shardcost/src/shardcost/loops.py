@@ -106,10 +106,8 @@ class _Loop:
                 if source.opcode == "fusion":
                     return evaluate_fused(source, lambda fused: fused[fused.root].operands[index])
                 raise _UnknownValue
-            operation, operands = (
-                _operation(instruction, dtype),
-                [evaluate(operand) for operand in instruction.operands],
-            )
+            operation = _operation(instruction, dtype)
+            operands = [evaluate(operand) for operand in instruction.operands]
             result = self._append(operation(*[self.values[operand] for operand in operands]))
             self.operations.append((result, operation, operands))
             return result
