@@ -3,8 +3,8 @@
 (() => {
   const { range, choice, COLORS } = interactiveFigures;
   const N = 8;
-  const COPY = (1e6 * 2 * 256 * 2048) / 50e9; // µs, as in the lesson
-  const PRODUCT = (1e6 * 2 * 4096 * 256 * 2048) / 197e12;
+  const COPY = (1e6 * 2 * 512 * 4096) / 50e9; // µs, as in the lesson
+  const PRODUCT = (1e6 * 2 * 4096 * 512 * 4096) / 197e12;
   const [HOPEFUL, ASKS] = ["hopeful", "ring_product, which asks first"];
   const turn = (i) => ((i % N) + N) % N;
 
@@ -106,27 +106,27 @@
     controls: () => ({
       kernel: choice("kernel", [HOPEFUL, ASKS]),
       slow: range("slow device", 0, N - 1, 3),
-      slowly: range("µs of its product", 22, 80, 40),
+      slowly: range("µs of its product", 88, 320, 160),
     }),
-    asks: { slow_end: ({ slowly }) => slowly === 60 },
+    asks: { slow_end: ({ slowly }) => slowly === 240 },
     draw({ kernel, slow, slowly }, canvas) {
       const free = kernel === ASKS;
       const { events, lost, wrong, end } = simulate(slow, slowly, free);
       const [left, right, top, row] = [54, 44, 24, 36];
-      const tick = (canvas.width - left - right) / simulate(slow, 80, true).end; // one scale for all settings
+      const tick = (canvas.width - left - right) / simulate(slow, 320, true).end; // one scale for all settings
       const x = (when) => left + when * tick;
       const small = { fontSize: 12 };
       canvas.text(left - 8, 10, "device", { textAnchor: "end", ...small });
       canvas.text(canvas.width, 10, "ends", { textAnchor: "end", ...small });
       const foot = top + N * row;
-      for (let when = 0; x(when) < canvas.width - right; when += 100) {
+      for (let when = 0; x(when) < canvas.width - right; when += 400) {
         canvas.line([[x(when), top - 2], [x(when), foot + 4]], "faint", { strokeWidth: 1 });
         canvas.text(x(when), foot + 14, when, small);
       }
       canvas.text(canvas.width, foot + 14, "µs", { textAnchor: "end", ...small });
       for (let device = 0; device < N; device++) {
         const y = top + device * row;
-        const late = device === slow && slowly > 22;
+        const late = device === slow && slowly > 88;
         canvas.text(left - 8, y + 9, device, { textAnchor: "end", fontWeight: late ? 700 : 400 });
         if (late) canvas.text(left - 8, y + 24, "slow", { textAnchor: "end", ...small });
         const held = wrong.includes(device) ? ["wrong", 700] : ["right", 400];

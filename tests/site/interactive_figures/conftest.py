@@ -20,7 +20,7 @@ BARE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset=
 <style>html {{ --pst-color-text-base: #222; --pst-color-text-muted: #48566b; --pst-color-background: #fff }}
 html {{ font-family: sans-serif }}</style><link rel="icon" href="data:">
 <script src="interactive_figures.js"></script><script src="interactive_figures/{kind}.js"></script></head>
-<body><main><h1>{kind}</h1>
+<body><main><h1 style="font-size: 1rem">{kind}</h1>
 <div class="interactive-figure" data-kind="{kind}" data-questions="{questions}">
 <script type="application/json">{numbers}</script></div>
 </main></body></html>"""

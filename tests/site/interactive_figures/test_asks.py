@@ -53,7 +53,7 @@ ASKED = [
     ("kv_cache_sharding", "cache_share", [{"rows": 3, "characters": 3}], [{"rows": 3, "characters": 2}]),
     ("kv_cache_sharding", "rows_needed", [{"rows": 4, "characters": 3}], [{"rows": 13, "characters": 0}]),
     ("checkpoint_interval", "slower", [{"a save takes": 0}], [{"a save takes": -1}]),
-    ("kernel_ring_waits", "slow_end", [{"µs of": 60}], [{"µs of": 61}]),
+    ("kernel_ring_waits", "slow_end", [{"µs of": 240}], [{"µs of": 241}]),
     ("training_plan", "state", [{"fsdp": 3, "model": 3}], [{"fsdp": 3, "model": 2}]),
     (
         "training_plan",

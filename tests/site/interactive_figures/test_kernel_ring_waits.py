@@ -13,14 +13,14 @@ def _waits(told: str, device: int) -> str:
     return re.search(rf"device {device} sends 7 times, multiplies 8 times, (waits .*?);", told)[1]
 
 
-FIGURE = {"kernel": "ring_product, which asks first", "µs of": 60}
+FIGURE = {"kernel": "ring_product, which asks first", "µs of": 240}
 
 
 def test_the_lessons_figure(open_figure):
     told = interactive_figures.alt_text(cell_of("18", "free-mended"))
     said = open_figure("kernel_ring_waits").by_label(FIGURE)
     end = re.search(r"everything is done after (\S+) µs", told)[1]
-    assert f"device 3 takes 60 µs for a product: all is done after {end} µs." in said
+    assert f"device 3 takes 240 µs for a product: all is done after {end} µs." in said
     for device in (2, 4):
         waits = re.search(rf"device {device} sends 7 times, multiplies 8 times, (waits .*?);", told)[1]
         assert f"evice {device} {waits}" in said
@@ -42,19 +42,19 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(open_figure):
         1
     ].split()
     at = open_figure("kernel_ring_waits")
-    said = at.by_label({"µs of": 60})
+    said = at.by_label({"µs of": 240})
     assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")
     ends = at.page.locator(".interactive-figure svg text").all_text_contents()
     assert ends.count("wrong") == len(wrong) and ends.count("right") == 8 - len(wrong)
-    # the slow device computes eight products of 80 µs each
-    assert "all is done after 640 µs." in at.by_label({"µs of": 80})
+    # the slow device computes eight products of 320 µs each
+    assert "all is done after 2560 µs." in at.by_label({"µs of": 320})
 
 
 def test_a_cross_is_where_a_piece_was_still_to_be_read(open_figure):
     """Test when the first cross appears, which marks a piece that's overwritten while it's still being sent.
 
-    Device 2's copy of step 2 begins after two products of 21.80 µs, and takes 20.97 µs. It overwrites buffer 1 of
-    device 3, which sends that buffer's content from 60 to 80.97 µs, in its step 1.
+    Device 2's copy of step 2 begins after two products of 87.21 µs, and takes 83.89 µs. It overwrites buffer 1 of
+    device 3, which sends that buffer's content from 240 to 323.9 µs, in its step 1.
     """
-    said = open_figure("kernel_ring_waits").by_label({"µs of": 60})
-    assert "the first on device 3 after 64.58 µs" in said
+    said = open_figure("kernel_ring_waits").by_label({"µs of": 240})
+    assert "the first on device 3 after 258.3 µs" in said

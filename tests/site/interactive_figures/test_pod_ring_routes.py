@@ -52,7 +52,7 @@ def test_step_by_step(open_figure):
 def test_the_sixteen_of_the_second_figure(open_figure, bare):
     at = open_figure("pod_ring_routes")
     page = page_of("pod_ring_routes", RINGS)
-    at.page.route("**/places.html", lambda route: route.fulfill(body=page, content_type="text/html"))
+    at.page.route("**/pod_ring_routes.html", lambda route: route.fulfill(body=page, content_type="text/html"))
     at.page.reload()
     assert (
         at.figure_text()
