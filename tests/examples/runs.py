@@ -62,9 +62,10 @@ def run_together(commands: list[list[str]], *, x64: bool = True) -> list[str]:
 
 
 def losses(output: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"^step +\d+  loss (\S+)$", output, re.M)]
+    return [float(loss) for loss in re.findall(r"^step +\d+  loss (\S+)$", "\n".join(own_lines(output)), re.M)]
 
 
 def own_lines(output: str) -> list[str]:
     """Return the lines that the script itself printed, without Gloo's messages."""
-    return [line for line in output.splitlines() if not line.startswith("[Gloo]")]
+    lines = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", output).splitlines()  # also within a line
+    return [line for line in lines if line or "[Gloo]" not in output]
