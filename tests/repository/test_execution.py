@@ -88,7 +88,7 @@ def test_only_the_marked_part_of_an_output_may_vary(page, executed, same_for):
         metadata = {"output_varies": "a reason", "output_varies_in": varying} if varying else {}
         return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs, metadata=metadata)])
 
-    for varying in ("", *lesson_lint.VARYING):
+    for varying in ("", *lesson_lint.OUTPUT_VARIES_IN):
         differs = bool(lesson_lint.output_faults(notebook(page, varying), notebook(executed, varying)))
         assert differs == (varying not in same_for), varying
 
