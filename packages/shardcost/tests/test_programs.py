@@ -34,14 +34,17 @@ def test_the_cpu_sends_bfloat16_as_float32():
 
 
 def test_a_transposed_layout_in_groups_of_half_an_axis():
-    # An (8, 8) array changes from P('y', 'x') to P('x', 'y'), so shards of (2, 4) become (4, 2). Before the change, the
-    # device at (i, j) has rows 2j and 2j + 1 and columns 4i to 4i + 3. By any route, it must receive the elements that
-    # it lacks: at least 4 of its 8 new ones, or 16 bytes.
+    # An (8, 8) array changes from P('y', 'x') to P('x', 'y'), so shards of (2, 4) become (4, 2). The compiler exchanges
+    # half of each shard within pairs of devices, which sends 16 of its 32 bytes, and then sends four devices' shards to
+    # their final places.
     mesh = make_mesh(*TWO)
     target = NamedSharding(mesh, P("x", "y"))
     report = cost(jax.jit(lambda t: t + 1, out_shardings=target), plan(mesh, (8, 8), "y", "x"))
-    assert {c.group_size for c in report} == {2}
-    assert report.bytes_sent >= 16
+    assert [(c.kind, c.group_size, c.bytes_sent) for c in report] == [
+        ("all-to-all", 2, 16),
+        ("collective-permute", 2, 32),
+    ]
+    assert report.bytes_sent == 48
 
 
 def test_a_convolution():
