@@ -20,8 +20,8 @@ LAYERS = (
         "tools",
         "tools.lessons",
         "tools.reader",
-        "tools.site",
         "tools.teach",
+        "tools.site",
         "tools.maintenance",
         "site",
         "teach",
@@ -86,6 +86,7 @@ def test_imports_run_in_one_direction():
     ("files", "fault"),
     [
         ({"utils/a.py": "def f():\n    from tools.site import b"}, "utils.a imports tools.site.b from a higher layer"),
+        ({"tools/teach/a.py": "from tools.site import b"}, "tools.teach.a imports tools.site.b from a higher layer"),
         ({"utils/a.py": "import utils.show.b"}, "utils.a imports utils.show.b from a higher layer"),
         ({"utils/a.py": "import lesson_helpers.c"}, "utils.a imports lesson_helpers.c from a higher layer"),
         (

@@ -17,6 +17,7 @@ from find_old_jax.old_apis import PHRASES, ROWS
 
 from tests.lesson_lint import exercises_of
 from tools.lessons import notebooks, predictions
+from tools.lessons.answers import answers_of
 from tools.site import browser, glossary, old_code_page
 from tools.site import build as site
 from tools.site import interactive_figures as figures
@@ -171,7 +172,7 @@ def test_a_word_in_a_different_sense_is_not_linked(lesson, text):
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_answers_match_the_exercises(path, capsys):
     number = notebooks.number(path)
-    given, exercises = site.answers_of(number), exercises_of(importlib.import_module(f"exercises.ex{number}"))
+    given, exercises = answers_of(number), exercises_of(importlib.import_module(f"exercises.ex{number}"))
     assert given.keys() == exercises.keys()
     for name, exercise in exercises.items():
         exercise.solution()
@@ -189,7 +190,7 @@ def test_a_page_keeps_the_notebooks_content(path):
     if [cell.id for cell in cells[1:3]] == ["setup", "opening"]:  # the site shows the picture first
         cells[1:3] = cells[2], cells[1]
     assert [cell.id for cell in left] == [cell.id for cell in cells]
-    assert len(answers) == len(site.answers_of(notebooks.number(path)))
+    assert len(answers) == len(answers_of(notebooks.number(path)))
     pictures = [
         cell.id.removesuffix("-interactive") for cell in page.cells if '<div class="interactive-figure"' in cell.source
     ]

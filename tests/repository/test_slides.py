@@ -14,8 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tests import lesson_lint
 from tools.lessons import notebooks
+from tools.lessons.answers import Answer
 from tools.lessons.notebooks import QUESTION
-from tools.site import build as site
 from tools.teach import slides
 
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
@@ -132,7 +132,7 @@ def test_a_stub_is_below_its_task_and_its_hint_is_in_the_notes():
     task = text("### Exercise 1.1 — Double (●○○ · 5 min)\n\nWrite it.\n\nAll of it.", "subslide")
     stub = new_code_cell("def double(x):\n    ...  # your code here", id="ex-double-stub")
     check = new_code_cell("ex01.double.check(double)", id="ex-double-check")
-    answers = {"double": site.Answer("Twice [x].", "def double(x):\n    return 2 * x")}
+    answers = {"double": Answer("Twice [x].", "def double(x):\n    return 2 * x")}
     page = new_notebook(cells=[text("# Title", "slide"), task, stub, check])
     cells = slides.arrange_slides(page, on_demand=answers).cells[1:]
     assert [slides.slide_type(cell) for cell in cells] == ["subslide", "-", "notes"]

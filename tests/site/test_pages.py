@@ -13,6 +13,7 @@ from PIL import Image
 from tests.site import page_checks
 from tests.site.conftest import HTML, NOT_THERE, PAGES
 from tools.lessons import notebooks, readme
+from tools.lessons.answers import answers_of
 from tools.lessons.notebooks import QUESTION
 from tools.site import build as site
 from tools.site import glossary
@@ -182,7 +183,7 @@ def test_the_minutes_of_an_exercise_stay_together(tab, address):
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_what_the_notebook_shows_is_on_the_page(tab, address, path):
-    notebook, answers = notebooks.read(path), site.answers_of(notebooks.number(path))
+    notebook, answers = notebooks.read(path), answers_of(notebooks.number(path))
     page = page_checks.open_page(tab(), f"{address}notebooks/{path.stem}.html")
     described = [
         output.metadata["image/png"]["alt"]

@@ -11,6 +11,7 @@ from pypdf import PdfReader
 from tests.site import page_checks
 from tests.site.conftest import HTML
 from tools.lessons import notebooks
+from tools.lessons.answers import answers_of
 from tools.site import build as site
 from tools.site import pdf
 
@@ -41,7 +42,7 @@ def test_answers_and_glossary_are_printed(reader):
     pages = [squeezed(page.extract_text()) for page in reader.pages[first - 1 :]]
     text = "".join(pages)
     for path in notebooks.lessons():
-        for answer in site.answers_of(notebooks.number(path)).values():
+        for answer in answers_of(notebooks.number(path)).values():
             assert squeezed(answer.solution.splitlines()[0]) in text
     if any("网" in page for page in pages):  # if a Chinese font was installed
         assert "网格" in text and "網格" in text

@@ -7,7 +7,6 @@ long page with the same content.
 
 from __future__ import annotations
 
-import ast
 import html
 import json
 import re
@@ -17,13 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 import nbformat
 
 from tools.lessons import course_routes, notebooks, readme
+from tools.lessons.answers import answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, ROOT
 from tools.site import icons, interactive_figures, problem_pages
 from utils.show import FIGURE_DATA
@@ -49,26 +48,6 @@ COLLAPSED = ("setup", "opening", "script")  # collapsed on a page if the noteboo
 CHECK_CALL = re.compile(r"^ex(\w+)\.(\w+)\.check\(", re.M)  # the call that checks an exercise
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The hint and the solution of an exercise."""
-
-    hint: str
-    solution: str
-
-
-def answers_of(number: str) -> dict[str, Answer]:
-    """Return each exercise's hint and solution, by name, from a lesson's source and without importing JAX."""
-    source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
-    answers, lines = {}, source.splitlines()
-    for function in ast.parse(source).body:
-        for decorator in getattr(function, "decorator_list", []):
-            if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
-                hint = ast.literal_eval(decorator.args[0])
-                answers[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
-    return answers
-
-
 def launch_links(path: str) -> list[tuple[str, str]]:
     """Return the names and URLs of the badges that open the notebook at `path`."""
     return re.findall(r"\[!\[(Open in \w+)\]\([^)]*\)\]\(([^)]*)\)", notebooks.badges(path))
@@ -80,20 +59,9 @@ def launch_line(path: str) -> str:
     return f"Open in {' · '.join(links)}"
 
 
-def escape_markdown(text: str) -> str:
-    """Escape plain text, so that Markdown displays it unchanged, but keep `code` as code."""
-    parts = re.split(r"(`[^`]+`)", text)
-    return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~`])", r"\\\1", part) for i, part in enumerate(parts))
-
-
 def collapsible(summary: str, body: str) -> str:
     """Return the Markdown of a collapsible section, which readers can also open with the keyboard."""
     return f'<details class="answer"><summary>{html.escape(summary)}</summary>\n\n{body}\n\n</details>'
-
-
-def code_block(source: str) -> str:
-    """Return the Markdown of a block of Python code."""
-    return f"```python\n{source}\n```"
 
 
 def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:

@@ -22,10 +22,9 @@ from pathlib import Path
 import nbformat
 
 from tools import NUMBER
-from tools.lessons import notebooks
+from tools.lessons import formulas, notebooks
+from tools.lessons.answers import Answer, answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, split_blocks
-from tools.site import build as site
-from tools.site import formulas
 
 OUT = notebooks.ROOT / "slides"
 PREDICTIONS = notebooks.ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
@@ -48,7 +47,7 @@ def arrange_slides(
     notebook: nbformat.NotebookNode,
     predictions: list[dict | None] | None = None,
     workshop_notes: dict[str, str] | None = None,
-    on_demand: dict[str, site.Answer] | None = None,
+    on_demand: dict[str, Answer] | None = None,
 ) -> nbformat.NotebookNode:
     """Return a notebook from which nbconvert makes the slides: a cell for each part of a slide, and the speaker notes.
 
@@ -71,8 +70,8 @@ def arrange_slides(
                     if workshop_note := remaining_notes.pop(heading, ""):
                         parts.append(_text(cell, "notes", [f"**In the workshop.** {workshop_note}"]))
             elif answer := (on_demand or {}).get(_stub_name(part)):
-                solution = f"**Solution.**\n\n{site.code_block(answer.solution)}"
-                parts.append(_text(cell, "notes", [f"**Hint.** {site.escape_markdown(answer.hint)}", solution]))
+                solution = f"**Solution.**\n\n{code_block(answer.solution)}"
+                parts.append(_text(cell, "notes", [f"**Hint.** {escape_markdown(answer.hint)}", solution]))
         for number, part in enumerate(parts):
             part.id = f"{cell.id}-{number}" if number else cell.id
             # Join consecutive notes, because a slide shows only its first cell of notes.
@@ -300,7 +299,7 @@ def to_html(
     title: str,
     predictions: list[dict | None] | None = None,
     workshop_notes: dict[str, str] | None = None,
-    answers: dict[str, site.Answer] | None = None,
+    answers: dict[str, Answer] | None = None,
 ) -> str:
     """Return the slides as an HTML page that loads reveal.js from the folder beside the page."""
     from nbconvert.exporters import SlidesExporter
@@ -338,7 +337,7 @@ def main(numbers: list[str]) -> None:
         notebook = notebooks.read(path)
         title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
         number = notebooks.number(path)
-        page = to_html(notebook, title, predictions[path.stem], workshop_questions(number), site.answers_of(number))
+        page = to_html(notebook, title, predictions[path.stem], workshop_questions(number), answers_of(number))
         (OUT / f"{path.stem}.html").write_text(page, encoding="utf-8")
         written.append(f"{path.stem}.html")
     if not written:

@@ -1,6 +1,6 @@
 """Convert formulas from LaTeX to MathML, which browsers display without a script.
 
-It's a Sphinx extension for the site and the PDF. tools/teach/slides.py uses it, too. JupyterLab, Colab and GitHub
+It's a Sphinx extension for the site and the PDF, and the slides call `with_mathml`. JupyterLab, Colab and GitHub
 display the notebooks' formulas themselves.
 """
 

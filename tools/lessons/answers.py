@@ -1,0 +1,40 @@
+"""Read the hints and solutions of exercises, and write them as Markdown for the site and the slides."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from tools.lessons.notebooks import ROOT
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The hint and the solution of an exercise."""
+
+    hint: str
+    solution: str
+
+
+def answers_of(number: str) -> dict[str, Answer]:
+    """Return each exercise's hint and solution, by name, from a lesson's source and without importing JAX."""
+    source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
+    answers, lines = {}, source.splitlines()
+    for function in ast.parse(source).body:
+        for decorator in getattr(function, "decorator_list", []):
+            if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
+                hint = ast.literal_eval(decorator.args[0])
+                answers[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))
+    return answers
+
+
+def escape_markdown(text: str) -> str:
+    """Escape plain text, so that Markdown displays it unchanged, but keep `code` as code."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~`])", r"\\\1", part) for i, part in enumerate(parts))
+
+
+def code_block(source: str) -> str:
+    """Return the Markdown of a block of Python code."""
+    return f"```python\n{source}\n```"
