@@ -176,15 +176,37 @@ window.oldCode = (data) => {
     return [...found.values()].sort((a, b) => a.line - b.line);
   };
 
-  return { lookUp, answer, examine };
+  return { lookUp, answer, examine, bare };
+};
+
+// Return a function that tells a message, a description and code apart, and looks them up: a message in the problem index and
+// among the old APIs, a description in the index, and code among the old APIs.
+window.explainPasted = ({ answer, examine, bare }, { byMessage, search }) => {
+  const keyword =
+    "(?!(?:and|as|assert|async|await|case|class|def|del|elif|else|except|for|from|global|if|import|in|is|lambda|match|nonlocal|not|or|print|raise|return|try|type|while|with|yield)\\b)";
+  // Two words or values that stand side by side without an operator, which Python doesn't allow.
+  const adjacent = new RegExp(`(?:(?<![\\w.])${keyword}[\\w.]*\\w|[)\\]])[ \\t]+${keyword}\\w`);
+  const isError = (text) => /^\s*Traceback|^(?!\s*except\b)(.*\s)?[\w.]*(Error|Warning): /m.test(text);
+  const hasImport = (text) => /^\s*(>>> )?(import|from)\s+\w/m.test(text);
+  const hasCall = (text) => /=|[\w)\]][([]|^\s*[#%@[{]/m.test(text);
+  const isDescription = (text) => !hasImport(text) && (adjacent.test(bare(text)) || !hasCall(text));
+
+  return (text) => {
+    const [problem] = byMessage(text);
+    const old = answer(text);
+    const message = isError(text) || ((problem || old) && !hasImport(text));
+    const found = message || problem ? [] : examine(text);
+    const described = !(message && (problem || old)) && (isError(text) || isDescription(text));
+    return { problem, old, message, found, closest: described ? search(text) : [] };
+  };
 };
 
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.getElementById("old-code");
   if (!form) return;
   const data = JSON.parse(document.getElementById("old-names").textContent);
-  const { answer, examine } = window.oldCode(data);
-  const { byMessage, search } = window.problems(JSON.parse(document.getElementById("problems-data").textContent));
+  const index = window.problems(JSON.parse(document.getElementById("problems-data").textContent));
+  const explain = window.explainPasted(window.oldCode(data), index);
   const [box, status, list] = ["textarea", "[role=status]", "ul"].map((one) => form.querySelector(one));
   form.hidden = false;
 
@@ -214,29 +236,21 @@ document.addEventListener("DOMContentLoaded", () => {
     return line;
   };
 
-  const isError = (text) => /^\s*Traceback|^(?!\s*except\b)(.*\s)?[\w.]*(Error|Warning): /m.test(text);
-  const hasImport = (text) => /^\s*(>>> )?(import|from)\s+\w/m.test(text);
   const many = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
-
-  // Return whether a text contains sentences: lines with at least three words that aren't names, calls or parts of statements.
-  const isProse = (text) =>
-    !hasImport(text) && text.split("\n").some((line) => !/^\s*#/.test(line) && line.match(/(?<!\S)[A-Za-z'-]{2,}(?=[\s,.?]|$)/g)?.length >= 3);
 
   const read = () => {
     const text = box.value;
-    const [problem] = byMessage(text);
-    const old = answer(text);
-    const message = isError(text) || ((problem || old) && !hasImport(text));
-    const found = message || problem ? [] : examine(text);
-    const described = !found.length && !(message && (problem || old)) && (isError(text) || isProse(text));
-    const closest = described ? search(text) : [];
+    const { problem, old, message, found, closest } = explain(text);
     const known = message && (problem ? problemItem(problem) : old && item(old));
-    list.replaceChildren(...(known ? [known] : closest.length ? closest.map(problemItem) : found.map(item)));
+    list.replaceChildren(...(known ? [known] : [...found.map(item), ...closest.map(problemItem)]));
     const sees = "The command sees more: find-old-jax FILE.";
     if (!text.trim()) status.textContent = "";
     else if (known) status.textContent = problem ? "This message has an entry:" : `This message is about ${old.name}:`;
     else if (/^\s*\{/.test(text) && text.includes('"cells"')) status.textContent = `A notebook's file is not read here. ${sees}`;
-    else if (closest.length) status.textContent = "No entry has this message. The closest entries:";
+    else if (closest.length) {
+      const start = found.length ? `${many(found.length, "old form")} for JAX ${data.newest}.` : "No entry has this message.";
+      status.textContent = `${start} The closest entries:`;
+    }
     else if (message) status.textContent = "No entry and no row of appendix 90 has this message.";
     else if (found.length) status.textContent = `${many(found.length, "old form")} for JAX ${data.newest}. ${sees}`;
     else status.textContent = `Nothing old for JAX ${data.newest} in imports, dotted names and keywords. ${sees}`;

@@ -31,13 +31,13 @@ window.problems = (data) => {
   );
 
   const matchedLength = (pattern, message) => {
-    const parts = pattern.split(data.wildcard);
+    const parts = pattern.toLowerCase().split(data.wildcard);
     return parts.every((part) => message.includes(part)) ? parts.reduce((sum, part) => sum + part.length, 0) : 0;
   };
 
   // Return the problems whose messages occur in a text, with the longest match first.
   const byMessage = (text) => {
-    const message = text.split(/\s+/).join(" ").trim();
+    const message = text.split(/\s+/).join(" ").trim().toLowerCase();
     return data.problems
       .map((problem) => [problem, Math.max(0, ...problem.messages.map((pattern) => matchedLength(pattern, message)))])
       .filter(([, length]) => length)

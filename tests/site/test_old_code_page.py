@@ -5,9 +5,10 @@ from __future__ import annotations
 import runpy
 
 import pytest
-from find_old_jax.error_lookup import find_answer
+from find_old_jax.error_lookup import closest_problems, explain, find_answer
 from find_old_jax.find import advice, find
 from find_old_jax.old_apis import PHRASES, WORDS
+from find_old_jax.problem_index import Problem
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 
@@ -15,10 +16,11 @@ from tests.site import page_checks
 from tools.lessons import notebooks
 from tools.site import old_code_page
 
+PACKAGE_TESTS = notebooks.ROOT / "packages" / "find-old-jax" / "tests"
 MESSAGES, OTHER_MESSAGES = (
-    runpy.run_path(str(notebooks.ROOT / "packages" / "find-old-jax" / "tests" / "messages.py"))[name]
-    for name in ("MESSAGES", "OTHER_MESSAGES")
+    runpy.run_path(str(PACKAGE_TESTS / "messages.py"))[name] for name in ("MESSAGES", "OTHER_MESSAGES")
 )
+QUERIES = runpy.run_path(str(PACKAGE_TESTS / "queries.py"))["QUERIES"]
 
 PAGE = "old_code.html"
 DATA = "JSON.parse(document.getElementById('old-names').textContent)"
@@ -153,6 +155,7 @@ def test_code_is_read_line_by_line(page):
         ("from jax import numpy as jnp\ndef jnp():\n    jnp.msort", []),
         ('{"cells": [{"source": "jax.tree_map"}]}', []),
         ("print('hello')", []),
+        ("a: int = 3\nfor i in range(a):\n    if i not in b and c is None: raise ValueError('not so nice') from d", []),
     ],
 )  # fmt: skip
 def test_pieces_of_code(page, code, found):
@@ -198,6 +201,24 @@ def test_what_is_not_old_code_leads_to_an_entry(page, text, said, title):
     assert page.evaluate("document.getElementById(location.hash.slice(1)).closest('section').innerText").startswith(
         title
     )
+
+
+def test_every_description_is_recognized(page):
+    """Test that the page finds what the command finds, also for the shortest descriptions."""
+    asked = [query for query, _ in QUERIES]
+    explained = page.evaluate(
+        "asked => { const data = (id) => JSON.parse(document.getElementById(id).textContent);"
+        " const explain = explainPasted(oldCode(data('old-names')), problems(data('problems-data')));"
+        " return asked.map(explain).map(({ problem, old, message, closest }) =>"
+        " [problem?.id, Boolean(message && old), closest.map((one) => one.id)]); }",
+        asked,
+    )
+    for query, (problem, old, closest) in zip(asked, explained, strict=True):
+        known = explain(query)
+        if isinstance(known, Problem):
+            assert problem == known.id, query
+        elif not old:
+            assert closest == [one.id for one in closest_problems(query)], query
 
 
 def test_each_row_has_a_place_to_lead_to(tab, address):

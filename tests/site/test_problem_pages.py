@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 
 import pytest
@@ -13,6 +14,7 @@ from tools.lessons import notebooks
 from tools.site import problem_pages as pages
 
 PAGE = "problems.html"
+LESSON = f"notebooks/{notebooks.lesson('05').stem}.html"
 DATA = "JSON.parse(document.getElementById('problems-data').textContent)"
 QUERIES = runpy.run_path(str(notebooks.ROOT / "packages" / "find-old-jax" / "tests" / "queries.py"))["QUERIES"]
 
@@ -45,6 +47,26 @@ def test_the_page_finds_what_the_command_finds(page):
         assert words == stems(text), text
         assert by_message == [problem.id for problem in find_by_message(text)], text
         assert by_words == [problem.id for problem in closest_problems(text)], text
+
+
+def test_the_search_of_the_site_finds_what_the_command_finds(tab, address):
+    page = page_checks.open_page(tab(), address + LESSON)
+    asked = [query for query, _ in QUERIES]
+    found = page.evaluate(
+        "async (asked) => { const ids = []; for (const one of asked)"
+        " ids.push((await findProblems(one)).map((problem) => problem.id)); return ids; }",
+        asked,
+    )
+    for query, ids in zip(asked, found, strict=True):
+        assert ids == [problem.id for problem in closest_problems(query)], query
+    page.keyboard.press("Control+k")
+    page.keyboard.type("vmap gathers")
+    problem = page.locator("#pst-search-dialog .search-problems a").first
+    problem.wait_for()
+    assert problem.inner_text() == "vmap over shard_map gathers the batch"
+    problem.click()
+    page.wait_for_url(re.compile("problems.html#problem-vmap-over-shard-map"))
+    assert page.errors == []
 
 
 def test_entries_are_filtered_while_typing(page):

@@ -104,7 +104,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
 
 
 def write_site_files(app: Any, exception: Exception | None) -> None:
-    """Write sitemap.xml, robots.txt and 404.html after a successful build."""
+    """Write sitemap.xml, robots.txt, 404.html and, for the search, problems.json after a successful build."""
     if exception or app.builder.name != "html":
         return
     base, folder = app.config.html_baseurl, Path(app.outdir)
@@ -112,6 +112,8 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
     url_elements = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
     (folder / "sitemap.xml").write_text(SITEMAP.format(url_elements), encoding="utf-8")
     (folder / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
+    problems = json.dumps(problem_pages.page_data(), ensure_ascii=False, separators=(",", ":"))
+    (folder / "problems.json").write_text(problems, encoding="utf-8")
     (folder / "404.html").write_text(
         NOT_FOUND_PAGE.format(name=html.escape(app.config.project), base=base), encoding="utf-8"
     )

@@ -4,6 +4,13 @@ A search must return that problem among its first three results. The site's test
 """
 
 QUERIES = (
+    ("NaN sharded", "nan-only-when-sharded"),
+    ("vmap gathers", "vmap-over-shard-map"),
+    ("NCCL timeout", "hang-watchdog"),
+    ("8 GPUs slower", "slower-on-more-devices"),
+    ("jax.debug.print gathers", "print-from-inside"),
+    ("x[0] of pmap is slow", "slower-than-pmap"),
+    ("nccl: timeout", "hang-watchdog"),
     ("Getting out of hbm memory error on TPU", "hbm-out-of-memory"),
     ("A100 8 GPUs extremely slow compared to a single A100", "slower-on-more-devices"),
     ("Unable to see any speedup from multi-GPU training using JAX backend", "slower-on-more-devices"),

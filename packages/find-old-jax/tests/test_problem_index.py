@@ -51,7 +51,7 @@ def test_the_longest_match_is_first_and_rare_words_count_more():
     common = {"topic": "", "cause": "", "fix": "", "lesson": "", "section": ""}
     one = Problem(id="1", title="mesh", messages=("a b",), **common)
     two = Problem(id="2", title="mesh axis", messages=("a ... d",), **common)
-    assert find_by_message("a\n b", [one, two]) == [one]
+    assert find_by_message("a\n b", [one, two]) == find_by_message("A B", [one, two]) == [one]
     assert find_by_message("x a b c d", [one, two]) == [one, two]  # 3 characters against 2
     assert search("axis mesh", entries=[one, two]) == [two, one]
     assert search("axis", entries=[one, two]) == [two]

@@ -96,14 +96,17 @@ def problems() -> tuple[Problem, ...]:
 
 
 def matched_length(pattern: str, message: str) -> int:
-    """Return the total length of a pattern's parts if the message contains all of them, or 0 otherwise."""
-    parts = pattern.split(WILDCARD)
+    """Return the total length of a pattern's parts if the message contains all of them, or 0 otherwise.
+
+    The message must be in lower case; the pattern needn't be.
+    """
+    parts = pattern.lower().split(WILDCARD)
     return sum(map(len, parts)) if all(part in message for part in parts) else 0
 
 
 def find_by_message(message: str, entries: Iterable[Problem] | None = None) -> list[Problem]:
     """Return the problems whose messages occur in a text, such as a traceback, with the longest match first."""
-    message = " ".join(message.split())
+    message = " ".join(message.split()).lower()
     lengths = {
         problem: max((matched_length(pattern, message) for pattern in problem.messages), default=0)
         for problem in (problems() if entries is None else entries)
