@@ -77,32 +77,34 @@ def test_an_active_environment_is_ignored(made):
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "asked"),
+    ("status", "pip_config", "installers"),
     [
-        (0, "", ["uv"]),
+        (0, ":env:.cert='a.pem'", ["uv"]),
         (1, "", ["uv", "pip"]),
         (0, ":env:.index-url='https://a'\nglobal.index-url='https://b'\n:env:.constraint=''", ["uv https://a"]),
         (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv doesn't install a constraints file's pre-releases
         (0, "global.pre='1'", ["pip"]),
+        (0, "global.setting-that-uv-lacks='1'", ["pip"]),
     ],
 )
-def test_uv_installs_and_pip_replaces_it_if_it_fails(tmp_path, monkeypatch, status, told, asked):
+def test_uv_installs_and_pip_replaces_it_if_it_fails(tmp_path, monkeypatch, status, pip_config, installers):
     log = tmp_path / "log"
     for name, code in (("uv", status), ("venv/bin/python", 0)):
         program = tmp_path / name
         program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(f'#!/bin/sh\necho "{name} $UV_DEFAULT_INDEX" "$@" >> {log}\necho "{told}"\nexit {code}\n')
+        program.write_text(f'#!/bin/sh\necho "{name} $UV_INDEX_URL" "$@" >> {log}\necho "{pip_config}"\nexit {code}\n')
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.delenv("UV_DEFAULT_INDEX", raising=False)
+    monkeypatch.delenv("UV_INDEX_URL", raising=False)
     environment.install_packages(str(tmp_path / "venv"), ["a.txt", "b.txt"])
     installations = [line for line in log.read_text().splitlines() if " install " in line]
-    assert [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in installations] == asked
+    names = [re.split(" -m| pip", line)[0].replace("venv/bin/python", "pip").strip() for line in installations]
+    assert names == installers
     assert all(" -r a.txt -r b.txt " in line for line in installations)
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("output", "message"),
     [
         ("OSError: [Errno 28] No space left on device", "the disk is full. The environment needs"),
         (
@@ -117,9 +119,9 @@ def test_uv_installs_and_pip_replaces_it_if_it_fails(tmp_path, monkeypatch, stat
         ("", "it failed: no reason given"),
     ],
 )
-def test_the_reason_for_a_failure_is_one_line(said, message):
+def test_the_reason_for_a_failure_is_one_line(output, message):
     with pytest.raises(SystemExit, match=re.escape(message)) as ended:
-        environment.run_or_exit([sys.executable, "-c", f"print({said!r}); raise SystemExit(1)"], "it failed")
+        environment.run_or_exit([sys.executable, "-c", f"print({output!r}); raise SystemExit(1)"], "it failed")
     assert str(ended.value).startswith("Error: it failed: ") and "\n" not in str(ended.value)
 
 
@@ -178,9 +180,9 @@ def test_the_newest_python_must_start(tmp_path, monkeypatch):
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    found = environment.find_newest_python()
-    assert found != str(shim)
-    assert found is None or re.search(r" 3[.](12|13)[.]", environment.describe_python(found))
+    newest = environment.find_newest_python()
+    assert newest != str(shim)
+    assert newest is None or re.search(r" 3[.](12|13)[.]", environment.describe_python(newest))
 
 
 def test_a_missing_newer_python_is_reported_and_skipped(tmp_path, monkeypatch, capsys):

@@ -2,9 +2,9 @@
 
 usage: environment.py [--newest-python] VENV REQUIREMENTS...
 
-uv, which is ten times as fast as pip, installs the packages if it's on the PATH or pip can install it. Otherwise, or if
-uv fails, pip installs them. This script needs only the standard library, and reports each failure in a single line with
-advice.
+uv, which is ten times as fast as pip, installs the packages if it's on the PATH or pip can install it, and if it can
+follow pip's settings. Otherwise, or if uv fails, pip installs them. This script needs only the standard library, and
+reports each failure in a single line with advice.
 """
 
 from __future__ import annotations
@@ -29,16 +29,13 @@ REASONS = {  # advice for patterns in the messages of pip, venv and the system
     "ensurepip is not|No module named .?venv": "this Python has no venv module. "
     "On Debian and Ubuntu: apt-get install python3-venv",
 }
-UV_VARIABLES = {  # pip's settings, from files or the environment, and the equivalent variables of uv
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "constraint": "UV_CONSTRAINT",
-    "cert": "SSL_CERT_FILE",
-}
-# Settings that uv lacks or treats differently. For example, the weekly run needs the pre-releases that PIP_CONSTRAINT
-# names, which only pip installs.
-PIP_ONLY_SETTINGS = r"[.](no-index|pre|proxy|trusted-host)=|:env:[.]constraint='[^']"
+# uv reads these settings of pip under the same names, in variables such as UV_INDEX_URL.
+SHARED_SETTINGS = ("index-url", "extra-index-url", "find-links", "constraint")
+# These settings don't choose packages, and the others are left to pip.
+NEUTRAL_SETTINGS = (
+    *("cache-dir", "cert", "config-file", "default-timeout", "disable-pip-version-check", "no-input", "progress-bar"),
+    *("require-virtualenv", "retries", "root-user-action", "timeout"),
+)
 # The folder that contains an environment's programs, and their suffix.
 BIN, EXE = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
 NOT_FOUND, STOPPED = 3, 130  # exit statuses: found no Python newer than the oldest; stopped by Ctrl-C
@@ -101,17 +98,26 @@ def find_uv(python: str) -> str | None:
     return None if status else os.path.join(os.path.dirname(python), f"uv{EXE}")
 
 
+def uv_variables(pip_config: str) -> dict[str, str] | None:
+    """Return uv's variables for the output of `pip config list`, or None if uv can't follow the settings."""
+    variables = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # search all indexes, as pip does
+    # pip lists the environment's settings first. They override the others, so they're applied last.
+    for source, name, value in reversed(re.findall(r"^([\w:]+)[.]([\w-]+)='(.+)'$", pip_config, re.M)):
+        # The weekly run's PIP_CONSTRAINT names pre-releases, which only pip installs.
+        if name in SHARED_SETTINGS and (source, name) != (":env:", "constraint"):
+            variables[f"UV_{name.upper().replace('-', '_')}"] = value
+        elif name not in NEUTRAL_SETTINGS:
+            return None
+    return variables
+
+
 def install_packages(venv: str, requirements: list[str]) -> None:
-    """Install the packages with uv, using pip's settings. If that fails, use pip and show its errors."""
+    """Install the packages with uv if it can follow pip's settings. If that fails, use pip and show its errors."""
     python = os.path.join(venv, BIN, f"python{EXE}")
     arguments = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
-    _, pip_config = run_step([python, "-m", "pip", "config", "list"])
-    settings = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # search all indexes, as pip does
-    # pip lists the environment's settings first. They override the others, so they're applied last.
-    for name, value in reversed(re.findall(r"^[\w:]+[.]([\w-]+)='(.+)'$", pip_config, re.M)):
-        settings |= {UV_VARIABLES[name]: value} if name in UV_VARIABLES else {}
-    uv = None if re.search(PIP_ONLY_SETTINGS, pip_config) else find_uv(python)
-    if not uv or run_step([uv, "pip", *arguments, "--python", python], **settings)[0]:
+    variables = uv_variables(run_step([python, "-m", "pip", "config", "list"])[1])
+    uv = None if variables is None else find_uv(python)
+    if not uv or run_step([uv, "pip", *arguments, "--python", python], **variables)[0]:
         run_or_exit([python, "-m", "pip", *arguments, "--retries", "2"], "the packages couldn't be installed")
 
 
