@@ -138,8 +138,9 @@ record:  ## compile the lessons' programs for TPUs and GPUs, and record the comp
 record-costs: compilers-environment  ## compile the lessons' programs for CPUs, H100s and TPUs, and record the bytes sent; LESSONS="03"
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs $(LESSONS)
 
-check-costs: compilers-environment  ## compile the programs of record-costs again, and compare the bytes sent with the record
+check-costs: compilers-environment  ## compile the programs of record-costs again, print the bytes sent, and compare them with the record
 	@JAX_PLATFORMS=cpu .venv-compilers/bin/python -m tools.maintenance.record_costs --check $(LESSONS)
+	@$(if $(LESSONS),,JAX_PLATFORMS=cpu COURSE_PLANS=gpus .venv-compilers/bin/python $(PYTEST) tests/helpers/test_aot_compiler.py -k record_agrees $(ARGS))
 
 bench: test-environment  ## measure each lesson's CPU time, elapsed time and memory, and the cost counter's speed
 	@.venv/bin/python -m tools.maintenance.bench

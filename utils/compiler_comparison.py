@@ -35,7 +35,7 @@ class CompilerComparison:
     def __str__(self) -> str:
         rows = []
         for name, columns in self.bytes_sent.items():
-            cells = [_cell(_without_temporaries(columns[column])).split(" + ") for column in TARGETS]
+            cells = [_cell(without_temporaries(columns[column])).split(" + ") for column in TARGETS]
             for number, line in enumerate(itertools.zip_longest(*cells, fillvalue="")):  # a line for each kind
                 rows.append([name if number == 0 else "", *(f"+ {cell}" if number and cell else cell for cell in line)])
         return format_table(["bytes each device sends", *TARGETS], rows) + f"\n\n{self.note}"
@@ -92,19 +92,19 @@ def compare_compilers(
     """
     if recompile:
         compiled = {label: compile_for(TARGETS, *program, temporaries) for label, program in programs.items()}
-        return CompilerComparison(compiled, f"Compiled here: {_join(versions())}.")
+        return CompilerComparison(compiled, f"Compiled here: {join_versions(versions())}.")
     here = [label for label in programs if compile_here is None or label in compile_here]
     compiled = {label: compile_for(["CPU"], *programs[label]) for label in here}
     saved = json.loads((RECORDS / f"{record}.json").read_text(encoding="utf-8"))
     for label, columns in compiled.items():
         recorded = saved["programs"].get(label)
-        sent = _without_temporaries(recorded["CPU"]) if recorded else {}
+        sent = without_temporaries(recorded["CPU"]) if recorded else {}
         if not recorded or sent != columns["CPU"]:
             raise ValueError(
                 f"the record of lesson {record} has {_cell(sent)} for {label!r}, "
                 f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
-    note = f"Compiled by {_join(saved['versions'])}."
+    note = f"Compiled by {join_versions(saved['versions'])}."
     if here:  # checked above
         which = "" if len(here) == len(programs) else f" in {', '.join(here)}"
         note += f"\nFor the CPU, this machine's JAX sends the same bytes{which}."
@@ -132,7 +132,8 @@ def versions() -> dict[str, str]:
     return {package: importlib.metadata.version(package) for package in packages}
 
 
-def _without_temporaries(by_kind: BytesByKind) -> BytesByKind:
+def without_temporaries(by_kind: BytesByKind) -> BytesByKind:
+    """Return the bytes sent by kind of collective, without the entry for temporaries."""
     return {kind: sent for kind, sent in by_kind.items() if kind != TEMPORARIES}
 
 
@@ -140,5 +141,6 @@ def _cell(by_kind: BytesByKind) -> str:
     return " + ".join(f"{kind} {sent:,}" for kind, sent in by_kind.items()) or "nothing"
 
 
-def _join(versions: Mapping[str, str]) -> str:
+def join_versions(versions: Mapping[str, str]) -> str:
+    """Return packages and versions as text, such as "jax 0.12.0, libtpu 0.0.52"."""
     return ", ".join(f"{package} {version}" for package, version in versions.items())

@@ -120,3 +120,10 @@ def test_a_record_contains_versions_and_every_column(lesson):
     record = json.loads((compiler_comparison.RECORDS / f"{lesson}.json").read_text(encoding="utf-8"))
     assert set(record["versions"]) == {"jax", "jax-cuda12-plugin", "libtpu"}
     assert all(set(columns) == set(compiler_comparison.TARGETS) for columns in record["programs"].values())
+
+
+def test_the_check_reports_changed_bytes_but_not_temporaries():
+    recorded = {"sum": {"CPU": SUM | {"temporaries": 3}}, "removed": {"CPU": {}}}
+    assert record_costs.changed_programs(recorded, {"sum": {"CPU": SUM | {"temporaries": 4}}}) == ["removed"]
+    more = {"all-reduce": SUM["all-reduce"] + 1}
+    assert record_costs.changed_programs(recorded, {"sum": {"CPU": more}, "new": {}}) == ["sum", "removed", "new"]

@@ -1,7 +1,8 @@
 """Record how many bytes the lessons' programs send when compiled for CPUs, GPUs and TPUs (`make record-costs`).
 
 Execute each lesson that calls `compare_compilers`, compile its programs with every compiler, and write
-`utils/compiled_costs/NN.json`. `make check-costs` writes nothing, and fails if a record is out of date.
+`utils/compiled_costs/NN.json`. `make check-costs` writes nothing, and fails if a record is out of date. Both print the
+bytes sent, with a column for each compiler.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from utils import compiler_comparison
 
 
 def lessons_with_costs() -> list[str]:
-    """Return the numbers of the lessons that compare compiler_comparison."""
+    """Return the numbers of the lessons whose programs are compiled by all compilers."""
     return [notebooks.number(path) for path in notebooks.lessons() if "compare_compilers" in path.read_text("utf-8")]
 
 
@@ -56,24 +57,39 @@ def compile_costs(
     return results
 
 
+def changed_programs(recorded: Mapping[str, Any], programs: Mapping[str, Any]) -> list[str]:
+    """Return the labels of the programs that send other bytes than recorded, or that only one side has.
+
+    Temporaries aren't compared, because they differ slightly from version to version.
+    """
+
+    def sent(columns: Mapping[str, compiler_comparison.BytesByKind] | None) -> dict[str, Any] | None:
+        return columns and {key: compiler_comparison.without_temporaries(kinds) for key, kinds in columns.items()}
+
+    return [label for label in recorded | programs if sent(recorded.get(label)) != sent(programs.get(label))]
+
+
 def main() -> None:
+    """Record or check the lessons that the command line names. Without any, do so for all lessons with a record."""
     arguments = sys.argv[1:]
     check = "--check" in arguments
+    faults = []
     for lesson in [argument for argument in arguments if argument != "--check"] or lessons_with_costs():
         path = compiler_comparison.RECORDS / f"{lesson}.json"
         programs = compile_costs(lesson)
+        note = f"Compiled here: {compiler_comparison.join_versions(compiler_comparison.versions())}."
+        print(f"Lesson {lesson}\n{compiler_comparison.CompilerComparison(programs, note)}\n", flush=True)
         if check:
             recorded = json.loads(path.read_text(encoding="utf-8"))["programs"]
-            changed = [label for label in recorded | programs if recorded.get(label) != programs.get(label)]
-            if changed:
-                sys.exit(
-                    f"Lesson {lesson}: with {compiler_comparison.versions()}, the bytes sent changed for {changed}."
-                )
-            print(f"Lesson {lesson}: all {len(programs)} programs send as many bytes as recorded.")
+            if changed := changed_programs(recorded, programs):
+                faults.append(f"Lesson {lesson}: the bytes sent differ from the record for {', '.join(changed)}.")
         else:
             record = {"versions": compiler_comparison.versions(), "programs": programs}
             path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            print(f"Recorded {len(programs)} programs of lesson {lesson}.")
+    if faults:
+        sys.exit("\n".join([*faults, "make record-costs writes a new record."]))
+    if check:
+        print("All programs send as many bytes as recorded.")
 
 
 if __name__ == "__main__":
