@@ -64,7 +64,8 @@ def _explain(message: str, target: str | None) -> int:
 
 
 def _search(paths: list[str], target: str, fix: bool, write: bool) -> int:
-    counts, read, unread = dict.fromkeys(SEVERITIES, 0), 0, 0
+    counts: dict[str, int] = dict.fromkeys(SEVERITIES, 0)
+    read, unread = 0, 0
     changed: dict[Path, str] = {}
     for path in paths:
         for file in files(Path(path)):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from find_old_jax.name_resolution import FUNCTIONS, Program
 from find_old_jax.old_apis import ROWS
+from find_old_jax.replacements import GENERAL_ROW
+from find_old_jax.scopes import Located
 
 SHARD_MAPS = {"jax.shard_map", "jax.experimental.shard_map.shard_map"}
 JITS = {"jax.jit", "jax.experimental.pjit.pjit"}
@@ -17,7 +20,18 @@ EXPLICIT = {"jax.reshard", "jax.typeof"} | {
 }  # a program that uses one of these expects explicit axes
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
-SemanticFinding = tuple[int, int, str, str, str, ast.AST]  # line, row, severity, old API, replacement, node
+# Each old API in a row of appendix 90, and the row's number, by the API's text.
+OLD_APIS = {old_api.text: (number, old_api) for number, row in ROWS.items() for old_api in row.old_apis}
+
+SemanticFinding = tuple[int, int, str, str, str, Located]  # line, row, severity, old API, replacement, node
+
+
+class Use(NamedTuple):
+    """A use of an old API, and what differs from the API's row: how severe it is, and the replacement."""
+
+    old_api: str
+    severity: str = ""
+    new: str = ""
 
 
 class ContextChecks:
@@ -60,43 +74,44 @@ class ContextChecks:
 
     def findings(self) -> Iterator[SemanticFinding]:
         for node in self.program.nodes:
-            if node in self.program.guarded:
+            if node in self.program.guarded or not isinstance(node, (ast.expr, ast.stmt)):
                 continue
-            for row, text, severity, *new in self._rows(node):
-                old_api = next((api for api in ROWS[row].old_apis if api.text == text), ROWS[row].old_apis[0])
-                state = old_api.status(self.program.record.version)
+            for use in self._uses(node):
+                row, old_api = OLD_APIS.get(use.old_api, (GENERAL_ROW, None))
+                state = old_api.status(self.program.record.version) if old_api else "gone"
                 if state != "works":
-                    severity = severity or ("means something else" if ROWS[row].silent else state)
-                    yield node.lineno, row, severity, text, new[0] if new else ROWS[row].new, node
+                    severity = use.severity or ("means something else" if ROWS[row].silent else state)
+                    yield node.lineno, row, severity, use.old_api, use.new or ROWS[row].new, node
 
-    def _rows(self, node: ast.AST) -> Iterator[tuple]:
+    def _uses(self, node: ast.expr | ast.stmt) -> Iterator[Use]:
         if isinstance(node, ast.Attribute) and node.attr in ("device_buffer", "device_buffers"):
-            yield 6, "x.device_buffers", ""
-        elif isinstance(node, ast.Attribute) and node.attr == "vma" and self._is_call(node.value, {"jax.typeof"}):
-            yield 14, "jax.typeof(x).vma", ""
+            yield Use("x.device_buffers")
+        elif isinstance(node, ast.Attribute) and node.attr == "vma" and self._call_of(node.value, {"jax.typeof"}):
+            yield Use("jax.typeof(x).vma")
         elif isinstance(node, ast.Call):
             yield from self._call(node)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
-            yield from ((12, "with mesh:", "") for item in node.items if self._is_mesh(item.context_expr))
+            yield from (Use("with mesh:") for item in node.items if self._is_mesh(item.context_expr))
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
             sides = [node.left, node.comparators[0]]
             if any(isinstance(side, ast.Tuple) for side in sides) and any(self._is_spec(side) for side in sides):
-                yield 22, "P(...) == tuple", ""
+                yield Use("P(...) == tuple")
 
-    def _call(self, node: ast.Call) -> Iterator[tuple]:
+    def _call(self, node: ast.Call) -> Iterator[Use]:
         name, args = self.dotted(node.func), node.args
         keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if method == "device" and not args and not keywords and self._is_from_jax(node.func.value):
-            yield 6, "x.device()", ""
-        if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
-            yield 24, "compiler_ir('mhlo')", "gone", "compiler_ir('stablehlo')"
-        if method == "compiler_ir" and self._is_method(node.func.value, "compile"):
-            yield 24, "compiler_ir('mhlo')", "gone", "compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()"
+        if isinstance(node.func, ast.Attribute):
+            method, owner = node.func.attr, node.func.value
+            if method == "device" and not args and not keywords and self._is_from_jax(owner):
+                yield Use("x.device()")
+            if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
+                yield Use("compiler_ir('mhlo')", new="compiler_ir('stablehlo')")
+            if method == "compiler_ir" and self._is_method(owner, "compile"):
+                yield Use("compiler_ir('mhlo')", new="compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()")
+            if method == "enter_context" and args and self._is_mesh(args[0]):
+                yield Use("with mesh:")
         if name == "jax.sharding.AbstractMesh" and len(args) == 1 and self._is_pairs(args[0]):
-            yield 24, "AbstractMesh of (name, size) pairs", "gone", "AbstractMesh((8,), ('i',)): sizes, then names"
-        if method == "enter_context" and args and self._is_mesh(args[0]):
-            yield 12, "with mesh:", ""
+            yield Use("AbstractMesh of (name, size) pairs", new="AbstractMesh((8,), ('i',)): sizes, then names")
         without_types = not keywords.keys() & {"axis_types", None} and len(args) < 3
         if (
             name == "jax.make_mesh"
@@ -107,30 +122,30 @@ class ContextChecks:
             # The axis types don't matter inside shard_map. They do outside it, but a program that uses shard_map may
             # have been written for today's default.
             may_be_intended = self.uses_shard_map and not self.constrains_shardings
-            yield 16, "make_mesh without axis_types", "could be better" if may_be_intended else ""
+            yield Use("make_mesh without axis_types", "could be better" if may_be_intended else "")
         shard_map = self._shard_map_of(node.func)
         if shard_map and args:
             yield from self._reshards(shard_map, args)
-        inner = args and self._is_call(self.value(args[0]), {"jax.pmap"})
+        inner = args and self._call_of(args[0], {"jax.pmap"})
         if name == "jax.pmap" and (inner or self._is_transformed_by(node, {"jax.pmap"})):
-            yield 18, "pmap in pmap", ""
-        if name == "jax.devices" and self._tests_devices(node, args[:1] or [keywords.get("backend")]):
-            yield 19, "jax.devices('gpu') without a GPU", "could be better"
+            yield Use("pmap in pmap")
+        if name == "jax.devices" and self._tests_devices(node, args[0] if args else keywords.get("backend")):
+            yield Use("jax.devices('gpu') without a GPU", "could be better")
         to_device = name == "jax.device_put" and any(map(self._is_device, [*args[1:2], keywords.get("device")]))
         if to_device and self._is_transformed_by(node, JITS):
-            yield 21, "device_put in a jit", ""
+            yield Use("device_put in a jit")
         if name == "jax.lax.with_sharding_constraint" and len(args) == 2 and self._is_transformed_by(node, JITS):
             yield from self._constraint(args[1])
         if name in COLLECTIVES and self._is_transformed_by(node, JITS) and not self._may_have_axis(node):
-            yield 20, "psum over an unbound axis", ""
+            yield Use("psum over an unbound axis")
 
-    def _constraint(self, layout: ast.expr) -> Iterator[tuple]:
-        layout = self.value(layout)
-        if self._is_call(layout, {"jax.sharding.NamedSharding", "jax.NamedSharding"}) and len(layout.args) == 2:
-            mesh, spec = layout.args[0], self.value(layout.args[1])
+    def _constraint(self, sharding: ast.expr) -> Iterator[Use]:
+        named = self._call_of(sharding, {"jax.sharding.NamedSharding", "jax.NamedSharding"})
+        if named and len(named.args) == 2:
+            mesh, spec = named.args[0], self.value(named.args[1])
             if self._is_explicit(mesh) and isinstance(spec, ast.Call):
                 names = [arg for arg in spec.args if getattr(arg, "value", arg) is not None]
-                yield 23, "with_sharding_constraint on an explicit mesh", "gone" if names else ""
+                yield Use("with_sharding_constraint on an explicit mesh", "gone" if names else "")
 
     def _shard_map_of(self, called: ast.AST) -> ast.Call | None:
         """Return the `shard_map` call that made a function, directly or through `jit` or a decorator, or None."""
@@ -158,30 +173,24 @@ class ContextChecks:
         partial = self.dotted(call.func) == "functools.partial" and call.args
         return self.dotted(call.args[0] if partial else call.func) == name
 
-    def _reshards(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[tuple]:
+    def _reshards(self, shard_map: ast.Call, args: list[ast.expr]) -> Iterator[Use]:
         """Report a shard_map on an explicit mesh if the sharding of an argument visibly differs from its in_specs."""
         keywords = {keyword.arg: keyword.value for keyword in shard_map.keywords}
         if "in_specs" not in keywords or "mesh" not in keywords or not self._is_explicit(keywords["mesh"]):
             return
-        specs = (
-            keywords["in_specs"].elts
-            if isinstance(keywords["in_specs"], (ast.Tuple, ast.List))
-            else [keywords["in_specs"]]
-        )
+        in_specs = keywords["in_specs"]
+        specs = in_specs.elts if isinstance(in_specs, (ast.Tuple, ast.List)) else [in_specs]
         for spec, arg in zip(specs, args):  # noqa: B905  (one spec may apply to all arguments)
-            array = self.value(arg)
-            if self._is_call(array, {"jax.device_put"}) and len(array.args) == 2:
-                layout = self.value(array.args[1])
-                if self._is_call(layout, {"jax.sharding.NamedSharding"}) and len(layout.args) == 2:
-                    actual_spec, expected_spec = self.value(layout.args[1]), self.value(spec)
-                    if all(self._is_call(a_spec, SPECS) for a_spec in (actual_spec, expected_spec)) and ast.dump(
-                        actual_spec
-                    ) != ast.dump(expected_spec):
-                        yield 17, "in_specs that reshard", ""
+            placed = self._call_of(arg, {"jax.device_put"})
+            named = placed and len(placed.args) == 2 and self._call_of(placed.args[1], {"jax.sharding.NamedSharding"})
+            if named and len(named.args) == 2:
+                actual_spec, expected_spec = self._call_of(named.args[1], SPECS), self._call_of(spec, SPECS)
+                if actual_spec and expected_spec and ast.dump(actual_spec) != ast.dump(expected_spec):
+                    yield Use("in_specs that reshard")
 
-    def _tests_devices(self, node: ast.Call, platform: list[ast.expr | None]) -> bool:
+    def _tests_devices(self, node: ast.Call, platform: ast.expr | None) -> bool:
         """Return whether an `if` tests a call, as in `if jax.devices("gpu")`, which raises an error without a GPU."""
-        if not platform or self._text(platform[0]) in (None, "cpu"):
+        if self._text(platform) in (None, "cpu"):
             return False
         for ancestor in self.program.ancestors(node):
             if isinstance(ancestor, (ast.If, ast.IfExp)):
@@ -193,9 +202,10 @@ class ContextChecks:
     def _text(self, node: ast.AST | None) -> str | None:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
-    def _is_call(self, node: ast.AST | None, names: set[str]) -> bool:
-        node = self.value(node) if node is not None else None
-        return isinstance(node, ast.Call) and self.dotted(node.func) in names
+    def _call_of(self, node: ast.AST, names: set[str]) -> ast.Call | None:
+        """Return the call that an expression's value is, if it calls one of these names, or else None."""
+        value = self.value(node)
+        return value if isinstance(value, ast.Call) and self.dotted(value.func) in names else None
 
     def _is_method(self, node: ast.AST, name: str) -> bool:
         """Return whether an expression calls method `name` of a lowered function: `jax.jit(f).lower(x).compile()`."""
@@ -241,7 +251,8 @@ class ContextChecks:
             return False
         types = [keyword.value for keyword in value.keywords if keyword.arg == "axis_types"]
         if not types and self.dotted(value.func) == "jax.make_mesh" and len(value.args) < 3:
-            return ROWS[16].old_apis[0].status(self.program.record.version) == "gone"
+            _, implicit_types = OLD_APIS["make_mesh without axis_types"]
+            return implicit_types.status(self.program.record.version) == "gone"
         names = [self.dotted(inner) for types_node in types or value.args[2:3] for inner in ast.walk(types_node)]
         return "jax.sharding.AxisType.Explicit" in names and "jax.sharding.AxisType.Auto" not in names
 
@@ -249,16 +260,16 @@ class ContextChecks:
         value = self.value(node)
         if isinstance(value, ast.Call):
             return self.dotted(value.func) in SPECS
-        return isinstance(value, ast.Attribute) and value.attr == "spec" and self.has_jax_or_sharding(value)
+        return isinstance(value, ast.Attribute) and value.attr == "spec" and self._has_jax_or_sharding(value)
 
-    def has_jax_or_sharding(self, node: ast.Attribute) -> bool:
+    def _has_jax_or_sharding(self, node: ast.Attribute) -> bool:
         return getattr(node.value, "attr", "") == "sharding" or self.has_jax
 
     def _is_device(self, node: ast.AST | None) -> bool:
         value = self.value(node) if node is not None else None
         if not isinstance(value, ast.Subscript):
             return False
-        return self._is_call(value.value, {"jax.devices", "jax.local_devices"})
+        return self._call_of(value.value, {"jax.devices", "jax.local_devices"}) is not None
 
     def _may_have_axis(self, node: ast.AST) -> bool:
         """Return whether a named axis may be available to a node.

@@ -14,6 +14,7 @@ from find_old_jax.name_resolution import CONVENTIONAL, Program
 from find_old_jax.read import Unreadable, parse, read
 from find_old_jax.release_names import NameStatus, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement
+from find_old_jax.scopes import Located
 
 SEVERITIES = ("gone", "warns", "means something else", "could be better", "private")
 PRIVATE = re.compile(r"jax\.(?:\w+\.)*?_(?!_)\w*")  # matches jax._src and jax.core._x, but not jax.__version__
@@ -37,7 +38,7 @@ class Finding:
     severity: str  # one of SEVERITIES
     name: str  # full name of the old API, such as 'jax.tree_map'
     new: str  # the replacement, or the reason for the removal
-    node: ast.AST = field(compare=False, repr=False)
+    node: Located = field(compare=False, repr=False)
 
 
 class NotPython(Unreadable):
@@ -152,7 +153,7 @@ class _NameChecker:
         private = PRIVATE.match(self.program.dotted(node)) if isinstance(node, ast.Name) else None
         return isinstance(node, ast.Name) and (bool(private) or self.program.is_gone(node))
 
-    def _missing_import(self, node: ast.AST, name: str) -> Iterator[Finding]:
+    def _missing_import(self, node: Located, name: str) -> Iterator[Finding]:
         """Report a module, such as jax.flatten_util, that is used but never imported."""
         parts = name.split(".")
         module = next((m for m in (".".join(parts[:end]) for end in (2, 3)) if m in NEEDS_IMPORT), None)
@@ -168,7 +169,7 @@ class _NameChecker:
         new = f"import {module}, because `import jax` does not import it{hint}"
         yield Finding(node.lineno, None, "could be better" if other_packages else "gone", module, new, node)
 
-    def _check_name(self, node: ast.AST, name: str, as_module: bool = False) -> Iterator[Finding]:
+    def _check_name(self, node: Located, name: str, as_module: bool = False) -> Iterator[Finding]:
         if private := PRIVATE.match(name):
             new = "it is private, and may change in any release"
             if current_name := self.record.find_elsewhere(name):
@@ -182,7 +183,7 @@ class _NameChecker:
             new, row = find_replacement(name) or ("", None)
             yield Finding(node.lineno, row, "gone", name, new, node)
 
-    def _finding(self, node: ast.AST, status: NameStatus, name: str) -> Finding:
+    def _finding(self, node: Located, status: NameStatus, name: str) -> Finding:
         old, new, row = advice(self.record, status, name)
         severity = "could be better" if node in self.program.annotations else status.state
         return Finding(node.lineno, row, severity, old, new, node)
@@ -273,7 +274,7 @@ def advice(record: Record, status: NameStatus, name: str) -> tuple[str, str, int
     if not new and status.last and not status.message and (current_name := record.find_elsewhere(name)):
         return name, f"perhaps {current_name}", row
     if new or family:
-        return status.name, new or family[0], row
+        return status.name, new or (family[0] if family else ""), row
     if status.first:
         return status.name, f"it does not exist before {status.first}", None
     reason = f"gone after {status.last}" if status.last else "no recorded JAX version has it"

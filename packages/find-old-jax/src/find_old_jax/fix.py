@@ -17,6 +17,7 @@ from find_old_jax.read import parse, parses
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import REPLACEMENTS
 from find_old_jax.safe_renames import ANNOTATED, ANYWHERE, CALLED, MODULE, RENAMED_KEYWORDS, SAFE_RENAMES
+from find_old_jax.scopes import Located
 
 SHARD_MAP = "jax.experimental.shard_map.shard_map"
 PJIT = "jax.experimental.pjit.pjit"
@@ -78,10 +79,12 @@ class _Fixer:
         """Convert the parser's line and column (in UTF-8 bytes) to an offset in the text."""
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
-    def span(self, node: ast.AST) -> tuple[int, int]:
-        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+    def span(self, node: Located) -> tuple[int, int]:
+        """Return the offsets of a node's first character and of the one after its last."""
+        start = self.offset(node.lineno, node.col_offset)
+        return start, self.offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
 
-    def text(self, node: ast.AST) -> str:
+    def text(self, node: Located) -> str:
         start, end = self.span(node)
         return self.source[start:end]
 
@@ -191,13 +194,14 @@ class _Fixer:
 
     def _replace_name(self, node: ast.Attribute, old: str, new: str) -> list[Edit]:
         """Return the edit that replaces an old dotted name, using the names that the program has imported."""
-        while self.program.dotted(node) != old:
-            if not isinstance(node, ast.Attribute):
+        name: ast.expr = node
+        while self.program.dotted(name) != old:
+            if not isinstance(name, ast.Attribute):
                 return []
-            node = node.value
-        return [Edit(*self.span(node), self._in_program_names(new, node))]
+            name = name.value
+        return [Edit(*self.span(name), self._in_program_names(new, name))]
 
-    def _in_program_names(self, new: str, node: ast.AST) -> str:
+    def _in_program_names(self, new: str, node: ast.expr) -> str:
         top = new.split(".")[0]
         if top != "jax":
             self.imports.append(f"import {top}")
@@ -296,7 +300,7 @@ class _Fixer:
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             if not (docstring or isinstance(node, (ast.Import, ast.ImportFrom))):
                 break
-            last_line = node.end_lineno
+            last_line = node.end_lineno or last_line
         return self.starts[last_line]
 
     # Arguments
@@ -305,12 +309,13 @@ class _Fixer:
         edits = []
         name = finding.name.partition("(")[0]
         for keyword in call.keywords:
-            new = RENAMED_KEYWORDS.get((name, keyword.arg or ""))
+            old = keyword.arg or ""
+            new = RENAMED_KEYWORDS.get((name, old))
             if name == PJIT and self._has_bare_none(keyword.value):
                 continue  # in pjit, None meant replicated; in jit, it means unspecified
-            if new and f"{name}({keyword.arg}=)" == finding.name and new[0] not in {k.arg for k in call.keywords}:
+            if new and f"{name}({old}=)" == finding.name and new[0] not in {k.arg for k in call.keywords}:
                 start = self.offset(keyword.lineno, keyword.col_offset)
-                edits.append(Edit(start, start + len(keyword.arg), new[0]))
+                edits.append(Edit(start, start + len(old), new[0]))
             elif finding.name in ("jax.make_mesh(axis_shapes=)", "jax.make_mesh(axis_sizes=)") and not call.args:
                 edits += self._drop_keywords(call)
         return edits

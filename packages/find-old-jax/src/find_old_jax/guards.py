@@ -154,9 +154,9 @@ class Guards:
                     return True
         return False
 
-    def _assign_scope(self, node: ast.AST, test: ast.expr) -> None:
+    def _assign_scope(self, node: ast.AST, statement_or_test: ast.AST) -> None:
         """Assign a test's nodes to its statement's scope, because the test is evaluated before they're visited."""
-        scope = self.names.scopes.get(test) or self.names.scopes[self.names.nodes[-1]]
+        scope = self.names.scopes.get(statement_or_test) or self.names.scopes[self.names.nodes[-1]]
         for inner in ast.walk(node):
             self.names.scopes.setdefault(inner, scope)
 
@@ -196,9 +196,10 @@ class Guards:
 
     def _version(self, node: ast.expr) -> str | tuple[int, ...] | None:
         names, version = self.names, self.names.record.version
-        node = names.value(node) if isinstance(node, ast.Name) else node
-        if not isinstance(node, ast.expr):
+        value = names.value(node)
+        if not isinstance(value, ast.expr):
             return None
+        node = value
         name = names.dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
         if name in ("jax.__version__", "jax.version.__version__", "jaxlib.__version__"):
             return version
@@ -206,8 +207,10 @@ class Guards:
             return parse_version(version)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"\d+\.", node.value):
             return node.value
-        if isinstance(node, ast.Tuple) and all(isinstance(getattr(e, "value", None), int) for e in node.elts):
-            return tuple(e.value for e in node.elts)
+        if isinstance(node, ast.Tuple):
+            numbers = [element.value for element in node.elts if isinstance(element, ast.Constant)]
+            integers = tuple(number for number in numbers if isinstance(number, int))
+            return integers if len(integers) == len(node.elts) else None
         if isinstance(node, ast.Call) and node.args:
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if called in ("parse", "Version", "LooseVersion", "StrictVersion", "parse_version"):

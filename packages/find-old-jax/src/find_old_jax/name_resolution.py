@@ -157,5 +157,7 @@ class Program(NameResolver):
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the ancestors of a node, innermost first."""
-        while node := self.parents.get(node):
-            yield node
+        parent = self.parents.get(node)
+        while parent:
+            yield parent
+            parent = self.parents.get(parent)

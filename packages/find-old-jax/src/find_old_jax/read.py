@@ -103,9 +103,10 @@ def decode(path: Path) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _not_python(path: str, cell: str, error: Exception) -> str:
+def _not_python(path: str, cell: str, error: Exception, first: int = 1) -> str:
+    """Return a note about code that doesn't parse. `first` is the number of the code's first line."""
     line, message = getattr(error, "lineno", None) or 1, getattr(error, "msg", None) or str(error)
-    return f"{path}, {cell}line {line}: not Python: {message}"
+    return f"{path}, {cell}line {line + first - 1}: not Python: {message}"
 
 
 def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
@@ -138,7 +139,8 @@ def notebook(text: str, path: str) -> tuple[list[Text], list[str]]:
 def to_plain_python(source: str) -> tuple[list[str], bool]:
     """Return a cell's lines, with magics replaced by Python or blank lines, and whether it writes a Python file."""
     lines = source.split("\n")
-    indent = re.match(r"\s*", next((line for line in lines if line.strip()), ""))[0]
+    first_line = next((line for line in lines if line.strip()), "")
+    indent = first_line[: len(first_line) - len(first_line.lstrip())]
     lines = [line.removeprefix(indent) for line in lines]
     first = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     head = re.match(r"\s*%%(\w+)\s*(.*)", lines[first]) if lines else None
@@ -213,8 +215,7 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
         try:
             parse("\n".join(block))
         except (SyntaxError, ValueError) as error:
-            error.lineno = (getattr(error, "lineno", 1) or 1) + first - 1
-            notes.append(_not_python(path, "", error))
+            notes.append(_not_python(path, "", error, first))
             return
         program.add(block, "", first)
 
@@ -237,8 +238,8 @@ def markdown(text: str, path: str) -> tuple[list[Text], list[str]]:
             continue
         if re.match(r"\s*>>> ?", lines[i]):
             add([lines[i]], i + 1)
-        elif session and re.match(r"\s*\.\.\. ?", lines[i]):
-            session.append((i + 1, re.match(r"\s*\.\.\. ?(.*)", lines[i])[1]))
+        elif session and (continuation := re.match(r"\s*\.\.\. ?(.*)", lines[i])):
+            session.append((i + 1, continuation[1]))
         i += 1
     _add_session(program, session, path, notes)
     return [program], notes

@@ -6,6 +6,7 @@ import ast
 
 from find_old_jax.release_names import Record
 
+Located = ast.expr | ast.stmt | ast.alias | ast.keyword  # nodes with a line and a column
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -53,7 +54,7 @@ class NameResolver:
         # the cache for `dotted`, used only once the complete program has been read
         self._known: dict[ast.AST, str] | None = None
 
-    def value(self, node: ast.AST) -> object:
+    def value(self, node: ast.AST) -> ast.AST:
         """Follow a name to the expression that it's bound to. Return any other expression unchanged."""
         for _ in range(9):
             if not isinstance(node, ast.Name) or node not in self.scopes:
