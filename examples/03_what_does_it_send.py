@@ -4,7 +4,8 @@ Compile the function for all devices that JAX finds and read the compiled text, 
 running it. --target h100:8 compiles it for eight H100 GPUs that you don't have. That
 takes JAX 0.10 or newer on Linux, jax-cuda12-plugin and jax-cuda12-pjrt in the version
 of your JAX, and nvidia-cuda-nvcc-cu12.
-A collective in a loop is counted once. To multiply by the trip counts, use shardcost:
+A loop whose trip count the text doesn't give is counted once, as is each branch. To
+name trip counts, use shardcost:
 pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
 #subdirectory=packages/shardcost"
 """
@@ -56,6 +57,10 @@ COST = {  # bytes that one of n devices sends, as a multiple of the result's byt
     "collective-permute": lambda n: 1,
 }
 LINE = re.compile(rf"%?([\w.-]+) = (\S.*?) ({'|'.join(COST)})(-start|-done)?\((.*?)\)")
+TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+CALLED = re.compile(
+    r"(?:body|calls|to_apply|\w+_computations?)=\{?(%[\w.-]+(?:, %[\w.-]+)*)"
+)
 
 
 def group_size(line):  # devices in a group; XLA writes groups in three notations
@@ -85,23 +90,39 @@ def show(count):
 def what_it_sends(f, *args):
     """Print each collective of jit(f); return the bytes that one device sends.
 
-    Count each collective once, even if a loop repeats it or a branch skips it.
+    Multiply by the trip counts of loops. Count each branch once.
     """
-    total, groups, nested, note = 0, {}, False, ""
+    sends, calls, groups = {}, {}, {}  # the first two for each computation
     for line in jax.jit(f).lower(*args).compile().as_text().splitlines():
         if line.endswith("{"):  # the start of a computation
-            nested = not line.startswith("ENTRY")
+            here = line.removeprefix("ENTRY ").split()[0]
+            sends[here], calls[here] = [], []
+        trips = TRIPS.search(line)
+        known = bool(trips) or " while(" not in line and " conditional(" not in line
+        for callees in CALLED.findall(line):
+            for callee in callees.split(", "):
+                calls[here].append((callee, int(trips[1]) if trips else 1, known))
         if match := LINE.search(line):
             name, result, kind, phase, operand = match.groups()
             groups[name] = group_size(line)
             # An asynchronous collective has two lines; only its -start has the groups.
             if phase != "-start":
                 n = groups[operand.split("%")[-1] if phase else name]
-                sent = COST[kind](n) * size(result)
-                total += sent
-                where = " each time (in a loop or a branch)" if nested else ""
-                note = ", counting each loop and branch once" if nested else note
-                print(f"  {kind} among {n}: sends {show(sent)}{where}")
+                sends[here].append((kind, n, COST[kind](n) * size(result)))
+    runs, known = dict.fromkeys(sends, 0) | {here: 1}, dict.fromkeys(sends, True)
+    for caller in reversed(sends):  # the entry comes last, and callees before callers
+        for callee, times, certain in calls[caller]:
+            runs[callee] += times * runs[caller]
+            known[callee] &= certain and known[caller]
+    total, note = 0, ""
+    for here, collectives in sends.items():
+        for kind, n, sent in collectives:
+            total += runs[here] * sent
+            often = f", {runs[here]} times" if runs[here] > 1 else ""
+            if not known[here]:
+                often += " in a loop of unknown length or a branch"
+                note = ", counting each such loop and branch once"
+            print(f"  {kind} among {n}: sends {show(sent)}{often}")
     print(f"  in all {show(total)}{note}")
     return total
 

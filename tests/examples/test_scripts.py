@@ -202,6 +202,19 @@ def what_it_sends():
         return runpy.run_path(str(SCRIPTS["03_what_does_it_send.py"]))["what_it_sends"]
 
 
+def test_a_loop_of_unknown_length_counts_once(what_it_sends, capsys):
+    @jax.shard_map(
+        mesh=jax.make_mesh((8,), ("i",), axis_types=(AxisType.Auto,)), in_specs=(P("i"), P()), out_specs=P("i")
+    )
+    def program(x, steps):
+        return jax.lax.fori_loop(0, steps, lambda _, y: x * jax.lax.psum(y, "i"), x)
+
+    assert what_it_sends(program, jnp.ones(8 * 1024), 5) == 7168
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("7,168 bytes in a loop of unknown length or a branch")
+    assert lines[1] == "  in all 7,168 bytes, counting each such loop and branch once"
+
+
 @pytest.mark.parametrize("steps", [0, 5])
 def test_what_a_small_program_sends(what_it_sends, capsys, steps):
     """Test an all-reduce of 1,024 float32 elements among 8 devices, which sends 2 * 7 / 8 * 4,096 = 7,168 bytes."""
@@ -217,8 +230,8 @@ def test_what_a_small_program_sends(what_it_sends, capsys, steps):
     lines = capsys.readouterr().out.splitlines()
     each = "  all-reduce among 8: sends 7,168 bytes"
     if steps:
-        assert each + " each time (in a loop or a branch)" in lines
-        assert lines[-1] == f"  in all {total:,.0f} bytes, counting each loop and branch once"
-        assert total == 3 * 7168
+        assert f"{each}, 5 times" in lines
+        assert lines[-1] == f"  in all {total:,.0f} bytes"
+        assert total == (steps + 2) * 7168
     else:
         assert lines == [each, "  in all 7,168 bytes"] and total == 7168
