@@ -212,7 +212,7 @@ def show() -> None:
             retry += [f"  {lesson}  {name} ({kind.removesuffix('s')})" for name in missed]
     right, total, at_once, guessed = totals
     rows.append(("all", f"{right} of {total}", f"{at_once} of {guessed}" if guessed else "-"))
-    _print_table([("Lesson", "Exercises right", "Guesses right at once"), *rows])
+    _print_table([("Lesson", "Exercises right", "Guesses right first time"), *rows])
     print(following or "\nNext: a lesson that you haven't started." * (right < total))
     if retry:
         print("\nWorth another try:", *retry, sep="\n")

@@ -41,7 +41,7 @@ stay as they are. **To run a cell, press Shift+Enter.**
 
 {routes}
 
-| Lesson | Exercises right | Guesses right at once |
+| Lesson | Exercises right | Guesses right first time |
 |---|---|---|
 {rows}
 
