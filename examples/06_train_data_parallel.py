@@ -68,9 +68,11 @@ def batches(epoch):  # the same on every host
 
 
 def place(rows):  # each host reads only the rows of its own devices
+    def own_rows(index, a):  # of one device
+        return a[rows[index[0]]]
+
     for a in (images, labels, np.arange(len(images))):
-        shape = (len(rows), *a.shape[1:])
-        part = lambda index, a=a: a[rows[index[0]]]  # noqa: E731  one device's rows
+        shape, part = (len(rows), *a.shape[1:]), partial(own_rows, a=a)
         yield jax.make_array_from_callback(shape, NamedSharding(mesh, P("data")), part)
 
 
