@@ -187,7 +187,8 @@ window.explainPasted = ({ answer, examine, bare }, { byMessage, search }) => {
   // Two words or values that stand side by side without an operator, which Python doesn't allow.
   const adjacent = new RegExp(`(?:(?<![\\w.])${keyword}[\\w.]*\\w|[)\\]])[ \\t]+${keyword}\\w`);
   const isError = (text) => /^\s*Traceback|^(?!\s*except\b)(.*\s)?[\w.]*(Error|Warning): /m.test(text);
-  const hasImport = (text) => /^\s*(>>> )?(import|from)\s+\w/m.test(text);
+  const hasImport = (text) =>
+    /(?:^|[:;])[ \t]*(?:>>> )?(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+(?:[(*]|[\w.]+[ \t]*(?:$|[,;#\\]|as\b))/m.test(text);
   const hasCall = (text) => /=|[\w)\]][([]|^\s*[#%@[{]/m.test(text);
   const isDescription = (text) => !hasImport(text) && (adjacent.test(bare(text)) || !hasCall(text));
 

@@ -199,6 +199,21 @@ def test_severities_and_targets():
     assert [finding.severity for finding in find(lazy)] == ["could be better"]
 
 
+def test_a_mesh_without_axis_types_that_a_program_sets():
+    """Test a program that ran on JAX 0.8.1, where axes were automatic, and raises ShardingTypeError since 0.9."""
+    code = """\
+import jax, numpy as np
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("x", "y"))
+jax.set_mesh(mesh)
+x = jax.device_put(np.ones((8, 8)), P("x", "y"))
+w = jax.device_put(np.ones((8, 8)), P("y", None))
+print(x @ w)
+"""
+    assert [(found.line, found.row, found.severity) for found in find(code)] == [(3, 16, "means something else")]
+    assert find(code, target="0.8") == []
+
+
 def test_a_constraint_on_an_explicit_mesh():
     head = (
         "import jax\nfrom jax.sharding import *\nfrom jax.sharding import NamedSharding, PartitionSpec as P, AxisType\n"

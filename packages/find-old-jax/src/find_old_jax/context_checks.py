@@ -51,7 +51,7 @@ class ContextChecks:
         self.uses_explicit_axes = bool({".".join(name.split(".")[:3]) for name in used} & EXPLICIT) or any(
             keyword.arg == "out_sharding" for call in calls for keyword in call.keywords
         )
-        self.uses_shard_map = bool(used & (SHARD_MAPS | {"jax.set_mesh"}))
+        self.uses_shard_map = bool(used & SHARD_MAPS)
         self.constrains_shardings = "jax.lax.with_sharding_constraint" in used or any(
             keyword.arg in ("in_shardings", "out_shardings") for call in calls for keyword in call.keywords
         )
