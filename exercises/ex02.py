@@ -75,7 +75,7 @@ padded_mean = Prediction(
         16.2: "the sum stays the same, and more rows make the mean smaller",
     },
 )
-whole_leaves = Prediction(
+full_leaves = Prediction(
     2.44,
     "0.82 GB are replicated, and each device holds an eighth of the other 12.95 GB",
     {

@@ -46,7 +46,7 @@ gathered = Prediction(
     },
     "bytes",
 )
-mended = Prediction(
+fixed = Prediction(
     7_168,
     "a device holds 8,192 bytes of x, keeps an eighth of them and sends the rest",
     {
