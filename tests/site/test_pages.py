@@ -389,7 +389,13 @@ def test_any_guess_shows_the_answer(tab, address, guess, words, kind):
     assert waits.count() == before
     field.fill(guess)
     form.get_by_role("button", name="Check").click()
-    assert words in form.locator(f".{kind}[role=status]").inner_text()
+    verdict = form.locator(f".{kind}[role=status]")
+    assert words in verdict.inner_text()
+    marked = "node => [getComputedStyle(node, '::before').content[1], getComputedStyle(node).color]"
+    assert (
+        verdict.evaluate(marked)
+        == {"right": ["\u2713", "rgb(0, 102, 77)"], "wrong": ["\u2717", "rgb(147, 74, 0)"]}[kind]
+    )
     assert waits.count() == before - 1
     page.reload()
     assert waits.count() == before - 1

@@ -40,8 +40,10 @@ NOT_PRINTED = {"problems.md", "old_code.md"}  # nobody can search or paste code 
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
-# The instruction to type a guess into a cell, which pages leave out because each question has an input field there.
-GUESS_INSTRUCTION = re.compile(r"\n*^Replace `None` with your number before you run the cell.*$", re.M)
+# The instruction to type a guess into a cell. Pages have an input field for each question instead, and a PDF has no cells.
+GUESS_INSTRUCTION = re.compile(
+    r"\n*^(?:Replace|Commit to an? \w+ before you run the cell: replace) `None` with .*$", re.M
+)
 SECTION = re.compile(r'<section id=("[^"]*")[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h(\d)>')  # up to its heading
 NOT_SEARCHED = (".headerlink", ".launch", ".interactive-figure", "details.hide", "script", "noscript", ".route")
 COLLAPSED = ("setup", "opening", "script")  # collapsed on a page if the notebook hides their code
@@ -85,7 +87,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             cell.source = DIFFICULTY.sub(lambda level: level[0].replace(" ", "\N{NO-BREAK SPACE}"), cell.source)
             if not printed:
                 cell.source = interactive_figures.with_figures(notebooks.number(path), cell)
-                cell.source = GUESS_INSTRUCTION.sub("", cell.source)
+            cell.source = GUESS_INSTRUCTION.sub("", cell.source)
             cell.source = cell.source.replace(QUESTION, f"{{.predict}}\n{QUESTION}")
             continue
         if cell.id == "setup" and printed:
