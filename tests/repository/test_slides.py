@@ -360,6 +360,7 @@ if importlib.util.find_spec("nbconvert"):  # the default environment includes it
         assert len(re.findall(r"<section\b", page)) == begun + kinds.count("slide")  # nbconvert nests the sections
         assert len(re.findall(r'<aside class="notes">', page)) == kinds.count("notes") > 5
         assert "<title>01 · Devices</title>" in page
+        assert page.count('<blockquote class="predict">') == page.count("<strong>Predict.</strong>") > 0
 
     @pytest.fixture
     def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

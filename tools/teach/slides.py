@@ -311,6 +311,8 @@ def to_html(
         if cell.cell_type == "markdown":
             cell.source = formulas.with_mathml(cell.source)
     page, _ = exporter.from_notebook_node(arranged, {"metadata": {"name": title}})
+    # slides.css styles questions differently from remarks
+    page = re.sub(r"<blockquote>(?=\s*<p><strong>Predict\.</strong>)", '<blockquote class="predict">', page)
     # Several slides may continue the same section, and ids must be unique.
     return re.sub(r'(<h2) id="[^"]*\(continued\)"', r"\1", page)
 
