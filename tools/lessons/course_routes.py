@@ -124,7 +124,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     for route in ROUTES:
         links = [_link(number, copies, setup) for number in route.steps]
         note = "" if copies else route.note.format(site=f"https://{owner}.github.io/{name}")
-        assumed = _assumed(route, [_numbered_link(number, copies, setup) for number in route.assumes])
+        assumed = _assumed(route, [_link(number, copies, setup) for number in route.assumes])
         lessons = "<br>".join(filter(None, ("<br>".join(links) + assumed, note)))
         rows.append(f"| **{route.need}** | {lessons} | {_time(route)} |")
         if named := [
@@ -135,8 +135,8 @@ def table(copies: bool = False, setup: str | None = None) -> str:
             how = f"Run each lesson down to the last section listed. Read these sections, and all of {complete}:"
             parts += [summary, "", how, "", *named, "", "</details>"]
     all_rows = readme.rows()
-    first, hours = _numbered_link(all_rows[0].number, copies, setup), readme.hours(all_rows)
-    rows.append(f"| **The whole course** | lesson {first} to the last | {hours} hours in all |")
+    first, hours = _link(all_rows[0].number, copies, setup), readme.hours(all_rows)
+    rows.append(f"| **The whole course** | {first} to the last | {hours} hours in all |")
     first = readme.row(notebooks.lesson("02"))
     first_try = f"{_link('02', copies, setup)} ({first.minutes} + {first.exercise_minutes} minutes)"
     guide = f"the [workshop guide](teach/workshop.md); first try<br>{first_try}"
@@ -164,11 +164,6 @@ def _url(number: str, copies: bool, setup: str | None) -> str:
 def _link(number: str, copies: bool, setup: str | None) -> str:
     """Return a link with a lesson's number and short title."""
     return f"[{number} {_short_title(number)}]({_url(number, copies, setup)})"
-
-
-def _numbered_link(number: str, copies: bool, setup: str | None) -> str:
-    """Return a link with only a lesson's number. Its title appears on hover."""
-    return f'[{number}]({_url(number, copies, setup)} "{_short_title(number)}")'
 
 
 def _short_title(number: str) -> str:
@@ -208,8 +203,7 @@ def _named(number: str) -> str:
 
 
 def _page(number: str) -> str:
-    title = html.escape(_short_title(number))
-    return f"<a href='notebooks/{notebooks.lesson(number).stem}.html' title='{title}'>{number}</a>"
+    return f"<a href='notebooks/{notebooks.lesson(number).stem}.html'>{_named(number)}</a>"
 
 
 def _card(need: str, outcome: str, steps: list[str], time: str) -> str:
@@ -226,12 +220,12 @@ def route_positions(number: str) -> Iterator[str]:
             continue
         order = list(route.steps)
         at, sections = order.index(number), route.steps[number]
-        name = _html(route.need) + _assumed(route, list(route.assumes))
+        name = _html(route.need) + _assumed(route, [_named(other) for other in route.assumes])
         text = f"Your route, {name}: lesson {at + 1} of {len(order)}."
         text += f" Read {_join([f'<em>{html.escape(title)}</em>' for title in sections])}." if sections else ""
         if at + 1 < len(order):
             then = notebooks.lesson(order[at + 1]).stem
-            text += f" Next: <a href='{then}.html?route={route.key}'>{order[at + 1]}</a>."
+            text += f" Next: <a href='{then}.html?route={route.key}'>{_named(order[at + 1])}</a>."
         yield f"<p class='route' data-route='{route.key}' hidden>{text}</p>"
 
 
