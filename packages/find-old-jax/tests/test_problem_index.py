@@ -14,7 +14,7 @@ def test_there_are_many_problems_and_no_two_are_alike():
     for field in ("id", "title", "cause"):
         values = [getattr(problem, field) for problem in problems()]
         assert len(set(values)) == len(values), field
-    patterns = [pattern for problem in problems() for pattern in problem.messages]
+    patterns = [pattern.lower() for problem in problems() for pattern in problem.messages]
     assert len(set(patterns)) == len(patterns)
 
 
