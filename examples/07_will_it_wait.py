@@ -68,7 +68,8 @@ def judge(label, program, w, w_specs, out_specs):
     traced = jax.make_jaxpr(jax.shard_map(program, **specs))(abstract(TOKENS, D), w)
     flops = sent = 0
     for eqn, times in walk(traced):
-        name = eqn.primitive.name.removesuffix("_invariant")  # of psum_invariant
+        # inside shard_map, psum is traced as psum_invariant
+        name = eqn.primitive.name.removesuffix("_invariant")
         if name == "dot_general":
             (contracted, _), _ = eqn.params["dimension_numbers"]
             length = prod(eqn.invars[0].aval.shape[i] for i in contracted)
