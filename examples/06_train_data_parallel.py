@@ -1,6 +1,7 @@
 """python train_data_parallel.py 18: train on all devices, resuming after a restart.
 
-Delete train_data_parallel.npz to start from the beginning.
+Delete train_data_parallel.npz to start from the beginning. On several hosts, call
+jax.distributed.initialize() first, and let all hosts read the same .npz file.
 """
 
 import os
