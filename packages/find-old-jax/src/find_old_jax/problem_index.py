@@ -46,6 +46,7 @@ class Problem:
     row: int | None = None
     hardware: str = ""
     program: str = ""
+    processes: int = 1
     message: str = ""  # an example of the message, from the linked thread, if there's no program
 
     def __str__(self) -> str:

@@ -29,7 +29,8 @@ def assert_cost(
         bytes_sent: the exact number of bytes that the busiest device sends.
         max_bytes_sent: the largest number of bytes that any device may send.
         flops: the exact number of FLOPs in matrix products on each device.
-        max_peak_memory: the largest peak memory, in bytes per device.
+        max_peak_memory: the largest peak memory, in bytes per device. For CPUs, the peak leaves out temporaries, so
+            compile for a GPU or TPU with `target`, or check `report.memory.temporaries`.
 
     Raises AssertionError, with the table and the source lines, if the cost doesn't match. Raises TypeError if there's
     nothing to check.
