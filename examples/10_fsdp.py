@@ -102,5 +102,5 @@ if TASK == "check":
     pairs = zip(mine, true, strict=True)
     gap = np.max([abs(a - b).max() / abs(b).max() for a, b in pairs])  # or NaN
     assert gap < 1e-9, f"weights or moments differ from one device's by {gap:.0e}"
-    many = "correct: weights and moments match one device's, to 1e-9"
-    print(many if n > 1 else "there is only one device: this compared it with itself")
+    note = "correct: weights and moments match one device's, to 1e-9"
+    print(note if n > 1 else "there is only one device: this compared it with itself")
