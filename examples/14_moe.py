@@ -105,7 +105,7 @@ pairs = [(mine[name], true[name]) for name in true]
 gap = np.max([abs(a - b).max() / abs(b).max() for a, b in pairs])  # or NaN
 assert gap < 1e-9 and stats["dropped"] == 0, f"the gradients are off by {gap:.0e}"
 count = f"{n} device{'s' * (n > 1)}"
-print(f"right on {count}: with a seat for every token, gradients equal one device's")
+print(f"correct on {count}: with a seat for every token, gradients match one device's")
 optimizer = optax.adam(5e-3)
 
 
