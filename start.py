@@ -84,7 +84,8 @@ def main(arguments):
         setup(TESTS)
         return run([python(), "-m", "pytest", "--passes", "plain", *(rest or ["tests/lessons", "tests/helpers"])])
     is_help = command in ("help", "-h", "--help")
-    print(__doc__.strip() if is_help else f"Error: there is no command `{command}`. Choose from:\n\n{__doc__.strip()}")
+    commands = (__doc__ or "").strip()
+    print(commands if is_help else f"Error: there is no command `{command}`. Choose from:\n\n{commands}")
     return 0 if is_help else 2
 
 

@@ -49,7 +49,8 @@ def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.Ar
     output = io.StringIO()
     logger = logging.getLogger()
     # JAX 0.12 logs the reports, and older versions print them.
-    handlers, logger.handlers = logger.handlers, [logging.StreamHandler(output)]
+    handlers = logger.handlers
+    logger.handlers = [logging.StreamHandler(output)]
     try:
         with contextlib.redirect_stdout(output):
             result = jax.block_until_ready(program(*arguments))
@@ -57,11 +58,11 @@ def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.Ar
     finally:
         logger.handlers = handlers
     text = output.getvalue()
-    pairs = {tuple(_ACCESS.findall(report)[:2]) for report in text.split("RACE DETECTED")[1:]}
-    races = sorted(
-        {tuple(sorted(f"{kind} in {_source_line(*location)}" for kind, *location in pair)) for pair in pairs}
-    )
-    return RaceReport(result, tuple(races), text.count("has non-zero count"))
+    races: set[tuple[str, str]] = set()
+    for report in text.split("RACE DETECTED")[1:]:
+        first, second = (f"{kind} in {_source_line(*location)}" for kind, *location in _ACCESS.findall(report)[:2])
+        races.add((min(first, second), max(first, second)))
+    return RaceReport(result, tuple(sorted(races)), text.count("has non-zero count"))
 
 
 def _source_line(path: str, number: str) -> str:

@@ -200,15 +200,17 @@ class _Simulator:
         coordinates = tuple(int(c) for c in (target if isinstance(target, (tuple, list)) else (target,)))
         inside = len(coordinates) == len(sizes) and all(0 <= c < n for c, n in zip(coordinates, sizes, strict=True))
         if not inside:
-            name = coordinates if len(coordinates) > 1 else coordinates[0]
+            name = coordinates[0] if len(coordinates) == 1 else coordinates
             raise IndexError(f"there is no device {name} on a mesh of {sizes}")
         return int(np.ravel_multi_index(coordinates, sizes))
 
     def start_copy(self, device: int, copy: Copy) -> None:
         target = self.device_number(copy.device, device)
-        is_remote, delay = copy.sent is not None, 0.0
-        end = self.now + (self.ticks["remote_copy"] if is_remote else self.slow.get(device, self.ticks["local_copy"]))
-        if is_remote:
+        delay = 0.0
+        if copy.sent is None:
+            end = self.now + self.slow.get(device, self.ticks["local_copy"])
+        else:
+            end = self.now + self.ticks["remote_copy"]
             delay = self.arrival_delays.get((device, target, self.simulation.copies[device, target]), 0)
             self.simulation.sent[device, target] += copy.source.size
             self.simulation.copies[device, target] += 1
@@ -216,7 +218,7 @@ class _Simulator:
             self.reasons[device, copy.sent.key] = "its own copy to be sent"
             if self.now < self.late.get(target, 0):
                 self.simulation.early_sends.add((device, target))
-        self.reasons[target, copy.arrived.key] = "a copy to arrive" if is_remote else "its own copy"
+        self.reasons[target, copy.arrived.key] = "a copy to arrive" if copy.sent is not None else "its own copy"
         self.schedule(end, self.end_copy, device, target, copy, delay)
 
     def end_copy(self, device: int, target: int, copy: Copy, delay: float) -> None:

@@ -60,7 +60,9 @@ def _draw(axes: Axes, title: str, schedule: Schedule, end: float) -> None:
         axes.barh(job.stage, length, 0.92, job.start, color=fills[odd], edgecolor="white", linewidth=0.8)
         if length > 0.008 * end * len(str(job.microbatch)):  # the number fits in the box
             middle = job.start + length / 2
-            axes.text(middle, job.stage, job.microbatch, ha="center", va="center_baseline", fontsize=8, color=inks[odd])
+            axes.text(
+                middle, job.stage, str(job.microbatch), ha="center", va="center_baseline", fontsize=8, color=inks[odd]
+            )
     axes.set(ylim=(schedule.stages - 0.5, -0.5), ylabel="stage", yticks=range(schedule.stages))
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(axis="y", length=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 SECONDS = {"F": 1, "B": 2}  # a backward pass has two matrix products for each one in the forward pass
 SECONDS_SPLIT = {"F": 1, "B": 1, "W": 1}  # the backward pass's two products as separate jobs
@@ -86,7 +87,9 @@ def simulate(
 
     Raises ValueError if a job is missing, repeated or unknown, or if the unfinished stages wait for one another.
     """
-    waiting = [[(*job, s) if parts_per_stage == 1 else tuple(job) for job in order(s, p, m)] for s in range(p)]
+    waiting: list[list[Any]] = [
+        [(*job, s) if parts_per_stage == 1 else tuple(job) for job in order(s, p, m)] for s in range(p)
+    ]
     kinds = sorted({job[0] for jobs in waiting for job in jobs})
     seconds = SECONDS_SPLIT if "W" in kinds else SECONDS
     parts = p * parts_per_stage
@@ -103,8 +106,9 @@ def simulate(
         for s, jobs in enumerate(waiting):
             while jobs and (ready := _input_ready(jobs[0], ends, parts - 1, send_time)) is not None:
                 job, start = jobs.pop(0), max(stage_free[s], ready)
-                stage_free[s] = ends[job] = start + seconds[job[0]] / parts_per_stage
-                jobs_done.append(Job(s, *job, start, stage_free[s]))
+                kind, microbatch, part = job
+                stage_free[s] = ends[job] = start + seconds[kind] / parts_per_stage
+                jobs_done.append(Job(s, kind, microbatch, part, start, stage_free[s]))
         if len(jobs_done) == count_before:
             stuck = next(s for s, jobs in enumerate(waiting) if jobs)
             raise ValueError(f"deadlock: stage {stuck} waits for the input of {waiting[stuck][0][:2]}")

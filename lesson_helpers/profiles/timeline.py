@@ -70,7 +70,9 @@ def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = No
     axes.invert_yaxis()
     axes.set_xlabel(f"{unit} since the first {'event' if trace.host_events else 'operation'}")
     axes.set_title(title, loc="left", fontsize=10)
-    handles = [Rectangle((0, 0), 1, 1, facecolor=f, hatch=h, edgecolor="#555555") for f, h in map(styles.get, kinds)]
+    handles = [
+        Rectangle((0, 0), 1, 1, facecolor=f, hatch=h, edgecolor="#555555") for f, h in map(styles.__getitem__, kinds)
+    ]
     figure.legend(handles, kinds, loc="outside upper right", ncols=len(kinds), frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     description = _describe_rows(bars, row_names) if row_names else _describe_devices(trace, start)
