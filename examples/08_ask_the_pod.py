@@ -127,7 +127,10 @@ def step(params, means, squares, tokens):  # Adam, without bias correction
     value, grads = jax.value_and_grad(loss)(params, tokens)
     means = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, means, grads)
     squares = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, squares, grads)
-    update = lambda p, m, s: p - 1e-3 * m / (jnp.sqrt(s) + 1e-8)  # noqa: E731
+
+    def update(p, m, s):
+        return p - 1e-3 * m / (jnp.sqrt(s) + 1e-8)
+
     return jax.tree.map(update, params, means, squares), means, squares, value
 
 
