@@ -115,10 +115,10 @@ for a, b in zip(training(attend)(*x), expected, strict=True):
     gap = abs(jax.device_get(a) - jax.device_get(b)).max() / abs(b).max()
     assert gap < 1e-4, f"the attention differs from one device's by {gap:.0e}"
 count = f"{n} device{'s' * (n > 1)}"
-print(f"right on {count}: the result and three gradients are those of one")
+print(f"correct on {count}: the result and its gradients match one device's")
 
 long = NamedSharding(mesh, spec)
 long = jax.ShapeDtypeStruct((1, 1, TOKENS, 128), jnp.float32, sharding=long)
 plan = training(attend).lower(*[long] * 4).compile().memory_analysis()
 print(f"{TOKENS:,} tokens: one head's scores would take {4e-9 * TOKENS**2:,.0f} GB")
-print(f"each device holds {1e-9 * plan.temp_size_in_bytes:.2f} GB, forward and back")
+print(f"each device needs {1e-9 * plan.temp_size_in_bytes:.2f} GB, forward and back")
