@@ -68,13 +68,13 @@
       canvas.text(at(longest), base + 14, ticks(longest), { textAnchor: "end", fontSize: 12 });
 
       const [each, other] = Object.values(loops);
-      const works = (jobs) => `works during ${busy(jobs)} and waits during ${COUNT * load - busy(jobs)}`;
+      const works = (jobs) => `works for ${ticks(busy(jobs))} and waits for ${COUNT * load - busy(jobs)}`;
       const most = unfinished(other);
       return (
-        `Waiting in every step takes ${ticks(took(each))}: ` +
-        `of ${ticks(COUNT * load)} of loading the device ${works(each)}. ` +
-        `Waiting ${where} takes ${ticks(took(other))}: it ${works(other)}, ` +
-        `and at the most ${most} ${most === 1 ? "step is" : "steps are"} unfinished at a time. ` +
+        `A loop that waits in every step takes ${ticks(took(each))}. ` +
+        `During ${ticks(COUNT * load)} of loading, the device ${works(each)}. ` +
+        `A loop that waits ${where} takes ${ticks(took(other))}: the device ${works(other)}, ` +
+        `and at most ${most} ${most === 1 ? "step is" : "steps are"} unfinished at a time. ` +
         `The first loop takes ${(took(each) / took(other)).toFixed(1)} times as long.`
       );
     },

@@ -42,7 +42,7 @@
   };
 
   interactiveFigures.define("batch_and_model_axes", {
-    title: "Try it: cut the batch, the model, or both",
+    title: "Try it: split the batch, the model, or both",
     asks: { best_mesh: ({ examples }) => examples >= 880 }, // the question is about 1,024; the answer is the same from 880 on
     controls: () => ({
       mesh: range("data x model", 0, 3, 2, { shown: (value) => NAMES[value] }),
@@ -57,10 +57,10 @@
       canvas.height(386);
 
       const both = d > 1 && m > 1;
-      canvas.text(0, 8, `${both ? "a column" : "each device"} holds ${PART[m]}`, start);
+      canvas.text(0, 8, `${both ? "a column" : "each device"} stores ${PART[m]}`, start);
       grid(canvas, MESHES[mesh], sent[mesh], 26, 150);
       const some = d > 1 ? `${bytes(examples / d)} of ${bytes(examples)}` : `all ${bytes(examples)}`;
-      canvas.text(0, 188, `${both ? "a row" : "each device"} has ${some} examples`, start);
+      canvas.text(0, 188, `${both ? "a row" : "each device"} processes ${some} examples`, start);
 
       const left = 48;
       const full = [5e5, 1e6, 2e6].find((size) => Math.max(...sums) <= size);
@@ -80,7 +80,7 @@
         hatched(canvas, left + along * wide, y, across * wide, row - 6);
         if (i === mesh) canvas.rect(left, y, sums[i] * wide, row - 6, "none", { stroke: "ink", strokeWidth: 2 });
         canvas.text(left - 8, y + row / 2 - 3, NAMES[i], { textAnchor: "end", fontSize: 12, fontWeight: bold });
-        const end = `${kilo(sums[i])}${i === least ? " least" : ""}`;
+        const end = `${kilo(sums[i])}${i === least ? " (least)" : ""}`;
         canvas.text(left + sums[i] * wide + 7, y + row / 2 - 3, end, { ...start, fontWeight: bold });
       });
       canvas.text(left, top + 4 * row + 28, "kB that a device sends per step", start);
@@ -93,8 +93,8 @@
 
       const [along, across] = sent[mesh].map(bytes);
       return (
-        `${NAMES[mesh]}, ${bytes(examples)} examples: by this section's formula a device sends ${along} bytes ` +
-        `along data and ${across} along model, ${bytes(sums[mesh])} in all. Of the four meshes ${NAMES[least]} sends the least.`
+        `${NAMES[mesh]}, ${bytes(examples)} examples: by this section's formula, each device sends ${along} bytes ` +
+        `along data and ${across} along model, ${bytes(sums[mesh])} in all. Of the four meshes, ${NAMES[least]} sends the least.`
       );
     },
   });

@@ -17,7 +17,7 @@
   const between = (k) => BEST * 2 ** (k / 4);
 
   interactiveFigures.define("checkpoint_interval", {
-    title: "Try it: save more often, or less",
+    title: "Try it: save more or less often",
     controls: () => ({
       t: range("a save after", -18, 14, -8, { shown: (k) => `${minutes(between(k))} min` }),
       c: range("a save takes", -8, 0, -8, { shown: (k) => `${three(save(k))} s` }),
@@ -62,10 +62,10 @@
       else canvas.text(x(T), top - 8, "↑", small);
 
       return (
-        `A save after ${minutes(T)} minutes of work: ${percent(saves, 2)} of the work is lost to saves, ` +
-        `${percent(failures, 2)} to failures, together ${percent(lost(T))}. ` +
+        `With a save after every ${minutes(T)} minutes of work, ${percent(saves, 2)} of the work is lost to saves ` +
+        `and ${percent(failures, 2)} to failures, ${percent(lost(T))} in all. ` +
         `Young's interval, ${minutes(best)} minutes, loses ${percent(lost(best))}. ` +
-        `By the formula, which is too kind: counted, more is lost.`
+        "The formula is optimistic: the counted loss is higher."
       );
     },
   });

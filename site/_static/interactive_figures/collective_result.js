@@ -26,23 +26,23 @@
     const eight = KINDS[name].from === "t";
     if (into) {
       const who = !from.length
-        ? "Nobody's number enters: no pair names it as receiver."
+        ? "No number arrives, because no pair names this device as the receiver."
         : from.length === 1
-          ? `The number of device ${from[0][0]} enters, and no other.`
+          ? `It uses only the number of device ${from[0][0]}.`
           : eight
-            ? `Of each of the eight parts the number at place ${d} enters.`
-            : "The numbers of all eight devices enter.";
+            ? `The result uses element ${d} of each of the eight parts.`
+            : "It uses the numbers of all eight devices.";
       return `${name}: device ${d} gets ${result.join(" ")}. ${who}`;
     }
-    if (!takers.length) return `${name}: the ${part[0]} of device ${d} enters no result: no pair names it as sender.`;
+    if (!takers.length) return `${name}: the ${part[0]} of device ${d} is in no result, because no pair names this device as the sender.`;
     const numbers = `device ${d}'s numbers ${part.join(" ")}`;
-    if (eight) return `${name}: of ${numbers} the one at place j enters the result of device j.`;
-    const where = takers.length === 1 ? `result of device ${takers[0]}, and no other` : "results of all eight devices";
-    return `${name}: the ${part[0]} of device ${d} enters the ${where}.`;
+    if (eight) return `${name}: element j of ${numbers} goes into the result of device j.`;
+    const where = takers.length === 1 ? `result of device ${takers[0]} only` : "results of all eight devices";
+    return `${name}: the ${part[0]} of device ${d} goes into the ${where}.`;
   };
 
   interactiveFigures.define("collective_result", {
-    title: "Try it: whose numbers enter a result",
+    title: "Try it: trace where each number goes",
     asks: { scattered: ({ name }) => name === "psum_scatter" },
     controls: () => ({
       name: choice("collective", Object.keys(KINDS), "all_to_all"),

@@ -10,7 +10,7 @@
   const four = (value) => (Math.round(value * 1e4) / 1e4 + 0).toFixed(4);
 
   interactiveFigures.define("derivative_tangent", {
-    title: "Try it: a slope is the next derivative",
+    title: "Try it: the slope is the next derivative",
     asks: { third_at_zero: ({ curve }) => curve === "second" },
     controls: () => ({
       at: range("x", -3, 3, 0.5, { step: 0.05, shown: (value) => value.toFixed(2) }),
@@ -59,12 +59,12 @@
         canvas.text(i * column + 13, high + 62, four(value), { ...bold, fontSize: narrow ? 12 : 13 });
       });
 
-      const way = slope < 0 ? "falls" : "climbs";
+      const way = slope < 0 ? "falls" : "rises";
       const next = ["first", "second", "third"][of];
       const what = ["tanh", "the first derivative", "the second derivative"][of];
       return (
-        `At x = ${at.toFixed(2)} the tangent to ${what} ${way} ` +
-        `${four(Math.abs(slope))} for each 1 to the right: there the ${next} derivative is ${four(slope)}. ` +
+        `At x = ${at.toFixed(2)}, the tangent to ${what} ${way} by ` +
+        `${four(Math.abs(slope))} per unit of x, so the ${next} derivative there is ${four(slope)}. ` +
         `${now.map((value, i) => `${CURVES[i].split(" ")[0]} ${four(value)}`).join(", ")}.`
       );
     },

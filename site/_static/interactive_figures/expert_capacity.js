@@ -99,7 +99,7 @@
       return (
         `${capacity === 1 ? "1 seat" : `${capacity} seats`} per expert (factor ${seats / tokens}): ${dropped} of ${tokens} tokens are dropped, ` +
         `and ${empty} of ${seats} seats are empty. ` +
-        `A device sends ${commas(sent)} bytes in a training step: ` +
+        `Each device sends ${commas(sent)} bytes per training step: ` +
         `${commas(sent / seated)} for each seated token, or ${commas(bytes / counts.length)} if all seats were taken.`
       );
     },

@@ -54,7 +54,7 @@
         const held = bytes(parts, s, n);
         const rest = left(parts, s, n, room);
         gigabytes.push(short((held * N) / 1e9));
-        const verdict = rest > 0 ? "fits" : rest === 0 ? "full" : "too much";
+        const verdict = rest > 0 ? "fits" : rest === 0 ? "full" : "doesn't fit";
         canvas.text(0, y + 7, `${stage}: ${short(held)} bytes`, { textAnchor: "start" });
         const strong = { textAnchor: "end", fontWeight: rest > 0 ? 600 : 400 };
         canvas.text(canvas.width, y + 7, `${gigabytes[s]} GB, ${verdict}`, strong);
@@ -74,19 +74,19 @@
         const anchor = tick === 0 ? "start" : tick === MAX_BYTES ? "end" : "middle";
         canvas.text(tick * wide, bottom + 4, tick, { fontSize: 12, textAnchor: anchor });
       }
-      const axis = `${canvas.width > 420 ? "bytes that each device holds" : "bytes on each device"} for a parameter`;
+      const axis = `${canvas.width > 420 ? "bytes that each device stores" : "bytes on each device"} per parameter`;
       canvas.text(canvas.width / 2, bottom + 22, axis, { fontSize: 12 });
 
       const whose = n === 1 ? "The one device" : `Each of ${n} devices`;
       const held = STAGES.map((stage, s) => `${gigabytes[s]} ${s ? `at ${stage}` : "with all copied"}`);
       const from = STAGES.map((stage, s) => {
         const first = fewest(parts, s, room);
-        return `${stage} ${first === null ? "never" : first === 1 ? "always" : `from ${first} devices on`}`;
+        return `${stage} ${first === null ? "never" : first === 1 ? "always" : `on ${first} or more devices`}`;
       });
       return (
-        `${whose} holds, in GB: ${held.join(", ")}. With something left over it fits in ${chips[name]} GB, those of ` +
-        `${name.startsWith("H") ? "an" : "a"} ${name}: ${from.join(", ")}. ` +
-        `That is between two steps: activations are not in it.`
+        `${whose} stores, in GB: ${held.join(", ")}. The training state fits in the ${chips[name]} GB of ` +
+        `${name.startsWith("H") ? "an" : "a"} ${name}, with memory to spare: ${from.join(", ")}. ` +
+        "Activations aren't included."
       );
     },
   });

@@ -87,12 +87,12 @@
       return (
         `A gather takes ${whole(gather)} µs, a product ${whole(product)}. ` +
         (order === EARLY
-          ? `For ${whole(alone)} of its ${whole(layers * gather)} µs of sending the chip does not compute; ` +
-            `the rest is hidden behind products. The step takes ${whole(end)} µs; ` +
-            `one after the other it would be ${whole(serial)}. `
-          : `For all of its ${whole(alone)} µs of sending the chip does not compute. ` +
+          ? `The chip computes nothing during ${whole(alone)} of its ${whole(layers * gather)} µs of sending; ` +
+            `products hide the rest. The step takes ${whole(end)} µs; ` +
+            `with gathers and products one after the other, it would take ${whole(serial)}. `
+          : `The chip computes nothing during all ${whole(alone)} µs of sending. ` +
             `The step takes ${whole(end)} µs. `) +
-        `(An estimate by the data sheet${lesson ? "" : ", as if the plan stayed the same"}.)`
+        `(An estimate from the data sheet${lesson ? "" : ", assuming that the compiler's plan stays the same"}.)`
       );
     },
   });

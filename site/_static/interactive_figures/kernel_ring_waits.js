@@ -91,7 +91,7 @@
   const four = (number) => Number(number.toPrecision(4));
   const waited = (events, device) => {
     const waits = events.filter((event) => event.is === "wait" && event.device === device);
-    if (!waits.length) return "waits for nobody";
+    if (!waits.length) return "never waits";
     const total = waits.reduce((sum, { start, end }) => sum + end - start, 0);
     const longer = (most, event) => (event.end - event.start > most.end - most.start ? event : most);
     const { other, start, end } = waits.reduce(longer);
@@ -102,11 +102,11 @@
   const LOOKS = { send: [14, COLORS[1], 18], product: [17, COLORS[0], 0], wait: [17, "faint", 0] }; // height, colour, offset from the row's top
 
   interactiveFigures.define("kernel_ring_waits", {
-    title: "Try it: make a device slow",
+    title: "Try it: slow down a device",
     controls: () => ({
       kernel: choice("kernel", [HOPEFUL, ASKS]),
       slow: range("slow device", 0, N - 1, 3),
-      slowly: range("µs of its product", 88, 320, 160),
+      slowly: range("µs for its product", 88, 320, 160),
     }),
     asks: { slow_end: ({ slowly }) => slowly === 240 },
     draw({ kernel, slow, slowly }, canvas) {
@@ -150,18 +150,18 @@
         const [u, v] = [x(when), top + device * row + 9];
         for (const s of [1, -1]) canvas.line([[u - 5, v - 5 * s], [u + 5, v + 5 * s]], COLORS[5], { strokeWidth: 2.5 });
       }
-      const own = ["faint", "waits for a copy of its own", { fillOpacity: 0.45 }];
+      const own = ["faint", "waits for its own copy", { fillOpacity: 0.45 }];
       canvas.height(canvas.legend(foot + 28, [[COLORS[0], "multiplies"], [COLORS[1], "sends"], ["faint", "waits for another device"], own]));
       const [before, after] = [turn(slow - 1), turn(slow + 1)];
       const many = lost.length === 1 ? "1 piece was" : `${lost.length} pieces were`;
       const first = lost.map((cross) => `the first on device ${cross.device} after ${four(cross.time)} µs`)[0];
       const late = `device ${slow} takes ${slowly} µs for a product`;
       return (
-        `${kernel}; ${late}: all is done after ${four(end)} µs. ` +
+        `${kernel}; ${late}: all devices finish within ${four(end)} µs. ` +
         `Device ${before} ${waited(events, before)}; device ${after} ${waited(events, after)}. ` +
         (lost.length
-          ? `${many} overwritten too soon (crosses), ${first}; wrong in the end: ${wrong.join(", ")}.`
-          : `No piece was overwritten too soon${free ? "" : " in this timing"}, and all end right.`)
+          ? `${many} overwritten too soon (crosses), ${first}. Devices with a wrong result: ${wrong.join(", ")}.`
+          : `No piece was overwritten too soon${free ? "" : " with these timings"}, and all results are right.`)
       );
     },
   });

@@ -67,33 +67,36 @@
     }),
     asks: {
       cache_share: ({ doubled, which }) => doubled === 3 && LENGTHS[which] === 64,
-      rows_needed: ({ doubled, which }) => doubled > 3 && which > 0, // with any cache
+      rows_needed: ({ doubled, which }) => doubled > 3 && which > 0 && "partly", // with any cache
     },
-    draw({ doubled, which }, canvas, numbers) {
+    draw({ doubled, which }, canvas, numbers, unanswered) {
+      const hidesRate = unanswered.includes("rows_needed");
       const [rows, length] = [2 ** doubled, LENGTHS[which]];
       const cache = 2 * rows * own(length);
       const all = read(rows, length);
       const start = { ...FEW, textAnchor: "start" };
-      canvas.height(430);
+      canvas.height(hidesRate ? 180 : 430);
 
       canvas.text(0, 8, "the cache on 2 x 4 devices", start);
       pieces(canvas, rows, cache / 8, 18);
 
-      canvas.text(0, 130, `read by one device alone: ${short(all)}`, start);
+      canvas.text(0, 130, `read by a single device: ${short(all)}`, start);
       const split = ((2 * WEIGHTS) / all) * canvas.width;
       canvas.rect(0, 141, split, 16, COLORS[0]);
       canvas.rect(split, 141, canvas.width - split, 16, COLORS[1]);
       canvas.text(0, 168, `weights ${short(2 * WEIGHTS)}`, start);
       canvas.text(canvas.width, 168, `cache ${short(cache)}`, { ...FEW, textAnchor: "end" });
-      chart(canvas, rows, length, numbers, 212);
+      if (!hidesRate) chart(canvas, rows, length, numbers, 212);
 
       const does = perByte(rows, length);
-      const enough = does >= numbers.corner ? "at least the" : "less than the";
+      const enough = does >= numbers.corner ? "at least" : "less than";
+      const rate =
+        `${does.toFixed(1)} FLOPs per byte, ${enough} the ${numbers.corner} at which a ${numbers.chip} is limited ` +
+        "by computing, by its published rates";
       return (
-        `${bytes(rows)} rows, ${length} characters: a cache of ${bytes(cache)} bytes at 2 a number, ` +
-        `${bytes(cache / 8)} on each of eight devices. For a character of each row one device alone reads ` +
-        `${bytes(all)} bytes with the weights and does ${does.toFixed(1)} FLOPs for each: ` +
-        `${enough} ${numbers.corner} of a ${numbers.chip} at its published rates.`
+        `${bytes(rows)} rows of ${length} characters: a cache of ${bytes(cache)} bytes at 2 bytes per number, ` +
+        `${bytes(cache / 8)} on each of eight devices. To decode one character of each row, a single device reads ` +
+        `${bytes(all)} bytes, including the weights${hidesRate ? "" : `: ${rate}`}.`
       );
     },
   });

@@ -16,7 +16,7 @@
       // it isn't a spec: explain the notation, as below
     }
     const how = "Put names in quotes, and several names in a tuple: P('x', None), P(('x', 'y')).";
-    throw new Error(`This cannot be read as a spec. ${how}`);
+    throw new Error(`This isn't a valid spec. ${how}`);
   };
 
   const names = (entry) => (Array.isArray(entry) ? entry : entry === null ? [] : [entry]).map((name) => name ?? "None");
@@ -163,8 +163,8 @@
       });
       if (problem) {
         canvas.rect(x0 + wide / 2 - 36, y0 + high / 2 - 12, 72, 24, "ground", { stroke: "ink", rx: 4 });
-        canvas.text(x0 + wide / 2, y0 + high / 2, spec ? "refused" : "no spec");
-        return spec ? `JAX refuses ${written(spec)}. ${problem}` : problem;
+        canvas.text(x0 + wide / 2, y0 + high / 2, spec ? "rejected" : "no spec");
+        return spec ? `JAX rejects ${written(spec)}. ${problem}` : problem;
       }
       const many = pieces.length < 8 ? `${8 / pieces.length} copies` : "1 copy";
       const size = shown(pieces[0].map(([start, stop]) => stop - start));
@@ -172,7 +172,7 @@
         pieces.length > 1 ? `${pieces.length} pieces of ${size}, ${many} of each` : `replicated, ${many} of ${size}`;
       const others = sharing(held[device]).filter((d) => d !== device);
       const also = `, as ${others.length > 1 ? "do devices" : "does device"} ${others.join(", ")}`;
-      const it = `Device ${device} is at x = ${at.x}, y = ${at.y} and holds ${where(held[device])}`;
+      const it = `Device ${device} is at x = ${at.x}, y = ${at.y} and stores ${where(held[device])}`;
       return `${written(spec)} gives ${typeOf(shape, spec)}: ${layout}. ${it}${others.length ? also : ""}.`;
     },
   });

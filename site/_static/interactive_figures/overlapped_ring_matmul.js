@@ -15,24 +15,24 @@
 
   const says = (rotating, n, step) => {
     const { there, arrives, now } = state(rotating, n, 0, step); // of device 0
-    const comes = arrives === null ? "nothing arrives any more" : `piece ${arrives} arrives`;
+    const comes = arrives === null ? "no more pieces arrive" : `piece ${arrives} arrives`;
     const meanwhile = arrives === null ? "and" : "while";
     if (rotating) {
       return (
         `Rotating, step ${step} of ${n - 1}: device 0 multiplies slice ${now[0]} of its rows with piece ${there[0]}, ` +
-        `${meanwhile} ${comes}. ${step + 1} of ${n} products are in its result. It needs room for 2 pieces besides ` +
-        `the one it stores; gathering needs ${n}.`
+        `${meanwhile} ${comes}. Its result contains ${step + 1} of ${n} products. Besides its own piece, it needs memory for ` +
+        `2 pieces; gathering needs memory for ${n}.`
       );
     }
     return (
-      `Gathered around the ring, step ${step} of ${n - 1}: device 0 has ${there.length} of ${n} pieces, and ` +
-      `${comes}. ${now.length ? "Now it multiplies" : "Nothing is multiplied yet"}. It needs room for ${n} pieces ` +
-      "besides the one it stores; rotating needs 2."
+      `Gathering around the ring, step ${step} of ${n - 1}: device 0 has ${there.length} of ${n} pieces, and ` +
+      `${comes}. ${now.length ? "Now it multiplies" : "It doesn't multiply yet"}. Besides its own piece, it needs memory for ` +
+      `${n} pieces; rotating needs memory for 2.`
     );
   };
 
   interactiveFigures.define("overlapped_ring_matmul", {
-    title: "Try it: multiply while the pieces travel",
+    title: "Try it: multiply while the pieces are sent",
     controls: () => ({
       program: choice("program", ["rotating", "gathered"]),
       n: range("devices", 2, 8, 8),
@@ -61,8 +61,8 @@
         canvas.text(x + size / 2, middle(d) + 1, number, { fontSize: narrow ? 12 : 13, fill });
       };
       const head = (x, y, words) => canvas.text(x, y, words, { fontSize: 12 });
-      head(left + (n * size) / 2, 9, narrow ? "rows of a" : "its rows of a, in slices");
-      head((places[0] + places.at(-1) + size) / 2, 9, narrow ? "pieces of b" : "pieces of b that it has");
+      head(left + (n * size) / 2, 9, narrow ? "rows of a" : "its slices of the rows of a");
+      head((places[0] + places.at(-1) + size) / 2, 9, narrow ? "pieces of b" : "the pieces of b in its memory");
       head(result + out / 2, 9, narrow ? "result" : "its result");
       if (!narrow) canvas.text(left - 8, 30, "device", { fontSize: 12, textAnchor: "end" });
       for (let j = 0; j < n; j++) head(left + (j + 0.5) * size, 30, j);

@@ -19,7 +19,7 @@
   const hopsOf = (line) => line.map((chip, k) => hop(chip, line[(k + 1) % line.length]));
 
   interactiveFigures.define("pod_ring_routes", {
-    title: "Try it: lead an axis through the grid",
+    title: "Try it: route an axis through the grid",
     controls: (ways) => ({
       name: choice("axis", ways.map((way) => way.name)),
       order: choice("order", [JAX, ...Object.keys(ORDERS)]),
@@ -91,16 +91,16 @@
       const count = (n) => `${n} ${n === 1 ? "hop" : "hops"}`;
       const far = hops.slice(0, step).reduce((a, b) => a + b, 0);
       const now = `Step ${step}, from chip ${step - 1} to chip ${step % m}: ${count(hops[step - 1])}, ${far} so far.`;
-      const led = order === JAX ? `${name}, as JAX leads it` : `${name} in an order that is your choice, not JAX's`;
+      const led = order === JAX ? `${name}, as JAX routes it` : `${name}, in the order that you chose instead of JAX's`;
       const each = lines.length > 1 ? `, the same in each of the ${lines.length} lines` : "";
       const means =
         longest === 1
-          ? "Each step is one hop: a ring of neighbours."
+          ? "Each step is one hop, so the chips form a ring of neighbours."
           : straight
-            ? "The row does not close: what goes around must come back over the same wires, " +
-              `${count(longest)}, at half the rate.`
+            ? "The line isn't closed, so data must come back over the same wires, " +
+              `${count(longest)} at half the rate.`
             : `The longest step is ${count(longest)}. When each chip sends a piece to the next, ` +
-              `the ${m} pieces make ${sum} hops in all; around a ring of neighbours it would be ${m}.`;
+              `the ${m} pieces take ${sum} hops in all; in a ring of neighbours, they would take ${m}.`;
       return `${led}: hops ${hops.join(" ")}${each}. ${step ? now : means}`;
     },
   });

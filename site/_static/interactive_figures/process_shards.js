@@ -18,7 +18,7 @@
   };
 
   interactiveFigures.define("process_shards", {
-    title: "Try it: which process holds what",
+    title: "Try it: which shards each process stores",
     controls: () => ({
       count: choice("processes", ["1", "2", "4", "8"], "2"),
       mesh: choice("mesh", MESHES),
@@ -74,18 +74,18 @@
       reached.forEach((i) => strip([i, i + 1], below, seen, true));
       const works = reached.length === 16;
       const bold = { ...small, textAnchor: "start", fontWeight: 600 };
-      canvas.text(left, below + row + 12, `np.asarray(x): ${works ? "works" : "raises"}`, bold);
+      canvas.text(left, below + row + 12, `np.asarray(x): ${works ? "works" : "raises an error"}`, bold);
       const which = [...new Set(here.map(([start, stop]) => `[${start}:${stop}]`))];
       const list = which.length === 1 && each > 1 ? `each ${which[0]}` : here.map(([a, b]) => `[${a}:${b}]`).join(", ");
       // np.asarray raises unless the process's own devices hold all of x. Tested with 1, 2, 4 and 8 processes, also on 0.7.2.
       const whole = here.every(([start, stop]) => stop - start === 16);
       const why = whole
-        ? "x is whole on every device, so np.asarray(x) works in every process."
+        ? "x is replicated on every device, so np.asarray(x) works in every process."
         : works
-          ? `x is cut, and all 16 numbers are here, so np.asarray(x) works in process ${seen}.`
-          : `That is ${reached.length} of the 16 numbers, so np.asarray(x) raises in process ${seen}.`;
+          ? `x is sharded, but all 16 numbers are in this process, so np.asarray(x) works in process ${seen}.`
+          : `These are only ${reached.length} of the 16 numbers, so np.asarray(x) raises an error in process ${seen}.`;
       const plural = each > 1 ? "s" : "";
-      return `Process ${seen} of ${count}: ${each} addressable shard${plural} of x, ${list}. ${why}`;
+      return `Process ${seen} of ${count} has ${each} addressable shard${plural} of x: ${list}. ${why}`;
     },
   });
 })();

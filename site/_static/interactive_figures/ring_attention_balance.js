@@ -24,7 +24,7 @@
     controls: () => ({
       name: choice("order", Object.keys(PLACE)),
       n: range("devices", 2, 8, 8),
-      own: choice("tokens a device", ["8", "64"]),
+      own: choice("tokens per device", ["8", "64"]),
       done: steps("rounds done", ({ n }) => n, 8),
     }),
     draw({ name, n, own: words, done }, canvas) {
@@ -49,8 +49,8 @@
 
       const head = (x, y, text) => canvas.text(x, y, text, { textAnchor: "start", fontSize: 12 });
       head(left, 10, "queries down, keys across, by device");
-      head(from, above - 30, "pairs, if a round lasts as long");
-      head(from, above - 14, "as its slowest device works");
+      head(from, above - 30, "pairs, if each round takes");
+      head(from, above - 14, "as long as its slowest device");
       for (const d of rounds) {
         canvas.text(left + (d + 0.5) * block, top - 9, d, { fontSize: 12 });
         canvas.text(left - 6, top + (d + 0.5) * block, d, { fontSize: 12, textAnchor: "end" });
@@ -109,18 +109,18 @@
 
 
       const tokens = `${n * own} tokens ${name}, ${n} devices`;
-      if (!done) return `${tokens}, before round 1: each device begins with its own keys. The numbers are the rounds to come.`;
+      if (!done) return `${tokens}, before round 1: each device begins with its own keys. The numbers show the round of each block.`;
       const times = (a, b) => (a / b).toFixed(3);
       const last = pairs[latest];
       const each = rounds.map((d) => sum(pairs.slice(0, done).map((round) => round[d])));
       const [least, most] = [Math.min(...each), Math.max(...each)];
-      const has = least === most ? "each device has" : `a device has ${commas(least)} to`;
+      const has = least === most ? "each device computes" : `a device computes ${commas(least)} to`;
       const span = done === n ? `In all ${n} rounds` : `In the first ${done === 1 ? "round" : `${done} rounds`}`;
       return (
-        `${tokens}. Outlined is round ${done} of ${n}: ${last.join(", ")} pairs on devices 0 to ${n - 1}. ` +
-        `${span}, ${has} ${commas(most)} pairs; ` +
+        `${tokens}. The outlines mark round ${done} of ${n}: ${last.join(", ")} pairs on devices 0 to ${n - 1}. ` +
+        `${span}, ${has} ${commas(most)} pairs: ` +
         `most / mean ${times(most, all.mean)}, slowest / mean ${times(all.slowest, all.mean)}.` +
-        (all.slowest > all.mean ? " Grey is waiting." : "")
+        (all.slowest > all.mean ? " Grey marks waiting." : "")
       );
     },
   });

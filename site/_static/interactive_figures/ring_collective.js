@@ -68,7 +68,7 @@
     const last = KINDS[name].last(n);
     const progress = {
       "all-to-all": `${flat.filter((c) => c && !c.pale).length} of ${n * n} blocks are where they belong`,
-      "all-reduce": `${flat.filter((c) => c?.parts === n).length} of ${n * n} slots hold a whole sum`,
+      "all-reduce": `${flat.filter((c) => c?.parts === n).length} of ${n * n} slots contain a complete sum`,
       "reduce-scatter": `${flat.filter(Boolean).length} of ${n * n} slots are not empty`,
     }[name];
     const filled = progress ?? `${flat.filter(Boolean).length} of ${n * n} slots are filled`;
@@ -81,9 +81,9 @@
       "all-to-all": n === 2 ? "in one bundle." : `in bundles of ${sent[1].join(", ")}.`,
     }[name];
     const legend = {
-      "all-to-all": " A number is the device that a block comes from, pale while it travels.",
-      "all-reduce": " A number says how many parts are in the sum.",
-      "reduce-scatter": " A number says how many parts are in the sum.",
+      "all-to-all": " Each number names the device that a block comes from. Pale blocks are still on their way.",
+      "all-reduce": " Each number tells how many parts are in the sum.",
+      "reduce-scatter": " Each number tells how many parts are in the sum.",
     }[name];
     return (
       `${name[0].toUpperCase()}${name.slice(1)}, ${n} devices, after step ${step} of ${last}: ${filled}. ` +
@@ -145,7 +145,7 @@
       const maxBlocks = Math.max(2 * (n - 1), (n * (n - 1)) / 2);
       const unit = Math.min(24, (canvas.width - left - 44) / maxBlocks);
       const start = left + 30;
-      const caption = `sent by each device: a box is a block${canvas.width > 400 ? ", framed what this step sent" : ""}`;
+      const caption = `sent by each device: each box is a block${canvas.width > 400 ? "; outlined: sent in this step" : ""}`;
       canvas.text(0, base - 18, caption, { textAnchor: "start", fontSize: 12 });
       for (const [index, [label, hop]] of bars.entries()) {
         const y = base + index * 22;

@@ -30,7 +30,7 @@
   const count = (number) => number.toLocaleString("en");
 
   interactiveFigures.define("sharded_matmul", {
-    title: "Try it: one device's part of a product",
+    title: "Try it: one device's share of a product",
     asks: {
       rows_alone: ({ chosen }) => chosen === 3,
       both_split: ({ chosen }) => chosen === 7 || chosen === 1, // both all-reduce y
@@ -108,9 +108,9 @@
         canvas.rect(x0, y0 + i * 18, 12, 12, fill, more);
         canvas.text(x0 + 18, y0 + i * 18 + 6, words, { fontSize: 12, textAnchor: "start" });
       };
-      key(0, HELD, {}, "held and used");
-      key(1, HELD, { fillOpacity: 0.25 }, "held, not used");
-      key(2, ARRIVES, {}, "used, not held");
+      key(0, HELD, {}, "stored and used");
+      key(1, HELD, { fillOpacity: 0.25 }, "stored, not used");
+      key(2, ARRIVES, {}, "used, not stored");
       key(3, RESULT, { fillOpacity: summed ? 0.45 : 1 }, "its part of y");
       const silent = row.collectives === "no collective";
       const kinds = row.collectives.split(" + ");
@@ -123,12 +123,15 @@
       const missing = ["a", "b"].filter((name) => lacks[name]).map((name) => `${count(lacks[name])} of ${row[name][0]}`);
       const work = (d) => JSON.stringify(Object.entries(parts(row, d)).filter(([name]) => "mkn".includes(name)));
       const same = [...Array(8).keys()].filter((d) => d !== device && work(d) === work(device));
-      const has = missing.length ? `Of these it does not hold ${missing.join(" and ")}` : "It holds all of these";
+      const [[rows, across], [down, columns]] = [entries(row.a), entries(row.b)];
+      const refused = (rows && columns) || (across && down);
+      const has = missing.length ? `Of these, it doesn't store ${missing.join(" and ")}` : "It stores all of these";
       return (
         `${row.a} · ${row.b}: device ${device} multiplies ${where([m, k])} of x by ${where([k, n])} of w: ` +
         `2 · ${long(m)} · ${long(k)} · ${long(n)} = ${row.flops} FLOPs. ` +
         `${has}, and ${same.length ? `devices ${same.join(", ")} do` : "no other device does"} the same work. ` +
-        (silent ? "Nothing is sent." : `Each device sends ${row.sent} bytes: ${row.collectives}.`)
+        (silent ? "Nothing is sent." : `Each device sends ${row.sent} bytes: ${row.collectives}.`) +
+        (refused ? " On explicit axes, JAX asks for out_sharding." : "")
       );
     },
   });

@@ -46,7 +46,7 @@
   };
 
   interactiveFigures.define("tensor_parallel_layer", {
-    title: "Try it: one layer, forward and back: what is sent, what is kept",
+    title: "Try it: what one layer sends and keeps, forward and backward",
     controls: () => ({
       name: choice("program", Object.keys(FORMS), "sequence, again"),
       step: steps("step", ({ name }) => order(FORMS[name]).length, 99),
@@ -102,8 +102,8 @@
         });
       });
       canvas.rect(1, y(6) + 6, 16, 6, COLORS[HELD]);
-      const where = canvas.width > 420 ? "what a device holds there, of x's shape" : "of x's shape";
-      small(23, y(6) + 9, `${where}: whole, or an eighth`, { textAnchor: "start" });
+      const where = canvas.width > 420 ? "what a device stores there of an array of x's shape" : "an array of x's shape";
+      small(23, y(6) + 9, `${where}: all, or an eighth`, { textAnchor: "start" });
 
       const total = sum(all.map(({ place }) => units(place)));
       const now = sum(all.slice(0, step).map(({ place }) => units(place)));
@@ -119,7 +119,7 @@
       const keep = sum(keeps.map(([, size]) => size));
       const shown = keep < 1 ? String(keep) : keep.toFixed(1);
       const scale = (canvas.width - 2) / 9; // pixels per A
-      line(foot + 54, `kept by a layer for its way back: ${shown} A`);
+      line(foot + 54, `kept by a layer for its backward pass: ${shown} A`);
       let x = 1;
       for (const [what, size] of keeps) {
         canvas.rect(x, foot + 64, size * scale, 20, COLORS[HELD], box);
@@ -135,9 +135,9 @@
       const price = units(place) ? `sends ${units(place)} unit${units(place) > 1 ? "s" : ""}` : "sends nothing";
       const latest = step ? `${["forward", "again", "backward"][c]}, ${place} ${price}` : "before the layer";
       return (
-        `${name}: ${latest}; ${now} of ${total} units so far. Kept for the way back: about ${shown} A a layer; ` +
-        `temporaries, including the room to compute in: ${held[name]} A a layer. ` +
-        `FLOPs: ${flops[name].toFixed(2)} times tensor's.`
+        `${name}: ${latest}; ${now} of ${total} units so far. Each layer keeps about ${shown} A for the backward pass. ` +
+        `Its temporaries, including working memory, take up ${held[name]} A. ` +
+        `It computes ${flops[name].toFixed(2)} times the FLOPs of the program tensor.`
       );
     },
   });

@@ -33,10 +33,10 @@
 
   // Return the reason why these axis sizes aren't possible, or "".
   const refused = ({ data, fsdp, model, micro }) => {
-    if (data < 1) return `fsdp ${fsdp} and model ${model} ask for ${three(fsdp * model)} chips, and there are 64.`;
+    if (data < 1) return `fsdp ${fsdp} and model ${model} would need ${three(fsdp * model)} chips, but there are only 64.`;
     const rows = TASK.batch / (data * fsdp);
     if (micro <= rows) return "";
-    return `With data ${data} and fsdp ${fsdp} a chip has ${rows} of the 256 sequences, too few for ${micro} microbatches.`;
+    return `With data ${data} and fsdp ${fsdp}, each chip has ${rows} of the 256 sequences, too few for ${micro} microbatches.`;
   };
 
   // Draw an arrow if a bar ends outside the frame.
@@ -87,10 +87,10 @@
         canvas.text(middle, y + 14, three(one), { fontSize: 12, fill: LETTERS[k] });
       });
       if (total > most) beyond(canvas, y, 26);
-      if (why) canvas.text(canvas.width / 4, y + 14, "no plan");
+      if (why) canvas.text(canvas.width / 4, y + 14, "not possible");
       canvas.line([[rates.gb * wide, y - 4], [rates.gb * wide, y + 30]], "ink", dashes);
       axis([0, 20, 40, 60], 0, wide, y + 40);
-      canvas.text(0, y + 58, `GB that a chip holds, by the estimate${why ? "" : `: ${three(total)}`}`, start);
+      canvas.text(0, y + 58, `GB on each chip (estimate)${why ? "" : `: ${three(total)}`}`, start);
 
       y += 84;
       const seconds = CLOCKS.map((name) => (why ? 0 : clocks[name]));
@@ -111,17 +111,17 @@
       });
       const bottom = y + 2 * 26;
       axis([0, 0.5, 1], left, second, bottom + 6);
-      canvas.text(0, bottom + 24, "seconds of a step, by the estimate", start);
+      canvas.text(0, bottom + 24, "seconds per step (estimate)", start);
       canvas.height(bottom + 36);
-      if (why) return `${why} That is no plan.`;
+      if (why) return `This plan isn't possible. ${why}`;
 
       const each = PARTS.map((name, k) => `${name} ${three(gb[k])}`).join(", ");
       const other = CLOCKS[1 - slowest];
       const fits = total > rates.gb ? "more" : "less";
       return (
         `data ${plan.data} fsdp ${plan.fsdp} model ${plan.model} micro ${plan.micro} ${how}: ${three(total)} GB ` +
-        `(${each}), ${fits} than a chip's ${rates.gb}; the longer clock is ${CLOCKS[slowest]}, ` +
-        `${three(seconds[slowest])} s (${other} ${three(clocks[other])}).`
+        `(${each}), ${fits} than a chip's ${rates.gb}. The slower part is ${CLOCKS[slowest]}, ` +
+        `which takes ${three(seconds[slowest])} s (${other}: ${three(clocks[other])} s).`
       );
     },
   });

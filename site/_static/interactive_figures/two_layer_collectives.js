@@ -15,22 +15,23 @@
     "rows, rows": ["all-to-all", (3 / 4) * HIDDEN],
   };
   const WHY = {
-    "columns, columns": "A device computes a quarter of the hidden columns, and its columns of w2 need all of them.",
-    "columns, rows": "A device computes just the hidden columns that its rows of w2 need. The result is added up.",
-    "rows, columns": "A quarter of w1's rows gives partial sums of whole hidden rows. They are added up before relu.",
-    "rows, rows": "A device gets the partial sums of its hidden columns, and adds them up. The result is partial, too.",
+    "columns, columns": "Each device computes a quarter of the hidden columns, but its columns of w2 need all of them.",
+    "columns, rows": "Each device computes exactly the hidden columns that its rows of w2 need. Only the results are summed.",
+    "rows, columns": "With a quarter of w1's rows, each device computes partial sums of complete hidden rows. They are summed before relu.",
+    "rows, rows": "Each device receives the partial sums of its hidden columns and adds them up. The results are partial sums, too.",
   };
   const bytes = (value) => value.toLocaleString("en");
 
   interactiveFigures.define("two_layer_collectives", {
-    title: "Try it: two layers, cut by columns or by rows",
-    asks: { cheapest: ({ w1, w2 }) => w1 !== w2 }, // hiding only the cheapest would give it away
+    title: "Try it: two layers, split by columns or by rows",
+    asks: { cheapest: ({ w1, w2 }) => w1 !== w2 && "partly" }, // hiding only the cheapest would give it away
     controls: () => ({
       w1: choice("w1 by", WAYS),
       w2: choice("w2 by", WAYS),
       device: range("device", 0, 7, 5),
     }),
-    draw({ w1, w2, device }, canvas, counted) {
+    draw({ w1, w2, device }, canvas, counted, unanswered) {
+      const hidesCosts = unanswered.length > 0;
       const way = `${w1}, ${w2}`;
       const between = BETWEEN[way];
       const [i, j] = [Math.floor(device / 4), device % 4]; // its coordinates along x and y
@@ -85,7 +86,7 @@
       canvas.line([[from, turn - (byColumns(w1) ? 32 : 14)], [from, turn], [to, turn]]);
       canvas.arrow([to, turn], [to, down]);
       const words = between ? `${between[0]}: ${bytes(between[1])} bytes` : "nothing is sent";
-      canvas.text((from + to) / 2, turn - 9, words, { fontSize: 12, fontWeight: 700 });
+      if (!hidesCosts) canvas.text((from + to) / 2, turn - 9, words, { fontSize: 12, fontWeight: 700 });
 
       const taken = byColumns(w2) ? { own: [i, null], parts: [2, 1] } : { own: [i, j], parts: [2, 4] };
       matrix(left, second, LONG, EXAMPLES, "relu(hidden)", taken.parts, taken.own);
@@ -99,15 +100,14 @@
       const last = second + LONG / 2 + 18;
       const sum = byColumns(w2) ? "nothing is sent" : `all-reduce: ${bytes(2 * (3 / 4) * RESULT)} bytes`;
       canvas.arrow([out + SHORT / 2, second + EXAMPLES / 2 + 20], [out + SHORT / 2, last - 12]);
-      canvas.text(out + SHORT / 2 + 4, last, sum, { fontSize: 12, fontWeight: 700, textAnchor: "middle" });
+      if (!hidesCosts) canvas.text(out + SHORT / 2 + 4, last, sum, { fontSize: 12, fontWeight: 700, textAnchor: "middle" });
       canvas.height(last + 10);
 
       const { said, sent } = counted[way];
-      const used = byColumns(w1) ? "" : "; of its x it uses a quarter";
-      return (
-        `w1 by ${w1}, w2 by ${w2}: ${said}, ${bytes(sent)} bytes sent by each device. ${WHY[way]} ` +
-        `Coloured is what device ${device} holds or computes${used}.`
-      );
+      const used = byColumns(w1) ? "" : ", which uses only a quarter of its x";
+      const marked = `Colour marks what device ${device} stores or computes${used}.`;
+      const costs = `${said}, ${bytes(sent)} bytes sent by each device. ${WHY[way]}`;
+      return `w1 by ${w1}, w2 by ${w2}${hidesCosts ? "." : `: ${costs}`} ${marked}`;
     },
   });
 })();

@@ -10,15 +10,15 @@ from tools.site import interactive_figures
 
 def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(open_figure):
     at = open_figure("async_dispatch")
-    assert "Waiting in every second step takes 9 ticks" in at.figure_text()
+    assert "A loop that waits in every second step takes 9 ticks" in at.figure_text()
     said = at.set(second="at the end")
     # A load and a step take one tick each. Waiting in every step takes all 12 ticks, and waiting at the end takes 7:
     # six for the loads and one for the last step.
-    assert "Waiting in every step takes 12 ticks: of 6 ticks of loading the device works during 0 and waits" in said
-    assert "Waiting at the end takes 7 ticks: it works during 5 and waits during 1" in said
+    assert "A loop that waits in every step takes 12 ticks. During 6 ticks of loading, the device works for 0" in said
+    assert "A loop that waits at the end takes 7 ticks: the device works for 5 ticks and waits for 1" in said
     assert said.endswith("The first loop takes 1.7 times as long.")
     printed = re.findall(r"during (\d) of 6 loads", interactive_figures.printed_text(cell_of("01", "wait-run")))
-    assert re.findall(r"works during (\d)", said) == printed == ["0", "5"]
+    assert re.findall(r"works for (\d)", said) == printed == ["0", "5"]
 
 
 def test_the_longer_of_load_and_step_sets_the_pace(open_figure):
@@ -27,13 +27,17 @@ def test_the_longer_of_load_and_step_sets_the_pace(open_figure):
     # With loads of 3 ticks and steps of 1, waiting at the end takes 6 · 3 + 1 ticks, and the device works during 1 of
     # the 3 ticks of each load but the first. Waiting in every step takes 6 · 4 ticks.
     said = at.set(a_load=3, a_step=1)
-    assert "every step takes 24 ticks: of 18 ticks of loading the device works during 0 and waits during 18" in said
-    assert "at the end takes 19 ticks: it works during 5 and waits during 13, and at the most 1 step is" in said
+    assert (
+        "every step takes 24 ticks. During 18 ticks of loading, the device works for 0 ticks and waits for 18" in said
+    )
+    assert "at the end takes 19 ticks: the device works for 5 ticks and waits for 13, and at most 1 step is" in said
     # With loads of 0.5 ticks and steps of 2, waiting at the end takes 0.5 + 6 · 2 ticks. The steps are enqueued at 0.5,
     # 1, ... 3 and done at 2.5, 4.5, ..., so one of six is done at 3.
     said = at.set(a_load=0.5, a_step=2)
     assert "every step takes 15 ticks" in said
-    assert "at the end takes 12.5 ticks: it works during 2.5 and waits during 0.5, and at the most 5 steps are" in said
+    assert (
+        "at the end takes 12.5 ticks: the device works for 2.5 ticks and waits for 0.5, and at most 5 steps are" in said
+    )
     assert said.endswith("1.2 times as long.")
 
 
@@ -42,14 +46,18 @@ def test_occasional_waiting(open_figure):
     # With loads and steps of 1 tick, two loads and two steps take 3 ticks, three times. The device works during one
     # load of each pair.
     said = at.figure_text()
-    assert "Waiting in every second step takes 9 ticks: it works during 3 and waits during 3" in said
+    assert "A loop that waits in every second step takes 9 ticks: the device works for 3 ticks and waits for 3" in said
     assert said.endswith("1.3 times as long.")
     # Three loads and three steps take 4 ticks, twice.
-    assert "in every third step takes 8 ticks: it works during 4 and waits" in at.set(second="in every third step")
+    assert "in every third step takes 8 ticks: the device works for 4 ticks and waits" in at.set(
+        second="in every third step"
+    )
     # With loads of 1 tick and steps of 3, steps are enqueued at 1, 2 and 3 and done at 4, 7 and 10. That takes 10
     # ticks, twice, and three steps are unfinished at 3.
     said = at.set(a_step=3)
-    assert "in every third step takes 20 ticks: it works during 4 and waits during 2, and at the most 3 steps" in said
+    assert (
+        "in every third step takes 20 ticks: the device works for 4 ticks and waits for 2, and at most 3 steps" in said
+    )
 
 
 def test_the_picture_has_a_bar_for_each_load_and_each_step_and_says_where_the_host_waits(open_figure):

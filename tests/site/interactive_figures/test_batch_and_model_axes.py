@@ -38,9 +38,9 @@ def test_each_mesh_has_batches_for_which_it_sends_least(open_figure):
     at = open_figure("batch_and_model_axes")
     borders = {8: "1 x 8", 48: "1 x 8", 56: "2 x 4", 216: "2 x 4", 224: "4 x 2", 872: "4 x 2", 880: "8 x 1"}
     for examples, mesh in borders.items():
-        assert f"Of the four meshes {mesh} sends the least." in at.set(examples=examples)
-    assert "each device has 110 of 880 examples" in text_of(at.set(data=0) and at)
-    assert "a column holds a quarter of each weight" in text_of(at.set(data=2) and at)
+        assert f"Of the four meshes, {mesh} sends the least." in at.set(examples=examples)
+    assert "each device processes 110 of 880 examples" in text_of(at.set(data=0) and at)
+    assert "a column stores a quarter of each weight" in text_of(at.set(data=2) and at)
 
 
 def text_of(at):

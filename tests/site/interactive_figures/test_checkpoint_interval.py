@@ -21,8 +21,8 @@ def test_the_slow_storage_is_that_of_the_page(open_figure):
     at = open_figure("checkpoint_interval")
     at.by_label({"a save after": 0, "a save takes": 0})
     save, minutes, lost = rows()[1]
-    assert f"A save after {minutes} minutes" in at.figure_text()
-    assert f"together {lost}. Young's interval, {minutes} minutes, loses {lost}." in at.figure_text()
+    assert f"With a save after every {minutes} minutes" in at.figure_text()
+    assert f" {lost} in all. Young's interval, {minutes} minutes, loses {lost}." in at.figure_text()
     assert f"{float(save):g} s" in at.place.locator(".value").all_inner_texts()
 
 
@@ -35,15 +35,17 @@ def test_the_fast_storage_is_that_of_the_page(open_figure):
     # Young's interval is a tenth of the slow storage's, 38.77 minutes = 2326.3 s. At the slow storage's interval,
     # saves take 2.43 / 2326.3 = 0.1045 % of the time, and failures waste half of 38.77 / 185.58, which is 10.446 %.
     assert f"interval, 3.88 minutes, loses {lost}." in said and minutes == "3.9"
-    assert "0.10% of the work is lost to saves, 10.45% to failures, together 10.6%" in said
+    assert "0.10% of the work is lost to saves and 10.45% to failures, 10.6% in all" in said
 
 
 def test_twice_the_best_interval_loses_a_quarter_more(open_figure):
     at = open_figure("checkpoint_interval")
     at.by_label({"a save takes": 0})
     # At twice and at half Young's interval, the formula gives 1.25 * 20.89 % = 26.1 %: 5.22 + 20.89, and 20.89 + 5.22.
-    assert "5.22% of the work is lost to saves, 20.89% to failures, together 26.1%" in at.by_label({"a save after": 4})
-    assert "20.89% of the work is lost to saves, 5.22% to failures, together 26.1%" in at.by_label({"a save after": -4})
+    assert "5.22% of the work is lost to saves and 20.89% to failures, 26.1% in all" in at.by_label({"a save after": 4})
+    assert "20.89% of the work is lost to saves and 5.22% to failures, 26.1% in all" in at.by_label(
+        {"a save after": -4}
+    )
     # With a failure every 4 * 3.09 = 12.4 hours, Young's interval doubles and its loss halves.
     assert "Young's interval, 77.5 minutes, loses 10.4%" in at.by_label({"a failure every": 4})
     assert "12.4 h" in at.place.locator(".value").all_inner_texts()

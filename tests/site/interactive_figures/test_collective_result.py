@@ -41,21 +41,21 @@ def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(open_figure):
 def test_who_enters_and_where_a_number_goes(open_figure):
     at = open_figure("collective_result")
     assert "device 5 gets 5 15 25 35 45 55 65 75." in at.figure_text()
-    assert "gets 2 12 22 32 42 52 62 72. Of each of the eight parts the number at place 2 enters." in at.set(device=2)
+    assert "gets 2 12 22 32 42 52 62 72. The result uses element 2 of each of the eight parts." in at.set(device=2)
     assert dashed(at) == 1 and arrows(at) == 8
     # the 7 pairs are (i, i + 1) for i < 7, and the eighth is (7, 0)
-    assert "device 0 gets 0. Nobody's number enters" in at.set(collective="ppermute, 7 pairs", device=0)
+    assert "device 0 gets 0. No number arrives" in at.set(collective="ppermute, 7 pairs", device=0)
     assert arrows(at) == 0
-    assert "The number of device 6 enters, and no other." in at.set(device=7)
-    assert "The number of device 7 enters, and no other." in at.set(collective="ppermute, 8 pairs", device=0)
+    assert "It uses only the number of device 6." in at.set(device=7)
+    assert "It uses only the number of device 7." in at.set(collective="ppermute, 8 pairs", device=0)
     assert arrows(at) == 1 and dashed(at) == 0  # a device doesn't keep its own number
     out = {"arrows": "out of its numbers"}
-    assert "the 3 of device 0 enters the result of device 1, and no other" in at.set(**out)
-    assert "the 6 of device 7 enters no result" in at.set(collective="ppermute, 7 pairs", device=7)
-    assert "the 9 of device 5 enters the results of all eight devices" in at.set(collective="all_gather", device=5)
+    assert "the 3 of device 0 goes into the result of device 1 only" in at.set(**out)
+    assert "the 6 of device 7 is in no result" in at.set(collective="ppermute, 7 pairs", device=7)
+    assert "the 9 of device 5 goes into the results of all eight devices" in at.set(collective="all_gather", device=5)
     assert arrows(at) == 8 and dashed(at) == 1
     said = at.set(collective="psum_scatter", device=3)
-    assert "of device 3's numbers 30 31 32 33 34 35 36 37 the one at place j enters the result of device j" in said
+    assert "element j of device 3's numbers 30 31 32 33 34 35 36 37 goes into the result of device j" in said
     assert arrows(at) == 8 and strong(at) == ["30", "31", "32", "33", "34", "35", "36", "37"]
     assert strong(at.set(arrows="into its result") and at) == ["3", "13", "23", "33", "43", "53", "63", "73"]
 

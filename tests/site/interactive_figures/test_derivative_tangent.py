@@ -15,7 +15,7 @@ def test_it_begins_with_the_lessons_numbers(open_figure):
     table = interactive_figures.printed_text(cell_of("00", "derivatives"))
     first, second, third = re.findall(r"at 0.5: +(-?[\d.]+), by hand", table)
     said = at.figure_text()
-    assert "At x = 0.50 the tangent to tanh climbs 0.7864 for each 1 to the right" in said
+    assert "At x = 0.50, the tangent to tanh rises by 0.7864 per unit of x" in said
     assert said.endswith(f" tanh 0.4621, first {first}.")  # tanh(0.5) = 0.46212
     said = at.set(tangent="second")
     assert f"first {first}, second {second}, third {third}." in said
@@ -25,13 +25,19 @@ def test_each_tangent_has_the_slope_of_the_next(open_figure):
     at = open_figure("derivative_tangent")
     # At 0, tanh and its derivatives are 0, 1, 0 and -2. The lesson prints the last three.
     said = at.set(x=0, tangent="second")
-    assert "the tangent to the second derivative falls 2.0000" in said and "the third derivative is -2.0000" in said
+    assert (
+        "the tangent to the second derivative falls by 2.0000" in said
+        and "the third derivative there is -2.0000" in said
+    )
     assert "tanh 0.0000, first 1.0000, second 0.0000, third -2.0000." in said
     said = at.set(tangent="first derivative")
-    assert "the tangent to the first derivative climbs 0.0000" in said and "the second derivative is 0.0000" in said
+    assert (
+        "the tangent to the first derivative rises by 0.0000" in said
+        and "the second derivative there is 0.0000" in said
+    )
     assert said.endswith("tanh 0.0000, first 1.0000, second 0.0000.")  # this tangent doesn't need the third
     # With t = tanh(1) = 0.76159: 1 - t^2 = 0.41997; -2 t (1 - t^2) = -0.63970; (1 - t^2)(6 t^2 - 2) = 0.62163.
-    assert "falls 0.6397 for each 1 to the right: there the second derivative is -0.6397." in at.set(x=1)
+    assert "falls by 0.6397 per unit of x, so the second derivative there is -0.6397." in at.set(x=1)
     said = at.set(tangent="second")
     assert "tanh 0.7616, first 0.4200, second -0.6397, third 0.6216." in said
     # Because tanh is odd, its second derivative also changes sign at -1, and the first and third derivatives don't.

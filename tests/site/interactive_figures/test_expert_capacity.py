@@ -39,7 +39,7 @@ def test_the_bytes_are_those_that_the_lesson_counts(open_figure):
     )
     assert len(rows) == 2
     for seats, sent in rows:
-        assert f"A device sends {sent} bytes in a training step" in at.set(seats=seats)
+        assert f"Each device sends {sent} bytes per training step" in at.set(seats=seats)
     # A step's four all-to-alls each send 7/8 of a token, which is 64 numbers of 8 bytes: 4 * 7/8 * 512 = 1,792 bytes.
     # With 64 slots per expert, there are 512 slots for 64 tokens, so each token costs eight times as much.
     assert "14,336 for each seated token, or 1,792 if all seats were taken." in at.figure_text()

@@ -20,11 +20,11 @@ def test_the_lessons_figure(open_figure):
     told = interactive_figures.alt_text(cell_of("18", "free-mended"))
     said = open_figure("kernel_ring_waits").by_label(FIGURE)
     end = re.search(r"everything is done after (\S+) µs", told)[1]
-    assert f"device 3 takes 240 µs for a product: all is done after {end} µs." in said
+    assert f"device 3 takes 240 µs for a product: all devices finish within {end} µs." in said
     for device in (2, 4):
         waits = re.search(rf"device {device} sends 7 times, multiplies 8 times, (waits .*?);", told)[1]
         assert f"evice {device} {waits}" in said
-    assert "No piece was overwritten too soon, and all end right." in said
+    assert "No piece was overwritten too soon, and all results are right." in said
 
 
 def test_any_device_may_be_the_slow_one(open_figure):
@@ -43,11 +43,11 @@ def test_who_ends_wrong_without_free_is_what_the_lesson_prints(open_figure):
     ].split()
     at = open_figure("kernel_ring_waits")
     said = at.by_label({"µs of": 240})
-    assert said.endswith(f"wrong in the end: {', '.join(wrong)}.")
+    assert said.endswith(f"Devices with a wrong result: {', '.join(wrong)}.")
     ends = at.page.locator(".interactive-figure svg text").all_text_contents()
     assert ends.count("wrong") == len(wrong) and ends.count("right") == 8 - len(wrong)
     # the slow device computes eight products of 320 µs each
-    assert "all is done after 2560 µs." in at.by_label({"µs of": 320})
+    assert "all devices finish within 2560 µs." in at.by_label({"µs of": 320})
 
 
 def test_a_cross_is_where_a_piece_was_still_to_be_read(open_figure):

@@ -18,14 +18,15 @@ def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(open_figure):
     printed = interactive_figures.printed_text(cell_of("15", "serve-count"))
     each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) per byte", printed, re.M)[1]
     read = re.search(r"([\d,]+) bytes to read", printed)[1]
-    assert (
-        f"one device alone reads {read} bytes" in at.figure_text() and f"does {each} FLOPs for each" in at.figure_text()
-    )
+    assert f"a single device reads {read} bytes" in at.figure_text() and f"{each} FLOPs per byte" in at.figure_text()
     # The lesson's cache takes up 1,048,576 bytes, at 8 bytes per number. At 2 bytes per number it takes up a quarter of
     # that, of which each device stores an eighth.
     stored = re.search(r"cache: ([\d,]+)", interactive_figures.printed_text(cell_of("15", "write-cache")))[1]
     bytes_ = int(stored.replace(",", "")) // 4
-    assert f"a cache of {bytes_:,} bytes at 2 a number, {bytes_ // 8:,} on each of eight devices" in at.figure_text()
+    assert (
+        f"a cache of {bytes_:,} bytes at 2 bytes per number, {bytes_ // 8:,} on each of eight devices"
+        in at.figure_text()
+    )
 
 
 @pytest.mark.parametrize("length", [16, 64, 1024])
@@ -35,8 +36,8 @@ def test_with_many_rows_it_comes_to_the_lessons_levels(open_figure, length):
     level = float(re.search(course, told)[1])
     at = open_figure("kv_cache_sharding")
     said = at.set(rows=13, characters=LENGTHS.index(length))
-    assert float(re.search(r"does ([\d.]+) FLOPs", said)[1]) == pytest.approx(level, abs=0.06 + 0.01 * level)
-    assert "less than the 241 of a TPU v5e" in said
+    assert float(re.search(r"([\d.]+) FLOPs per byte", said)[1]) == pytest.approx(level, abs=0.06 + 0.01 * level)
+    assert "less than the 241 at which a TPU v5e" in said
 
 
 def test_without_a_cache_the_rows_share_all_that_is_read(open_figure):
@@ -44,12 +45,19 @@ def test_without_a_cache_the_rows_share_all_that_is_read(open_figure):
     # The 104,448 weights take up 2 bytes each, and each row does 2 FLOPs per weight: one FLOP per row and byte.
     said = at.set(rows=7, characters=0)
     assert (
-        "a cache of 0 bytes" in said
-        and "208,896 bytes" in said
-        and "does 128.0 FLOPs for each: less than the 241" in said
+        "a cache of 0 bytes" in said and "208,896 bytes" in said and "128.0 FLOPs per byte, less than the 241" in said
     )
-    assert "does 256.0 FLOPs for each: at least the 241 of a TPU v5e at its published rates" in at.set(rows=8)
+    assert "256.0 FLOPs per byte, at least the 241 at which a TPU v5e is limited by computing" in at.set(rows=8)
     # Two rows of 16 characters read 2 * (104,448 + 2 * 256 * 16) bytes, and do 4 * (104,448 + 4,096) FLOPs.
     said = at.set(rows=1, characters=1)
-    assert "225,280 bytes" in said and f"does {4 * 108_544 / 225_280:.1f} FLOPs" in said
-    assert "16,384 bytes at 2 a number, 2,048 on each" in said
+    assert "225,280 bytes" in said and f": {4 * 108_544 / 225_280:.1f} FLOPs" in said
+    assert "16,384 bytes at 2 bytes per number, 2,048 on each" in said
+
+
+def test_the_rate_waits_for_the_guess(open_figure):
+    at = open_figure("kv_cache_sharding")
+    answer = f"answer-{interactive_figures.question_numbers('15')['rows_needed']}"
+    at.page.evaluate("id => document.body.append(Object.assign(document.createElement('i'), { id }))", answer)
+    said = at.set(rows=4)
+    assert "16 rows of 16 characters" in said and "guess first" in said and "FLOPs per byte" not in said
+    assert at.page.locator(".interactive-figure svg circle").count() == 0

@@ -1,4 +1,4 @@
-"""Test lesson 02's figure of specs on any mesh of eight devices, and of the specs that JAX refuses."""
+"""Test lesson 02's figure of specs on any mesh of eight devices, and of the specs that JAX rejects."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(open_figure):
     at = open_figure("mesh_sharding")
     # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth row and the first half of the columns.
     assert (
-        "gives float32[4@x,8@y]: 8 pieces of (1, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [3:4, 0:4]."
+        "gives float32[4@x,8@y]: 8 pieces of (1, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and stores [3:4, 0:4]."
         in at.figure_text()
     )
     said = at.set(mesh="2 by 4")
-    assert "8 pieces of (2, 2), 1 copy of each. Device 6 is at x = 1, y = 2 and holds [2:4, 4:6]." in said
+    assert "8 pieces of (2, 2), 1 copy of each. Device 6 is at x = 1, y = 2 and stores [2:4, 4:6]." in said
     figures = (
         alt_text(cell_of("02", "layouts")),
         alt_text(cell_of("02", "cut-count")),
@@ -31,7 +31,7 @@ def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(open_figure):
         for devices, piece in re.findall(r"devices? ([\d, ]+) holds? (\[.*?\])", pieces):
             for device in map(int, devices.split(", ")):
                 said = at.set(device=device)
-                assert f"and holds {piece}" in said, (spec, device)
+                assert f"and stores {piece}" in said, (spec, device)
                 assert f"{8 // int(count)} cop" in said
                 others = ", ".join(other for other in devices.split(", ") if int(other) != device)
                 assert said.endswith(f"device{'s' * (', ' in others)} {others}." if others else f"{piece}.")
@@ -53,7 +53,7 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(o
     lines["P('y')"] = printed_text(cell_of("02", "uneven-error"))
     wanted = " ".join(lines[spec].split())
     said = at.set(mesh="2 by 4", spec=spec, array=array)
-    assert said.startswith(f"JAX refuses {spec}. {error}")
+    assert said.startswith(f"JAX rejects {spec}. {error}")
     assert array == "(10, 3)" or wanted.startswith(error)
     compared = 0
     for theirs, ours in {
@@ -73,7 +73,7 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(o
 def test_other_meshes_and_what_jax_says_first(open_figure):
     at = open_figure("mesh_sharding")
     # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth pair of rows and the first half of the columns.
-    assert "pieces of (2, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and holds [6:8, 0:4]." in at.set(
+    assert "pieces of (2, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and stores [6:8, 0:4]." in at.set(
         mesh="4 by 2", array="(8, 8)"
     )
     # Ten rows can be split over 2 devices, but not over 4 or 8. An axis of one device splits nothing.
@@ -97,5 +97,5 @@ def test_a_spec_is_read_as_python_reads_it(open_figure, typed):
 )
 def test_what_is_no_spec_says_how_one_is_written(open_figure, typed):
     at = open_figure("mesh_sharding")
-    assert "cannot be read as a spec" in at.set(spec=typed)
+    assert "isn't a valid spec" in at.set(spec=typed)
     assert "8 pieces" in at.set(spec="P('x', 'y')")

@@ -40,26 +40,29 @@ def test_a_step_is_a_row_of_the_lessons_figure(open_figure):
     said = at.set(step=3)
     assert lines(at)[2] == [2, [0, 1, 2, 7], [7, 6], [4]]
     assert "device 0 multiplies slice 5 of its rows with piece 5, while piece 4 arrives" in said
-    assert "4 of 8 products" in said and "room for 2 pieces besides the one it stores; gathering needs 8." in said
+    assert "contains 4 of 8 products" in said and "it needs memory for 2 pieces; gathering needs memory for 8." in said
     said = at.set(step=7)
-    assert "piece 1, and nothing arrives any more. 8 of 8 products" in said
+    assert "piece 1, and no more pieces arrive. Its result contains 8 of 8 products" in said
     assert lines(at)[2] == [2, list(range(8)), [3], [8]]
 
 
 def test_gathering_sends_the_same_holds_all_and_multiplies_last(open_figure):
     at = open_figure("overlapped_ring_matmul")
     said = at.set(program="gathered", step=5)
-    assert "device 0 has 6 of 8 pieces, and piece 2 arrives. Nothing is multiplied yet." in said
+    assert "device 0 has 6 of 8 pieces, and piece 2 arrives. It doesn't multiply yet." in said
     assert lines(at)[3] == [3, [], [0, 1, 2, 3, 5, 6, 7], [0]]  # it has 3, 2, 1, 0, 7 and 6, and receives 5
     said = at.set(step=7)
-    assert "8 of 8 pieces, and nothing arrives any more. Now it multiplies. It needs room for 8 pieces" in said
+    assert "8 of 8 pieces, and no more pieces arrive. Now it multiplies." in said
+    assert "Besides its own piece, it needs memory for 8 pieces" in said
     assert lines(at)[3] == [3, list(range(8)), list(range(8)), [8]]
 
 
 def test_other_numbers_of_devices_by_hand(open_figure):
     at = open_figure("overlapped_ring_matmul")
     said = at.set(devices=5, step=2)
-    assert re.search(r"step 2 of 4: device 0 multiplies slice 3 .* piece 3, while piece 2 arrives\. 3 of 5", said)
+    assert re.search(
+        r"step 2 of 4: device 0 multiplies slice 3 .* piece 3, while piece 2 arrives\. Its result contains 3 of 5", said
+    )
     assert lines(at)[4] == [4, [2, 3, 4], [2, 1], [3]]
     assert "step 1 of 1: device 0 multiplies slice 1" in at.set(devices=2, step=1)
-    assert "gathering needs 2." in at.figure_text()
+    assert "gathering needs memory for 2." in at.figure_text()

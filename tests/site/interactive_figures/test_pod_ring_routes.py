@@ -18,11 +18,11 @@ BOXES = """() => {
 def test_jaxs_hops_are_those_of_the_lesson(open_figure):
     at = open_figure("pod_ring_routes")
     # The titles of the lesson's figure say hops 1 2 1 2 1 2 1 2 for v5e:2x4, and only hops of 1 for v5e:4x2.
-    assert "v5e:2x4, as JAX leads it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.figure_text()
-    assert "the 8 pieces make 12 hops in all; around a ring of neighbours it would be 8." in at.figure_text()
+    assert "v5e:2x4, as JAX routes it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.figure_text()
+    assert "the 8 pieces take 12 hops in all; in a ring of neighbours, they would take 8." in at.figure_text()
     assert at.page.locator(".interactive-figure svg rect").count() == 12  # a square for each hop
     assert at.set(axis="v5e:4x2") == (
-        "v5e:4x2, as JAX leads it: hops 1 1 1 1 1 1 1 1. Each step is one hop: a ring of neighbours."
+        "v5e:4x2, as JAX routes it: hops 1 1 1 1 1 1 1 1. Each step is one hop, so the chips form a ring of neighbours."
     )
 
 
@@ -30,7 +30,7 @@ def test_the_readers_orders(open_figure):
     at = open_figure("pod_ring_routes")
     # In a grid with two chips per row, the last hop is 3 from (0, 3) straight back to (0, 0) if the order goes back and
     # forth by rows, and 4 from (1, 3) to (0, 0) if it goes row by row.
-    assert at.set(order=ROWS).startswith("v5e:2x4 in an order that is your choice, not JAX's: hops 1 1 1 1 1 1 1 3.")
+    assert at.set(order=ROWS).startswith("v5e:2x4, in the order that you chose instead of JAX's: hops 1 1 1 1 1 1 1 3.")
     assert "hops 1 1 1 1 1 1 1 1. Each step is one hop" in at.set(order=COLUMNS)  # around the edge, as in the lesson
     assert "hops 1 2 1 2 1 2 1 4. The longest step is 4 hops." in at.set(order="row by row")
     # In a grid with four chips per row, (3, 0) to (0, 1) is 4 hops. The squares are (0..1, 0..1) and (2..3, 0..1), and
@@ -54,14 +54,12 @@ def test_the_sixteen_of_the_second_figure(open_figure, bare):
     page = page_of("pod_ring_routes", RINGS)
     at.page.route("**/pod_ring_routes.html", lambda route: route.fulfill(body=page, content_type="text/html"))
     at.page.reload()
-    assert (
-        at.figure_text()
-        == f"data = 16, as JAX leads it: hops {'1 ' * 15}1. Each step is one hop: a ring of neighbours."
-    )
+    means = "Each step is one hop, so the chips form a ring of neighbours."
+    assert at.figure_text() == f"data = 16, as JAX routes it: hops {'1 ' * 15}1. {means}"
     # In the lesson, the last chip is three hops from the first, so the axis has half the rate.
     said = at.set(axis="data = 4")
-    assert "hops 1 1 1 3, the same in each of the 4 lines. The row does not close: what goes around must come" in said
-    assert said.endswith("over the same wires, 3 hops, at half the rate.")
+    assert "hops 1 1 1 3, the same in each of the 4 lines. The line isn't closed, so data must come back" in said
+    assert said.endswith("over the same wires, 3 hops at half the rate.")
     # The four chips of a row aren't a ring, and those of a square are.
     assert "hops 1 1 1 3, the same" in at.set(order="row by row")
     assert "hops 1 1 1 1, the same in each of the 4 lines. Each step is one hop" in at.set(order="squares of four")

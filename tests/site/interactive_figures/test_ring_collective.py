@@ -27,7 +27,7 @@ def column(at, device):
 
 def test_it_opens_before_the_first_step_of_the_lessons_all_reduce(open_figure):
     at = open_figure("ring_collective")
-    assert "after step 0 of 14: 0 of 64 slots hold a whole sum. Each device has sent 0 blocks" in at.figure_text()
+    assert "after step 0 of 14: 0 of 64 slots contain a complete sum. Each device has sent 0 blocks" in at.figure_text()
     assert slots(at) == [["1"] * 8] * 8
     at.place.get_by_role("button", name="Play").click()
     at.place.locator(".caption", has_text="after step 1 of 14").wait_for()
@@ -53,7 +53,7 @@ def test_steps_and_bytes_are_those_by_hand(open_figure):
     assert "at most 4/8 over a wire in one direction" in said
     assert "after step 7 of 7: 8 of 64 slots are not empty" in at.set(collective="reduce-scatter", step=7)
     assert "7 blocks: 7/8 of the array" in at.figure_text()  # 3,584 bytes of an array of 4,096
-    assert "after step 14 of 14: 64 of 64 slots hold a whole sum" in at.set(collective="all-reduce", step=14)
+    assert "after step 14 of 14: 64 of 64 slots contain a complete sum" in at.set(collective="all-reduce", step=14)
     assert "14 blocks: 14/8 of the array, which is 2 (n - 1)/n." in at.figure_text()  # 7,168 bytes of an array of 4,096
     assert "28 blocks: 28/8 of the array, in bundles of 7, 6, 5, 4, 3, 2, 1." in at.set(
         collective="all-to-all", step=7
@@ -101,6 +101,6 @@ def test_other_numbers_of_devices_by_hand(open_figure):
     assert "6 blocks: 6/4 of the array, in bundles of 3, 2, 1." in said
     said = at.set(devices=2, step=1)
     assert "4 of 4 blocks are where they belong" in said and "1 block: 1/2 of the array, in one bundle." in said
-    assert "after step 1 of 2: 2 of 4 slots hold a whole sum" in at.set(collective="all-reduce", step=1)
+    assert "after step 1 of 2: 2 of 4 slots contain a complete sum" in at.set(collective="all-reduce", step=1)
     assert "after step 1 of 1: 4 of 4" in at.set(collective="all-gather, short way", step=1)
     assert "1 to the right and 0 to the left" in at.figure_text()

@@ -39,8 +39,8 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(open_figure, p
     total = f"{float(units):g}"
     assert float(sent) == float(units)
     assert f"{total} of {total} units so far." in said
-    assert f"Kept for the way back: about {kept} A a layer" in said
-    assert f"room to compute in: {held.rstrip('.')} A a layer. FLOPs: {flops} times tensor's." in said
+    assert f"Each layer keeps about {kept} A for the backward pass." in said
+    assert f"take up {held.rstrip('.')} A. It computes {flops} times the FLOPs of the program tensor." in said
     assert f"{steps} of {steps}" in at.place.inner_text()
     words = at.place.locator("svg text").all_text_contents()
     assert tuple(words.count(kind) for kind in ("all-reduce", "all-gather", "reduce-scatter")) == times
@@ -53,10 +53,8 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(open_figure):
     assert "backward, MLP sends nothing; 4 of 8" in at.set(step=5)
     assert "backward, all-reduce sends 2 units; 6 of 8" in at.set(step=6)  # sums the gradient of the half's input
     # The first half keeps x, norm(x) and 1.5 A of its attention head.
-    assert "forward, all-reduce sends 2 units; 2 of 8 units so far. Kept for the way back: about 3.5 A" in at.set(
-        step=2
-    )
-    assert "before the layer; 0 of 8 units so far. Kept for the way back: about 0 A" in at.set(step=0)
+    assert "forward, all-reduce sends 2 units; 2 of 8 units so far. Each layer keeps about 3.5 A" in at.set(step=2)
+    assert "before the layer; 0 of 8 units so far. Each layer keeps about 0 A" in at.set(step=0)
     # The forward steps are all-gather, attention, reduce-scatter, all-gather, MLP and reduce-scatter.
     assert "forward, reduce-scatter sends 1 unit; 4 of 8" in at.by_label({"program": "sequence", "step": 6})
     assert "backward, all-gather sends 1 unit; 5 of 8" in at.set(step=7)  # the transpose of the reduce-scatter

@@ -54,5 +54,14 @@ def test_a_device_holds_the_pieces_of_its_place_in_the_mesh(open_figure, device,
     assert hidden == taken == [row, 2, column, 4]
 
 
+def test_the_bytes_wait_for_the_guess(open_figure):
+    at = open_figure("two_layer_collectives")
+    answer = f"answer-{interactive_figures.question_numbers('04')['cheapest']}"
+    at.page.evaluate("id => document.body.append(Object.assign(document.createElement('i'), { id }))", answer)
+    said = at.set(w2="rows")
+    assert "w1 by columns, w2 by rows." in said and "guess first" in said and "bytes" not in said
+    assert not [words for words in texts(at) if "bytes" in words or "sent" in words]
+
+
 def texts(at):
     return at.page.locator(".interactive-figure text").all_text_contents()
