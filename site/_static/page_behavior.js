@@ -97,3 +97,17 @@ document.addEventListener("DOMContentLoaded", () => {
   menu.addEventListener("change", updateLinks);
   updateLinks(); // after a reload, the browser keeps the choice
 });
+
+// Show each figure in the version for the page's theme. (tools/site/dark_figures.py writes the dark ones.)
+document.addEventListener("DOMContentLoaded", () => {
+  const figures = [...document.querySelectorAll("img[data-dark]")].map((image) => [image, image.getAttribute("src"), image.dataset.dark]);
+  const show = () => {
+    const isDark = document.documentElement.dataset.theme === "dark";
+    for (const [image, light, dark] of figures) {
+      const source = isDark ? dark : light;
+      if (image.getAttribute("src") !== source) image.setAttribute("src", source);
+    }
+  };
+  new MutationObserver(show).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  show();
+});

@@ -153,6 +153,7 @@ def test_figures_match_the_background_of_the_page(tab, address, name):
         assert {max(drawn.getpixel((x, y))) for x in (1, 3) for y in (1, 3)} == {ground}
         darkest, lightest = drawn.convert("L").getextrema()
         assert darkest < 50 and lightest > 200
+        assert (0, 0x72, 0xB2) in {color for _, color in drawn.getcolors(drawn.width * drawn.height)}
 
 
 def test_the_front_page_opens_lessons_on_the_chosen_platform(tab, address):

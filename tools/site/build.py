@@ -24,7 +24,7 @@ import nbformat
 from tools.lessons import course_routes, notebooks, readme
 from tools.lessons.answers import answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, ROOT
-from tools.site import icons, interactive_figures, problem_pages
+from tools.site import dark_figures, icons, interactive_figures, problem_pages
 from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
@@ -40,7 +40,7 @@ NOT_PRINTED = {"problems.md", "old_code.md"}  # nobody can search or paste code 
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
-# The instruction to type a guess into a cell. Pages have an input field for each question instead, and a PDF has no cells.
+# The instruction to type a guess into a cell. Pages have an input field for each question, and a PDF has no cells.
 GUESS_INSTRUCTION = re.compile(
     r"\n*^(?:Replace|Commit to an? \w+ before you run the cell: replace) `None` with .*$", re.M
 )
@@ -316,6 +316,7 @@ def build() -> None:
     stage(BUILD / "source", pages)
     run_sphinx("html", BUILD / "source", pages)
     icons.shrink_icons(pages)
+    dark_figures.write_dark_figures(pages)
     write_search_index(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)
 
