@@ -40,13 +40,14 @@ def test_an_entry_is_linked_only_in_its_lessons():
     [
         "A mesh\n======",
         "The code ``mesh``.",
+        "The formula :math:`mesh`.",
         "A `mesh <https://jax.dev>`_ elsewhere.",
         "::\n\n    mesh = 1",
         ".. image:: x.png\n   :alt: a mesh",
         "=====  =====\na      mesh\n=====  =====",
         ".. raw:: html\n\n   <b>mesh</b>",
     ],
-    ids=["heading", "code", "link", "block of code", "picture", "table", "raw"],
+    ids=["heading", "code", "formula", "link", "block of code", "picture", "table", "raw"],
 )
 def test_only_prose_is_linked(before):
     text, _ = linked(f"{before}\n\nAt last a mesh.")

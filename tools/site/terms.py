@@ -15,11 +15,13 @@ from sphinx.transforms import SphinxTransform
 from tools import NUMBER
 from tools.site import glossary
 
-# Terms become links only in prose, not in headings, code, existing links, tables, captions or raw HTML.
+# Terms become links only in prose, not in headings, code, formulas, existing links, tables, captions or raw HTML.
 NOT_PROSE = (
     nodes.title,
     nodes.literal,
     nodes.literal_block,
+    nodes.math,
+    nodes.math_block,
     nodes.reference,
     addnodes.pending_xref,
     nodes.table,
