@@ -26,7 +26,8 @@ def _read_digits() -> tuple[np.ndarray, np.ndarray]:
             return table[:, :-1], table[:, -1].astype(int)
     from sklearn import datasets  # a release that stores the file elsewhere
 
-    return datasets.load_digits(return_X_y=True)
+    pixels, digits = datasets.load_digits(return_X_y=True)
+    return np.asarray(pixels), np.asarray(digits)
 
 
 def load():
