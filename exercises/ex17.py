@@ -260,7 +260,7 @@ def train_on(last, every, store, fresh, step, batch):
         Mistake(Edit("len(indices) == of", "indices"), "a step is complete when all of its parts are there"),
     ],
 )
-def newest_whole(files):
+def newest_complete(files):
     """Return the newest step with all its parts, or None. "12/part_0_of_2": a file."""
     parts = {}
     for name in files:

@@ -76,5 +76,5 @@ def by_sorting(files):
 ALTERNATIVES = {
     ex17.template_of: [with_trailing, by_leaves],
     ex17.train_on: [by_bytes, recursive],
-    ex17.newest_whole: [by_count, by_sorting],
+    ex17.newest_complete: [by_count, by_sorting],
 }
