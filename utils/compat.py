@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import jax
+    from jax import Array
     from jax.experimental.pallas import tpu as pltpu
     from jax.extend.core import JaxprEqn
+    from jax.sharding import PartitionSpec
+    from jaxlib._jax import Device  # jax.Device, which type checkers take for a variable
 
 
-def spec_text(spec: jax.sharding.PartitionSpec) -> str:
+def spec_text(spec: PartitionSpec) -> str:
     """Return a PartitionSpec as it's written in code, such as ``P(('x', 'y'))``.
 
     On JAX 0.7.2, its repr begins with ``PartitionSpec``. On every version, a single entry is followed by ``,)``.
@@ -21,12 +23,12 @@ def spec_text(spec: jax.sharding.PartitionSpec) -> str:
     return f"P({', '.join(repr(entry) for entry in spec)})"
 
 
-def device_text(device: jax.Device) -> str:
+def device_text(device: Device) -> str:
     """Return a device's name in the form ``cpu:3``. JAX before 0.10.0 calls the same device ``TFRT_CPU_3``."""
     return f"{device.platform}:{device.id}"
 
 
-def pcast(x: jax.Array, axis_name: str | tuple[str, ...], *, to: str) -> jax.Array:
+def pcast(x: Array, axis_name: str | tuple[str, ...], *, to: str) -> Array:
     """Return ``jax.lax.pcast(x, axis_name, to="varying")``, which JAX before 0.8.2 calls ``jax.lax.pvary``.
 
     Raises ValueError for any other `to`.
@@ -35,9 +37,8 @@ def pcast(x: jax.Array, axis_name: str | tuple[str, ...], *, to: str) -> jax.Arr
 
     if to != "varying":
         raise ValueError(f"JAX before 0.8.2 cannot cast from varying to {to!r}")
-    if hasattr(jax.lax, "pcast"):
-        return jax.lax.pcast(x, axis_name, to="varying")
-    return jax.lax.pvary(x, axis_name)
+    lax: Any = jax.lax  # its functions depend on the version
+    return lax.pcast(x, axis_name, to="varying") if hasattr(lax, "pcast") else lax.pvary(x, axis_name)
 
 
 def evaluate_equation(equation: JaxprEqn, *values: Any) -> list[Any]:
@@ -84,5 +85,7 @@ def race_detection() -> pltpu.InterpretParams:
     """
     from jax.experimental.pallas import tpu as pltpu
 
-    only_warn = {"on_race": "warn"} if "on_race" in inspect.signature(pltpu.InterpretParams).parameters else {}
-    return pltpu.InterpretParams(detect_races=True, **only_warn)
+    options: dict[str, Any] = {"detect_races": True}
+    if "on_race" in inspect.signature(pltpu.InterpretParams).parameters:
+        options["on_race"] = "warn"
+    return pltpu.InterpretParams(**options)

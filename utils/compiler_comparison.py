@@ -118,11 +118,13 @@ def compile_for(
 
     With `temporaries`, each column also contains the bytes of the program's temporaries.
     """
-    result = {}
+    result: dict[str, Any] = {}
     for column in columns:
         target = {} if column == "CPU" else {"target": TARGETS[column][0]}
         compiled = cost(function, *arguments, **target)
-        result[column] = compiled.by_kind() | ({TEMPORARIES: compiled.memory.temporaries} if temporaries else {})
+        result[column] = compiled.by_kind()
+        if temporaries and compiled.memory:
+            result[column][TEMPORARIES] = compiled.memory.temporaries
     return result
 
 

@@ -12,10 +12,10 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import jax
+    from jaxlib._jax import Device  # jax.Device, which type checkers take for a variable
 
 OLDEST_JAX = "0.7.2"  # the same as in pyproject.toml
-_started: list[jax.Device] = []
+_started: list[Device] = []
 
 
 class SetupError(RuntimeError):
@@ -25,7 +25,7 @@ class SetupError(RuntimeError):
         return [f"SetupError: {self}"]
 
 
-def start_devices(count: int = 8) -> list[jax.Device]:
+def start_devices(count: int = 8) -> list[Device]:
     """Start JAX with `count` devices (1 to 64), print which ones they are, and return them.
 
     If an accelerator platform has at least `count` devices, use those. Otherwise emulate the devices on the CPU: new
@@ -50,8 +50,9 @@ def start_devices(count: int = 8) -> list[jax.Device]:
         try:
             chosen = jax.devices("cpu")
         except RuntimeError as error:
+            platforms = jax.config.values["jax_platforms"]
             raise SetupError(
-                f"JAX_PLATFORMS={jax.config.jax_platforms} leaves the CPU out, and {available[0].platform} has "
+                f"JAX_PLATFORMS={platforms} leaves the CPU out, and {available[0].platform} has "
                 f"{len(available)} of {count} devices. Unset it, restart the kernel, and run the setup cell first."
             ) from error
         if len(chosen) < count:
@@ -70,7 +71,7 @@ def start_devices(count: int = 8) -> list[jax.Device]:
     return list(_started)
 
 
-def _describe_machine(available: list[jax.Device], chosen: list[jax.Device], count: int, version: str) -> list[str]:
+def _describe_machine(available: list[Device], chosen: list[Device], count: int, version: str) -> list[str]:
     """Describe in at most three lines which devices the lessons use, and what that means for any accelerators."""
     kind = f"{available[0].platform.upper()}{f' ({available[0].device_kind})' * (available[0].platform != 'cpu')}"
     if available[0].platform == "cpu":
@@ -90,7 +91,7 @@ def _describe_machine(available: list[jax.Device], chosen: list[jax.Device], cou
     ]
 
 
-def started_devices() -> list[jax.Device]:
+def started_devices() -> list[Device]:
     """Return the devices that `start_devices` last returned. Raises SetupError if it hasn't been called."""
     if not _started:
         raise SetupError("no devices yet: run the setup cell at the top of the notebook first.")

@@ -25,15 +25,12 @@ def pieces(array: jax.Array | jax.ShapeDtypeStruct) -> dict[Piece, list[int]]:
     if getattr(array, "is_deleted", lambda: False)():
         raise ValueError("this array was deleted (perhaps donated), so no device holds it; use the result instead")
     if not getattr(array, "is_fully_addressable", True):
-        local, total = len(array.addressable_shards), len(array.sharding.device_set)
+        local, total = len(getattr(array, "addressable_shards", ())), len(array.sharding.device_set)
         raise ValueError(
             f"this process can read only {local} of the array's {total} shards. Use its shape and sharding instead: "
             "jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)"
         )
-    if hasattr(array, "addressable_shards"):
-        shards = [(shard.device, shard.index) for shard in array.addressable_shards]
-    else:
-        shards = list(array.sharding.devices_indices_map(array.shape).items())
+    shards = list(array.sharding.devices_indices_map(array.shape).items())
     devices: dict[Piece, list[int]] = defaultdict(list)
     for device, index in shards:
         devices[tuple(s.indices(n)[:2] for s, n in zip(index, array.shape, strict=True))].append(device.id)

@@ -8,7 +8,9 @@ from itertools import combinations, pairwise
 import numpy as np
 
 Line = tuple[str, np.ndarray, np.ndarray]  # name, x (n,), y (n,)
-Mark = tuple[str, np.ndarray | None, np.ndarray | None]  # name, x (n,), y (n,); one is None for a line across the plot
+Mark = tuple[
+    str, np.ndarray | None, np.ndarray | None
+]  # name, x (n,), y (n,); x or y is None for lines across the plot
 COINCIDE = 0.003  # lines closer than this fraction of the plot's height look like a single line
 
 
@@ -98,8 +100,8 @@ def _describe_course(line: Line, same_x: bool, log: str) -> str:
     if (np.diff(y) < 0).any() and (np.diff(y) > 0).any():
         return f"{name} {verb} unsteadily from {first} to {last}"
     across = positions(x, "x" in log)
-    leaves = np.flatnonzero(abs(heights - heights[0]) <= 0.01 * span).max()
-    arrives = np.flatnonzero(abs(heights - heights[-1]) <= 0.01 * span).min()
+    leaves = int(np.flatnonzero(abs(heights - heights[0]) <= 0.01 * span).max())
+    arrives = int(np.flatnonzero(abs(heights - heights[-1]) <= 0.01 * span).min())
     if across[leaves] - across[0] > np.ptp(across) / 4:
         return f"{name} stays near {level} until {format_number(x[leaves])}, then {verb} to {last}"
     if across[-1] - across[arrives] > np.ptp(across) / 4:
@@ -120,10 +122,12 @@ def _crossings(x: np.ndarray, difference: np.ndarray, log: str) -> list[float]:
 
 def _describe_mark(mark: Mark) -> str:
     name, x, y = mark
-    if y is None:
+    if x is not None and y is None:
         return f"{name}: a vertical line at {_join_numbers(x)}"
-    if x is None:
+    if x is None and y is not None:
         return f"{name}: a horizontal line at {_join_numbers(y)}"
+    if x is None or y is None:
+        raise ValueError(f"the mark {name!r} has no position")
     return f"{name}: {join_words([f'({format_number(a)}, {format_number(b)})' for a, b in zip(x, y, strict=True)])}"
 
 

@@ -47,5 +47,6 @@ def show_outcome(label: str = "old") -> Iterator[SimpleNamespace]:
     for text in [message, *(f"{warning.category.__name__}: {warning.message}" for warning in caught)]:
         first_line = re.sub(r" \((/|[A-Z]:\\).*\)$", "", text.split("\n")[0])  # drop the path of the installed JAX
         start = f"{label}: "
-        indents = {"initial_indent": start, "subsequent_indent": " " * len(start)}
-        print(textwrap.fill(first_line, WIDTH, break_on_hyphens=False, **indents))
+        indent = " " * len(start)
+        lines = textwrap.wrap(first_line, WIDTH, break_on_hyphens=False, initial_indent=start, subsequent_indent=indent)
+        print("\n".join(lines))

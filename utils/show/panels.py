@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from utils.show import alt_text
 from utils.show.notebook_figure import COLORS
@@ -93,8 +94,8 @@ def make_figure(
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with empty panels in a row, `height` inches high, and space for a legend below them."""
     legend_height = 0.22 * math.ceil(len(legend_entries) / _legend_columns(legend_entries, count))
-    figure = Figure(figsize=(PANEL_WIDTHS[count], height + legend_height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    figure = Figure(figsize=(PANEL_WIDTHS[count], height + legend_height), layout=layout)
     if title:
         figure.suptitle(title, fontsize=11)
     all_axes = list(figure.subplots(1, count, squeeze=False, sharex=sharex, sharey=True)[0])
@@ -135,9 +136,10 @@ def _legend_columns(entries: list[str], panel_count: int) -> int:
 def draw_mark(axes: Axes, mark: alt_text.Mark, style: MarkStyle) -> None:
     """Draw a mark as vertical lines, horizontal lines, or points."""
     name, x, y = mark
-    if x is None or y is None:
-        draw_line = axes.axhline if x is None else axes.axvline
-        for i, position in enumerate(y if x is None else x):
-            draw_line(position, color=style.color, linestyle=style.dashes, linewidth=1.6, label=None if i else name)
-    else:
+    lines = [*((axes.axvline, position) for position in x)] if x is not None and y is None else []
+    if x is None and y is not None:
+        lines = [(axes.axhline, position) for position in y]
+    for i, (draw_line, position) in enumerate(lines):
+        draw_line(position, color=style.color, linestyle=style.dashes, linewidth=1.6, label=None if i else name)
+    if x is not None and y is not None:
         axes.plot(x, y, style.marker, color=style.color, markersize=6.5, markerfacecolor="white", label=name, zorder=5)

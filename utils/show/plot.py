@@ -118,7 +118,9 @@ def bars(
         for part, part_lengths in lengths.items():
             if part_lengths.min() < 0:
                 raise ValueError(f"{part!r} has {part_lengths.min():g}: a bar cannot have a negative length")
-        panel_marks = [(name, panels.as_numbers(name, [value]), None) for name, value in marks_by_panel[panel].items()]
+        panel_marks: list[alt_text.Mark] = [
+            (name, panels.as_numbers(name, [value]), None) for name, value in marks_by_panel[panel].items()
+        ]
         axes.set(title=panel, xlabel=xlabels[panel])
         _draw_bars(axes, lengths, parts, stacked, numbers, start)
         for mark in panel_marks:
