@@ -106,7 +106,7 @@
     controls: () => ({
       kernel: choice("kernel", [HOPEFUL, ASKS]),
       slow: range("slow device", 0, N - 1, 3),
-      slowly: range("µs for its product", 88, 320, 160),
+      slowly: range("µs of its product", 88, 320, 160),
     }),
     asks: { slow_end: ({ slowly }) => slowly === 240 },
     draw({ kernel, slow, slowly }, canvas) {
