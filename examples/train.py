@@ -92,9 +92,9 @@ def main(arguments=None):
         return range(first, first + BATCH // n)
 
     mesh = jax.make_mesh((devices,), ("data",), axis_types=(AxisType.Auto,))
-    by_rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
+    by_rows, replicated = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
     key = jax.random.key(0)  # the same in every process, and so are the parameters
-    params = jax.jit(init, out_shardings=whole)(key)
+    params = jax.jit(init, out_shardings=replicated)(key)
     kind = params["w"].dtype
     digits = np.finfo(kind).precision - 1  # the last depends on the order of the sum
     for step in range(options.steps):

@@ -25,7 +25,7 @@ all_twice = Prediction(
     },
     "numbers",
 )
-whole_copy = Prediction(
+replicated_copy = Prediction(
     1,
     "nothing is sent or compared: each process puts its own value on its own devices",
     {
