@@ -212,3 +212,16 @@ def without_tensorflow_message() -> Iterator[None]:
             captured.seek(0)
             os.write(stderr, b"".join(line for line in captured if b"tensorflow.python.profiler" not in line))
             os.close(stderr)
+
+
+@contextlib.contextmanager
+def without_compiler_warnings() -> Iterator[None]:
+    """Discard the lines that XLA writes to stderr, which contain times and process numbers."""
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
