@@ -109,7 +109,6 @@ check: test-environment  ## lint Python, notebooks, spelling, links inside the r
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff check --quiet $(NARROW)
 	@.venv/bin/ruff format --quiet --check . --exclude '*.ipynb' && .venv/bin/ruff format --quiet --check $(NARROW)
 	@.venv/bin/codespell
-	@.venv/bin/basedpyright -p packages/shardcost --pythonpath .venv/bin/python
 	@.venv/bin/basedpyright --pythonpath .venv/bin/python
 	@printf '%s\n' $(SCHEMAS) | xargs -P 2 -L 1 .venv/bin/check-jsonschema --builtin-schema
 	@.venv/bin/pre-commit validate-manifest .pre-commit-hooks.yaml

@@ -21,8 +21,9 @@ def answers_of(number: str) -> dict[str, Answer]:
     """Return each exercise's hint and solution, by name, from a lesson's source and without importing JAX."""
     source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     answers, lines = {}, source.splitlines()
-    for function in ast.parse(source).body:
-        for decorator in getattr(function, "decorator_list", []):
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        for decorator in function.decorator_list:
             if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "exercise":
                 hint = ast.literal_eval(decorator.args[0])
                 answers[function.name] = Answer(hint, "\n".join(lines[function.lineno - 1 : function.end_lineno]))

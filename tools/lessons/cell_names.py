@@ -21,8 +21,11 @@ def name_cells(notebook: nbformat.NotebookNode) -> None:
     for cell, next_cell in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if GENERATED_ID.fullmatch(cell.id):
             # The text of an exercise is named after its stub, which is the next cell.
-            is_task = next_cell and re.match("### Exercise ", cell.source)
-            name = base = re.sub("-stub$", "-task", _name(next_cell, topic)) if is_task else _name(cell, topic)
+            if next_cell and re.match("### Exercise ", cell.source):
+                base = re.sub("-stub$", "-task", _name(next_cell, topic))
+            else:
+                base = _name(cell, topic)
+            name = base
             while name in used_ids:
                 name = f"{base}-{int(name.removeprefix(base).lstrip('-') or 1) + 1}"
             used_ids.add(name)

@@ -97,8 +97,8 @@ ROUTES = (
 def prerequisites(number: str) -> list[str]:
     """Return the numbers of the lessons that a lesson lists as prerequisites, in its paragraph *You need*."""
     plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
-    # Remove the text in parentheses, which describes what the listed lessons teach.
-    paragraph = re.sub(r"\([^()]*\)", "", re.search(r"^\*\*You need\*\*.*$", plan, re.M)[0])
+    [paragraph] = re.findall(r"^\*\*You need\*\*.*$", plan, re.M)
+    paragraph = re.sub(r"\([^()]*\)", "", paragraph)  # the parentheses say what the listed lessons teach
     named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
     return [other for one, several in named for other in re.findall(NUMBER, one or several)]
 

@@ -39,7 +39,8 @@ def with_script_table(text: str, root: Path = notebooks.ROOT) -> str:
     rows = ["| Lesson | Script | What it does |", "|---|---|---|"]
     for path in notebooks.lessons(root):
         if script := script_of(path):
-            summary = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
+            docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+            summary = docstring.partition("\n")[0]
             lesson = f"[{notebooks.number(path)}](../notebooks/{path.name})"
             rows.append(f"| {lesson} | [`{copy_name(script)}`]({script.name}) | {summary.replace('|', '·')} |")
     return re.sub(rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", lambda _: BEGIN + "\n".join([*rows, "", END]), text)

@@ -27,7 +27,7 @@ def to_mathml(latex: str, display: bool = False) -> str:
     A `<math>` element doesn't break, so each side of a relation becomes an element of its own. Variables are letters
     in an italic style, because many devices have no font with the italic letters that Unicode defines for mathematics.
     """
-    from latex2mathml.converter import convert
+    from latex2mathml.converter import convert  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
     ElementTree.register_namespace("", MATHML[1:-1])
     root = ElementTree.fromstring(convert(latex))

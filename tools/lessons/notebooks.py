@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -106,13 +107,20 @@ def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
+def copy_of(node: nbformat.NotebookNode | dict[str, Any]) -> nbformat.NotebookNode:
+    """Return a deep copy of a notebook, a cell or its metadata."""
+    node_copy = nbformat.from_dict(node)
+    assert isinstance(node_copy, nbformat.NotebookNode)  # from_dict returns a list only for a list
+    return node_copy
+
+
 def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Return the notebook in its committed form: no execution counts, no timestamps, and only necessary metadata."""
-    notebook = nbformat.from_dict(notebook)
+    notebook = copy_of(notebook)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.metadata = copy_of(METADATA)
     for cell in notebook.cells:
-        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in CELL_METADATA})
+        cell.metadata = copy_of({k: v for k, v in cell.metadata.items() if k in CELL_METADATA})
         if cell.metadata.get("slideshow", {}).get("slide_type", "") in ("", default_slide_type(cell)):
             cell.metadata.pop("slideshow", None)
         if cell.cell_type == "code":

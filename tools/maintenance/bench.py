@@ -46,7 +46,7 @@ class LessonCost:
 
 def measure_lesson(notebook: nbformat.NotebookNode, folder: Path) -> LessonCost:
     """Execute a notebook in `folder`, with an extra last cell that records the kernel's resource usage."""
-    notebook = nbformat.from_dict(notebook)
+    notebook = notebooks.copy_of(notebook)
     path, report = folder / "measured.ipynb", folder / "used.txt"
     # The kernel reports its own usage, in a file, so that nbclient's process isn't included.
     source = f"""import pathlib, resource
@@ -114,7 +114,7 @@ def training_step_text(mesh, layers: int) -> str:
     layer |= {"o": plan((4, 64, d), "model", None, "data"), "up": plan((d, 4 * d), "data", "model")}
     layer |= {"down": plan((4 * d, d), "model", "data")}
     arguments = [layer] * layers, [layer] * layers, plan((16, 128, d), "data")
-    return jax.jit(step).lower(*arguments).compile().as_text()
+    return jax.jit(step).lower(*arguments).compile().as_text() or ""
 
 
 def unroll(text: str, copies: int) -> str:

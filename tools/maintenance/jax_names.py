@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 RECORD = Path(__file__).parents[2] / "packages" / "find-old-jax" / "src" / "find_old_jax" / "names.json"
 PUBLIC = re.compile(r"jax(\.[a-z]\w*)*$", re.I)
@@ -175,7 +176,7 @@ def merge(dumps: list[dict]) -> dict:
     record = {"versions": versions, "modules": {}, "options": spans([set(dump_["options"]) for dump_ in dumps])}
     for module in sorted({name for dump_ in dumps for name in dump_["modules"]}):
         module_entries = [dump_["modules"].get(module) for dump_ in dumps]
-        entry = {"in": spans([{"x"} if dump_ else set() for dump_ in module_entries]).popitem()[0]}
+        entry: dict[str, Any] = {"in": spans([{"x"} if dump_ else set() for dump_ in module_entries]).popitem()[0]}
         entry["names"] = spans([set(dump_["names"]) if dump_ else set() for dump_ in module_entries])
         if module_entries[-1] and module_entries[-1].get("read"):
             entry["read"] = True  # names read from the newest version's source may be incomplete
@@ -264,7 +265,7 @@ def main(arguments: list[str]) -> int:
             encoding="utf-8",
         )
     else:
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        print((__doc__ or "").split("\n\n")[1], file=sys.stderr)
         return 2
     return 0
 

@@ -64,9 +64,11 @@ def changed_programs(recorded: Mapping[str, Any], programs: Mapping[str, Any]) -
     """
 
     def sent(columns: Mapping[str, compiler_comparison.BytesByKind] | None) -> dict[str, Any] | None:
-        return columns and {key: compiler_comparison.without_temporaries(kinds) for key, kinds in columns.items()}
+        if columns is None:
+            return None
+        return {key: compiler_comparison.without_temporaries(kinds) for key, kinds in columns.items()}
 
-    return [label for label in recorded | programs if sent(recorded.get(label)) != sent(programs.get(label))]
+    return [label for label in {**recorded, **programs} if sent(recorded.get(label)) != sent(programs.get(label))]
 
 
 def main() -> None:

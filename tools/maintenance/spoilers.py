@@ -78,9 +78,9 @@ def description_lines(code: str) -> list[str]:
         for source_node in [*getattr(node, "keywords", ()), *([node] if _is_description(node) else [])]
         if not isinstance(source_node, ast.keyword) or source_node.arg == "alt"
         for text in _constants(source_node)
-        if len(text.value) >= SHORTEST_DESCRIPTION
+        if len(str(text.value)) >= SHORTEST_DESCRIPTION
     ]
-    return [lines[number] for text in strings for number in range(text.lineno - 1, text.end_lineno)]
+    return [lines[number] for text in strings for number in range(text.lineno - 1, text.end_lineno or text.lineno)]
 
 
 def _is_description(node: ast.AST) -> bool:

@@ -43,7 +43,7 @@ def _libraries() -> list[str]:
     """Return the import names of the packages in requirements.txt, except JAX (tested separately) and JupyterLab."""
     path = ROOT / "requirements.txt"
     packages = re.findall(r"^[\w-]+", path.read_text(encoding="utf-8") if path.exists() else "", re.M)
-    return [IMPORTED_AS.get(name, name) for name in packages if name not in ("jax", "jupyterlab")]
+    return [IMPORTED_AS.get(name) or name for name in packages if name not in ("jax", "jupyterlab")]
 
 
 # The trial process runs this program. It prints a key and a value on each line, and the lines show how far it got.
@@ -283,7 +283,7 @@ def check_disk(free: float, installed: bool) -> Check:
 def download_urls() -> dict[str, str]:
     """Return the URLs, by name, that the course may have to download from. An index in pip's settings replaces PyPI."""
     cell = (ROOT / "tools" / "lessons" / "setup_cell.py").read_text(encoding="utf-8")
-    name = re.search(r'^REPOSITORY = "(.+)"', cell, re.M)[1]
+    [name] = re.findall(r'^REPOSITORY = "(.+)"', cell, re.M)
     index = os.environ.get("PIP_INDEX_URL", "")
     if not index:
         run = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True)

@@ -70,8 +70,10 @@ def find_newest_python() -> str | None:
 def run_step(command: list[str], **variables: str) -> tuple[int, str]:
     """Run a command, report regularly that it's still running, and return its exit status and output."""
     start = time.monotonic()
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, env={**os.environ, **variables}, **pipes) as step:
+    environment = {**os.environ, **variables}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as step:
         while True:
             try:
                 output, _ = step.communicate(timeout=REPORT_EVERY)
@@ -117,7 +119,7 @@ def install_packages(venv: str, requirements: list[str]) -> None:
     arguments = ["install", "--quiet", *(part for name in requirements for part in ("-r", name))]
     variables = uv_variables(run_step([python, "-m", "pip", "config", "list"])[1])
     uv = None if variables is None else find_uv(python)
-    if not uv or run_step([uv, "pip", *arguments, "--python", python], **variables)[0]:
+    if not uv or run_step([uv, "pip", *arguments, "--python", python], **(variables or {}))[0]:
         run_or_exit([python, "-m", "pip", *arguments, "--retries", "2"], "the packages couldn't be installed")
 
 
@@ -130,10 +132,8 @@ def main(arguments: list[str]) -> int:
             print(f"Skipped: the newest JAX needs Python 3.{OLDEST[1] + 1} to 3.{NEWEST[1]}, and none was found.")
             return NOT_FOUND
     venv, *requirements = arguments
-    description, stamp = (
-        describe_python(python),
-        Path(venv, ".installed"),
-    )  # the stamp file contains hashes of the Python and of each installed requirements file
+    description = describe_python(python)
+    stamp = Path(venv, ".installed")  # hashes of the Python and of each installed requirements file
     python_hash = hashlib.sha256(description.encode()).hexdigest()
     file_hashes = {
         name: hashlib.sha256(description.encode() + Path(name).read_bytes()).hexdigest() for name in requirements
@@ -144,7 +144,8 @@ def main(arguments: list[str]) -> int:
         return 0
     start = time.monotonic()
     if python_hash not in installed:
-        print(f"Creating {venv} with Python {re.search(r' (3[.][0-9]+)', description)[1]} ...", flush=True)
+        [version] = re.findall(r" (3[.][0-9]+)", description)[:1]
+        print(f"Creating {venv} with Python {version} ...", flush=True)
         run_or_exit([python, "-m", "venv", "--clear", venv], f"{python} couldn't create {venv}")
         installed, missing = [python_hash], requirements
         stamp.write_text(python_hash)  # so that an interrupted installation keeps the environment

@@ -43,17 +43,19 @@ def ensure_browser() -> str:
 
     Raises SystemExit, with installation advice, if there's still no browser.
     """
-    if find_browser() and has_chinese_font():
-        return find_browser()
+    browser = find_browser()
+    if browser and has_chinese_font():
+        return browser
     log = ""
     if shutil.which("apt-get") and os.geteuid() == 0:
-        packages = ["chromium"] * (not find_browser()) + ["fontconfig", FONT]
+        packages = ["chromium"] * (not browser) + ["fontconfig", FONT]
         print(f"Installing {', '.join(packages)} with apt-get, once ...", flush=True)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
             step_result = subprocess.run(["apt-get", *step], env=environment, capture_output=True, text=True)
             log += step_result.stdout + step_result.stderr
-    if not find_browser():
+    browser = find_browser()
+    if not browser:
         hint = f" (apt-get said: {log.strip().splitlines()[-1]})" if log.strip() else ""
         raise SystemExit(
             "Error: the PDF and the site's tests need Chromium or Chrome. On Debian: apt-get install chromium. "
@@ -61,13 +63,13 @@ def ensure_browser() -> str:
         )
     if not has_chinese_font():
         print(f"Without a Chinese font, the PDF's glossary shows boxes. On Debian: apt-get install {FONT}", flush=True)
-    return find_browser()
+    return browser
 
 
 @contextmanager
 def launch() -> Iterator[Any]:
     """Start a headless browser, and yield Playwright's `Browser` object."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import sync_playwright  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
     program = ensure_browser()
     with sync_playwright() as playwright:

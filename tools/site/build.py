@@ -174,7 +174,7 @@ def other_page_titles(printed: bool = False) -> dict[str, str]:
     texts = {
         name: (ROOT / source).read_text(encoding="utf-8") for name, source in PAGES.items() if name not in excluded
     }
-    return {name.removesuffix(".md"): re.search(r"^# (.+)$", text, re.M)[1] for name, text in texts.items()}
+    return {name.removesuffix(".md"): re.findall(r"^# (.+)$", text, re.M)[0] for name, text in texts.items()}
 
 
 def lesson_title(path: Path) -> str:
@@ -187,7 +187,7 @@ def front_page(text: str, printed: bool = False) -> str:
     rows = readme.rows()
     name, _ = notebooks.repository()
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    where = re.search(r"^## What runs where\n(.*?)(?=^## )", page, re.M | re.S)
+    [where] = re.findall(r"^## What runs where\n(.*?)(?=^## )", page, re.M | re.S)
     parts = []
     for part, lessons in groupby(rows, lambda row: row.part):
         parts += [f"<h3>{html.escape(part)}</h3>", "<ol class='lessons'>", *map(_list_item, lessons), "</ol>"]
@@ -200,7 +200,7 @@ def front_page(text: str, printed: bool = False) -> str:
         "count": str(len(rows)),
         "hours": str(readme.hours(rows)),
         "first": _page_url(rows[0]),
-        "where": with_repository_links(where[1].strip(), "README.md"),
+        "where": with_repository_links(where.strip(), "README.md"),
         "pdf": PDF,
         "repository": f"https://github.com/{name}",
         "address": site_url(),
@@ -280,7 +280,7 @@ def stage(folder: Path, target: Path, printed: bool = False) -> None:
 
 def run_sphinx(builder: str, source: Path, target: Path, *options: str) -> None:
     """Run Sphinx, with warnings as errors. If it fails, raise SystemExit after Sphinx has printed the reason."""
-    from sphinx.cmd.build import main
+    from sphinx.cmd.build import main  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
     doctrees = BUILD / f"{target.name}-doctrees"
     arguments = ["-b", builder, "-c", str(SITE), "-d", str(doctrees), "-q", "-W", "--keep-going", "-j", "2", *options]

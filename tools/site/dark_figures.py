@@ -59,9 +59,10 @@ def darken(pixel: tuple[int, int, int]) -> tuple[tuple[int, int, int], int]:
 def dark_version(image: Image.Image) -> Image.Image:
     """Return a figure for the dark theme."""
     image = image.convert("RGB")
-    new = {pixel: darken(pixel) for _, pixel in image.getcolors(image.width * image.height)}
+    parts = iter(image.tobytes())
+    pixels = list(zip(parts, parts, parts, strict=True))
+    new = {pixel: darken(pixel) for pixel in set(pixels)}
     colors = {pixel: bytes(color) for pixel, (color, _) in new.items()}
-    pixels = list(zip(*[iter(image.tobytes())] * 3, strict=True))
     dark = Image.frombytes("RGB", image.size, b"".join([colors[pixel] for pixel in pixels]))
     shares = Image.frombytes("L", image.size, bytes([255 if new[pixel][1] > 150 else 0 for pixel in pixels]))
     # Close the gaps that letters leave in filled areas, and remove lines, which are narrow.

@@ -41,8 +41,8 @@ def _entry(section: str) -> Entry:
     if len(parts) != 3:
         raise ValueError(f"{parts[0]!r} needs a line of Chinese terms and one paragraph of definition")
     term, line, definition = parts
-    chinese, other_forms, lessons = names(line, term)
-    return Entry(term, *chinese, (term, *other_forms), lessons, " ".join(definition.split()))
+    (simplified, traditional), other_forms, lessons = names(line, term)
+    return Entry(term, simplified, traditional, (term, *other_forms), lessons, " ".join(definition.split()))
 
 
 def names(line: str, term: str) -> tuple[list[str], tuple[str, ...], frozenset[str] | None]:

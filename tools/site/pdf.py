@@ -14,7 +14,7 @@ CONTENTS_LINKS = "nav.contents a"
 def write_pdf(page: Path, pdf: Path) -> None:
     """Print the page to a PDF twice: the first PDF gives the page numbers for the table of contents of the second."""
     logging.getLogger("pikepdf").setLevel(logging.WARNING)  # pikepdf logs a line on import
-    import pikepdf
+    import pikepdf  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
     with browser.launch() as program:
         tab = program.new_page()
@@ -34,7 +34,7 @@ def write_pdf(page: Path, pdf: Path) -> None:
 
 def chapter_pages(pdf: Path) -> dict[str, int]:
     """Return the page number, counted from 1, of each bookmark in the first two levels, by title."""
-    from pypdf import PdfReader
+    from pypdf import PdfReader  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
     reader = PdfReader(pdf)
     pages: dict[str, int] = {}

@@ -42,7 +42,9 @@ def prose(document: nodes.Node) -> Iterator[nodes.Text]:
             continue
         elif isinstance(child, nodes.Text):
             yield child
-        elif not isinstance(child, NOT_PROSE) and "cell_output" not in child.get("classes", ()):
+        elif not isinstance(child, NOT_PROSE) and "cell_output" not in getattr(child, "attributes", {}).get(
+            "classes", ()
+        ):
             yield from prose(child)
 
 
@@ -151,7 +153,7 @@ def list_uses(app: Sphinx, document: nodes.document, docname: str) -> None:
         for lesson, anchors in sorted(uses(app.env).items()):
             if entry.term in anchors:
                 address = app.builder.get_relative_uri(docname, lesson) + "#" + anchors[entry.term]
-                number = LESSON.match(lesson)[1]
+                [number] = LESSON.findall(lesson)
                 line += [nodes.reference("", number, refuri=address, internal=True), nodes.Text(" ")]
         section += line
 

@@ -16,7 +16,7 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import nbformat
@@ -79,7 +79,7 @@ def arrange_slides(
                 slide_cells[-1].source += f"\n\n{part.source}"
             else:
                 slide_cells.append(part)
-    slides = nbformat.from_dict(notebook)
+    slides = notebooks.copy_of(notebook)
     slides.cells = list(_paginate(slide_cells))
     return slides
 
@@ -142,7 +142,7 @@ def _fit_pictures(cell: nbformat.NotebookNode, free_height: float) -> None:
         return
     cell.outputs = copy.deepcopy(cell.outputs)  # leave the size of the notebook's own outputs unchanged
     pictures = [output for output in cell.outputs if "image/png" in output.get("data", {})]
-    text = nbformat.from_dict({**cell, "outputs": [output for output in cell.outputs if output not in pictures]})
+    text = notebooks.copy_of({**cell, "outputs": [output for output in cell.outputs if output not in pictures]})
     height = (free_height - ARROWS - estimate_height(text)) / len(pictures) - 6
     for output in pictures:
         wide, high = _picture_size(output)
@@ -283,12 +283,14 @@ def _split_text(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
     yield from finish()
 
 
-def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str], tags: list = ()) -> nbformat.NotebookNode:
+def _text(cell: nbformat.NotebookNode, kind: str, texts: list[str], tags: Sequence[str] = ()) -> nbformat.NotebookNode:
     source = re.sub(rf"\(({NUMBER}_\w+)\.ipynb", r"(\1.html", "\n\n".join(texts))
     return nbformat.v4.new_markdown_cell(source, metadata={"slideshow": {"slide_type": kind}, "tags": list(tags)})
 
 
-def _code(cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: list = ()):
+def _code(
+    cell: nbformat.NotebookNode, kind: str, source: str = "", outputs: list | None = None, tags: Sequence[str] = ()
+):
     hidden = {} if source else {"transient": {"remove_source": True}}  # makes nbconvert leave out the cell's input
     metadata = {"slideshow": {"slide_type": kind}, "tags": list(tags), **hidden}
     return nbformat.v4.new_code_cell(source, outputs=outputs or [], metadata=metadata)
@@ -320,7 +322,7 @@ def to_html(
 def find_reveal() -> Path:
     """Return the folder of reveal.js in the package sphinx-revealjs. Raises SystemExit if it isn't installed."""
     spec = importlib.util.find_spec("sphinx_revealjs")
-    if not spec:
+    if not spec or not spec.submodule_search_locations:
         raise SystemExit("Error: reveal.js is missing. Type make slides, which installs it.")
     return Path(spec.submodule_search_locations[0]) / "_static" / "revealjs"
 
