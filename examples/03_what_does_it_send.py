@@ -98,7 +98,8 @@ def what_it_sends(f, *args):
             here = line.removeprefix("ENTRY ").split()[0]
             sends[here], calls[here] = [], []
         trips = TRIPS.search(line)
-        known = bool(trips) or " while(" not in line and " conditional(" not in line
+        unknown = " while(" in line or " conditional(" in line
+        known = bool(trips) or not unknown
         for callees in CALLED.findall(line):
             for callee in callees.split(", "):
                 calls[here].append((callee, int(trips[1]) if trips else 1, known))
