@@ -21,8 +21,8 @@ TOOL_TESTS = $(addprefix tests/repository/test_,$(addsuffix .py,environment exec
 # The tests to run on each JAX version, and the way to execute lessons there. PASSES=all selects all tests and both ways
 # to execute lessons, as in the weekly run.
 PASSES ?=
-DEFAULT_TESTS = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not elsewhere")
-OLDEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(TOOL_TESTS) --passes plain -m "elsewhere or not once")
+DEFAULT_TESTS = $(if $(PASSES),--passes $(PASSES),--passes plain -m "not other_versions")
+OLDEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers tests/examples/test_train.py $(TOOL_TESTS) --passes plain -m "other_versions or not once")
 NEWEST_TESTS = --chip $(if $(PASSES),--passes $(PASSES),tests/lessons tests/exercises tests/helpers --passes doubled -m "not once")
 CHOSEN_TESTS = --chip tests/lessons tests/helpers --passes plain -m "not once"
 # The tests of the two packages that people install without the course.

@@ -168,7 +168,7 @@ def test_without_arguments_on_few_devices(tmp_path, script, devices):
     assert_runs_or_explains(script, start(tmp_path, script, devices=devices), devices)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 @pytest.mark.parametrize("devices", DEVICES)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_without_arguments_on_any_number_of_devices(tmp_path, script, devices):
@@ -178,7 +178,7 @@ def test_without_arguments_on_any_number_of_devices(tmp_path, script, devices):
         assert done.returncode == 0 or "TPU support not installed" in done.stderr, done.stderr
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 @pytest.mark.parametrize("script", ["06_train_data_parallel.py", "17_resume.py"])
 def test_a_finished_run_started_again_explains_itself(tmp_path, script):
     assert start(tmp_path, script).returncode == 0
@@ -186,7 +186,7 @@ def test_a_finished_run_started_again_explains_itself(tmp_path, script):
     assert "already: ask for more, or delete it" in refusal(script, again.returncode, again.stderr)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 def test_without_libtpu_the_script_explains_what_to_install(tmp_path):
     code = "import runpy, sys; sys.modules['libtpu'] = None; sys.argv = [sys.argv[1]]; runpy.run_path(sys.argv[0])"
     command = [sys.executable, "-c", code, str(SCRIPTS["08_ask_the_pod.py"])]

@@ -16,7 +16,7 @@ from examples import train
 from tests.examples import slurm
 from tests.examples.runs import EXAMPLES, TIME, clean_environment, expected, losses, own_lines, run_together
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.other_versions
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 

@@ -37,7 +37,7 @@ each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exerci
 each_prediction = pytest.mark.parametrize("prediction", PREDICTIONS.values(), ids=PREDICTIONS)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 @each_exercise
 def test_right_answers_pass_and_mistakes_are_explained(exercise):
     """Check the reference solution, at least two unusual alternatives, and each common mistake."""
@@ -52,7 +52,7 @@ def test_right_answers_pass_and_mistakes_are_explained(exercise):
         assert mistake.explanation[1:] in " ".join(verdict.message.split()), (mistake, verdict.message)
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 @pytest.mark.parametrize(
     "exercise", exercises_of(MODULES["05"]).values(), ids=lambda exercise: exercise.function.__name__
 )
@@ -62,7 +62,7 @@ def test_lesson_05_checks_answers_while_its_own_mesh_is_set(exercise):
         assert exercise.verdict(exercise.function).outcome == "right"
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 @pytest.mark.once
 @each_exercise
 @pytest.mark.filterwarnings("ignore:Python iterable type:DeprecationWarning")  # a mutant may pass JAX a generator
@@ -101,7 +101,7 @@ def _nonsense() -> list:
     return [*values, np.array([1.0, None]), _RaisesOnAnyUse(), deleted, jax.random.key(0), len, generator]
 
 
-@pytest.mark.elsewhere
+@pytest.mark.other_versions
 @pytest.mark.once
 @each_exercise
 def test_nonsense_is_refused_with_a_message(exercise):

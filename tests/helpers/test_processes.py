@@ -120,7 +120,7 @@ def test_nested_gloo_messages_are_left_out():
     assert processes._without_gloo_messages(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
 
 
-@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.elsewhere)])
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.other_versions)])
 def test_devices_of_all_processes_add_up(n, capsys):
     run = run_processes(sum_over_processes, n)
     # The sum 0 + 1 + ... + 7 is 28, and Gloo's messages are left out.

@@ -18,7 +18,7 @@ from tools.lessons import notebooks
 
 ROOT = notebooks.ROOT
 FOR_EACH_JAX = ("test", "test-oldest", "test-newest")
-MARKS = ("elsewhere", "once")
+MARKS = ("other_versions", "once")
 
 
 def selection(target: str) -> Namespace:
@@ -85,7 +85,7 @@ def test_ci_installs_slurm_for_the_target_that_tests_it():
     assert steps
     for step in steps:
         [target] = re.findall(r"matrix\.target == '(.+)'", step["if"])
-        assert selects(selection(target), "tests/examples/test_train.py", ("elsewhere",))
+        assert selects(selection(target), "tests/examples/test_train.py", ("other_versions",))
 
 
 def test_no_page_and_no_command_uses_a_compilation_cache():

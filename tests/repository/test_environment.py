@@ -16,7 +16,7 @@ import pytest
 from tools.lessons import notebooks
 from tools.reader import environment
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.other_versions
 
 
 def make_environment(folder: Path, *arguments: str, python: str = sys.executable, **variables: str):

@@ -16,7 +16,7 @@ from tests import lesson_lint
 from tests.conftest import APPENDIX, execute_notebook
 from tools.lessons import notebooks
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.other_versions
 
 # Every supported JAX warns that this is deprecated. JAX 0.7.2 attributes the warning to one of its own lines, and later
 # versions attribute it to the caller's line.

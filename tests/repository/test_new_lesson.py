@@ -13,7 +13,7 @@ import pytest
 from tests import finished_lesson_lint, lesson_lint
 from tools.lessons import embed_scripts, new, notebooks, readme
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.other_versions
 
 
 def test_drafts_are_reported():

@@ -12,7 +12,7 @@ import pytest
 from tools.lessons import notebooks
 from tools.maintenance import weekly_report
 
-pytestmark = pytest.mark.elsewhere
+pytestmark = pytest.mark.other_versions
 
 GH = """#!/usr/bin/env python3
 import json, pathlib, sys
