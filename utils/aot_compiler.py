@@ -41,7 +41,6 @@ from shardcost import cost, targets
 mesh = jax.sharding.AbstractMesh((len(targets.devices(sys.argv[1])),), ("i",))
 x = jax.ShapeDtypeStruct((8, 128), "float32", sharding=NamedSharding(mesh, P("i")))
 assert cost(lambda x: x.sum(0), x, target=sys.argv[1]).bytes_sent
-print("it compiles")
 """
 
 
@@ -103,7 +102,7 @@ def _find_obstacle(platform: str, environment: dict[str, str]) -> str:
     except subprocess.TimeoutExpired:
         failure = "no result after 120 s"
     else:
-        if trial.stdout.endswith("it compiles\n"):
+        if trial.returncode == 0:
             return ""
         last_line = (trial.stderr.splitlines() or [""])[-1]
         if "TargetError: " in last_line:  # the message explains what to install

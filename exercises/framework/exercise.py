@@ -150,7 +150,7 @@ class Exercise:
             arguments = [args for _, args in cases]
             explanation = describe_common_error([a[0] for a in actual], [b[0] for b in expected], names, arguments)
             if explanation:  # the explanation covers all cases, so drop the reason that applies only to this one
-                failure = failure.removesuffix(f" {first.reason}")
+                failure = self._describe_failure(cases[i][0], first._replace(reason=""), actual[i], expected[i])
         passed = len(cases) - len(failures)
         score = f"Right in {passed} of {len(cases)} cases." if passed and not first.bound else ""
         question = "" if explanation else self.question

@@ -16,7 +16,7 @@ from tools.lessons import notebooks
 from tools.reader import doctor
 from utils.devices import OLDEST_JAX
 
-GOOD = "python 3 12 4\nmissing\njax 0.10.2\n8 CPU devices (emulated) · jax 0.10.2\nsum 28.0\n"
+GOOD = "python 3 12 4\nmissing\njax 0.10.2\ndevices 8 CPU devices (emulated) · jax 0.10.2\nsum 28.0\n"
 
 
 def trial(printed: str = GOOD, status: int | None = 0, last: str = "no message") -> doctor.Trial:

@@ -48,17 +48,20 @@ def _libraries() -> list[str]:
 
 # The trial process runs this program. It prints a key and a value on each line, and the lines show how far it got.
 TRIAL_PROGRAM = f"""
-import importlib.util, sys
+import contextlib, importlib.util, io, sys
 print("python", *sys.version_info[:3], flush=True)
 print("missing", *[name for name in {_libraries()!r} if not importlib.util.find_spec(name)], flush=True)
 import jax
 print("jax", jax.__version__, flush=True)
 from utils.devices import SetupError, start_devices
+description = io.StringIO()
 try:
-    devices = start_devices(8)
+    with contextlib.redirect_stdout(description):
+        devices = start_devices(8)
 except SetupError as error:
     print("setup", error, flush=True)
     sys.exit(3)
+print("devices", description.getvalue().splitlines()[0], flush=True)
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import numpy as np
@@ -221,7 +224,7 @@ def check_jax(trial: Trial) -> list[Check]:
         advice = f"Close other programs and try again; {_advice_on_variables()}if that doesn't help, {last_resort}."
         lines.append(Check("devices", STOP, f"eight devices don't work together: {_describe_end(trial)}", advice))
     else:
-        lines.append(Check("devices", OK, next(line for line in trial.stdout.splitlines() if "device" in line)))
+        lines.append(Check("devices", OK, trial.value_of("devices") or ""))
     return lines
 
 
