@@ -10,12 +10,12 @@ import subprocess
 from pathlib import Path
 
 COURSE = Path(__file__).resolve().parent.parent
-HOMES = Path(os.environ["ROOM"]).expanduser()
+HOMES = Path(os.environ["HOMES"]).expanduser()
 HOMES.mkdir(parents=True, exist_ok=True)
 
 
-def bring(spawner):
-    """Clone the course for a new user, link its environment, and bring the copies of the lessons up to date.
+def prepare_home(spawner):
+    """Clone the course for a new user, link its environment, and update the copies of the lessons.
 
     Returning users find their work as they left it.
     """
@@ -31,7 +31,7 @@ c.JupyterHub.db_url = f"sqlite:///{HOMES / 'hub.sqlite'}"
 c.JupyterHub.cookie_secret_file = str(HOMES / "hub-secret")
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = str(HOMES / "{username}")
-c.Spawner.pre_spawn_hook = bring
+c.Spawner.pre_spawn_hook = prepare_home
 c.Spawner.cmd = [str(COURSE / ".venv" / "bin" / "jupyterhub-singleuser")]
 c.Spawner.args = [f"--LabApp.app_settings_dir={COURSE / 'tools' / 'reader' / 'lab'}"]
 c.Spawner.notebook_dir = "~/work"

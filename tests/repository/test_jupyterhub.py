@@ -16,9 +16,9 @@ from tools.lessons.notebooks import ROOT
 SETTINGS = ROOT / "teach" / "jupyterhub_config.py"
 
 
-def settings(path, monkeypatch, room, config):
-    """Run JupyterHub's settings for a workshop whose files are in the folder `room`, and return the configuration."""
-    monkeypatch.setenv("ROOM", str(room))
+def settings(path, monkeypatch, homes, config):
+    """Run JupyterHub's settings for a workshop whose files are in the folder `homes`, and return the configuration."""
+    monkeypatch.setenv("HOMES", str(homes))
     monkeypatch.setenv("PASSWORD", "eight devices")
     runpy.run_path(str(path), {"get_config": lambda: config})
     return config
@@ -40,7 +40,7 @@ def test_a_user_gets_one_clone(monkeypatch, tmp_path):
 
     The course in this test consists of the settings and a `tools.reader.copies` that records each call.
     """
-    course, room = tmp_path / "course", tmp_path / "room"
+    course, homes = tmp_path / "course", tmp_path / "homes"
     for part in ("teach", "tools/reader", ".venv/bin"):
         (course / part).mkdir(parents=True)
     shutil.copy(SETTINGS, course / "teach")
@@ -50,11 +50,11 @@ def test_a_user_gets_one_clone(monkeypatch, tmp_path):
     for step in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "One"]):
         subprocess.run(["git", *step], cwd=course, check=True)
     (course / ".venv" / "bin" / "python").symlink_to(sys.executable)
-    hook = settings(course / "teach" / SETTINGS.name, monkeypatch, room, Config()).Spawner.pre_spawn_hook
+    hook = settings(course / "teach" / SETTINGS.name, monkeypatch, homes, Config()).Spawner.pre_spawn_hook
     spawner = SimpleNamespace(user=SimpleNamespace(name="ada"))
     hook(spawner)
-    (room / "ada" / "mine").write_text("work")
+    (homes / "ada" / "mine").write_text("work")
     hook(spawner)
-    assert (room / "ada" / "mine").read_text() == "work"
-    assert (room / "ada" / "called").read_text() == ".."
-    assert (room / "ada" / ".venv").resolve() == course / ".venv"
+    assert (homes / "ada" / "mine").read_text() == "work"
+    assert (homes / "ada" / "called").read_text() == ".."
+    assert (homes / "ada" / ".venv").resolve() == course / ".venv"
