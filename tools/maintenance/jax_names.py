@@ -185,7 +185,7 @@ def merge(dumps: list[dict]) -> dict:
             entry[kind] = spans([set((dump_ or {}).get(kind, {})) for dump_ in module_entries])
             for dump_ in module_entries:
                 messages |= {name: " ".join(text.split()) for name, text in ((dump_ or {}).get(kind) or {}).items()}
-        entry["said"] = dict(sorted(messages.items()))  # the newest message about each name
+        entry["messages"] = dict(sorted(messages.items()))  # the newest message about each name
         entry["calls"] = {}
         for span, texts in spans(
             [_encode_signatures((module_entries[i] or {}).get("calls", {})) for i in signed], signed
@@ -207,7 +207,7 @@ def split_by_version(record: dict) -> list[dict]:
             dumps[i]["modules"][name]["names"] += items
         for kind in ("warns", "gone"):
             for i, items in _expand_spans(entry.get(kind, {})):
-                dumps[i]["modules"][name][kind] |= {item: entry["said"][item] for item in items}
+                dumps[i]["modules"][name][kind] |= {item: entry["messages"][item] for item in items}
         for i, items in _expand_spans(entry.get("calls", {})):
             calls = (item.removesuffix(")").partition("(") for item in items)
             dumps[i]["modules"][name]["calls"] |= {function: text.replace(",", " ") for function, _, text in calls}

@@ -116,7 +116,7 @@ class Record:
             if part.startswith("_") or full.startswith(UNRECORDED) or self._modules[module].get("read"):
                 return NameStatus("unknown")
             if self.version_index in self._table(module, "warns").get(part, ()):
-                return NameStatus("warns", full, self._modules[module]["said"].get(part, ""))
+                return NameStatus("warns", full, self._modules[module]["messages"].get(part, ""))
             if full in WHEN_CALLED and self.version_index in self._table(module, "names")[part]:
                 return NameStatus("warns", full)
             if (
@@ -147,7 +147,7 @@ class Record:
             positions |= set(self._table(module, "names").get(part, ()))
         earlier = [i for i in positions if i < self.version_index]
         later = [i for i in positions if i > self.version_index]
-        message = self._modules[module].get("said", {}).get(part, "")
+        message = self._modules[module].get("messages", {}).get(part, "")
         return NameStatus(
             "gone",
             full,
