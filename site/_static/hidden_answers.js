@@ -18,7 +18,7 @@ const remember = (changes) => {
   }
 };
 
-const isQuestion = (node) => node.matches("blockquote") && node.querySelector("strong")?.textContent === "Predict.";
+const isQuestion = (node) => node.matches("blockquote.predict");
 
 // Return the page's headings, paragraphs, code and outputs, from top to bottom.
 const pageElements = (article) =>

@@ -249,11 +249,11 @@ document.addEventListener("DOMContentLoaded", () => {
     else if (known) status.textContent = problem ? "This message has an entry:" : `This message is about ${old.name}:`;
     else if (/^\s*\{/.test(text) && text.includes('"cells"')) status.textContent = `A notebook's file is not read here. ${sees}`;
     else if (closest.length) {
-      const start = found.length ? `${many(found.length, "old form")} for JAX ${data.newest}.` : "No entry has this message.";
+      const start = found.length ? `${many(found.length, "old API")} for JAX ${data.newest}.` : "No entry has this message.";
       status.textContent = `${start} The closest entries:`;
     }
     else if (message) status.textContent = "No entry and no row of appendix 90 has this message.";
-    else if (found.length) status.textContent = `${many(found.length, "old form")} for JAX ${data.newest}. ${sees}`;
+    else if (found.length) status.textContent = `${many(found.length, "old API")} for JAX ${data.newest}. ${sees}`;
     else status.textContent = `Nothing old for JAX ${data.newest} in imports, dotted names and keywords. ${sees}`;
   };
   let waiting;

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 from find_old_jax.old_apis import PHRASES, ROWS
 
+from tests.cell_outputs import alt_text, printed_text
 from tests.lesson_lint import exercises_of
 from tools.lessons import notebooks, predictions
 from tools.lessons.answers import answers_of
@@ -210,21 +211,21 @@ def test_a_page_keeps_the_notebooks_content(path):
 
 def test_the_figures_tables_match_the_lessons_output():
     cells = figures.cells_by_id("03")
-    automatic = figures.printed_text(cells["chooses"])  # includes the two products that explicit axes reject
-    nine = figures.printed_text(cells["nine"]).splitlines()
+    automatic = printed_text(cells["chooses"])  # includes the two products that explicit axes reject
+    nine = printed_text(cells["nine"]).splitlines()
     for line, (x, w, collectives, sent, flops) in zip(nine, figures.PRODUCTS, strict=True):
         cost = f"{collectives} · sends {sent:,} bytes · computes {flops:,} FLOPs "
         assert line.startswith(f"{x:9} · {w:9} {cost}") or (
             line.endswith("Error") and f"{x} · {w} {cost}" in automatic
         ), line
-    four = figures.printed_text(figures.cells_by_id("04")["mlp-count"]).splitlines()
+    four = printed_text(figures.cells_by_id("04")["mlp-count"]).splitlines()
     for line, (w1, w2, collectives, sent) in zip(four, figures.MLP_SHARDINGS, strict=True):
         assert line.startswith(f"w1 by {w1}, w2 by {w2}: {collectives} · sends {sent:,} bytes · ")
 
 
 def test_the_figures_chips_match_the_lessons():
     assert 'chip = CHIPS["TPU v5e"]' in figures.cells_by_id("09")["overlap-draw"].source
-    assert figures.alt_text(figures.cells_by_id("15")["serve-rows"]).endswith("TPU v5e: a horizontal line at 241.")
+    assert alt_text(figures.cells_by_id("15")["serve-rows"]).endswith("TPU v5e: a horizontal line at 241.")
     assert figures._roofline_corner({}) == {"chip": "TPU v5e", "corner": 241}
 
 

@@ -132,7 +132,7 @@ def test_code_is_read_line_by_line(page):
     found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
     assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
     assert sorted((one.line, one.name, one.row) for one in find(CODE)) == FOUND
-    assert said.startswith(f"{len(found)} old forms for JAX") and "find-old-jax FILE" in said
+    assert said.startswith(f"{len(found)} old APIs for JAX") and "find-old-jax FILE" in said
     assert items.count() == len(found)
 
 
@@ -163,9 +163,7 @@ def test_pieces_of_code(page, code, found):
     texts = items.all_inner_texts()
     assert len(texts) == len(found) and all(text.startswith(start) for text, start in zip(texts, found, strict=True))
     assert said.endswith("The command sees more: find-old-jax FILE.")
-    assert said.startswith(
-        (f"{len(found)} old form",) if found else ("Nothing old for JAX", "A notebook's file is not")
-    )
+    assert said.startswith((f"{len(found)} old API",) if found else ("Nothing old for JAX", "A notebook's file is not"))
 
 
 def test_a_message_leads_to_the_row(page):

@@ -46,17 +46,33 @@ MLP_SHARDINGS = [
 ]
 
 
-def _products(_: Cells) -> list[dict[str, str]]:
-    """Return the rows of lesson 03's table, with numbers formatted as on the page."""
+def _products(_: Cells) -> list[dict[str, Any]]:
+    """Return the rows of lesson 03's table, with numbers formatted as on the page.
+
+    `split` says of each dimension of x and of w whether X splits it, and `summed` whether partial sums are added up.
+    """
     return [
-        {"a": x, "b": w, "collectives": collectives, "sent": f"{sent:,}", "flops": f"{flops:,}"}
+        {
+            "a": x,
+            "b": w,
+            "split": {"a": _split_dimensions(x), "b": _split_dimensions(w)},
+            "collectives": collectives,
+            "summed": collectives == "all-reduce over X",
+            "sent": f"{sent:,}",
+            "flops": f"{flops:,}",
+        }
         for x, w, collectives, sent, flops in PRODUCTS
     ]
 
 
+def _split_dimensions(array: str) -> list[bool]:
+    """Return for each dimension of an array, such as `x[B_X, D]`, whether X splits it."""
+    return [name.endswith("_X") for name in re.findall(r"[A-Z]\w*", array)]
+
+
 def _mlp_shardings(_: Cells) -> dict[str, dict[str, Any]]:
     """Return the collectives and the bytes sent for each sharding of the two weights in lesson 04's network."""
-    return {f"{w1}, {w2}": {"said": collectives, "sent": sent} for w1, w2, collectives, sent in MLP_SHARDINGS}
+    return {f"{w1}, {w2}": {"collectives": collectives, "sent": sent} for w1, w2, collectives, sent in MLP_SHARDINGS}
 
 
 def _values_before(cells: Cells) -> dict[str, list[list[float]]]:
@@ -175,19 +191,6 @@ def figure_data(cell: Cell) -> Any:
         if FIGURE_DATA in output.get("data", {}):
             return output.data[FIGURE_DATA]
     raise ValueError(f"cell {cell.id} stores no data beside a picture: run make refresh")
-
-
-def alt_text(cell: Cell) -> str:
-    """Return the alt text of a cell's figure. Raises ValueError if the cell shows no figure."""
-    for output in cell.outputs:
-        if text := output.get("metadata", {}).get("image/png", {}).get("alt"):
-            return text
-    raise ValueError(f"cell {cell.id} shows no figure")
-
-
-def printed_text(cell: Cell) -> str:
-    """Return the text that a cell prints."""
-    return "".join(output.get("text", "") for output in cell.outputs if output.output_type == "stream")
 
 
 def scripts_for(name: str) -> list[str]:

@@ -11,14 +11,13 @@
   const RESULT = COLORS[2];
   const MARK = "#d6336c"; // the colour of the contracting dimension
 
-  const entries = (named) => named.slice(2, -1).split(", ").map((entry) => entry.endsWith("_X"));
   const parts = (row, device) => {
     const stretch = (name, split) => {
       const size = SIZES[name] / DEVICES;
       return split ? [device * size, device * size + size] : [0, SIZES[name]];
     };
-    const [[rows, across], [down, columns]] = [entries(row.a), entries(row.b)];
-    const summed = row.collectives.startsWith("all-reduce");
+    const [[rows, across], [down, columns]] = [row.split.a, row.split.b];
+    const { summed } = row;
     const [m, k, n] = [stretch("B", rows && !columns), stretch("D", summed), stretch("F", columns)];
     const held = { a: [stretch("B", rows), stretch("D", across)], b: [stretch("D", down), stretch("F", columns)] };
     return { ...held, m, k, n, summed, splits: [rows && !columns, columns] };
@@ -72,7 +71,7 @@
         canvas.text(left + wide / 2, top + high / 2, device, { fontWeight: 600 });
       };
       const operand = (x, y, name, held, used, dims) => {
-        square(x, y, row[name], `multiplies (${used.map(long).join(", ")})`, ...entries(row[name]));
+        square(x, y, row[name], `multiplies (${used.map(long).join(", ")})`, ...row.split[name]);
         canvas.rect(...box(x, y, held, dims), HELD, { fillOpacity: 0.25 });
         canvas.rect(...box(x, y, used, dims), ARRIVES);
         const [left, top, wide, high] = box(x, y, used, dims);
@@ -123,7 +122,7 @@
       const missing = ["a", "b"].filter((name) => lacks[name]).map((name) => `${count(lacks[name])} of ${row[name][0]}`);
       const work = (d) => JSON.stringify(Object.entries(parts(row, d)).filter(([name]) => "mkn".includes(name)));
       const same = [...Array(8).keys()].filter((d) => d !== device && work(d) === work(device));
-      const [[rows, across], [down, columns]] = [entries(row.a), entries(row.b)];
+      const [[rows, across], [down, columns]] = [row.split.a, row.split.b];
       const refused = (rows && columns) || (across && down);
       const has = missing.length ? `Of these, it doesn't store ${missing.join(" and ")}` : "It stores all of these";
       return (

@@ -103,10 +103,10 @@
       if (!hidesCosts) canvas.text(out + SHORT / 2 + 4, last, sum, { fontSize: 12, fontWeight: 700, textAnchor: "middle" });
       canvas.height(last + 10);
 
-      const { said, sent } = counted[way];
+      const { collectives, sent } = counted[way];
       const used = byColumns(w1) ? "" : ", which uses only a quarter of its x";
       const marked = `Colour marks what device ${device} stores or computes${used}.`;
-      const costs = `${said}, ${bytes(sent)} bytes sent by each device. ${WHY[way]}`;
+      const costs = `${collectives}, ${bytes(sent)} bytes sent by each device. ${WHY[way]}`;
       return `w1 by ${w1}, w2 by ${w2}${hidesCosts ? "." : `: ${costs}`} ${marked}`;
     },
   });

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(open_figure):
@@ -17,7 +17,7 @@ def test_waiting_at_the_end_is_as_the_lesson_prints_and_says(open_figure):
     assert "A loop that waits in every step takes 12 ticks. During 6 ticks of loading, the device works for 0" in said
     assert "A loop that waits at the end takes 7 ticks: the device works for 5 ticks and waits for 1" in said
     assert said.endswith("The first loop takes 1.7 times as long.")
-    printed = re.findall(r"during (\d) of 6 loads", interactive_figures.printed_text(cell_of("01", "wait-run")))
+    printed = re.findall(r"during (\d) of 6 loads", printed_text(cell_of("01", "wait-run")))
     assert re.findall(r"works for (\d)", said) == printed == ["0", "5"]
 
 

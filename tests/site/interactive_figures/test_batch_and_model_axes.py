@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 MESHES = ["8 x 1", "4 x 2", "2 x 4", "1 x 8"]
 
@@ -13,7 +13,7 @@ MESHES = ["8 x 1", "4 x 2", "2 x 4", "1 x 8"]
 def test_with_128_examples_it_is_what_the_lesson_counted(open_figure):
     at = open_figure("batch_and_model_axes")
     assert at.figure_text().startswith("2 x 4, 128 examples: ") and at.figure_text().endswith("2 x 4 sends the least.")
-    table = interactive_figures.printed_text(cell_of("06", "hybrid-count"))
+    table = printed_text(cell_of("06", "hybrid-count"))
     for i, mesh in enumerate(MESHES):
         along, across, total = re.search(rf"{mesh} +([\d,]+) +([\d,]+) +([\d,]+) +True", table).groups()
         assert f"sends {along} bytes along data and {across} along model, {total} in all" in at.set(data=i)
@@ -22,9 +22,7 @@ def test_with_128_examples_it_is_what_the_lesson_counted(open_figure):
 def test_with_1024_examples_it_is_what_the_lesson_prints(open_figure):
     at = open_figure("batch_and_model_axes")
     at.set(examples=1024)
-    for mesh, total in re.findall(
-        r"(\d x \d) +([\d,]+)", interactive_figures.printed_text(cell_of("06", "hybrid-formula"))
-    ):
+    for mesh, total in re.findall(r"(\d x \d) +([\d,]+)", printed_text(cell_of("06", "hybrid-formula"))):
         said = at.set(data=MESHES.index(mesh))
         assert (
             f"{mesh}, 1,024 examples" in said and f"{total} in all" in said and said.endswith("8 x 1 sends the least.")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def rows() -> list[tuple[str, str, str]]:
     """Return the seconds per save, the minutes between saves, and the loss, for the fast and then the slow storage."""
     return re.findall(
         r"^save +(\S+) s, every +(\S+) minutes: (\S+) lost",
-        interactive_figures.printed_text(cell_of("17", "young")),
+        printed_text(cell_of("17", "young")),
         re.M,
     )
 

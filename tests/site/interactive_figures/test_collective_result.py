@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from tests.cell_outputs import alt_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tools.site import interactive_figures
 )
 def test_each_device_gets_what_the_lessons_figures_say(open_figure, figure, names):
     at = open_figure("collective_result")
-    told = interactive_figures.alt_text(cell_of("05", figure))
+    told = alt_text(cell_of("05", figure))
     for title, name in names.items():
         band = re.search(rf"{title}: ((?:[^.]|\.\d)*)\.", told)[1]
         each = re.findall(r"device (\d) holds ([\d ]+)", band)

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def test_it_begins_with_the_lessons_numbers(open_figure):
     at = open_figure("derivative_tangent")
-    table = interactive_figures.printed_text(cell_of("00", "derivatives"))
+    table = printed_text(cell_of("00", "derivatives"))
     first, second, third = re.findall(r"at 0.5: +(-?[\d.]+), by hand", table)
     said = at.figure_text()
     assert "At x = 0.50, the tangent to tanh rises by 0.7864 per unit of x" in said

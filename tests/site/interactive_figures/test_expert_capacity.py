@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def shown(at):
@@ -21,7 +21,7 @@ def test_ten_seats_are_as_the_lesson_counts(open_figure):
         "8 seats per expert (factor 1): 31 of 64 tokens are dropped, and 31 of 64 seats are empty." in at.figure_text()
     )
     at.set(seats=10)
-    counts = re.findall(r"\[([\d ]+)\]", interactive_figures.printed_text(cell_of("14", "seats-run")))
+    counts = re.findall(r"\[([\d ]+)\]", printed_text(cell_of("14", "seats-run")))
     seated, dropped = ([int(count) for count in row.split()] for row in counts)
     assert len(seated) == len(dropped) == 8
     assert shown(at) == [[s, d, 10 - s] for s, d in zip(seated, dropped, strict=True)]
@@ -34,9 +34,7 @@ def test_ten_seats_are_as_the_lesson_counts(open_figure):
 
 def test_the_bytes_are_those_that_the_lesson_counts(open_figure):
     at = open_figure("expert_capacity")
-    rows = re.findall(
-        r"^(10|64) seats: sends ([\d,]+) bytes", interactive_figures.printed_text(cell_of("14", "bytes-run")), re.M
-    )
+    rows = re.findall(r"^(10|64) seats: sends ([\d,]+) bytes", printed_text(cell_of("14", "bytes-run")), re.M)
     assert len(rows) == 2
     for seats, sent in rows:
         assert f"Each device sends {sent} bytes per training step" in at.set(seats=seats)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def test_eight_devices_hold_what_the_lesson_prints(open_figure):
     said = open_figure("fsdp_memory").set(devices=8, parameters="1e9")
-    told = interactive_figures.printed_text(cell_of("10", "stages-run"))
+    told = printed_text(cell_of("10", "stages-run"))
     for stage in (1, 2, 3):
         assert f"{float(re.search(rf'ZeRO-{stage}.*? ([.0-9]+) bytes', told)[1]):g} at stage {stage}" in said
     assert "Each of 8 devices stores, in GB: 16 with all copied, 5.5 at stage 1, 3.75 at stage 2, 2 at stage 3." in said

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def test_the_lessons_case_is_as_it_prints(open_figure):
     at = open_figure("gather_overlap")
     at.set(rows=2048)
-    alone, step = re.findall(r": (\d+) µs", interactive_figures.printed_text(cell_of("09", "overlap-draw")))
+    alone, step = re.findall(r": (\d+) µs", printed_text(cell_of("09", "overlap-draw")))
     assert f"The chip computes nothing during {alone} of its 147 µs of sending" in at.figure_text()
     assert (
         f"The step takes {step} µs; with gathers and products one after the other, it would take 321."

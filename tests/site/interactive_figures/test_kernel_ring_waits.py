@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import alt_text, printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def _waits(told: str, device: int) -> str:
@@ -17,7 +17,7 @@ FIGURE = {"kernel": "ring_product, which asks first", "µs of": 240}
 
 
 def test_the_lessons_figure(open_figure):
-    told = interactive_figures.alt_text(cell_of("18", "free-mended"))
+    told = alt_text(cell_of("18", "free-mended"))
     said = open_figure("kernel_ring_waits").by_label(FIGURE)
     end = re.search(r"everything is done after (\S+) µs", told)[1]
     assert f"device 3 takes 240 µs for a product: all devices finish within {end} µs." in said
@@ -29,7 +29,7 @@ def test_the_lessons_figure(open_figure):
 
 def test_any_device_may_be_the_slow_one(open_figure):
     """Test that the device before any slow one waits as device 2 does before device 3 in the lesson's figure."""
-    waits = _waits(interactive_figures.alt_text(cell_of("18", "free-mended")), 2)
+    waits = _waits(alt_text(cell_of("18", "free-mended")), 2)
     at = open_figure("kernel_ring_waits")
     at.by_label(FIGURE)
     for slow in (0, 6, 7):
@@ -38,9 +38,7 @@ def test_any_device_may_be_the_slow_one(open_figure):
 
 
 def test_who_ends_wrong_without_free_is_what_the_lesson_prints(open_figure):
-    wrong = re.search(r"wrong on devices ([\d ]+)", interactive_figures.printed_text(cell_of("18", "free-run")))[
-        1
-    ].split()
+    wrong = re.search(r"wrong on devices ([\d ]+)", printed_text(cell_of("18", "free-run")))[1].split()
     at = open_figure("kernel_ring_waits")
     said = at.by_label({"µs of": 240})
     assert said.endswith(f"Devices with a wrong result: {', '.join(wrong)}.")

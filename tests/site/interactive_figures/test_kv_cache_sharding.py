@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.cell_outputs import alt_text, printed_text
 from tests.site.interactive_figures.conftest import cell_of
 from tools.site import interactive_figures
 
@@ -15,13 +16,13 @@ LENGTHS = [0, 16, 32, 64, 128, 256, 512, 1024]
 def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(open_figure):
     at = open_figure("kv_cache_sharding")
     at.set(rows=3, characters=LENGTHS.index(64))
-    printed = interactive_figures.printed_text(cell_of("15", "serve-count"))
+    printed = printed_text(cell_of("15", "serve-count"))
     each = re.search(r"^ 1 characters at once: [\d,]+ FLOPs, ([\d.]+) per byte", printed, re.M)[1]
     read = re.search(r"([\d,]+) bytes to read", printed)[1]
     assert f"a single device reads {read} bytes" in at.figure_text() and f"{each} FLOPs per byte" in at.figure_text()
     # The lesson's cache takes up 1,048,576 bytes, at 8 bytes per number. At 2 bytes per number it takes up a quarter of
     # that, of which each device stores an eighth.
-    stored = re.search(r"cache: ([\d,]+)", interactive_figures.printed_text(cell_of("15", "write-cache")))[1]
+    stored = re.search(r"cache: ([\d,]+)", printed_text(cell_of("15", "write-cache")))[1]
     bytes_ = int(stored.replace(",", "")) // 4
     assert (
         f"a cache of {bytes_:,} bytes at 2 bytes per number, {bytes_ // 8:,} on each of eight devices"
@@ -31,7 +32,7 @@ def test_eight_rows_of_sixty_four_are_what_the_lesson_counted(open_figure):
 
 @pytest.mark.parametrize("length", [16, 64, 1024])
 def test_with_many_rows_it_comes_to_the_lessons_levels(open_figure, length):
-    told = interactive_figures.alt_text(cell_of("15", "serve-rows"))
+    told = alt_text(cell_of("15", "serve-rows"))
     course = rf"\b{length} characters rises from 1, then stays near ([\d.]+) from \d+ onwards[;.]"
     level = float(re.search(course, told)[1])
     at = open_figure("kv_cache_sharding")

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from tests.cell_outputs import alt_text, printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site.interactive_figures import alt_text, printed_text
 
 
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(open_figure):

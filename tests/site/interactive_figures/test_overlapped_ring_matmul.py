@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tests.cell_outputs import alt_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 def lines(at):
@@ -27,7 +27,7 @@ def lines(at):
 
 
 def test_a_step_is_a_row_of_the_lessons_figure(open_figure):
-    drawn = interactive_figures.alt_text(cell_of("05b", "overlap-draw"))
+    drawn = alt_text(cell_of("05b", "overlap-draw"))
     assert "in use, step 0 to 7: device 0 holds 0 7 6 5 4 3 2 1; device 1 holds 1 0 7 6 5 4 3 2; " in drawn
     at = open_figure("overlapped_ring_matmul")
     # By step, the pieces that devices 0 to 7 use in the lesson's figure.

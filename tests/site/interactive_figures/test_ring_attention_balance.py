@@ -6,14 +6,14 @@ import re
 
 import pytest
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 
 @pytest.mark.parametrize("order", ["in order", "striped", "zig-zag"])
 def test_a_mask_of_512_tokens_is_that_of_the_lessons_table(open_figure, order):
     """Compare the least and most pairs, most / mean and slowest / mean with the lesson's table for eight devices."""
-    printed = interactive_figures.printed_text(cell_of("13", "balance-table"))
+    printed = printed_text(cell_of("13", "balance-table"))
     least, most, share, slowest = re.search(rf"^{order} +(\S+) +(\S+) +(\S+) +(\S+)$", printed, re.M).groups()
     said = open_figure("ring_attention_balance").by_label({"order": order, "tokens per device": "64"})
     has = f"each device computes {most} pairs" if least == most else f"a device computes {least} to {most} pairs"

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from tests.cell_outputs import alt_text, printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 # For each program: the number of steps, the numbers of all-reduces, all-gathers and reduce-scatters, and the
 # activations that a layer keeps, in units of A. In the lesson, a layer needs 4 all-reduces, or 4 all-gathers and 4
@@ -30,10 +30,10 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(open_figure, p
     steps, times, kept = FOUND[program]
     units, flops = re.search(
         rf"^{program} {{2,}}([\d.]+) units +([\d.]+) FLOPs",
-        interactive_figures.printed_text(cell_of("11", "again-run")),
+        printed_text(cell_of("11", "again-run")),
         re.M,
     ).groups()
-    sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", interactive_figures.alt_text(cell_of("11", "again-draw")))
+    sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", alt_text(cell_of("11", "again-draw")))
     at = open_figure("tensor_parallel_layer")
     said = at.by_label({"program": program, "step": steps})
     total = f"{float(units):g}"

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
-from tools.site import interactive_figures
 
 ASKED = {"data 64": (64, 1, 1), "fsdp 8 model 8": (1, 8, 8), "fsdp 64": (1, 64, 1)}
 
@@ -23,7 +23,7 @@ def settings(data, fsdp, model, micro=1, remat=True):
 def test_the_plan_that_leads(open_figure):
     leads = re.search(
         r"\n +(\d+) +(\d+) +(\d+) +(\d+) +True +([\d.]+)\n",
-        interactive_figures.printed_text(cell_of("19", "choose-run")),
+        printed_text(cell_of("19", "choose-run")),
     )
     data, fsdp, model, micro, _ = leads.groups()
     said = open_figure("training_plan").by_label(settings(int(data), int(fsdp), int(model), int(micro)))
@@ -35,7 +35,7 @@ def test_the_plan_that_leads(open_figure):
 @pytest.mark.parametrize("name", ASKED)
 def test_the_three_plans_of_the_page(open_figure, name):
     form = rf"^{name} +([\d.]+) GB, computes ([\d.]+) s, sends ([\d.]+) s"
-    page = re.search(form, interactive_figures.printed_text(cell_of("19", "price-run")), re.M).groups()
+    page = re.search(form, printed_text(cell_of("19", "price-run")), re.M).groups()
     said = open_figure("training_plan").by_label(settings(*ASKED[name]))
     holds = float(re.search(r": ([\d.]+) GB \(", said)[1])
     clocks = dict(re.findall(r"(computing|sending)(?:, which takes|:) ([\d.]+)", said))

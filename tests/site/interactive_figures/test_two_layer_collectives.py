@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.cell_outputs import printed_text
 from tests.site.interactive_figures.conftest import cell_of
 from tools.site import interactive_figures
 
@@ -17,7 +18,7 @@ def test_what_is_sent_is_what_the_lesson_counted(open_figure, w1, w2):
     said = at.set(w1=w1, w2=w2)
     line = re.search(
         rf"w1 by {w1}, w2 by {w2}: (.*?) · sends ([\d,]+) bytes",
-        interactive_figures.printed_text(cell_of("04", "mlp-count")),
+        printed_text(cell_of("04", "mlp-count")),
     )
     assert f"w1 by {w1}, w2 by {w2}: {line[1]}, {line[2]} bytes sent by each device." in said
     # The picture shows the same collectives, and their bytes add up to the same total.
