@@ -55,7 +55,7 @@ RULES = {"batch": ("data", "fsdp"), "width": "fsdp", "head": "model", "hidden": 
 COMPUTING = RULES | {"width": None}  # a layer's weights are gathered along fsdp
 
 
-def tree_specs(tree, rules=RULES):  # Adam's means have the names of their weights
+def tree_specs(tree, rules=RULES):  # Adam's moments have the names of their weights
     def array_spec(path, array):  # for each dimension a mesh axis, or None
         names = NAMES.get(getattr(path[-1], "key", None), "").split()
         if len(names) < array.ndim:  # without an error, it would be replicated
@@ -99,10 +99,10 @@ def loss(w, text):  # YOURS
 
 @partial(jax.jit, donate_argnums=0)
 def step(state, text):
-    w, means = state
+    w, moments = state
     value, grads = jax.value_and_grad(loss)(w, text)
-    updates, means = optimizer.update(grads, means, w)
-    return constrain((optax.apply_updates(w, updates), means)), value
+    updates, moments = optimizer.update(grads, moments, w)
+    return constrain((optax.apply_updates(w, updates), moments)), value
 
 
 def initial_state(rng):
@@ -160,8 +160,8 @@ state = initial_state(np.random.default_rng(0))
 actual, expected = (train(used, state, range(1)) for used in (mesh, one_device))
 pairs = zip(jax.tree.leaves(actual[1]), jax.tree.leaves(expected[1]), strict=True)
 gap = np.max([np.abs(a - b).max() / np.abs(b).max() for a, b in pairs])
-assert gap < 1e-3, f"Adam's means differ from one device's by {gap:.0e}"
-print(f"correct: after a step on {SIZES}, Adam's means equal those of one device")
+assert gap < 1e-3, f"Adam's moments differ from one device's by {gap:.0e}"
+print(f"correct: after a step on {SIZES}, Adam's moments equal those of one device")
 count_bytes(state)
 w, _ = train(mesh, actual, range(1, STEPS))
 with jax.set_mesh(one_device):

@@ -27,12 +27,12 @@ parts = Prediction(
 )
 stores = Prediction(
     0.375,
-    "every weight has a width, which fsdp splits into eight, and Adam's means have the same names as the weights: 3/8",
+    "every weight has a width, which fsdp splits into eight, and Adam's moments have the same names as the weights: 3/8",
     {
         3: "that would be right on 8 x 1 x 1, but here fsdp splits the width of each weight",
         1: "every weight has a width, which fsdp splits into eight",
-        0.125: "that's only the weights, but Adam's two means are sharded in the same way",
-        0.25: "that's only Adam's two means",
+        0.125: "that's only the weights, but Adam's two moments are sharded in the same way",
+        0.25: "that's only Adam's two moments",
         24: "that's the total of eight devices if everything is replicated",
     },
     "times all weights",
