@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from tools.maintenance import record_costs
 from utils import compiler_comparison
+from utils.standalone_source import standalone_source
 
 
 def multiply(x, w):
@@ -127,3 +128,9 @@ def test_the_check_reports_changed_bytes_but_not_temporaries():
     assert record_costs.changed_programs(recorded, {"sum": {"CPU": SUM | {"temporaries": 4}}}) == ["removed"]
     more = {"all-reduce": SUM["all-reduce"] + 1}
     assert record_costs.changed_programs(recorded, {"sum": {"CPU": more}, "new": {}}) == ["sum", "removed", "new"]
+
+
+def test_a_cells_functions_can_be_sent_to_other_processes():
+    sources = {"define": "def square(x):\n    return x * x\n", "use": "source = standalone_source(square, [three])\n"}
+    names = record_costs.execute(sources, three=3, standalone_source=standalone_source)
+    assert names["source"] == "def square(x):\n    return x * x\n\n\nsquare(3)\n"
