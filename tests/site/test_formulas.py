@@ -25,6 +25,19 @@ def test_a_name_of_several_letters_stays_upright():
     assert "font-style" not in to_mathml(r"\text{bytes}")
 
 
+def test_a_number_with_commas_stays_one_number():
+    assert "<mtext>384,768</mtext>" in to_mathml("3 \\cdot 128{,}256 = 384{,}768")
+
+
+def test_a_function_has_space_around_its_name():
+    assert to_mathml(r"p \log p").count("<mspace") == 2
+    assert "<mspace" not in to_mathml(r"\log(p)")
+
+
+def test_only_letters_slant():
+    assert "font-style" not in to_mathml(r"\lceil 2 \rceil")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_long_formula_wraps_on_a_phone_in_the_colour_of_the_text(tab, address, scheme):
     page = page_checks.open_page(tab(page_checks.PHONE, scheme), address + "glossary.html")

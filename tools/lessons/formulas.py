@@ -19,6 +19,8 @@ CODE_OR_FORMULA = re.compile(
     re.M | re.S,
 )
 RELATIONS = frozenset("=<>≤≥≈")
+GROUPED_DIGITS = re.compile(r"\d{1,3}(?:\{,\}\d{3})+")  # 384{,}768, the LaTeX for 384,768
+FUNCTION = re.compile(r"(?P<before>[\w}] *)?(?P<name>\\(?:exp|ln|log|tanh))(?P<after> +(?=[^ (]))?")
 
 
 def to_mathml(latex: str, display: bool = False) -> str:
@@ -30,9 +32,11 @@ def to_mathml(latex: str, display: bool = False) -> str:
     from latex2mathml.converter import convert  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
     ElementTree.register_namespace("", MATHML[1:-1])
+    latex = GROUPED_DIGITS.sub(lambda match: rf"\text{{{match[0].replace('{,}', ',')}}}", latex)
+    latex = FUNCTION.sub(_with_spaces, latex)
     root = ElementTree.fromstring(convert(latex))
     for identifier in root.iter(f"{MATHML}mi"):
-        if len(identifier.text or "") == 1 and not identifier.attrib:
+        if len(name := identifier.text or "") == 1 and name.isalpha() and not identifier.attrib:
             identifier.attrib = {"mathvariant": "normal", "style": "font-style:italic"}
     (row,) = root
     parts: list[list[ElementTree.Element]] = [[]]
@@ -49,6 +53,13 @@ def to_mathml(latex: str, display: bool = False) -> str:
         formulas.append(ElementTree.tostring(formula, encoding="unicode"))
     tag = "div" if display else "span"
     return f'<{tag} class="formula">{"<wbr>".join(formulas)}</{tag}>'
+
+
+def _with_spaces(function: re.Match) -> str:
+    """Add the thin spaces that LaTeX puts around a function's name, as in "p log p", because MathML has none."""
+    space = r"\, "
+    before = function["before"] + space if function["before"] else ""
+    return f"{before}{function['name']}{space if function['after'] else ''}"
 
 
 def with_mathml(markdown: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         ]
     if used := terms.uses(app.env).get(name):
         definitions = {entry.term: entry.definition for entry in glossary.read()}
-        by_anchor = {anchor: definitions[term].replace("`", "") for term, anchor in used.items()}
+        by_anchor = {anchor: re.sub("[`$]", "", definitions[term]) for term, anchor in used.items()}
         lines += [f'<script type="application/json" id="terms">{embeddable_json(by_anchor)}</script>']
     for script in interactive_figures.scripts_for(name):
         app.add_js_file(script)
