@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from exercises.outcomes import printed_outcomes
+from exercises.verdicts import printed_outcomes
 from utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 from exercises import framework
-from exercises.outcomes import printed_outcomes
+from exercises.verdicts import printed_outcomes
 from tests import finished_lesson_lint
 from tools import NUMBER
 from tools.lessons import cell_names, notebooks, readme

@@ -22,7 +22,7 @@ from exercises.framework.compare import Difference, first_difference
 from exercises.framework.formatting import Raised, format_argument, format_value
 from exercises.framework.limits import TimeLimitExceeded, limit_time_and_memory
 from exercises.framework.systematic_errors import describe_common_error
-from exercises.outcomes import Outcome, print_verdict
+from exercises.verdicts import Outcome, print_verdict
 
 Function = Callable[..., Any]
 Cases = Sequence[tuple] | dict[str, tuple]  # tuples of arguments, or {label: arguments}
@@ -261,7 +261,7 @@ def exercise(
         mistakes: common mistakes. The explanation of the first one that matches is printed.
         question: the question to ask the reader if no explanation fits the failure.
         run: a function that takes the answer and a case's arguments, and returns the value to compare. It also runs
-            the solution and the mistakes. See runners.py.
+            the solution and the mistakes. See cost_runners.py.
         hide_expected: whether to hide the expected value from the reader. By default, it's hidden if the function has
             no parameters, because it would then give the answer away.
         rel_tol: the relative tolerance for numbers.

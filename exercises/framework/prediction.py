@@ -11,7 +11,7 @@ import numpy as np
 
 from exercises import progress
 from exercises.framework.formatting import format_value
-from exercises.outcomes import Outcome, print_verdict
+from exercises.verdicts import Outcome, print_verdict
 from utils import guess_gate
 
 

@@ -24,7 +24,7 @@ import nbformat
 from tools.lessons import course_routes, notebooks, readme
 from tools.lessons.answers import answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, ROOT
-from tools.site import dark_figures, icons, interactive_figures, problem_pages
+from tools.site import dark_figures, interactive_figures, problem_pages, trim_icons
 from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
@@ -315,7 +315,7 @@ def build() -> None:
     pages = BUILD / "html"
     stage(BUILD / "source", pages)
     run_sphinx("html", BUILD / "source", pages)
-    icons.shrink_icons(pages)
+    trim_icons.shrink_icons(pages)
     dark_figures.write_dark_figures(pages)
     write_search_index(pages)
     print(f"Pages after {time.monotonic() - start:.0f} s.", flush=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 from find_old_jax.error_lookup import KEYWORD_PATTERN, NAME_PATTERNS
 from find_old_jax.find import advice
-from find_old_jax.name_resolution import CONVENTIONAL
 from find_old_jax.old_apis import PHRASES, ROWS, WORDS
+from find_old_jax.program import CONVENTIONAL
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import KEYWORDS, REPLACEMENTS
 

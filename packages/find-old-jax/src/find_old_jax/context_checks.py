@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from find_old_jax.name_resolution import FUNCTIONS, Program
 from find_old_jax.old_apis import ROWS
+from find_old_jax.program import FUNCTIONS, Program
 from find_old_jax.replacements import GENERAL_ROW
 from find_old_jax.scopes import Located
 

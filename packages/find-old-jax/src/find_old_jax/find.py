@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from find_old_jax.context_checks import ContextChecks
-from find_old_jax.name_resolution import CONVENTIONAL, Program
+from find_old_jax.program import CONVENTIONAL, Program
 from find_old_jax.read import Unreadable, parse, read
 from find_old_jax.release_names import NameStatus, Record
 from find_old_jax.replacements import GENERAL_ROW, KEYWORDS, NEEDS_IMPORT, REFUSED, REPLACEMENTS, find_replacement

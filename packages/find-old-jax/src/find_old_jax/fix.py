@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from find_old_jax.find import Finding, findings
-from find_old_jax.name_resolution import Program
+from find_old_jax.program import Program
 from find_old_jax.read import parse, parses
 from find_old_jax.release_names import Record
 from find_old_jax.replacements import REPLACEMENTS

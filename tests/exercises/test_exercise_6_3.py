@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from exercises import ex06
-from exercises.framework.runners import build_mesh
+from exercises.framework.cost_runners import build_mesh
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),

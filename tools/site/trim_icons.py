@@ -14,7 +14,7 @@ from pathlib import Path
 SCRIPT = "_static/scripts/fontawesome.js"
 # name:[width,height,[other names],"code","path"]. If two families contain an icon, pages show the last one (solid).
 ICON_DEFINITION = r'[{,]"?([\w-]+)"?:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]'
-SCRIPT_TEMPLATE = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), written by tools/site/icons.py.
+SCRIPT_TEMPLATE = """// Icons of Font Awesome Free (CC BY 4.0, fontawesome.com), written by tools/site/trim_icons.py.
 const icons = ICONS;
 const draw = () => {
   for (const mark of document.querySelectorAll(":is(i, span)[class*='fa-']")) {
