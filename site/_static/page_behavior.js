@@ -44,6 +44,19 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// Show an exercise's difficulty and minutes smaller than its title, and leave them out of the table of contents.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const heading of document.querySelectorAll(".bd-article h3, .toc-entry > a")) {
+    const title = [...heading.childNodes].find((node) => node.nodeType === Node.TEXT_NODE && node.data.includes(" (●"));
+    if (!title) continue;
+    const effort = document.createElement("span");
+    effort.className = "effort";
+    const rest = title.splitText(title.data.indexOf(" (●"));
+    rest.replaceWith(effort);
+    effort.append(rest);
+  }
+});
+
 // Let screen readers read the text of a collapsed cell's summary, for which Sphinx sets a different label.
 document.addEventListener("DOMContentLoaded", () => {
   for (const fold of document.querySelectorAll("details.hide > summary")) fold.removeAttribute("aria-label");

@@ -65,9 +65,9 @@ def test_a_route_says_which_lessons_it_assumes():
     lessons = f"{steps} (if you know {names})<br>and [a script to copy]"
     assert plain.startswith(f"| **Several machines** | {lessons} |")
     [card] = [line for line in course_routes.cards().splitlines() if "Several machines" in line]
-    title = "<span class='number'>03</span> Automatic parallelism with jit"
+    title = "<span class='number'>03</span> <span class='name'>Automatic parallelism with jit</span>"
     assert f"(if you know <a href='notebooks/03_auto_parallel_jit.html'>{title}</a>, " in card
-    assert "<span class='number'>17</span> When a process dies</a>" in card
+    assert "<span class='number'>17</span> <span class='name'>When a process dies</span></a>" in card
     [text] = [position for position in course_routes.route_positions("17") if "data-route='machines'" in position]
     assert f"Several machines (if you know {title}, " in text and "): lesson 2 of 2." in text
 

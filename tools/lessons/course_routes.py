@@ -199,7 +199,7 @@ def cards() -> str:
 
 
 def _named(number: str) -> str:
-    return f"<span class='number'>{number}</span> {html.escape(_short_title(number))}"
+    return f"<span class='number'>{number}</span> <span class='name'>{html.escape(_short_title(number))}</span>"
 
 
 def _page(number: str) -> str:

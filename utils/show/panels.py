@@ -107,7 +107,9 @@ def make_figure(
 
 
 def add_legend(figure: Figure, all_axes: list[Axes], entries: list[str]) -> None:
-    """Add a single legend below the panels, with the entries in this order."""
+    """Add a single legend below the panels, with the entries in this order. Add none if there are no entries."""
+    if not entries:
+        return
     handles: dict[str, Artist] = {}
     for axes in all_axes:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):

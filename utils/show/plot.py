@@ -108,9 +108,12 @@ def bars(
     parts = panels.unique_names(series_by_panel.values(), 8, "parts")
     marks_by_panel, xlabels = panels.split_marks(marks, series_by_panel), panels.split_labels(xlabel, series_by_panel)
     styles = panels.mark_styles(marks_by_panel.values())
+    entries = [*parts, *styles]
+    if len(entries) == 1 and all(entries[0] in label for label in xlabels.values()):
+        entries = []  # a legend would repeat the label of the axis
     height_per_name = 0.21 if len(names) > 12 else 0.4 if stacked else 0.12 + 0.16 * len(parts)  # inches
     height, sharex = 0.9 + height_per_name * len(names), isinstance(xlabel, str)
-    figure, all_axes = panels.make_figure(len(series_by_panel), height, [*parts, *styles], title, sharex)
+    figure, all_axes = panels.make_figure(len(series_by_panel), height, entries, title, sharex)
     start = np.zeros(len(names)) if begin is None else panels.as_numbers("begin", begin, len(names))
     descriptions = {}
     for axes, (panel, values) in zip(all_axes, series_by_panel.items(), strict=True):
@@ -134,7 +137,7 @@ def bars(
         descriptions[panel] = alt_text.describe_bars(lengths, names, panel_marks, xlabels[panel], stacked)
     for axes in all_axes:  # set this limit last, because panels may share their axis
         axes.set_xlim(left=0)
-    panels.add_legend(figure, all_axes, [*parts, *styles])
+    panels.add_legend(figure, all_axes, entries)
     return Picture(figure, alt or alt_text.join_panels(title, descriptions))
 
 
