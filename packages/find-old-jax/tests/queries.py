@@ -9,7 +9,7 @@ QUERIES = (
     ("NCCL timeout", "hang-watchdog"),
     ("8 GPUs slower", "slower-on-more-devices"),
     ("jax.debug.print gathers", "print-from-inside"),
-    ("x[0] of pmap is slow", "slower-than-pmap"),
+    ("x[0] of pmap is slow", "pmap-result-index"),
     ("nccl: timeout", "hang-watchdog"),
     ("Getting out of hbm memory error on TPU", "hbm-out-of-memory"),
     ("A100 8 GPUs extremely slow compared to a single A100", "slower-on-more-devices"),
