@@ -5,6 +5,12 @@ A search must return that problem among its first three results. The site's test
 
 QUERIES = (
     ("NaN sharded", "nan-only-when-sharded"),
+    ("Pure callback with jax types hangs", "callback-calls-jax"),
+    ("checkpoint save timeout on first half of nodes with dcn data and fsdp", "checkpoint-save-timeout"),
+    ("TPU operations don't appear if profile is too long", "profile-too-long"),
+    ("Recompilation even with activated Compilation Cache", "persistent-cache"),
+    ("Performance slowdown multi-node JAX with mpi4py", "nccl-over-sockets"),
+    ("pmap slower with new CPU runtime", "cpu-thunk-runtime"),
     ("vmap gathers", "vmap-over-shard-map"),
     ("NCCL timeout", "hang-watchdog"),
     ("8 GPUs slower", "slower-on-more-devices"),
