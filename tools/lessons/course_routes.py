@@ -36,7 +36,7 @@ ROUTES = (
         "New to JAX",
         "Port a NumPy program, and know what jit, grad and vmap see of it.",
         {"00": ()},
-        note="then the next two rows",
+        note="then 01, 02 and 03",
     ),
     Route(
         "sharding",
