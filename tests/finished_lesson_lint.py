@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.lessons import embed_scripts, readme
 from tools.lessons.notebooks import QUESTION
-from tools.lessons.reading_time import minutes
+from tools.lessons.reading_time import lesson_minutes
 
 FIRST_CELLS = ["title", "setup", "opening", "plan", "imports"]
 
@@ -35,7 +35,7 @@ def page_faults(path: Path, cells: list) -> Iterator[str]:
         yield f"{exercises} exercises; a page needs three or four: further ones go into another part"
     if not re.search(r"^## .*Take it to work", "\n".join(texts), re.M):
         yield "no section 'Take it to work'"
-    stated, needed = readme.row(path).minutes, minutes(cells)
+    stated, needed = readme.row(path).minutes, lesson_minutes(cells)
     if stated < needed - 2:
         yield f"plan: states {stated} minutes, but the estimate is {needed}"
     yield from embed_scripts.script_faults(path, cells)

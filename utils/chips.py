@@ -27,7 +27,7 @@ class PrintedRate:
 
     @property
     def units_per_gb(self) -> int:
-        """Return how many of the printed units make one gigabyte: 1 for GB/s, 8 for Gbit/s."""
+        """Return how many of the printed units make 1 GB/s: 1 for GB/s, 8 for Gbit/s."""
         return {"GB/s": 1, "Gbit/s": 8}[self.unit]
 
     @property

@@ -56,19 +56,19 @@ def _add_source(function: Any, definitions: dict[str, str]) -> str:
                 definitions[reference] = f"from {home} import {value.__name__} as {reference}"
         else:
             definitions[reference] = f"{reference} = {_expression_for(value, reference)}"
-    definitions[name] = definitions.pop(name) or source  # move it after everything that it refers to
+    definitions[name] = definitions.pop(name) or source  # move it after its dependencies
     return name
 
 
 def _names_from_outside(table: symtable.SymbolTable) -> set[str]:
-    """Return the names that the source refers to but doesn't define inside its functions."""
+    """Return the names that the source looks up globally, including from inside its functions."""
     is_module = table.get_type() == "module"
     names = {s.get_name() for s in table.get_symbols() if s.is_referenced() and (is_module or s.is_global())}
     return names.union(*map(_names_from_outside, table.get_children()))
 
 
 def _expression_for(value: Any, name: str) -> str:
-    """Return an expression that evaluates to the value. Raises ValueError, which names it, if there's none."""
+    """Return an expression that evaluates to the value. Raises ValueError with its name if it can't be pickled."""
     with suppress(ValueError, SyntaxError):
         if ast.literal_eval(repr(value)) == value:
             return repr(value)

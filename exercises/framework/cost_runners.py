@@ -97,5 +97,5 @@ TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
     ),
     "flops": ("operations that the devices compute", lambda run: Bound(run.flops, 3, is_minimum=True)),
 }
-# Optimizing the programs isn't worthwhile, because each one runs only once, on a CPU.
+# Optimizing the programs isn't worthwhile, because each one runs only once.
 _FAST_COMPILATION: dict[str, Any] = {"xla_backend_optimization_level": 0}

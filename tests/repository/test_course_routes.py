@@ -24,12 +24,12 @@ def test_minutes_are_those_of_the_lessons_and_sections():
     promised = {row.number: row.minutes for row in readme.rows()}
     assert course_routes.minutes(by_key["sharding"]) == promised["02"] + promised["03"]
     cells = notebooks.read(notebooks.lesson("10")).cells
-    whole = reading_time.minutes(cells)
+    whole = reading_time.lesson_minutes(cells)
     titles = [cell.source.splitlines()[0][3:] for cell in cells if cell.source.startswith("## ")]
-    sections = reading_time.minutes_of(cells, titles)
+    sections = reading_time.section_minutes(cells, titles)
     assert sections <= whole < sections + 6  # minutes for the cells before the first section
     with pytest.raises(ValueError, match=r"no section \['Nowhere'\]; there are"):
-        reading_time.minutes_of(cells, ["Nowhere"])
+        reading_time.section_minutes(cells, ["Nowhere"])
 
 
 @pytest.mark.parametrize("route", course_routes.ROUTES, ids=lambda route: route.key)

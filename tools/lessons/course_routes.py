@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tools import NUMBER
 from tools.lessons import notebooks, reading_time, readme
 
-WORKSHOPS = "an hour, half a day, one or two days"  # the lengths of the workshops in teach/workshop.md
+WORKSHOPS = "one or two hours, half a day, one or two days"  # the lengths of the workshops in teach/workshop.md
 BEGIN, END = "<!-- Written by make stamp, from tools/lessons/course_routes.py -->\n", "<!-- These are the routes -->"
 
 
@@ -108,7 +108,9 @@ def minutes(route: Route) -> int:
     total = 0
     for number, sections in route.steps.items():
         path = notebooks.lesson(number)
-        total += reading_time.minutes_of(notebooks.read(path).cells, sections) if sections else readme.row(path).minutes
+        total += (
+            reading_time.section_minutes(notebooks.read(path).cells, sections) if sections else readme.row(path).minutes
+        )
     return total
 
 
@@ -144,11 +146,12 @@ def table(copies: bool = False, setup: str | None = None) -> str:
     return "\n".join([*rows, "", *parts])
 
 
-def _time(route: Route) -> str:
+def _time(route: Route, unit: str = "") -> str:
     """Return a route's minutes, and those of its exercises if the route includes only complete lessons."""
     if any(route.steps.values()):
-        return f"{minutes(route)} (most lessons only in part)"
-    return f"{minutes(route)} + {sum(readme.row(notebooks.lesson(number)).exercise_minutes for number in route.steps)}"
+        return f"{minutes(route)}{unit} (most lessons only in part)"
+    exercises = sum(readme.row(notebooks.lesson(number)).exercise_minutes for number in route.steps)
+    return f"{minutes(route)} + {exercises}{unit}"
 
 
 def _assumed(route: Route, names: list[str]) -> str:
@@ -187,14 +190,14 @@ def cards() -> str:
         ]
         steps += ["<a href='old_code.html'>Paste your code</a>"] if route.key == "old" else []
         assumed = _assumed(route, [_page(number) for number in route.assumes])
-        items.append(_card(route.need, route.outcome, steps, f"{minutes(route)} min{assumed}"))
+        items.append(_card(route.need, route.outcome, steps, f"{_time(route, ' min')}{assumed}"))
     all_rows = readme.rows()
     first = f"<a href='notebooks/{notebooks.lessons()[0].stem}.html'>{_named(all_rows[0].number)}</a>"
     every = f"All {len(all_rows)} lessons in order, from NumPy to a training plan for 64 chips."
     items.append(_card("The whole course", every, [first], f"{readme.hours(all_rows)} hours"))
     guide = "<a href='teach/workshop.html'>The workshop guide</a>"
-    plans = "Plans to the minute, with the answers to expect."
-    items.append(_card("For teachers", plans, [guide], WORKSHOPS))
+    plans = "Plans to the minute, with the answers to expect. First try lesson 02 yourself."
+    items.append(_card("For teachers", plans, [guide, _page("02")], WORKSHOPS))
     return "\n".join(["<ol class='ways routes'>", *items, "</ol>"])
 
 

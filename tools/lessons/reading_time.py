@@ -1,4 +1,4 @@
-"""Estimate how long a page takes to read, from its words, visible lines of code and predictions (a minute each)."""
+"""Estimate how long a page takes to read, from its words and visible lines of code, plus a minute per prediction."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from tools.lessons.notebooks import QUESTION
 
 FURTHER = "## Going further"
-WORDS, LINES = 150, 10  # the number of words, or of lines of code, that readers read in a minute
+WORDS_PER_MINUTE, CODE_LINES_PER_MINUTE = 150, 10  # how fast readers read
 
 
-def minutes(cells: list) -> int:
-    """Return the minutes that a lesson takes, without its exercises and *Going further*."""
-    return math.ceil(_minutes(cells))
+def lesson_minutes(cells: list) -> int:
+    """Return the minutes that a lesson takes, excluding its exercises and *Going further*."""
+    return math.ceil(_estimate_minutes(cells))
 
 
-def minutes_of(cells: list, sections: Iterable[str]) -> int:
+def section_minutes(cells: list, sections: Iterable[str]) -> int:
     """Return the minutes that the sections with these titles take. Raises ValueError for an unknown title."""
     by_title: dict[str, list] = {}
     section: list = []
@@ -27,23 +27,23 @@ def minutes_of(cells: list, sections: Iterable[str]) -> int:
         section.append(cell)
     if missing := set(sections) - set(by_title):
         raise ValueError(f"no section {sorted(missing)}; there are {list(by_title)}")
-    return math.ceil(sum(_minutes(by_title[title]) for title in sections))
+    return math.ceil(sum(_estimate_minutes(by_title[title]) for title in sections))
 
 
 def prose_words(text: str) -> list[str]:
-    """Split prose into words, without badges and link targets."""
+    """Split prose into words, ignoring badges and link targets."""
     text = re.sub(r"^\[!\[.*$", "", text, flags=re.M)
     return re.findall(r"[\w·]+(?:['’.,/-]\w+)*", re.sub(r"\]\([^)]*\)", "]", text))
 
 
-def _minutes(cells: list) -> float:
+def _estimate_minutes(cells: list) -> float:
     spent = 0.0
     for cell in cells:
         if cell.cell_type == "markdown":
             if cell.source.startswith(FURTHER):
                 break
             if "### Exercise " not in cell.source:
-                spent += len(prose_words(cell.source)) / WORDS + cell.source.count(QUESTION)
+                spent += len(prose_words(cell.source)) / WORDS_PER_MINUTE + cell.source.count(QUESTION)
         elif not cell.id.startswith("ex-") and not cell.metadata.get("jupyter", {}).get("source_hidden"):
-            spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / LINES
+            spent += sum(bool(line.strip()) for line in cell.source.splitlines()) / CODE_LINES_PER_MINUTE
     return spent

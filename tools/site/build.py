@@ -36,7 +36,7 @@ PAGES = {  # pages other than lessons, and their sources, in the order of the na
     "glossary.md": "site/glossary.md",
     "teach/workshop.md": "teach/workshop.md",
 }
-NOT_PRINTED = {"problems.md", "old_code.md"}  # nobody can search or paste code in a PDF
+NOT_PRINTED = {"problems.md", "old_code.md"}  # these pages need input fields, which a PDF lacks
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
@@ -118,9 +118,9 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
 
 
 def _code_prompts(cell: nbformat.NotebookNode) -> dict[str, str]:
-    """Return the lines that open and close the code of the setup cell, of the opening picture or of the script.
+    """Return the labels of the toggle that shows or hides the code of the setup cell, opening picture or script.
 
-    The setup cell's line also shows its output, which is removed from the cell.
+    Moves the setup cell's output from the cell into its label.
     """
     if cell.id == "opening":
         return {"code_prompt_show": "Show this picture's code", "code_prompt_hide": "Hide this picture's code"}
@@ -147,7 +147,7 @@ def solutions_chapter() -> str:
         lines += ["", f"## {lesson_title(path)}"]
         for cell in notebook.cells:
             titles = re.findall(r"^### (Exercise .*)$", cell.source, re.M) if cell.cell_type == "markdown" else []
-            lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', lesson_title)}" for lesson_title in titles]
+            lines += [f"\n### {re.sub(r' *[(][^)]*[)]$', '', title)}" for title in titles]
             if cell.cell_type == "code" and (check := CHECK_CALL.search(cell.source)):
                 answer = answers[check[2]]
                 lines += [f"\n**Hint.** {escape_markdown(answer.hint)}\n", code_block(answer.solution)]
@@ -183,7 +183,7 @@ def lesson_title(path: Path) -> str:
 
 
 def front_page(text: str, printed: bool = False) -> str:
-    """Replace the {{marks}} in site/index.md or site/print.md with content from the notebooks and the README."""
+    """Replace the {{placeholders}} in site/index.md or site/print.md with content from the notebooks and the README."""
     rows = readme.rows()
     name, _ = notebooks.repository()
     page = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -215,14 +215,14 @@ def _page_url(row: readme.Row) -> str:
 
 
 def _list_item(row: readme.Row) -> str:
-    """Return a lesson's item in the front page's list. page_behavior.js makes its links open the reader's platform."""
+    """Return a lesson's item in the front page's list. page_behavior.js points *Open* at the reader's platform."""
     addresses = {name.removeprefix("Open in "): address for name, address in launch_links(row.path)}
     title, (first, address) = html.escape(row.title), next(iter(addresses.items()))
-    price = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.opening_sentence))
+    opening_sentence = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(row.opening_sentence))
     return (
         f"<li><span class='number'>{row.number}</span>"
         f"<a class='title' href='{_page_url(row)}'>{title}</a>"
-        f"<span class='price'>{price}</span>"
+        f"<span class='price'>{opening_sentence}</span>"
         f"<span class='minutes'>{row.minutes} min</span>"
         f"<a class='opens' href='{html.escape(address)}' aria-label='Open {row.number}, {title}, in {first}' "
         f"data-addresses='{html.escape(json.dumps(addresses))}'>Open</a></li>"

@@ -22,7 +22,7 @@ from pathlib import Path
 import nbformat
 
 from tools import NUMBER
-from tools.lessons import formulas, notebooks
+from tools.lessons import mathml, notebooks
 from tools.lessons.answers import Answer, answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, split_blocks
 
@@ -311,7 +311,7 @@ def to_html(
     arranged = arrange_slides(notebook, predictions, workshop_notes, answers)
     for cell in arranged.cells:
         if cell.cell_type == "markdown":
-            cell.source = formulas.with_mathml(cell.source)
+            cell.source = mathml.with_mathml(cell.source)
     page, _ = exporter.from_notebook_node(arranged, {"metadata": {"name": title}})
     # slides.css styles questions differently from remarks
     page = re.sub(r"<blockquote>(?=\s*<p><strong>Predict\.</strong>)", '<blockquote class="predict">', page)

@@ -20,14 +20,14 @@ EXPLICIT = {"jax.reshard", "jax.typeof"} | {
 }  # a program that uses one of these expects explicit axes
 COLLECTIVES = {f"jax.lax.{name}" for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "ppermute", "all_to_all")}
 
-# Each old API in a row of appendix 90, and the row's number, by the API's text.
+# Maps the text of each old API in appendix 90 to its row's number and to the API.
 OLD_APIS = {old_api.text: (number, old_api) for number, row in ROWS.items() for old_api in row.old_apis}
 
-SemanticFinding = tuple[int, int, str, str, str, Located]  # line, row, severity, old API, replacement, node
+ContextFinding = tuple[int, int, str, str, str, Located]  # line, row, severity, old API, replacement, node
 
 
 class Use(NamedTuple):
-    """A use of an old API, and what differs from the API's row: how severe it is, and the replacement."""
+    """A use of an old API, with a severity and a replacement if they differ from those of the API's row."""
 
     old_api: str
     severity: str = ""
@@ -35,7 +35,7 @@ class Use(NamedTuple):
 
 
 class ContextChecks:
-    """Check the rows of appendix 90 that depend on context, for the JAX version of the program's record."""
+    """Find uses of old APIs that only their context reveals, for the JAX version of the program's record."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.dotted, self.value = program, program.dotted, program.value
@@ -72,7 +72,7 @@ class ContextChecks:
             if isinstance(function, FUNCTIONS):
                 self.applied.setdefault(function, set()).add(name)
 
-    def findings(self) -> Iterator[SemanticFinding]:
+    def findings(self) -> Iterator[ContextFinding]:
         for node in self.program.nodes:
             if node in self.program.guarded or not isinstance(node, (ast.expr, ast.stmt)):
                 continue
@@ -106,7 +106,7 @@ class ContextChecks:
                 yield Use("x.device()")
             if method == "compiler_ir" and any(self._text(a) == "mhlo" for a in [*args, *keywords.values()]):
                 yield Use("compiler_ir('mhlo')", new="compiler_ir('stablehlo')")
-            if method == "compiler_ir" and self._is_method(owner, "compile"):
+            if method == "compiler_ir" and self._is_method_after_lower(owner, "compile"):
                 yield Use("compiler_ir('mhlo')", new="compiled.as_text(), or jax.jit(f).lower(x).compiler_ir()")
             if method == "enter_context" and args and self._is_mesh(args[0]):
                 yield Use("with mesh:")
@@ -203,11 +203,11 @@ class ContextChecks:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
     def _call_of(self, node: ast.AST, names: set[str]) -> ast.Call | None:
-        """Return the call that an expression's value is, if it calls one of these names, or else None."""
+        """Return the call that an expression evaluates to if it calls one of these names, otherwise None."""
         value = self.value(node)
         return value if isinstance(value, ast.Call) and self.dotted(value.func) in names else None
 
-    def _is_method(self, node: ast.AST, name: str) -> bool:
+    def _is_method_after_lower(self, node: ast.AST, name: str) -> bool:
         """Return whether an expression calls method `name` of a lowered function: `jax.jit(f).lower(x).compile()`."""
         value = self.value(node)
         while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.site import page_checks
-from tools.lessons.formulas import to_mathml, with_mathml
+from tools.lessons.mathml import to_mathml, with_mathml
 
 LONG = r"T = \frac{6 N B}{C} \approx \sqrt{2 C M} = w[D_x, F_y] \cdot x[B, D_x] = \frac{a + b + c + d}{e + f}"
 
