@@ -33,7 +33,7 @@ RULES = [  # YOURS: the first pattern that matches a name decides
 ]
 
 
-def init(key, V, D, F, L):  # YOURS; V: size of the vocabulary
+def init(key, V, D, F, L):  # YOURS; V: vocabulary size
     keys = iter(jax.random.split(key, 6))
 
     def normal(*shape):

@@ -1,9 +1,9 @@
 """python what_does_it_send.py: list a function's collectives and the bytes they send.
 
 Compile the function for all devices that JAX finds and read the compiled text, without
-running it. --target h100:8 compiles it for eight H100 GPUs that you don't have. That
-takes JAX 0.10 or newer on Linux, jax-cuda12-plugin and jax-cuda12-pjrt in the version
-of your JAX, and nvidia-cuda-nvcc-cu12.
+running it. --target h100:8 compiles it for eight H100 GPUs that you don't have. This
+option needs JAX 0.10 or newer on Linux, jax-cuda12-plugin and jax-cuda12-pjrt in the
+same version as JAX, and nvidia-cuda-nvcc-cu12.
 A loop whose trip count the text doesn't give is counted once, as is each branch. To
 name trip counts, use shardcost:
 pip install "git+https://github.com/one-program-many-devices/one-program-many-devices\
@@ -43,7 +43,7 @@ if TARGET:
         cli.error(f"the target {TARGET!r} is not h100:N; shardcost has more")
     try:
         devices = topologies.get_topology_desc(platform="cuda", **options).devices
-    except Exception as error:  # no plugin, or a JAX that is too old for it
+    except Exception as error:  # no plugin, or JAX is too old for it
         need = f"pip install jax-cuda12-plugin=={jax.__version__} "
         need += f"jax-cuda12-pjrt=={jax.__version__} nvidia-cuda-nvcc-cu12"
         cli.error(f"--target {TARGET} needs {need}: {str(error).splitlines()[0]}")
@@ -92,7 +92,7 @@ def what_it_sends(f, *args):
 
     Multiply by the trip counts of loops. Count each branch once.
     """
-    sends, calls, groups = {}, {}, {}  # the first two for each computation
+    sends, calls, groups = {}, {}, {}  # sends and calls: by computation
     for line in jax.jit(f).lower(*args).compile().as_text().splitlines():
         if line.endswith("{"):  # the start of a computation
             here = line.removeprefix("ENTRY ").split()[0]
@@ -146,7 +146,7 @@ x = abstract(P("X"), 4096 * n, D)  # YOURS: the arguments of your step
 print(f"{n} device{'s' * (n > 1)}. Weights replicated, batch sharded (DDP):")
 ddp = {"up": abstract(P(), D, F), "down": abstract(P(), F, D)}
 sent = what_it_sends(step, ddp, x)
-# YOURS: what your step should send, or delete the check. This one sums two gradients.
+# YOURS: the bytes your step should send, or delete the check. Here: two gradients.
 by_hand = 2 * (n - 1) / n * 4 * 2 * D * F
 assert abs(sent - by_hand) <= 0.01 * by_hand, f"{show(by_hand)} by hand"
 print("  correct: the all-reduce of both gradients, by hand")

@@ -68,7 +68,7 @@ def verdict(gradient, **options):
         square = sum(np.vdot(a, a) for a, _ in pairs)
         times = sum(np.vdot(a, b) for a, b in pairs) / square
         gap = max(abs(b - times * a).max() for a, b in pairs) / abs(right).max()
-        if not gap < 1e-9:  # not a multiple of the right one, or NaN
+        if not gap < 1e-9:  # not a multiple of the right gradient, or NaN
             word = "wrong somewhere"
         else:
             word = f"{times:.2f} times the right one"

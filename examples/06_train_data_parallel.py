@@ -69,7 +69,7 @@ def batches(epoch):  # the same on every host
 
 
 def place(rows):  # each host reads only the rows of its own devices
-    def own_rows(index, a):  # of one device
+    def own_rows(index, a):  # the rows of one device
         return a[rows[index[0]]]
 
     for a in (images, labels, np.arange(len(images))):
@@ -107,7 +107,7 @@ for epoch in tqdm(range(int(first), EPOCHS), unit="epoch", disable=None):
     if jax.process_index() == 0:
         leaves = jax.tree.leaves(jax.device_get(state))
         np.savez("part.npz", epoch + 1, *leaves)
-        os.replace("part.npz", SAVED)  # atomic: never half a file
+        os.replace("part.npz", SAVED)  # atomic: never leaves half a file
 
 unseen = np.arange(TRAIN, len(images))
 x, y, read = place(np.pad(unseen, (0, -len(unseen) % mesh.size)))  # to split evenly

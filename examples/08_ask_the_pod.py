@@ -21,7 +21,7 @@ from jax.experimental import mesh_utils, topologies
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-ALONG_MODEL = {"data": 1, "FSDP": 1, "tensor": 8, "both": 4}  # layouts, and chips
+ALONG_MODEL = {"data": 1, "FSDP": 1, "tensor": 8, "both": 4}  # chips by layout
 cli = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
 cli.add_argument("layout", choices=ALONG_MODEL, nargs="?", default="FSDP")
 cli.add_argument("sequences", type=int, nargs="?", default=64)

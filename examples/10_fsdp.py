@@ -25,7 +25,7 @@ TASK, L, D = vars(cli.parse_args()).values()
 if min(L, D) < 1:
     cli.error("layers and width must be at least 1")
 jax.config.update("jax_enable_x64", TASK == "check")
-WORK = jnp.float64 if TASK == "check" else jnp.bfloat16  # to multiply and to send
+WORK = jnp.float64 if TASK == "check" else jnp.bfloat16  # for products and transfers
 mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
 n, optimizer, WORDS = mesh.size, optax.adamw(1e-3), 8 * D
 leaves = jax.tree.leaves
@@ -74,7 +74,7 @@ def spec_of(a, small=D * D):  # split a matrix by an axis that divides evenly
 
 def train(state_sharding, text_sharding, steps=5):
     create = jax.jit(initial_state, out_shardings=state_sharding)
-    state = create(jax.random.key(0))  # in shards: no device ever holds all
+    state = create(jax.random.key(0))  # in shards: no device ever holds it all
     text = jnp.arange(2 * n * 33).reshape(2 * n, 33) ** 2 % WORDS  # YOURS
     text = jax.device_put(text, text_sharding)
     options = {"donate_argnums": 0, "out_shardings": (state_sharding, None)}

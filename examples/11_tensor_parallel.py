@@ -88,7 +88,7 @@ except ImportError:
 weights = sum(prod(shape) for shape, _ in shapes(WIDTH).values())
 part = (CHIPS - 1) / CHIPS
 for tokens in BATCHES:
-    computing = 6 * weights * tokens / CHIPS / C  # seconds, for both
+    computing = 6 * weights * tokens / CHIPS / C  # seconds, for both layouts
     tensor = sums * 2 * part * 2 * WIDTH * tokens / W  # all-reduces, not hidden
     fsdp = 3 * part * 2 * weights / W  # three transfers, hidden if possible
     chips = f"{CHIPS} chip{'s' * (CHIPS > 1)}"

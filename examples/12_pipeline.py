@@ -41,7 +41,7 @@ def init(rng):  # YOURS: an input layer, L layers of one shape, an output layer
     return {"embed": embed, "layers": layers, "out": out}
 
 
-@jax.checkpoint  # keeps only its input
+@jax.checkpoint  # keeps only the stage's input
 def run(layers, h):  # YOURS: the layers of one stage
     def layer(h, w):
         return h + jax.nn.gelu(h @ w["up"]) @ w["down"] + w["bias"], None

@@ -60,7 +60,7 @@ def forward(q, k, v):
     largest = jnp.full_like(q[:, 0], -1e30)
     carry = (largest, jnp.zeros_like(largest), jnp.zeros_like(q)), k, v
     (state, *last), _ = jax.lax.scan(step, carry, jnp.arange(n - 1))
-    block = blocks(*last, positions(k, (me + 1) % n))  # not sent any further
+    block = blocks(*last, positions(k, (me + 1) % n))  # the last block isn't sent on
     (largest, total, out), _ = jax.lax.scan(update, state, block)
     out = out / total[:, None]
     return out, (q, k, v, out, largest + jnp.log(total))

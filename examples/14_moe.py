@@ -25,7 +25,7 @@ cli.add_argument("alpha", type=float, nargs="*", default=[0, 0.1])
 FACTOR, ALPHAS = vars(cli.parse_args()).values()
 if not FACTOR > 0 or not min(ALPHAS) >= 0:
     cli.error("the capacity factor must be positive, and no alpha negative")
-SEED = 1  # of the initial weights: try others
+SEED = 1  # of the initial weights: try other seeds
 E, K, D, F, BATCH, TEST = 8, 1, 64, 128, 512, 392  # E experts, K of them per token
 jax.config.update("jax_enable_x64", True)  # for the check below, which float32 fails
 mesh = jax.make_mesh((jax.device_count(),), ("expert",), axis_types=(AxisType.Auto,))
@@ -65,7 +65,7 @@ def nll(w, h, y):
     return optax.softmax_cross_entropy_with_integer_labels(h @ w["out"], y).mean()
 
 
-def loss(w, x, y, alpha=0.0, seats=None):  # over all devices, and the statistics
+def loss(w, x, y, alpha=0.0, seats=None):  # return both the loss and the statistics
     in_specs = specs, split, split, P()
 
     @partial(jax.shard_map, mesh=mesh, in_specs=in_specs, out_specs=P())

@@ -76,7 +76,7 @@ def step(state, x, y):
     return jax.lax.with_sharding_constraint(new, shardings), loss
 
 
-def kill_in_save():  # the rehearsal
+def kill_in_save():  # for the rehearsal
     while not list(FOLDER.glob(f"{KILL}*")):  # until that step's folder appears
         time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGKILL)

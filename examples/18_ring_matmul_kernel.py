@@ -39,7 +39,7 @@ def use(y_ref, x_ref, piece, owner):  # YOURS: use the owner's shard of the weig
     block = math.gcd(y_ref.shape[0], 256)  # a larger one compiles for many minutes
 
     def add(i, _):
-        some = pl.ds(i * block, block)  # of the tokens
+        some = pl.ds(i * block, block)  # a block of tokens
         x = x_ref[some, columns]
         y_ref[some] += jnp.dot(x, piece, preferred_element_type=jnp.float32)
 
@@ -64,7 +64,7 @@ def kernel(x_ref, w_ref, y_ref, buffers, sent, arrived, free):
             copy.start()
         use(y_ref, x_ref, here[...], (me - k) % n)
         if k < n - 1:
-            copy.wait()  # mine has been sent, the next one has arrived
+            copy.wait()  # my shard has been sent, and the next has arrived
         if k < n - 2:
             pl.semaphore_signal(free, 1, device_id=(left,))  # I no longer need `here`
 
@@ -72,7 +72,7 @@ def kernel(x_ref, w_ref, y_ref, buffers, sent, arrived, free):
 def product(tokens, d, f, interpret=False):  # x (n * tokens, d) and w (d, f), by rows
     vmem, dma = pl.BlockSpec(memory_space=pltpu.VMEM), pltpu.SemaphoreType.DMA
     buffers = pltpu.VMEM((2, d // n, f), jnp.bfloat16)
-    # x, w and y must fit into fast memory: 128 MiB on a v5e, of which 16 by default
+    # x, w and y must fit into fast memory: 128 MiB on a v5e; only 16 by default
     params = pltpu.CompilerParams(collective_id=0, vmem_limit_bytes=120 * 2**20)
     call = pl.pallas_call(
         kernel,
@@ -92,7 +92,7 @@ rng = np.random.default_rng(0)
 x, w = rng.integers(-3, 4, (n * tokens, d)), rng.integers(-3, 4, (d, f))
 interpret = False if tpus else pltpu.InterpretParams(detect_races=True)
 races = io.StringIO()
-with contextlib.redirect_stdout(races):  # JAX 0.12 raises at a race, older ones print
+with contextlib.redirect_stdout(races):  # JAX 0.12 raises at a race; older JAX prints
     y = product(tokens, d, f, interpret)(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16))
     jax.block_until_ready(y)
     jax.effects_barrier()

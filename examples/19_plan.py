@@ -26,7 +26,7 @@ N = L * LAYER + WORDS * D
 
 def price(data, fsdp, model, micro, remat):
     """Return the GB that a chip needs and the seconds that it computes and sends."""
-    tokens = SEQUENCES * LENGTH / (data * fsdp)  # of the chips along model, together
+    tokens = SEQUENCES * LENGTH / (data * fsdp)  # for all chips along model together
     owned = N / (fsdp * model)  # parameters that a chip stores
     x = 2 * tokens * D  # bytes of a layer's input
     scores = 0 if FLASH else 4 * tokens * LENGTH * HEADS / model

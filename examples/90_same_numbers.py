@@ -52,7 +52,7 @@ def results():
         slices = [zip(s.index, array.shape, strict=True) for s in shards]
         bounds = [[part.indices(n)[:2] for part, n in shard] for shard in slices]
         values = np.asarray(array)
-        exact = values.dtype.kind != "V"  # NumPy can't save bfloat16 and its like
+        exact = values.dtype.kind != "V"  # NumPy can't save types such as bfloat16
         arrays[name] = values if exact else values.astype(np.float32)
         arrays[name + " type"] = np.array(str(array.dtype))
         arrays[name + " layout"] = np.array(bounds)

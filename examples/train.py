@@ -20,7 +20,7 @@ BATCH, FEATURES, HIDDEN, RATE = 128, 64, 256, 0.1  # BATCH: rows of all processe
 
 def join(coordinator, processes, process_id):
     """Join the other processes. Call this first: JAX looks for devices only once."""
-    if coordinator is not None:  # started by hand, so don't search for a cluster
+    if coordinator is not None:  # started by hand: don't search for a cluster
         job = (coordinator, processes, process_id)
         jax.distributed.initialize(*job, cluster_detection_method="deactivate")
         return

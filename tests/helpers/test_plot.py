@@ -49,7 +49,7 @@ def test_a_line_covered_by_others_is_wider():
 
 
 def test_descriptions_of_lines():
-    said = {
+    expected_words = {
         "rises": ([1, 2, 3, 4, 5], "a rises from 1 to 5"),
         "falls": ([5, 4, 3.4, 2, 1], "a falls from 5 to 1"),
         "wavers": ([5, 3, 3.1, 2, 1], "a falls unsteadily from 5 to 1"),
@@ -59,7 +59,7 @@ def test_descriptions_of_lines():
         "late": ([2, 2, 2, 2, 6], "a stays near 2 until 30, then rises to 6"),
         "early": ([9, 5, 1, 1, 1], "a falls from 9, then stays near 1 from 20 onwards"),
     }
-    for case, (y, words) in said.items():
+    for case, (y, words) in expected_words.items():
         shown = plot.lines({"a": y}, [0, 10, 20, 30, 40], xlabel="n", ylabel="y")
         assert shown.alt == f"y against n from 0 to 40. {words}.", case
 
@@ -178,6 +178,13 @@ def test_texts_do_not_overlap(shown):
         assert not any(a.overlaps(b) for i, a in enumerate(labels) for b in labels[:i])
 
 
+def test_a_legend_that_would_repeat_a_title_or_label_is_left_out():
+    panels = {"sent": {"a step": [1]}, "stored": {"a step": [2]}}
+    assert not plot.bars(panels, ["FSDP"], xlabel=["MB", "GB"]).figure.legends
+    assert not plot.bars({"MB": [1]}, ["FSDP"], xlabel="MB sent").figure.legends
+    assert plot.bars({"a step": [1]}, ["FSDP"], xlabel="MB sent").figure.legends
+
+
 @pytest.mark.parametrize(
     ("series", "more", "message"),
     [
@@ -227,8 +234,8 @@ def test_bars_refuses_invalid_arguments(series, more, message):
 
 def test_format_number():
     values = [0, -0.0, 16, 13790, 2048, 409101, 1e8, 20.516, 0.000972, 1.5e-17, 3.2e12, 1234.5, -0.25]
-    said = "0 0 16 13,790 2,048 409,101 100,000,000 20.5 0.000972 1.5e-17 3.2e12 1,230 -0.25"
-    assert [format_number(value) for value in values] == said.split()
+    formatted = "0 0 16 13,790 2,048 409,101 100,000,000 20.5 0.000972 1.5e-17 3.2e12 1,230 -0.25"
+    assert [format_number(value) for value in values] == formatted.split()
 
 
 def test_a_ring_is_closed_if_its_ends_are_neighbours():

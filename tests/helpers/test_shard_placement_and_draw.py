@@ -69,8 +69,8 @@ def test_shards_in_other_processes_are_refused_with_advice():
 def test_bytes_arriving():
     """Check the bytes against a manual calculation.
 
-    Before the change, each device has half of the rows, and afterwards a quarter, which is one row of 8 floats. It
-    receives those 32 bytes if the row wasn't in its half.
+    Before resharding, each device has half of the rows. Afterwards, it has a quarter, which is one row of 8 floats. It
+    receives the row's 32 bytes if the row wasn't in its half.
     """
     rows, quarters = make_array((4, 8), P("x")), make_array((4, 8), P("y"))
     assert bytes_arriving(rows, quarters) == {0: 0, 1: 0, 2: 32, 3: 32, 4: 32, 5: 32, 6: 0, 7: 0}
@@ -105,7 +105,7 @@ def test_description():
 
 def drawn(shown: Picture):
     """Return each panel's circles as (device, x, y), and its filled rectangles as (x, y, width, height)."""
-    found = []
+    drawn_panels = []
     figures = shown.figure.subfigs or [shown.figure]
     for axes in [axes for figure in figures for axes in figure.axes]:
         circles = [patch for patch in axes.patches if isinstance(patch, Circle)]
@@ -114,8 +114,8 @@ def drawn(shown: Picture):
         boxes = [
             (*p.get_xy(), p.get_width(), p.get_height()) for p in axes.patches if isinstance(p, Rectangle) and p.fill
         ]
-        found.append((centres, boxes))
-    return found
+        drawn_panels.append((centres, boxes))
+    return drawn_panels
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def drawn(shown: Picture):
 )
 def test_every_device_is_drawn_in_its_piece(shape, spec, panels):
     array = make_array(shape, spec)
-    found = drawn(draw.sharding(array))
-    assert len(found) == panels
-    assert sorted(number for centres, _ in found for number, _, _ in centres) == list(range(8))
-    assert sum(len(boxes) for _, boxes in found) == len(pieces(array))
-    for centres, boxes in found:
+    drawn_panels = drawn(draw.sharding(array))
+    assert len(drawn_panels) == panels
+    assert sorted(number for centres, _ in drawn_panels for number, _, _ in centres) == list(range(8))
+    assert sum(len(boxes) for _, boxes in drawn_panels) == len(pieces(array))
+    for centres, boxes in drawn_panels:
         for _, x, y in centres:
             assert sum(left < x < left + w and top < y < top + h for left, top, w, h in boxes) == 1
 
@@ -201,7 +201,8 @@ def test_picture_has_a_description_and_a_background():
     assert metadata["image/png"]["alt"] == "An empty plot."
     image = Image.open(io.BytesIO(data["image/png"])).convert("RGBA")
     assert image.getpixel((0, 0)) == (255, 255, 255, 255)  # opaque white, even in dark mode
-    assert metadata["image/png"]["width"] == image.width // 2
+    assert metadata["image/png"]["width"] == 640  # a plot in pyplot is 6.4 inches wide
+    assert image.width == 1024
     assert shown._repr_mimebundle_()[0]["image/png"] == data["image/png"]
     assert FIGURE_DATA not in data
     with_data = shown.with_data({"sizes": [1, 2]})
@@ -242,7 +243,7 @@ def ring_of_eight(values):
 
 
 def test_values_are_drawn_in_the_colour_of_their_owner():
-    before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices have a 1, so it gets no colour
+    before = ring_of_eight(jnp.array([3.0, 1, 4, 1, 5, 9, 2, 6]))  # two devices have a 1, so the value gets no colour
     after = ring_of_eight(jnp.array([6.0, 3, 1, 4, 31, 5, 9, 2]))
     drawn = draw.values({"before": before, "a shift\nand a sum": after})
     assert drawn.data == [[3], [1], [4], [1], [5], [9], [2], [6]]

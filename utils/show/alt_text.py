@@ -34,12 +34,12 @@ def _join_numbers(values: np.ndarray) -> str:
 
 
 def positions(values: np.ndarray, log: bool) -> np.ndarray:
-    """Return the positions of values along an axis, up to a linear map: their logarithms if the axis is logarithmic."""
+    """Return the values' positions along an axis, up to a linear map: their logarithms on a logarithmic axis."""
     return np.log10(values) if log else values
 
 
 def height_differences(lines: list[Line], log: str) -> dict[tuple[int, int], np.ndarray]:
-    """Map each pair (i, j) of lines with the same x to how far line j is above line i at each point, (n,).
+    """Map each pair (i, j) of lines with the same x to the height of line j above line i at each point, (n,).
 
     The differences are fractions of the plot's height. Those smaller than `COINCIDE` are set to 0.
     """

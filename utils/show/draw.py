@@ -30,7 +30,7 @@ def sharding(array: jax.Array | jax.ShapeDtypeStruct, title: str | None = None) 
 def shardings(arrays: Mapping[str, jax.Array | jax.ShapeDtypeStruct]) -> Picture:
     """Draw which devices hold which piece of each titled array. More than three arrays are drawn in rows of two.
 
-    Raises ValueError without arrays or for an array of rank above 3, and the same errors as `shard_placement.pieces`.
+    Raises ValueError if there's no array or if a rank is above 3, and the same errors as `shard_placement.pieces`.
     """
     if not arrays:
         raise ValueError(_NOTHING)
@@ -179,7 +179,7 @@ def _draw_pieces(
     title_height = 0.25 * rows * (len(shape) > 2)
     scale = min((inches[0] - 0.3) / columns / width, (inches[1] - 0.6 - title_height) / rows / height)
     fx, fy = width / max(shape3[2], 1), height / max(shape3[1], 1)
-    for plane, axes in zip(planes, panels, strict=False):  # planes first: zip takes one more item from the first
+    for plane, axes in zip(planes, panels, strict=False):  # planes first, so that zip doesn't consume an extra panel
         _hide_frame(axes, (height, width))
         for piece, devices in pieces3.items():
             if piece[0] != plane:
@@ -203,7 +203,8 @@ def _draw_devices(
 ) -> None:
     """Draw a piece's devices as circles in the piece's box, in the number of rows that allows the largest circles."""
     x, y, w, h = box
-    equal_rows = [r for r in range(1, len(devices) + 1) if len(devices) % r == 0]  # eight as 2 by 4, not as 3, 3 and 2
+    # Make all rows equally long: draw eight devices as 2 rows of 4, for example, not as rows of 3, 3 and 2.
+    equal_rows = [r for r in range(1, len(devices) + 1) if len(devices) % r == 0]
     rows = max(equal_rows, key=lambda r: min(h / r, w * r / len(devices)))
     columns = len(devices) // rows
     step = min(h / rows, w / columns, 0.42 / scale)  # at most 0.42 inches between the centres of circles

@@ -13,7 +13,8 @@ from utils.show import FIGURE_DATA
 # Okabe and Ito's colours, with grey instead of black. Colour-blind readers can tell them apart, too
 # (jfly.uni-koeln.de/color).
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-DPI = 160  # twice the resolution at which a figure is shown, so that it's sharp on a high-resolution screen
+PIXELS_PER_INCH = 100  # on the page, where 10-point text is then almost as large as the text around the figure
+DPI = 160  # in the image file: higher than on the page, so that figures are sharp on a high-resolution screen
 
 
 class Picture:
@@ -35,10 +36,10 @@ class Picture:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         buffer, png = io.BytesIO(), io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")  # white even on a dark page
-        # A palette reduces the file to a third of its size, which matters in a repository of notebooks. With a palette
-        # of 64, some shades of the eight colours would change hue (lesson 07). With 128, there's no visible difference.
+        # A palette reduces the file to a third of its size, which matters in a repository of notebooks. With 64
+        # entries, some shades of the eight colours would change hue (lesson 07). With 128, no difference is visible.
         Image.open(buffer).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(png, "png", optimize=True)
-        width = round(self.figure.get_figwidth() * DPI / 2)
+        width = round(self.figure.get_figwidth() * PIXELS_PER_INCH)
         data: dict[str, Any] = {"image/png": png.getvalue(), "text/plain": f"Figure: {self.alt}"}
         if self.data is not None:
             data[FIGURE_DATA] = self.data

@@ -16,7 +16,7 @@ from utils.show import alt_text
 from utils.show.notebook_figure import COLORS
 
 Numbers = Sequence[float] | np.ndarray
-PANEL_WIDTHS = {1: 7.0, 2: 9.0, 3: 10.0}  # by number of panels: their combined width in inches
+PANEL_WIDTHS = {1: 6.0, 2: 8.0, 3: 8.5}  # by number of panels: their combined width in inches
 
 
 class MarkStyle(NamedTuple):
@@ -73,7 +73,7 @@ def mark_styles(marks: Iterable[Iterable[str]]) -> dict[str, MarkStyle]:
 
 
 def as_numbers(name: str, values: Numbers, length: int | None = None, log: bool = False) -> np.ndarray:
-    """Return the values as floats, (length,). Raises ValueError, which mentions `name`, if they can't be drawn."""
+    """Return the values as floats, (length,). Raises ValueError, with `name` in its message, if they can't be drawn."""
     numbers = np.asarray(values, float)
     if numbers.ndim != 1 or not numbers.size:
         raise ValueError(f"{name!r} has shape {numbers.shape}: give a list of one or more numbers")

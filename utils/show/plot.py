@@ -53,7 +53,7 @@ def lines(
     names, styles = panels.unique_names([series], 8, "lines"), panels.mark_styles([marks or {}])
     all_lines = [_as_line(name, value, x, log) for name, value in series.items()]
     all_marks = [_as_mark(name, point, log) for name, point in (marks or {}).items()]
-    figure, [axes] = panels.make_figure(1, 3.6, [*names, *styles])
+    figure, [axes] = panels.make_figure(1, 3.1, [*names, *styles])
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
     _draw_lines(axes, all_lines, log)
@@ -109,8 +109,8 @@ def bars(
     marks_by_panel, xlabels = panels.split_marks(marks, series_by_panel), panels.split_labels(xlabel, series_by_panel)
     styles = panels.mark_styles(marks_by_panel.values())
     entries = [*parts, *styles]
-    if len(entries) == 1 and all(entries[0] in label for label in xlabels.values()):
-        entries = []  # a legend would repeat the label of the axis
+    if len(entries) == 1 and (len(xlabels) > 1 or entries[0] in "".join(xlabels.values())):
+        entries = []  # a legend would only repeat a panel's title or its axis's label
     height_per_name = 0.21 if len(names) > 12 else 0.4 if stacked else 0.12 + 0.16 * len(parts)  # inches
     height, sharex = 0.9 + height_per_name * len(names), isinstance(xlabel, str)
     figure, all_axes = panels.make_figure(len(series_by_panel), height, entries, title, sharex)
