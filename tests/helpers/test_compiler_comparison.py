@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,8 @@ def multiply(x, w):
 def programs():
     """Return two programs that multiply float32 [64, 256] by [256, 512].
 
-    In one, the operands are split along the contracting dimension; in the other, the second one is split along columns.
+    In one, both operands are split along the contracting dimension. In the other, only the second operand is split,
+    along its columns.
     """
     mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 
@@ -43,7 +46,7 @@ SUM = {"all-reduce": 2 * 7 * 64 * 512 * 4 // 8}
 
 
 def write_record(folder, **columns_of_sum):
-    """Write the record of lesson 99. `columns_of_sum` overrides the columns of the program `sum`."""
+    """Write a record for lesson 99. `columns_of_sum` overrides the columns of the program `sum`."""
     columns = {"CPU": SUM, "8 H100s": {"all-reduce": 3}, "TPU v5e 2x4": {"all-gather": 4, "all-to-all": 5}}
     record = {
         "versions": {"jax": "1.2"},
@@ -80,7 +83,7 @@ def test_an_outdated_record_is_refused(programs, monkeypatch, tmp_path):
 def test_only_live_programs_are_compiled(programs, monkeypatch, tmp_path):
     """Test that only the programs in `compile_here` are compiled.
 
-    The record's CPU columns are wrong for both programs, but only compiling a program reveals its error.
+    The record's CPU column is wrong for the program `sum`, but only compiling this program reveals the error.
     """
     monkeypatch.setattr(compiler_comparison, "RECORDS", tmp_path)
     write_record(tmp_path, CPU={"all-reduce": 7})
@@ -128,6 +131,21 @@ def test_the_check_reports_changed_bytes_but_not_temporaries():
     assert record_costs.changed_programs(recorded, {"sum": {"CPU": SUM | {"temporaries": 4}}}) == ["removed"]
     more = {"all-reduce": SUM["all-reduce"] + 1}
     assert record_costs.changed_programs(recorded, {"sum": {"CPU": more}, "new": {}}) == ["sum", "removed", "new"]
+
+
+def test_each_of_several_lessons_is_compiled_in_its_own_process(monkeypatch):
+    # In one process, lesson 03 failed because of the mesh that lesson 02 had set.
+    commands = []
+
+    def run(command):
+        commands.append(command[3:])
+        return subprocess.CompletedProcess(command, returncode=int(command[-1] == "14"))
+
+    monkeypatch.setattr(sys, "argv", ["record_costs", "--check", "02", "14"])
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit, match=r"Failed for 14 \(see above\)"):
+        record_costs.main()
+    assert commands == [["--check", "02"], ["--check", "14"]]
 
 
 def test_a_cells_functions_can_be_sent_to_other_processes():

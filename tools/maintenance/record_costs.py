@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import linecache
+import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from types import ModuleType
@@ -53,16 +54,16 @@ def compile_costs(
         mock.patch.object(compiler_comparison, "compare_compilers", compile_and_keep),
     ):
         cells = (cell for cell in notebooks.read(notebooks.lesson(lesson)).cells if cell.cell_type == "code")
-        # The cells around the lesson's script write files, and compare nothing.
+        # Skip the cells around the lesson's script, which write files and compare nothing.
         sources = {c.id: c.source for c in cells if c.id not in ("setup", "script") and not c.id.startswith("work-")}
         execute(sources, devices=start_devices(8))
     return results
 
 
 def execute(sources: Mapping[str, str], **names: Any) -> dict[str, Any]:
-    """Execute a lesson's cells, given by their ids, as the module `lesson`, and return the names that it then defines.
+    """Execute a lesson's cells, whose sources are given by id, as the module `lesson`, and return the module's names.
 
-    `inspect.getsource` finds the source of their functions, because lesson 16 sends functions to other processes.
+    Let `inspect.getsource` find the cells' functions, because lesson 16 sends functions to other processes.
     """
     module = ModuleType("lesson")
     vars(module).update(names)
@@ -75,7 +76,7 @@ def execute(sources: Mapping[str, str], **names: Any) -> dict[str, Any]:
 
 
 def changed_programs(recorded: Mapping[str, Any], programs: Mapping[str, Any]) -> list[str]:
-    """Return the labels of the programs that send other bytes than recorded, or that only one side has.
+    """Return the labels of the programs that don't send the recorded bytes, or that are in only one of the mappings.
 
     Temporaries aren't compared, because they differ slightly from version to version.
     """
@@ -88,25 +89,41 @@ def changed_programs(recorded: Mapping[str, Any], programs: Mapping[str, Any]) -
     return [label for label in {**recorded, **programs} if sent(recorded.get(label)) != sent(programs.get(label))]
 
 
+def check_or_record(lesson: str, check: bool) -> str:
+    """Compile a lesson's programs and print the bytes sent. Record them, or return how they differ from the record.
+
+    Return "" if they don't differ, or if they were recorded.
+    """
+    path = compiler_comparison.RECORDS / f"{lesson}.json"
+    programs = compile_costs(lesson)
+    note = f"Compiled here: {compiler_comparison.join_versions(compiler_comparison.versions())}."
+    print(f"Lesson {lesson}\n{compiler_comparison.CompilerComparison(programs, note)}\n", flush=True)
+    if not check:
+        record = {"versions": compiler_comparison.versions(), "programs": programs}
+        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        return ""
+    changed = changed_programs(json.loads(path.read_text(encoding="utf-8"))["programs"], programs)
+    return f"Lesson {lesson}: the bytes sent differ from the record for {', '.join(changed)}." if changed else ""
+
+
 def main() -> None:
-    """Record or check the lessons that the command line names. Without any, do so for all lessons with a record."""
+    """Record or check the lessons named on the command line or, by default, all lessons that compare compilers."""
     arguments = sys.argv[1:]
     check = "--check" in arguments
-    faults = []
-    for lesson in [argument for argument in arguments if argument != "--check"] or lessons_with_costs():
-        path = compiler_comparison.RECORDS / f"{lesson}.json"
-        programs = compile_costs(lesson)
-        note = f"Compiled here: {compiler_comparison.join_versions(compiler_comparison.versions())}."
-        print(f"Lesson {lesson}\n{compiler_comparison.CompilerComparison(programs, note)}\n", flush=True)
-        if check:
-            recorded = json.loads(path.read_text(encoding="utf-8"))["programs"]
-            if changed := changed_programs(recorded, programs):
-                faults.append(f"Lesson {lesson}: the bytes sent differ from the record for {', '.join(changed)}.")
-        else:
-            record = {"versions": compiler_comparison.versions(), "programs": programs}
-            path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    if faults:
-        sys.exit("\n".join([*faults, "make record-costs writes a new record."]))
+    lessons = [argument for argument in arguments if argument != "--check"] or lessons_with_costs()
+    if len(lessons) == 1:
+        if fault := check_or_record(lessons[0], check):
+            sys.exit(fault)
+        return
+    # Each lesson has a process of its own, because lessons change JAX's settings: 02 sets a mesh, and 14 sets float64.
+    options = ["--check"] if check else []
+    faulty = [
+        lesson
+        for lesson in lessons
+        if subprocess.run([sys.executable, "-m", "tools.maintenance.record_costs", *options, lesson]).returncode
+    ]
+    if faulty:
+        sys.exit(f"Failed for {', '.join(faulty)} (see above). make record-costs writes new records.")
     if check:
         print("All programs send as many bytes as recorded.")
 
