@@ -59,7 +59,7 @@ def lab(options):
     root = ["--allow-root"] if hasattr(os, "getuid") and os.getuid() == 0 else []  # root is the only user in containers
     settings = f"--LabApp.app_settings_dir={os.path.join(HERE, 'tools', 'reader', 'lab')}"
     stop_at_once = "--ServerApp.answer_yes=True"  # a single Ctrl-C stops it, without asking for confirmation
-    encrypt = "--KernelManager.transport_encryption=auto"  # without it, each kernel warns about eavesdroppers
+    encrypt = "--KernelManager.transport_encryption=auto"  # without encryption, each kernel warns about eavesdroppers
     options = ["--LabApp.default_url=/lab/tree/START.md", stop_at_once, encrypt, *root, *options]
     os.environ["JUPYTERLAB_WORKSPACES_DIR"] = os.path.join(HERE, "work", ".workspaces")  # keep other projects' tabs out
     return run([python(), "-m", "jupyterlab", settings, *options], os.path.join(HERE, "work"))

@@ -87,14 +87,14 @@ def run_in_jit(f, *args):
     ],
 )
 def mean_of_real(losses, n):
-    """Return the mean of the first n of losses (size,), where n is traced."""
+    """Return the mean of the first n elements of losses (size,); n is traced."""
     real = jnp.arange(len(losses)) < n
     return jnp.where(real, losses, 0).sum() / n
 
 
 def value_and_slope(f, v):
     value, gradient = jax.jit(jax.value_and_grad(f))(v)
-    plain = jax.grad(f)(v)  # without jit, because the compiler can hide a nan
+    plain = jax.grad(f)(v)  # also without jit, because the compiler can hide a nan
     return {"length": value, "gradient": gradient, "gradient without jit": plain, "length is 0": bool(value == 0)}
 
 
@@ -180,7 +180,7 @@ def clip_each_leaf(loss, params, x, y, most):
 
 
 def as_arrays(f, *args):
-    """Convert the result to JAX arrays, so that an answer may also return NumPy arrays."""
+    """Call `f` and convert its result to JAX arrays, so that an answer may also return NumPy arrays."""
     return jax.tree.map(jnp.asarray, f(*args))
 
 

@@ -224,7 +224,7 @@ def lands_on(operands, default):
     ],
 )
 def seconds_saved(batch, d, k, bytes_per_second, flops_here, flops_there):
-    """Return the seconds the transfer saves, negative if it isn't worth it."""
+    """Return the seconds that the transfer saves; negative if it takes longer."""
     flops = 2 * batch * d * k
     transfer = 4 * (batch * d + batch * k) / bytes_per_second
     return flops / flops_here - (transfer + flops / flops_there)

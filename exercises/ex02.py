@@ -165,12 +165,12 @@ def spec_from_pieces():
 def _row_cases():
     rng, cases = np.random.default_rng(4), {}
     grid, other = build_mesh({"x": 2, "y": 4}, explicit=True), build_mesh({"x": 3, "y": 2}, explicit=True)
-    for mesh, spec, n, features in (  # the last array is large enough to trace
+    for mesh, spec, n, features in (  # only the last array is large enough for measuring costs
         (grid, P("y"), 10, 3), (grid, P(("x", "y")), 3, 2), (other, P("x"), 6, 3), (grid, P(("y", "x")), 4001, 8),
     ):  # fmt: skip
         rows = (3 * rng.normal(size=(n, features)) - np.arange(2, features + 2)).astype(np.float32)
-        rows[1], rows[2, 0] = 0, 0  # real rows may contain zeros too, so zeros don't mark padding
-        rows[:, 2:3] += 3000 * (n == 6)  # so the mean of squares minus the square of the mean loses all digits
+        rows[1], rows[2, 0] = 0, 0  # real rows may contain zeros, too, so zeros don't identify padding
+        rows[:, 2:3] += 3000 * (n == 6)  # makes the mean of squares minus the square of the mean lose all digits
         cases[f"{n} rows, {format_value(NamedSharding(mesh, spec))}"] = rows, NamedSharding(mesh, spec)
     return cases
 

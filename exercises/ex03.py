@@ -129,7 +129,7 @@ def _make_on_one_device(key, sharding):
     run=_run_on_its_mesh,
 )
 def make_weights(key, sharding):
-    """Return jax.random.normal(key, (256, 512)), made in its sharding."""
+    """Return jax.random.normal(key, (256, 512)), created in the given sharding."""
 
     def draw(key):
         return jax.random.normal(key, (256, 512))
@@ -163,7 +163,7 @@ def backward_bytes(B, D, F, n):
 
 
 def _run_attention(answer):
-    """Compute attention scores with the answer's spec, and measure the bytes that a device sends and its FLOPs."""
+    """Compute attention scores with the answer's spec, and measure the bytes sent and the FLOPs per device."""
     spec = answer()
     mesh, one = build_mesh({"data": 2, "model": 4}), np.arange(4 * 6 * 20 * 32, dtype=np.float32).reshape(4, 6, 20, 32)
     queries, scores = jax.device_put(np.sin(one), NamedSharding(mesh, spec)), lambda q, k: q @ k.T
@@ -190,5 +190,5 @@ def _run_attention(answer):
     hide_expected=True,
 )
 def silent_spec():
-    """Return one spec for queries and keys: an eighth of the work each, no sends."""
+    """Return a spec for both arrays that splits the work in 8 and sends nothing."""
     return P("model", "data")

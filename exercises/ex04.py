@@ -91,7 +91,7 @@ def _model_cases():
 
 
 def _run_in_mesh(f, *args):
-    """Compile and run a function in the mesh of its arguments; ignore the sharding of its result."""
+    """Compile and run a function in its arguments' mesh, and make the check ignore its result's sharding."""
     with jax.set_mesh(jax.tree.leaves(args)[0].sharding.mesh):
         observed = run_compiled(f, *args, measure=("bytes_sent", "flops"))
     result = observed[""]

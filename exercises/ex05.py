@@ -126,7 +126,7 @@ def _long_array_cases():
     run=_run_along_x,
 )
 def differences(x):
-    """Per device: its part of x -> each number minus the previous one in all of x."""
+    """Return each number in a device's part of x minus the previous one in all of x."""
     n = jax.lax.axis_size("X")
     before = jax.lax.ppermute(x[-1:], "X", [(i, i + 1) for i in range(n - 1)])
     return x - jnp.concatenate([before, x[:-1]])
@@ -165,7 +165,7 @@ def differences(x):
     run=_run_along_x,
 )
 def running_sum(x):
-    """Per device: its part of x -> the running sum of all x, at the same positions."""
+    """Return the running sum of all of x at the positions of a device's part."""
     sums = jax.lax.all_gather(x.sum(), "X")
     before = jnp.where(jnp.arange(sums.size) < jax.lax.axis_index("X"), sums, 0).sum()
     return before + jnp.cumsum(x)
@@ -178,7 +178,7 @@ def _run_on_scores(f, scores, word, n):
 def _score_cases():
     rng = np.random.default_rng(0)
     small, large = (4 * rng.normal(size=size).astype(np.float32) for size in (40, 250))
-    dominated = np.array([200] + [0] * 39, np.float32)  # the other words' probabilities are too small for float32
+    dominated = np.array([200] + [0] * 39, np.float32)  # in float32, the other words' probabilities are 0
     return {
         "40 scores, word 3": (small, np.int32(3), 8),
         "40 scores, word 35": (small, np.int32(35), 8),
@@ -231,7 +231,7 @@ def _score_cases():
     run=_run_on_scores,
 )
 def loss(scores, word):
-    """Per device: its scores, the right word -> -log of the word's probability."""
+    """Return -log of the probability of `word`, given a device's part of the scores."""
     m = jax.lax.pmax(scores.max(), "X")
     total = jax.lax.psum(jnp.exp(scores - m).sum(), "X")
     place = word - scores.size * jax.lax.axis_index("X")
@@ -248,7 +248,7 @@ def _run_on_grid(f, t, data, model):
         if re.search(r"('\w+').*\1", axes):
             raise ValueError(f"a collective names an axis twice: ({axes})")
     observed = run_per_device(f, t, mesh=mesh, in_specs=spec, out_specs=spec)
-    label = "bytes that a device sends"  # allow anything less than the bytes of a block
+    label = "bytes that a device sends"  # any cost below the bytes of a block is allowed
     return RunResult(
         {
             **observed,
@@ -291,7 +291,7 @@ def _table_cases():
     run=_run_on_grid,
 )
 def centered(t):
-    """Per device: its block -> the block with all row and column means shifted to 0."""
+    """Return a device's block, with all row and column means shifted to 0."""
     rows = jax.lax.pmean(t.mean(axis=1), "model")
     columns = jax.lax.pmean(t.mean(axis=0), "data")
     return t - rows[:, None] - columns + jax.lax.pmean(t.mean(), ("data", "model"))

@@ -82,7 +82,7 @@ Mistake(Edit('factor * n if after == "psum" else factor', 'factor'), "psum after
 question="How many losses are there, and is each of them a mean over all rows, or n times that?",
 )  # fmt: skip
 def times_too_large(n, inside, after):
-    """Return the factor. `inside` and `after` are each "", "psum" or "pmean"."""
+    """Return the factor of error. `inside` and `after` are "", "psum" or "pmean"."""
     factor = 1 if inside == "pmean" else n
     return factor * n if after == "psum" else factor
 
@@ -121,7 +121,7 @@ MessageHint('bytes that a device sends', "One all-reduce of the gradient and two
 question="Which squares do you add up, over which devices, and what do you divide by?",
 )  # fmt: skip
 def masked_gradient(w, x, y, real):
-    """Per device: w (5,) shared; x (6, 5), y (6,), real (6,) -> the gradient (5,)."""
+    """Return the gradient (5,) of shared w (5,), given x (6, 5), y (6,), real (6,)."""
 
     def loss(w):
         squares = ((x @ w - y) ** 2 * real).sum()
@@ -155,7 +155,7 @@ Mistake(Edit('axis=1)', 'axis=0)', count=2), "the softmax of an image runs over 
 question="Which texts is an image compared with, and how many losses does JAX see?",
 )  # fmt: skip
 def contrastive_gradient(w, images, texts):
-    """Per device: shared w (5, 4), images (k, 4), texts (k, 5) -> gradient (5, 4)."""
+    """Return the gradient (5, 4) of shared w, given images (k, 4) and texts (k, 5)."""
 
     def loss(w):
         gathered = jax.lax.all_gather(texts @ w, "X", tiled=True)  # (n k, 4)

@@ -73,7 +73,7 @@ best_mesh = Prediction(
 
 
 def _observe_epochs(answer, length, n):
-    """Check which rows n devices read in some epochs. The answer is free to choose the order."""
+    """Record which rows n devices read in several epochs. The answer is free to choose the order."""
 
     def epoch(number):
         return [np.asarray(answer(rank, n, length, number), int).ravel() for rank in range(n)]
@@ -189,7 +189,7 @@ def _counts_the_padding(w, x, y, real):
     rel_tol=1e-3,
 )
 def real_gradient(w, x, y, real):
-    """Per device: w (5, 3), x (parts, k, 5), y (parts, k, 3), real (parts, k)."""
+    """Return dw (5, 3), given x (parts, k, 5), y (parts, k, 3) and real (parts, k)."""
 
     def loss(w, x, y, real):  # a sum over the real rows
         return (real * ((x @ w - y) ** 2).mean(axis=1)).sum()
@@ -210,7 +210,7 @@ def old_step(w, mean, x, y):
 
 
 def _run_on_mesh(answer, axes, order):
-    """Run the answer under jit, on a mesh whose devices aren't the first eight in order."""
+    """Run the answer under jit, on a mesh of the devices listed in `order`."""
     rng, mesh = np.random.default_rng(len(order)), build_mesh({"all": 8})
     devices = np.array([mesh.devices[i] for i in order]).reshape(*axes.values())
     mesh = jax.sharding.Mesh(devices, tuple(axes))

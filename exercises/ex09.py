@@ -1,7 +1,7 @@
 """Exercises and predictions for lesson 09, Read a profile."""
 
 # pyright: reportArgumentType=false, reportCallIssue=false
-# (A dict's `get` is a common sort key, although its type allows None.)
+# (Type checkers reject `max(..., key=d.get)`, a common idiom, because `get` may return None.)
 
 from collections import Counter
 from itertools import pairwise
@@ -75,7 +75,7 @@ hidden = Prediction(
     rel_tol=0.01,
 )
 
-# Each case below lists calls of one function. In the fourth case, some shapes share their size or first dimension.
+# Each case below lists calls to one function. In the fourth case, some shapes share a size or a first dimension.
 _CALL = ((8, 32), "float32", "P('X')", 0.1, True)
 _CHANGES = {0: (16, 16), 1: "bfloat16", 2: "P()", 4: False}
 
@@ -113,12 +113,12 @@ def _make_calls(*changes):
     ],
 )
 def compilations(calls):
-    """Return how many calls compile. Each: (shape, dtype, sharding, rate, training)."""
+    """Return how many of the (shape, dtype, sharding, rate, training) calls compile."""
     return len({(*arrays, type(rate), training) for *arrays, rate, training in calls})
 
 
 def _make_step(**rows):
-    """Make one step's events, in mixed order. Each device's list ends with its all-reduce; the other bars compute."""
+    """Make one step's events, in mixed order. The last bar of each device is its all-reduce; the others compute."""
     bars = []
     for device, (*computing, meeting) in rows.items():
         bars += [(int(device[1:]), f"fusion.{i % 2}", *bar) for i, bar in enumerate(computing)]
@@ -127,7 +127,7 @@ def _make_step(**rows):
 
 
 # The late device never has the longest all-reduce, the longest single bar, or the last start or end of any bar.
-_DATA = _make_step(  # device 3 runs four operations in 147 µs, and device 0 three in 165 µs: the number counts first
+_DATA = _make_step(  # device 3 runs four operations in 147 µs, and device 0 three in 165 µs, but the count decides
     d0=[(0, 55), (55, 110), (170, 225), (110, 170)],
     d3=[(8, 50), (50, 80), (80, 115), (115, 155), (155, 170)],
     d5=[(2, 62), (64, 120), (171, 190), (120, 170)],
@@ -138,7 +138,7 @@ _CHIP = _make_step(  # device 4 runs three operations, like the others, in 122 �
     d4=[(5, 45), (45, 85), (88, 130), (130, 150)],
     d6=[(12, 40), (40, 70), (80, 126), (126, 151)],
 )
-_HOST = _make_step(  # device 7 starts late, and doesn't compute longer than the others
+_HOST = _make_step(  # device 7 starts late, but doesn't compute for longer than the others
     d7=[(60, 90), (90, 118), (119, 141), (141, 160)],
     d0=[(0, 25), (25, 50), (50, 80), (80, 161)],
     d1=[(3, 33), (33, 55), (163, 190), (55, 160)],
@@ -147,12 +147,12 @@ _HELD = _make_step(  # device 2 starts first, but then pauses; device 9 runs mor
     d2=[(0, 20), (70, 95), (95, 112)],
     d9=[(4, 24), (24, 44), (44, 64), (64, 80), (80, 113)],
 )
-_SAME = _make_step(  # device 6 runs only as many operations as device 8, but they take longer than the others'
+_SAME = _make_step(  # devices 6 and 8 run equally many operations, but those of device 6 take the longest
     d6=[(1, 41), (41, 90), (90, 120)],
     d8=[(0, 30), (30, 78), (78, 121)],
     d3=[(0, 74), (74, 120)],
 )
-_MORE = _make_step(  # device 1 runs more operations, so they also take longer
+_MORE = _make_step(  # device 1 runs more operations, so it also computes for longer
     d0=[(0, 40), (45, 90), (90, 121)],
     d1=[(0, 30), (30, 60), (60, 101), (101, 120)],
 )
@@ -192,7 +192,7 @@ _MORE = _make_step(  # device 1 runs more operations, so they also take longer
     ],
 )
 def diagnose(events):
-    """Return (device that the others wait for, "data", "chip" or "host")."""
+    """Return the device that the others wait for, and "data", "chip" or "host"."""
     ran, busy, arrives = Counter(), Counter(), {}
     for device, name, start, end in events:
         if name.startswith("all-reduce"):
@@ -259,9 +259,9 @@ def _sum_one_by_one(bars):
     ],
 )
 def exposed(bars):
-    """Return the µs in which a chip communicates and doesn't compute.
+    """Return how many µs a chip communicates without computing.
 
-    Bars: (kind, start, end).
+    Each bar is (kind, start, end).
     """
     moments = sorted({moment for _, *ends in bars for moment in ends})
     total = 0

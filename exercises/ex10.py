@@ -106,7 +106,7 @@ SHARDED = dict.fromkeys("abc", P(None, None, "data"))
 
 
 def _run_gated_loss(f, n):
-    """Compute the loss and, on eight devices, its gradient. The loss reveals most mistakes, and compiles faster."""
+    """Compute the loss and, on eight devices, its gradient. The loss alone compiles faster and shows most mistakes."""
     rng = np.random.default_rng(n)
     sizes = {"a": (DEPTH, WIDTH, HIDDEN), "b": (DEPTH, WIDTH, HIDDEN), "c": (DEPTH, HIDDEN, WIDTH)}
     params = {name: np.float32(0.8 * rng.normal(size=s) / s[1] ** 0.5) for name, s in sizes.items()}
@@ -157,7 +157,7 @@ def _run_gated_loss(f, n):
     ),
 )
 def gated_loss(params, x, y):
-    """Per device: dict of pieces a, b, c; own rows x, y -> the loss over all rows."""
+    """Return the loss over all rows, given a device's pieces a, b, c and rows x, y."""
 
     @jax.checkpoint
     def layer(x, pieces):
@@ -253,6 +253,6 @@ def keep_batch_split(params, text):
     ),
 )
 def tokens_to_hide(flops, rate, n, weight_bytes, gradient_bytes, work):
-    """Return the tokens per chip, of n, at which sending takes as long as computing."""
+    """Return the tokens per chip at which n chips send for as long as they compute."""
     sent = (2 * weight_bytes + gradient_bytes) * (n - 1) / n  # bytes for each parameter
     return sent / rate * flops / work

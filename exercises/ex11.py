@@ -110,7 +110,7 @@ def _matrix_cases():
     question="Which columns are in piece 0 of your matrix?",
 )
 def one_matrix(q, k, v, n):
-    """Three (width, features) -> (width, 3 * features): n pieces of q, k, v each."""
+    """Return one matrix (width, 3 * features) that interleaves n pieces of q, k, v."""
     pieces = [np.split(matrix, n, axis=1) for matrix in (q, k, v)]
     side_by_side = [three[i] for i in range(n) for three in pieces]
     return np.concatenate(side_by_side, axis=1)
@@ -120,7 +120,7 @@ GATED = {"gate": P(None, "model"), "up": P(None, "model"), "down": P("model"), "
 
 
 def _run_gated_mlp(f, n):
-    """Run f on n devices; return its result, and the gradients of a weighted sum of it."""
+    """Run f on n devices, and return its result and the gradients of a weighted sum of the result's elements."""
     rng = np.random.default_rng(n)
     tokens, width, hidden = 11, 6, 3 * n
     sizes = {"gate": (width, hidden), "up": (width, hidden), "down": (hidden, width), "bias": (width,)}
@@ -170,7 +170,7 @@ def _run_gated_mlp(f, n):
     question="The layer is (silu(x @ gate) * (x @ up)) @ down + bias. Which of these products is a partial sum?",
 )
 def gated_mlp(x, w):
-    """Per device: full x (tokens, width), its parts of w -> the full result."""
+    """Return the full result, given x (tokens, width) and a device's parts of w."""
     x = pcast(x, "model", to="varying")  # once, for both products
     h = jax.nn.silu(x @ w["gate"]) * (x @ w["up"])
     return jax.lax.psum(h @ w["down"], "model") + w["bias"]
@@ -268,7 +268,7 @@ def _run_on_logits(f, n, size):
     question="The loss of a token is log(sum(exp(logits))) - logits[target], over the words of all devices.",
 )
 def vocabulary_loss(logits, targets):
-    """Per device: logits (tokens, words / n), targets (tokens,) -> mean loss."""
+    """Return the mean loss, given logits (tokens, words / n) and targets (tokens,)."""
     top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(1)), "model")
     total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(1), "model")
     place = targets - jax.lax.axis_index("model") * logits.shape[1]

@@ -124,7 +124,7 @@ def enough(p, share):
     question=("How much device time do all ticks take in total, and how much of it is work on a microbatch?"),
 )
 def waste(times, m):
-    """Return the share of device time that isn't useful; times: seconds by stage."""
+    """Return the wasted share of device time, given each stage's time in seconds."""
     p = len(times)
     return 1 - m * sum(times) / (p * (m + p - 1) * max(times))
 
@@ -177,7 +177,7 @@ def _run_rounds(f, p, rounds):
     question="In tick t, which microbatch is in which stage, and in which round?",
 )
 def again(w, x, rounds):
-    """Per device: (d, d), (p, b, d), an int -> (p, b, d), the same on all devices."""
+    """Return the results (p, b, d) on all devices, given w (d, d) and x (p, b, d)."""
     p, stage = len(x), jax.lax.axis_index("stage")
     ring = [(s, (s + 1) % p) for s in range(p)]
 

@@ -80,7 +80,7 @@ hidden_at = Prediction(
 
 
 def _result_cases():
-    """Make cases of two results each, (mean, level), for five queries and three features."""
+    """Make cases, each with two results (mean, level) for five queries and three features."""
     rng = np.random.default_rng(13)
     means = [rng.normal(size=(5, 3)).astype(np.float32) for _ in range(2)]
     levels = [rng.normal(size=5).astype(np.float32) for _ in range(2)]
@@ -144,7 +144,7 @@ def _merge_by_mean(first, second):
     question="Each result stands for a sum of exp(score). What share of the total does each one have?",
 )
 def merge(first, second):
-    """Merge the (mean (tokens, features), level (tokens,)) of two; return the pair."""
+    """Merge two pairs of mean (tokens, features) and level (tokens,) into one pair."""
     (mean, level), (other, other_level) = first, second
     both = np.logaddexp(level, other_level)
     share, other_share = np.exp(level - both), np.exp(other_level - both)
@@ -196,7 +196,7 @@ def _run_contrastive(f, n, own, features, size):
     ),
 )
 def contrastive(x, y):
-    """Per device: own rows x, y (rows, features) -> the mean loss over all rows, ()."""
+    """Return the scalar mean loss over all rows, given own x and y (rows, features)."""
     n = jax.lax.axis_size("data")
     ring = [(i, (i + 1) % n) for i in range(n)]
 
@@ -240,6 +240,6 @@ def contrastive(x, y):
     question="What is the earliest key that the first query of a piece sees, and which piece is it in?",
 )
 def sends_for_window(tokens, n, window):
-    """Return how many times to send the pieces; a token sees `window`, itself last."""
+    """Return the number of sends; a token sees `window` tokens, including itself."""
     piece = tokens // n
     return min(n - 1, math.ceil((window - 1) / piece))

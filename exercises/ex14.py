@@ -151,7 +151,7 @@ def _run_lookup(f, ids, table, n):
     question="Which device owns the row for an id, and at what index of its table is that row?",
 )
 def look_up(ids, table):
-    """Per device: ids (tokens,), own rows (rows, width) -> rows (tokens, width)."""
+    """Return the full table's rows (tokens, width) for a device's ids (tokens,)."""
     n, rows, tokens = jax.lax.axis_size("expert"), len(table), len(ids)
     owner = ids // rows
     wanted = jnp.tile(ids % rows, (n, 1))  # (n, tokens): ask every device
@@ -225,7 +225,7 @@ def _average_balances(p, choice):
     question="Over which tokens is each mean taken, and when do you multiply the means?",
 )
 def whole_balance(p, choice):
-    """In shard_map over 'expert': the balance over the tokens of all devices, ()."""
+    """Return the balance over all devices' tokens, inside shard_map over 'expert'."""
     share = jax.lax.pmean(choice.mean(axis=0), "expert")
     probability = jax.lax.pmean(p.mean(axis=0), "expert")
     return p.shape[1] * (share * probability).sum()

@@ -103,7 +103,7 @@ RULES = {"batch": "data", "width": "fsdp", "head": "model", "hidden": "model", "
     ],
 )
 def spec_of(names, shape, rules, sizes):
-    """Return a tuple: for each dimension the axis that splits it, or None."""
+    """Return a tuple with the axis that splits each dimension, or None."""
     spec, taken = [], set()
     for name, size in zip(names, shape, strict=True):
         axis = rules.get(name)
@@ -165,7 +165,7 @@ def cache_bytes(layers, key_heads, size, rows, length, data, model, each):
 )
 def longest(parameters, per_character, rows, group, corner):
     """Return the length up to which decoding does at least `corner` FLOPs per byte."""
-    if rows < corner:  # too few rows even for the weights alone
+    if rows < corner:  # even without a cache, there are too few rows
         return 0
     if group >= corner:  # each cache element is used often enough
         return math.inf

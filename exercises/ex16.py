@@ -137,7 +137,7 @@ def rows_to_read(sharding, shape, mine):
     ],
 )
 def epoch_rows(rows, batch, seed, epoch, i, n):
-    """Return the rows that process i of n reads: (batches, batch // n)."""
+    """Return the rows that process i of n reads, as (batches, batch // n)."""
     order = np.random.default_rng((seed, epoch)).permutation(rows)
     count, part = rows // batch, batch // n
     return order[: count * batch].reshape(count, batch)[:, i * part : (i + 1) * part]

@@ -125,7 +125,7 @@ _SAVED = {
     run=_observe_template,
 )
 def template_of(saved, mesh):
-    """Return {name: ShapeDtypeStruct with a sharding} of {name: (shape, dtype)}."""
+    """Turn {name: (shape, dtype)} into {name: ShapeDtypeStruct with a sharding}."""
     wanted = {}
     for name, (shape, dtype) in saved.items():
         spec = P()
@@ -137,7 +137,7 @@ def template_of(saved, mesh):
     return wanted
 
 
-class Store(dict):  # not a plain dict, which the check would copy
+class Store(dict):  # a class of its own, because the check would copy a plain dict
     pass
 
 
@@ -146,7 +146,7 @@ class Killed(BaseException):
 
 
 def _run_lives(answer, last, every, lives):
-    """Run an answer, killing it after some steps in each life; return each life's losses and saved steps."""
+    """Run an answer, kill it after some steps in each life, and return each life's losses and saved steps."""
     store, observed, losses = Store(), {}, []
 
     def fresh():
@@ -214,7 +214,7 @@ def _run_lives(answer, last, every, lives):
 def train_on(last, every, store, fresh, step, batch):
     """Take steps until `last` are done; save into `store` after every `every` of them.
 
-    store is {steps done: what you saved}, and it survives a kill.
+    `store` maps the number of steps done to what you saved, and survives a kill.
     """
     deepcopy = copy.deepcopy
     done = max(store, default=0)
@@ -261,7 +261,7 @@ def train_on(last, every, store, fresh, step, batch):
     ],
 )
 def newest_complete(files):
-    """Return the newest step with all its parts, or None. "12/part_0_of_2": a file."""
+    """Return the newest step that has all files such as "12/part_0_of_2", or None."""
     parts = {}
     for name in files:
         match = re.fullmatch(r"(\d+)/part_(\d+)_of_(\d+)", name)

@@ -109,7 +109,7 @@ def _simulate_kernel(
 
 
 def _observe(run: Simulation) -> dict[str, Any]:
-    """List a run's hanging devices, results, early copies, semaphores above 0, and the copies that device 0 sends."""
+    """Return a run's stuck devices, results, early copies, semaphores above 0, and the copies that device 0 sends."""
     observed: dict[str, Any] = {
         "devices that wait forever": _first_and_count(
             f"device {k}, for {what}" if k >= 0 else what for k, what in run.stuck.items()
@@ -127,7 +127,7 @@ def _observe(run: Simulation) -> dict[str, Any]:
 
 
 def _first_and_count(texts: Iterable[str]) -> str:
-    """Return the first text, and the number of the others."""
+    """Return the first text followed by the number of other texts, or "none" if there are no texts."""
     first, *others = [*texts] or ["none"]
     return first + f" (and {len(others)} more)" * bool(others)
 
@@ -168,7 +168,7 @@ def _run_swap(kernel: Callable, n: int, late: int | None) -> dict[str, Any]:
     ],
 )
 def swap_pairs(x_ref, o_ref, sent, arrived):
-    """Per device: copy its partner's part to o_ref; pairs are 0 and 1, 2 and 3, ..."""
+    """Copy the partner's part to o_ref; the pairs are 0 and 1, 2 and 3, and so on."""
     partner = jax.lax.axis_index("i") ^ 1
     barrier = pltpu.get_barrier_semaphore()
     pl.semaphore_signal(barrier, 1, device_id=(partner,))
@@ -200,7 +200,7 @@ def swap_pairs(x_ref, o_ref, sent, arrived):
     ],
 )
 def ring_seconds(n, tokens, d, f, flops, rate):
-    """Return the seconds of the ring product on n chips with `tokens` rows each."""
+    """Return the ring product's time in seconds on n chips of `tokens` rows each."""
     send = 2 * d / n * f / rate
     multiply = 2 * tokens * d / n * f / flops
     return (n - 1) * max(send, multiply) + multiply
@@ -247,7 +247,7 @@ def _run_sum(kernel: Callable, n: int, late: int | None, delayed: dict) -> dict[
     ],
 )
 def scatter_sum(x_ref, o_ref, buffers, sent, arrived, free):
-    """Per device: x (n, m) -> the sum over all devices of their rows `me`, o (m,)."""
+    """Write the sum of row `me` of every device's x (n, m) to this device's o (m,)."""
     n, me = jax.lax.axis_size("i"), jax.lax.axis_index("i")
     left, right = (me - 1) % n, (me + 1) % n
     barrier = pltpu.get_barrier_semaphore()

@@ -128,7 +128,7 @@ def run_bill(parameters, tokens, chips, flops_per_second, utilization):
     ],
 )
 def expert_chip(shared, experts, each, active, tokens, chips):
-    """Return (bytes of state, FLOPs of a step) of each chip."""
+    """Return (bytes of state, FLOPs per step) for each chip."""
     state = 12 * (shared + experts * each) / chips
     return state, 6 * (shared + active * each) * tokens / chips
 
@@ -163,7 +163,7 @@ def most_chips(tokens, flops_per_second, bytes_per_second, remat):
 
 
 def _price_on_v5e(data, fsdp, model, micro=1, remat=True):
-    """Return the lesson's `price` for 64 TPU v5e chips and 64 sequences: GB, seconds of computing and of sending."""
+    """Return the lesson's `price` for 64 TPU v5e chips and 64 sequences: GB, seconds to compute and seconds to send."""
     layers, width, hidden, heads, words, length = 40, 4096, 16384, 32, 32768, 2048
     layer = 4 * width**2 + 2 * width * hidden
     parameters, tokens = layers * layer + words * width, 64 * length / (data * fsdp)

@@ -116,7 +116,7 @@ def _run_without_pmap(f, parts, mesh):
     ],
 )
 def normalised(parts, mesh):
-    """Stack arrays of shape s, part k on device k, and divide by the largest value."""
+    """Stack the arrays, with part k on device k, and divide by the largest value."""
     stacked = jax.device_put(np.stack(parts), NamedSharding(mesh, P("i")))
     return stacked / stacked.max()
 
@@ -131,7 +131,7 @@ def _release_cases():
 
 
 def _make_mesh_of_release(sizes):
-    """Imitate jax.make_mesh of a different release: its first argument's name, and the default axis types."""
+    """Imitate a different release's jax.make_mesh: the name of its first argument and its default axis types."""
     real, other_name = jax.make_mesh, {"axis_shapes": "axis_sizes", "axis_sizes": "axis_shapes"}[sizes]
     kind = AxisType.Auto if sizes == "axis_shapes" else AxisType.Explicit
 

@@ -27,7 +27,7 @@ from utils.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSON = re.compile(r"exercises\.ex(\w+)")
-# For each outcome of a guess, this maps a prediction's old state to its new one. Any other state stays as it was.
+# Maps each outcome of a guess to a prediction's new state, by old state. States that aren't listed don't change.
 NEXT_STATE = {
     "seen": {"": "seen"},
     "wrong": {"": "wrong", "seen": "wrong"},
@@ -80,7 +80,7 @@ def _load_file(path: Path) -> Progress:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[None]:
-    """Lock the progress file, so that other kernels don't write to it within the context.
+    """Lock the progress file within the context, so that other kernels don't write to it.
 
     Continue without the lock if locks aren't supported, or if it isn't acquired within LOCK_TIMEOUT seconds.
     """
@@ -94,7 +94,7 @@ def _hold_lock(path: Path) -> Iterator[None]:
 
 
 def _try_lock(file: int) -> bool:
-    """Lock an open file, and return False if another process has already locked it.
+    """Try to lock an open file, and return False if another process has already locked it.
 
     The system unlocks it when the file is closed or the process ends.
 
@@ -160,7 +160,7 @@ def record_exercise(function: Callable[..., Any], right: bool) -> str:
 
 
 def record_prediction(prediction: object, right: bool | None) -> None:
-    """Save the outcome of a guess. A right guess counts as "right at once" only if it's the first.
+    """Save the outcome of a guess. A right guess counts as "right at once" only if it's the first guess.
 
     `right` is None if the answer was shown before the reader guessed.
     """
@@ -174,7 +174,7 @@ def record_prediction(prediction: object, right: bool | None) -> None:
 
 @cache
 def exercise_names(lesson: str) -> list[str]:
-    """Return the names of a lesson's exercises in order. Read them from its source, because importing it is slow."""
+    """Return the names of a lesson's exercises in order, read from its module's source because importing it is slow."""
     path = ROOT / "exercises" / f"ex{lesson}.py"
     body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
@@ -227,7 +227,7 @@ def show_group(folder: Path) -> bool:
     """
     rows, solved = [], {}
     for path in sorted(folder.rglob("*.ipynb")):
-        # If somebody sent a whole clone, their work is in the copies in work/, and not in notebooks/.
+        # If somebody sent a whole clone, their work is in the copies in work/, not in notebooks/.
         is_original = path.parent.name == "notebooks" and (path.parent.parent / "work").exists()
         if is_original or {".ipynb_checkpoints", "kept"} & {*path.relative_to(folder).parts}:
             continue

@@ -1,1 +1,4 @@
-"""Provide simulators, trace readers and figures for individual lessons. `utils` has what several lessons share."""
+"""Provide simulators, trace readers and figures for individual lessons.
+
+The package `utils` contains the helpers that several lessons share.
+"""

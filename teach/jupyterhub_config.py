@@ -39,4 +39,4 @@ c.Spawner.default_url = "/lab/tree/START.md"
 c.JupyterHub.authenticator_class = "shared-password"
 c.SharedPasswordAuthenticator.user_password = os.environ["PASSWORD"]  # at least eight characters
 c.Authenticator.allow_all = True
-c.Authenticator.username_pattern = "[a-z0-9_-]+"  # it's also the name of a folder
+c.Authenticator.username_pattern = "[a-z0-9_-]+"  # the user name is also the name of the user's folder

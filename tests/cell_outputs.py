@@ -1,4 +1,4 @@
-"""Read what a cell of a notebook printed and drew."""
+"""Read the printed text and the figure's alt text from the outputs of a notebook cell."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def alt_text(cell: nbformat.NotebookNode) -> str:
 
 
 def printed_text(cell: nbformat.NotebookNode) -> str:
-    """Return the text that a cell prints."""
+    """Return the text that a cell printed."""
     return "".join(output.get("text", "") for output in cell.outputs if output.output_type == "stream")

@@ -1,4 +1,4 @@
-"""Configure the tests, provide their fixtures, such as eight devices in this process, and execute lessons.
+"""Configure pytest, provide fixtures, such as eight devices in the tests' own process, and execute lessons.
 
 Two pytest-xdist workers run the tests. Each worker is pinned to its own core, together with its kernels. `--passes`
 selects how lessons are executed (see tests/README.md).
@@ -15,18 +15,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import pytest
 from _pytest.junitxml import xml_key
 from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
 from nbmake.nb_run import NotebookRun
 
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# Kernels must start as a reader's do, although the tests' own process has eight devices on any machine.
+# Kernels must start as a reader's kernel does, although the tests' own process always has eight devices.
 for variable in ("JAX_PLATFORMS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "KAGGLE_KERNEL_RUN_TYPE", "MPLBACKEND"):
     os.environ.pop(variable, None)
 # Ignore the user's settings, and any helpers cached in the user's home.
@@ -91,7 +91,7 @@ def devices() -> list:
     from utils.devices import start_devices
 
     started = start_devices(8)
-    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels must start as a reader's do
+    for variable in ("JAX_PLATFORMS", "JAX_NUM_CPU_DEVICES"):  # kernels must start as a reader's kernel does
         os.environ.pop(variable, None)
     return started
 
@@ -100,8 +100,8 @@ def devices() -> list:
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Cache the programs that JAX compiles in this process, in a folder that belongs to this test run.
 
-    Use this for tests of exercises, which compare values, shardings and counts. Don't use it for lessons, which must
-    run as they do for a reader, or for tests that count compilations.
+    Use this fixture for tests of exercises, which compare values, shardings and counts. Don't use it for lessons,
+    which must run as they do for a reader, or for tests that count compilations.
     """
     import jax
     from jax.experimental.compilation_cache import compilation_cache
@@ -145,11 +145,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def fonts() -> None:
-    """Build matplotlib's font cache in the new home now, because that prints to stderr, and lessons must not."""
+    """Build matplotlib's font cache before any lesson runs, because building it prints to stderr."""
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=True, capture_output=True)
 
 
-def execute_notebook(path: Path) -> Any:
+def execute_notebook(path: Path) -> NotebookNode:
     """Execute a notebook with nbmake, in its folder and in a kernel of this environment, and return the result.
 
     If a cell raises an error, the test fails with the cell's name and message.
@@ -189,7 +189,7 @@ def clone(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def pin_to_cores(chosen: set[int]) -> Iterator[None]:
-    """Within the block, pin this process and those that it starts to these cores, if the system supports it."""
+    """Within the block, pin this process and its child processes to these cores, if the system supports pinning."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

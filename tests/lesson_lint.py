@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
 
 from exercises import framework
 from exercises.verdicts import printed_outcomes
@@ -25,7 +26,7 @@ from utils import guess_gate
 from utils.show import FIGURE_DATA
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-WAITING_SUFFIX = "-waiting"  # the end of the id of a cell that runs without a guess, as in a reader's copy
+WAITING_SUFFIX = "-waiting"  # ends the id of a cell that runs without a guess, as in a reader's copy
 MASKS = [  # parts of any cell's output that differ between runs or machines
     (re.compile(r"\bjax \d\S*"), "jax <version>"),
     (re.compile(r"0x[0-9a-fA-F]+"), "<address>"),
@@ -34,11 +35,11 @@ MASKS = [  # parts of any cell's output that differ between runs or machines
     (re.compile(r"\b(?:Writing|Overwriting) (\w+\.py)"), r"Writing \1"),
 ]
 # If a cell's outputs differ between runs, `output_varies` in its metadata gives the reason, and `output_varies_in`
-# names the part that differs: a key of this dictionary. By default, it's "words", so only the kinds of outputs are
-# compared.
+# names the part that differs: a key of this dictionary. The default is "words", with which only the kinds of outputs
+# are compared.
 OUTPUT_VARIES_IN = {
     "durations": (re.compile(r" *\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:ns|µs|ms|s)\b"), " <duration>"),
-    # also match the padding, because it depends on the number of digits
+    # includes the padding, whose width depends on the number of digits
     "numbers": (re.compile(r" *[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: ?(?:ns|µs|ms|s)\b)?"), " <number>"),
     "words": (re.compile(r"(?s).+"), "<some text>"),
 }
@@ -58,7 +59,7 @@ def mask_text(text: str) -> str:
     return text.rstrip()
 
 
-def output_texts(cell: Any) -> list[tuple[str, str]]:
+def output_texts(cell: NotebookNode) -> list[tuple[str, str]]:
     """Return each output of a cell as (kind, text), with streams merged. A figure's text is its alt text and data."""
     texts = []
     for output in notebooks.merge_streams(cell.outputs):
@@ -75,7 +76,7 @@ def output_texts(cell: Any) -> list[tuple[str, str]]:
     return texts
 
 
-def output_faults(committed: Any, executed: Any) -> list[str]:
+def output_faults(committed: NotebookNode, executed: NotebookNode) -> list[str]:
     """Return a fault for each cell whose outputs on the page differ from those of its execution."""
     faults = []
     for page, run in zip(committed.cells, executed.cells, strict=True):
@@ -105,7 +106,7 @@ def first_difference(on_page: list[tuple[str, str]], from_run: list[tuple[str, s
     return next(differ, (f"{len(on_page)} outputs", f"{len(from_run)} outputs"))
 
 
-def stderr_faults(notebook: Any) -> list[str]:
+def stderr_faults(notebook: NotebookNode) -> list[str]:
     """Return a fault for each cell that writes to stderr, because no lesson should produce warnings."""
     faults = []
     for cell in notebook.cells:
@@ -115,7 +116,9 @@ def stderr_faults(notebook: Any) -> list[str]:
     return faults
 
 
-def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
+def double_cells(
+    notebook: NotebookNode, again: NotebookNode | None = None, copy: NotebookNode | None = None
+) -> NotebookNode:
     """Return the notebook with each code cell repeated. The repetition takes its source from `again`, if given.
 
     A cell that waits for a guess in a reader's `copy` appears a third time, with its source from `copy`.
@@ -133,8 +136,8 @@ def double_cells(notebook: Any, again: Any = None, copy: Any = None) -> Any:
     return twice
 
 
-def select_run(executed: Any, second: bool) -> Any:
-    """Return the first (or the second) run of each cell of an executed doubled notebook."""
+def select_run(executed: NotebookNode, second: bool) -> NotebookNode:
+    """Return an executed doubled notebook with only the first (or only the second) run of each cell."""
     half = nbformat.from_dict(executed)
     half.cells = [cell for cell in executed.cells if not cell.id.endswith(WAITING_SUFFIX)]
     code = [cell.id for cell in half.cells if cell.cell_type == "code" and not cell.id.endswith("-again")]
@@ -143,8 +146,8 @@ def select_run(executed: Any, second: bool) -> Any:
     return half
 
 
-def leak_faults(executed: Any) -> list[str]:
-    """List the cells of an executed doubled notebook that show something before the reader has made a guess."""
+def leak_faults(executed: NotebookNode) -> list[str]:
+    """List the cells of an executed doubled notebook that, without a guess, show more than the request for one."""
     faults = []
     for cell in executed.cells:
         if cell.id.endswith(WAITING_SUFFIX):
@@ -162,7 +165,7 @@ def structure_faults(path: Path) -> list[str]:
     if path.stat().st_size > 600_000:
         faults.append("larger than 600 kB")
     cells = notebook.cells
-    ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # before nbformat replaces invalid ids
+    ids = [cell.get("id", "") for cell in json.loads(raw)["cells"]]  # as in the file: nbformat replaces invalid ids
     if len(set(ids)) < len(ids):
         faults.append("two cells have the same id")
     kebab = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -252,7 +255,7 @@ def texts_after_answers(cells: list) -> list:
 
 
 def _answer_faults(cells: list) -> Iterator[str]:
-    """Report text after an answer that has neither tag, `answer` or `leads`, and other text with the tag `answer`."""
+    """Check that text after an answer has one of the tags `answer` and `leads`, and that no other text has `answer`."""
     after = texts_after_answers(cells)
     for cell in cells:
         tags = {notebooks.ANSWER_TAG, notebooks.LEADS_ON_TAG}.intersection(cell.metadata.get("tags", ()))
@@ -262,7 +265,7 @@ def _answer_faults(cells: list) -> Iterator[str]:
             yield f"{cell.id}: has the tag `answer`, but no output comes between it and a question"
 
 
-def _code_cell_faults(cell: Any) -> Iterator[str]:
+def _code_cell_faults(cell: NotebookNode) -> Iterator[str]:
     """Check a code cell's length, commands, metadata and outputs."""
     if cell.id == "setup":
         if cell.source != notebooks.setup_source():
@@ -316,22 +319,22 @@ def _name_faults(cells: list) -> Iterator[str]:
         defined |= own
 
 
-def badge_faults(notebook: Any, path: str) -> list[str]:
+def badge_faults(notebook: NotebookNode, path: str) -> list[str]:
     """Report the notebook if its first cell lacks the badges that link to this path."""
     if notebooks.badges(path) in notebook.cells[0].source:
         return []
     return [f"{path}: lacks the badges of {notebooks.repository()[0]}"]
 
 
-def exercises_of(module: ModuleType) -> dict[str, Any]:
+def exercises_of(module: ModuleType) -> dict[str, framework.Exercise]:
     return {name: value for name, value in vars(module).items() if isinstance(value, framework.Exercise)}
 
 
-def predictions_of(module: ModuleType) -> dict[str, Any]:
+def predictions_of(module: ModuleType) -> dict[str, framework.Prediction]:
     return {name: value for name, value in vars(module).items() if isinstance(value, framework.Prediction)}
 
 
-def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
+def prediction_faults(notebook: NotebookNode, module: ModuleType) -> list[str]:
     """Return a fault for each prediction that isn't compared in exactly one cell that begins with an empty guess."""
     faults, compared = [], []
     alias = module.__name__.split(".")[-1]
@@ -349,7 +352,7 @@ def prediction_faults(notebook: Any, module: ModuleType) -> list[str]:
     return faults
 
 
-def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
+def with_right_guesses(notebook: NotebookNode, module: ModuleType) -> NotebookNode:
     """Return the notebook with all guesses filled in correctly."""
     filled = nbformat.from_dict(notebook)
     for cell, prediction in _compared(filled, module):
@@ -357,7 +360,7 @@ def with_right_guesses(notebook: Any, module: ModuleType) -> Any:
     return filled
 
 
-def reading_faults(executed: Any, module: ModuleType) -> list[str]:
+def reading_faults(executed: NotebookNode, module: ModuleType) -> list[str]:
     """List the cells that don't accept the right guess, because their result differs from the prediction's answer.
 
     If the right answer varies between runs, a cell may also judge the guess wrong.
@@ -372,7 +375,7 @@ def reading_faults(executed: Any, module: ModuleType) -> list[str]:
     return faults
 
 
-def without_verdicts(executed: Any) -> Any:
+def without_verdicts(executed: NotebookNode) -> NotebookNode:
     """Return the notebook without the lines that evaluate guesses, so that it can be compared with the page."""
     plain = nbformat.from_dict(executed)
     for cell in plain.cells:
@@ -385,14 +388,14 @@ def without_verdicts(executed: Any) -> Any:
     return plain
 
 
-def _compared(notebook: Any, module: ModuleType) -> list[tuple[Any, Any]]:
+def _compared(notebook: NotebookNode, module: ModuleType) -> list[tuple[NotebookNode, framework.Prediction]]:
     """Return the cells that compare a guess, each with its prediction."""
     call = re.compile(rf"^{module.__name__.split('.')[-1]}\.(\w+)\.compare\(guess, ", re.M)
     matches = [(cell, call.search(cell.source)) for cell in notebook.cells if cell.cell_type == "code"]
     return [(cell, predictions_of(module)[name[1]]) for cell, name in matches if name]
 
 
-def exercise_faults(notebook: Any, module: ModuleType) -> list[str]:
+def exercise_faults(notebook: NotebookNode, module: ModuleType) -> list[str]:
     """Return the differences between a notebook's stubs and checks and the exercises in its module."""
     faults, stubs, checked = [], {}, set()
     alias = module.__name__.split(".")[-1]

@@ -1,4 +1,4 @@
-"""Make mutants of a solution, each with one change. A check must reject those that give different results."""
+"""Make mutants of a solution, each with one change. A check must reject each mutant that gives different results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A solution with one change. `change` shows the first line that differs, before and after, from `ast.unparse`."""
+    """A solution with one change. `change` shows the first line that differs, as `old -> new`."""
 
     change: str
     source: str
@@ -100,7 +100,7 @@ def _replacements(node: ast.AST, texts: list[str]) -> Iterator[ast.AST | None]:
 
 
 def _replacement_values(value: Any, texts: list[str]) -> list[Any]:
-    """Return the values that may replace a constant. A string is replaced with another one of `texts`."""
+    """Return the values that may replace a constant. A string is replaced with another one from `texts`."""
     if isinstance(value, str):
         return [texts[texts.index(value) - 1]]
     if isinstance(value, bool):
@@ -111,7 +111,7 @@ def _replacement_values(value: Any, texts: list[str]) -> list[Any]:
 
 
 def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.AST]:
-    """Yield the collection without each of its elements in turn, and with its first two elements swapped."""
+    """Yield a collection without each of its elements in turn and, unless it's a set, with its first two swapped."""
     rest = {} if isinstance(node, ast.Set) else {"ctx": ast.Load()}
     for i in range(len(node.elts)):
         yield type(node)(node.elts[:i] + node.elts[i + 1 :], **rest)
@@ -120,7 +120,7 @@ def _replacement_elements(node: ast.Tuple | ast.List | ast.Set) -> Iterator[ast.
 
 
 def _replacement_calls(node: ast.Call) -> Iterator[ast.AST]:
-    """Yield the replacements of a call.
+    """Yield the nodes that may replace a call.
 
     The replacements are the call's first argument or, without arguments, its object; the call without each of its
     keywords in turn; and the call with its first two arguments swapped.

@@ -2,6 +2,6 @@
 
 import utils  # noqa: F401  (makes `shardcost` and `find_old_jax` importable)
 
-# The pattern of a lesson's number, such as 05, or 05b for the second part of a split lesson. It's defined here because
-# some modules that need it run on a Python without packages.
+# The pattern of a lesson number, such as 05, or 05b for the second part of a split lesson. It's defined here because
+# some of the modules that use the pattern run without any installed packages.
 NUMBER = r"\d\d[a-z]?"

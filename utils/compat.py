@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jax.experimental.pallas import tpu as pltpu
     from jax.extend.core import JaxprEqn
     from jax.sharding import PartitionSpec
-    from jaxlib._jax import Device  # jax.Device, which type checkers take for a variable
+    from jaxlib._jax import Device  # this is jax.Device, but type checkers take that name for a variable
 
 
 def spec_text(spec: PartitionSpec) -> str:
@@ -37,7 +37,7 @@ def pcast(x: Array, axis_name: str | tuple[str, ...], *, to: str) -> Array:
 
     if to != "varying":
         raise ValueError(f"JAX before 0.8.2 cannot cast from varying to {to!r}")
-    lax: Any = jax.lax  # its functions depend on the version
+    lax: Any = jax.lax  # Any, because the module's functions depend on JAX's version
     return lax.pcast(x, axis_name, to="varying") if hasattr(lax, "pcast") else lax.pvary(x, axis_name)
 
 

@@ -13,20 +13,20 @@ from shardcost import cost
 from shardcost.report import format_table
 
 RECORDS = Path(__file__).with_name("compiled_costs")
-# For each column's header, the compile target and the packages that compiling for it requires.
+# Map each column's header to its compile target and the packages that compiling for this target requires.
 TARGETS = {
     "CPU": ("cpu:8", ()),
     "8 H100s": ("h100:8", ("jax-cuda12-plugin",)),
     "TPU v5e 2x4": ("v5e:2x4", ("libtpu",)),
 }
-TEMPORARIES = "temporaries"  # the key of the bytes of temporaries, beside the kinds of collectives
+TEMPORARIES = "temporaries"  # the key, among the kinds of collectives, of the bytes of temporaries
 
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 BytesByKind = dict[str, int]
 
 
 class CompilerComparison:
-    """The bytes that each device sends, as a dict from kind of collective to bytes in `bytes_sent[program][column]`."""
+    """The bytes that each device sends: `bytes_sent[program][column]` maps each kind of collective to its bytes."""
 
     def __init__(self, bytes_sent: Mapping[str, Mapping[str, BytesByKind]], note: str) -> None:
         self.bytes_sent = bytes_sent
@@ -36,7 +36,7 @@ class CompilerComparison:
         rows = []
         for name, columns in self.bytes_sent.items():
             cells = [_cell(without_temporaries(columns[column])).split(" + ") for column in TARGETS]
-            for number, line in enumerate(itertools.zip_longest(*cells, fillvalue="")):  # a line for each kind
+            for number, line in enumerate(itertools.zip_longest(*cells, fillvalue="")):  # one line per kind
                 rows.append([name if number == 0 else "", *(f"+ {cell}" if number and cell else cell for cell in line)])
         return format_table(["bytes each device sends", *TARGETS], rows) + f"\n\n{self.note}"
 
@@ -47,9 +47,9 @@ class CompilerComparison:
 
         Args:
             unit: the name of the unit in which the table gives the bytes sent, such as "rounds".
-            size: the bytes in one unit.
-            temporaries: if given, the table has a column with the temporaries, divided by these bytes. The comparison
-                must then be of `compare_compilers(..., temporaries=True)`.
+            size: the number of bytes in one unit.
+            temporaries: if given, add a column with each program's temporaries, in units of this many bytes. This
+                requires a comparison made by `compare_compilers(..., temporaries=True)`.
         """
         all_columns = [by_kind for columns in self.bytes_sent.values() for by_kind in columns.values()]
         kinds = sorted({kind for by_kind in all_columns for kind in by_kind} - {TEMPORARIES})
@@ -71,7 +71,7 @@ def compare_compilers(
     compile_here: Collection[str] | None = None,
     temporaries: bool = False,
 ) -> CompilerComparison:
-    """Compare the bytes that each device sends in each program when compiled for eight CPUs, H100s and TPU chips.
+    """Compare the bytes that each program sends per device when it's compiled for eight CPUs, H100s and TPU chips.
 
     Compile the programs for the CPU on this machine. Read the other columns from a record, because compiling for those
     chips requires packages that most machines don't have.
@@ -83,8 +83,8 @@ def compare_compilers(
             jax-cuda12-pjrt and ptxas (Linux on x86-64), and takes several seconds per program.
         compile_here: the labels of the programs to compile for the CPU on this machine (default: all). Omit programs
             that take many seconds to compile; their CPU column is then read from the record as well.
-        temporaries: also record each program's temporaries, the peak of the additional memory that it needs. They
-            aren't compared with the record, because they differ slightly from version to version.
+        temporaries: include each program's temporaries, the peak of the additional memory that it needs, both here
+            and in the record. They're never checked, because they differ slightly between versions of JAX.
 
     Raises ValueError if the CPU column differs from the record, because then the program has changed and
     `make record-costs` must be run. Raises `shardcost.TargetError` if `recompile` is set and a required package is
@@ -105,7 +105,7 @@ def compare_compilers(
                 f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
     note = f"Compiled by {join_versions(saved['versions'])}."
-    if here:  # checked above
+    if here:  # the loop above found the same bytes as in the record
         which = "" if len(here) == len(programs) else f" in {', '.join(here)}"
         note += f"\nFor the CPU, this machine's JAX sends the same bytes{which}."
     return CompilerComparison({label: saved["programs"][label] for label in programs}, note)

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxlib._jax import Device  # jax.Device, which type checkers take for a variable
+    from jaxlib._jax import Device  # this is jax.Device, but type checkers take that name for a variable
 
 OLDEST_JAX = "0.7.2"  # the same as in pyproject.toml
 _started: list[Device] = []
@@ -31,7 +31,7 @@ def start_devices(count: int = 8) -> list[Device]:
     If an accelerator platform has at least `count` devices, use those. Otherwise emulate the devices on the CPU: new
     arrays go to the emulated devices, while any accelerators remain available through `jax.devices()`. In either case,
     make child processes use emulated devices, because no other process can use an accelerator that this one has opened.
-    A second call changes nothing.
+    A second call with the same `count` changes nothing.
 
     Raises ValueError if `count` isn't an integer from 1 to 64, and SetupError if JAX is missing, too old, or already
     running with fewer devices.

@@ -2,8 +2,8 @@
 
 In the copies, each line with `guess = None` also contains `or guess = skip`. Until the reader replaces None, the cell
 still runs, so that later cells work, but its output is withheld. Cells that belong to the answer begin with the line
-AFTER_GUESS in the copies, and their output is withheld, too. The original lessons contain neither of these additions,
-because they're executed for their outputs.
+AFTER_GUESS in the copies, and their output is withheld, too. The original lessons contain neither addition, because
+they're executed to record all outputs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ is_withholding = False  # whether the running cell's output is being withheld
 
 
 def wait_for_guesses(shell: Any) -> None:
-    """Make an IPython shell ask for a guess instead of showing the output of a cell whose question has none."""
-    if "skip" in shell.user_ns:  # the setup cell has already registered the events
+    """Make an IPython shell ask for a guess instead of showing the output of a cell whose question has no guess yet."""
+    if "skip" in shell.user_ns:  # the setup cell ran before, and registered the callbacks
         return
     from IPython.utils.capture import capture_output
 

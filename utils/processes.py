@@ -293,7 +293,7 @@ def _last_error(stderr: str, errors_only: bool = False) -> str:
     """
     reported = IGNORED_ERROR.sub("", stderr)
     stderr = reported if reported.strip() else stderr
-    # The first cause of each report. The key is whether it occurred outside the main thread, where errors aren't fatal.
+    # The first cause of each report, by whether it occurred outside the main thread, where errors aren't fatal.
     causes: dict[bool, list[str]] = {True: [], False: []}
     starts = [match.start() for match in REPORT_START.finditer(stderr)]
     for start, end in pairwise([0, *starts, len(stderr)]):

@@ -12,7 +12,7 @@ import shardcost
 
 
 class ScriptError(RuntimeError):
-    """An error raised if a script fails. Its message ends with the script's output; a notebook shows no traceback."""
+    """The error raised if a script fails. Its message ends with the script's output; a notebook shows no traceback."""
 
     def _render_traceback_(self) -> list[str]:  # IPython calls this
         return [f"ScriptError: {self}"]

@@ -45,7 +45,8 @@ def pieces_by_device(array: jax.Array | jax.ShapeDtypeStruct) -> dict[int, Piece
 def bytes_arriving(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | jax.ShapeDtypeStruct) -> dict[int, int]:
     """Map each device's id to the minimum number of bytes that the device receives when an array is resharded.
 
-    The minimum is the number of elements in its new piece that aren't in its old one, times the bytes per element.
+    The minimum is the number of elements in the device's new piece that aren't in its old one, times the bytes per
+    element.
 
     Raises ValueError if the two arrays differ in shape, dtype or devices, and the same errors as `pieces`.
     """

@@ -65,13 +65,13 @@ def first_difference(actual: Any, expected: Any, rel_tol: float = 1e-4, check_co
 
     Args:
         rel_tol: the relative tolerance for numbers; in an array, it's relative to the largest absolute value.
-        check_costs: whether to compare costs (see `Bound`) as well as results.
+        check_costs: whether to compare costs (see `Bound`), too.
 
     No errors are raised: a value that can't be compared, such as a deleted array, counts as a difference.
     """
     try:
         return _compare(actual, expected, rel_tol, check_costs, "")
-    except Exception as error:  # for example, from a deleted array, or from an `==` that raises
+    except Exception as error:  # for example, because an array was deleted, or because `==` raises an error
         reason = f"That value can't be compared: {type(error).__name__}."
         return Difference("", format_value(actual), format_value(expected), reason)
 

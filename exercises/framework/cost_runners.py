@@ -63,7 +63,7 @@ def run_compiled(f: Callable, *args: Any, measure: tuple[str, ...] = ("bytes_sen
 def run_traced(
     f: Callable, *args: Any, measure: tuple[str, ...] = ("peak_bytes", "elements_fetched")
 ) -> tuple[RunResult, Trace]:
-    """Run `f` without compiling it, and return its result and costs, and the trace that the costs come from.
+    """Run `f` without compiling it, and return its result with its costs, and the trace that the costs come from.
 
     Args:
         measure: the costs to measure, as keys of `TRACED_COSTS`.
@@ -81,14 +81,14 @@ def _largest_array_bytes(program: Compiled) -> float:
     return max(hlo.nbytes((array,)) for instruction in instructions for array in instruction.shapes)
 
 
-# For each cost of a compiled program: its label, the factor by which an answer's cost may exceed the solution's, and
-# the function that measures it.
+# Maps each cost of a compiled program to its label, the factor by which an answer's cost may exceed the solution's,
+# and the function that measures the cost.
 PROGRAM_COSTS: dict[str, tuple[str, float, Callable[[Compiled], float]]] = {
     "bytes_sent": ("bytes that a device sends", 1.01, lambda program: cost(program).bytes_sent),
     "flops": ("FLOPs of a device's products", 1.01, lambda program: cost(program).flops),
     "largest_array": ("bytes of the largest array on a device", 1.5, _largest_array_bytes),
 }
-# For each cost of a traced run: its label, and a function that returns the cost with its allowance.
+# Maps each cost of a traced run to its label and a function that returns the cost with its allowance.
 TRACED_COSTS: dict[str, tuple[str, Callable[[Trace], Bound]]] = {
     "peak_bytes": ("bytes that one device holds at a time", lambda run: Bound(run.peak_bytes, 2.5)),
     "elements_fetched": (

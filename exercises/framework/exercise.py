@@ -58,7 +58,7 @@ class Mistake:
 
 @dataclass(frozen=True, eq=False)
 class MessageHint:
-    """An explanation to print for each failure whose description contains a text such as "IndivisibleError".
+    """An explanation to print for any failure whose description contains `text`, such as "IndivisibleError".
 
     The explanation must be true for every possible cause of such a failure.
     """
@@ -158,7 +158,7 @@ class Exercise:
         return _wrong_verdict(" ".join(filter(None, sentences)), bool(explanation))
 
     def _labelled_cases(self) -> list[tuple[str, tuple]]:
-        """Return each case as a pair: the text of the call, and its arguments."""
+        """Return a pair for each case: the call as text, and the arguments."""
         cases = self.cases() if callable(self.cases) else self.cases
         name = self.function.__name__
         if isinstance(cases, dict):
@@ -185,7 +185,7 @@ class Exercise:
         return observed, returned[0] if returned else None
 
     def _observe_cached(self, name: Any, function: Function, i: int, args: tuple) -> tuple[Any, Any]:
-        """Return `_observe(function, args)` for case i, cached by `name` and i so that the function runs only once."""
+        """Return `_observe(function, args)` for case i. The cache uses `name` and i, so the function runs only once."""
         if (name, i) not in self._cache:
             self._cache[name, i] = self._observe(function, args)
         return self._cache[name, i]
@@ -195,9 +195,9 @@ class Exercise:
     ) -> bool:
         """Return whether a mistake explains a wrong answer.
 
-        A `Mistake` explains it if it gives the same results as the answer in every case. Case i, the first one that
-        failed, is compared first; `first` is the difference that was found there. A `MessageHint` explains it if its
-        text occurs in `failure`, the description of case i.
+        A `Mistake` explains an answer that has the same results in every case. Case i, the first one that failed, is
+        compared first; `first` is the difference that was found there. A `MessageHint` explains an answer if the
+        hint's text occurs in `failure`, the description of case i.
         """
         if isinstance(mistake, MessageHint):
             return mistake.text in failure
@@ -223,7 +223,7 @@ class Exercise:
         if isinstance(observed, Raised):
             if not observed.after:
                 return f"{call} raises {observed.error}."
-            # the value of a function without parameters is the answer, so don't give it away
+            # the expected value would give away the answer if the function has no parameters
             kind = format_value(expected[1]) if parameters else f"a {type(expected[1]).__name__}"
             expectation = "" if _same_type_and_shape(returned, expected[1]) else f"; expected {kind}"
             question = " Does it end with `return`?" * (observed.after == "None")
@@ -304,7 +304,7 @@ def copy_mutable(value: Any) -> Any:
 
 
 def describe_error(error: BaseException, answer: Function) -> str:
-    """Describe an error in one line; if it has no message, quote the line of the answer that raised it."""
+    """Describe an error in one line. If the error has no message, quote the line of the answer that raised it."""
     name, lines = type(error).__name__, [line.strip() for line in str(error).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(".")
     if isinstance(error, MemoryError) or "Out of memory allocating" in line:

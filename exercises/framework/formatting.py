@@ -55,7 +55,7 @@ _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 90
 
 
 def format_value(value: Any) -> str:
-    """Format any value in one short line. Of arrays, only NumPy arrays of at most 12 numbers are shown in full."""
+    """Format any value in one short line. The only arrays shown in full are NumPy arrays of at most 12 numbers."""
     return _SHORT_REPR.repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Limit an answer's time and memory, so that an endless loop or a huge array produces a message, not a dead kernel."""
+"""Limit an answer's time and memory, so that an endless loop or a huge array ends in a message, not a dead kernel."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def limit_time_and_memory(seconds: float) -> Iterator[None]:
     """Stop the block after `seconds`, and don't let it allocate more than `MEMORY_LIMIT_GIB` of additional memory.
 
     The time limit works only on POSIX systems, and only in the main thread, where notebooks run their cells. It can't
-    interrupt a compiled program. If the time limit can't stop the block, a message tells the reader what to do. The
-    memory limit works only on Linux.
+    interrupt a compiled program. If the block keeps running, a message tells the reader what to do. The memory limit
+    works only on Linux.
 
     Raises TimeLimitExceeded if the time is up, and MemoryError or JAX's own out-of-memory error if the block
     allocates too much memory.

@@ -31,12 +31,12 @@ class Prediction:
     In the lesson, begin the cell with `guess = None  # layers`, and call `ex10.kept.compare(guess, counted)` in it.
     """
 
-    # A number, a word, or a bool for yes or no. It was calculated on paper, and must equal the cell's result.
+    # a number, a word, or a bool for yes or no; calculated on paper, and equal to the cell's result
     answer: Any
-    reason: str = ""  # explains the right answer to readers whose wrong guess isn't among the mistakes
-    # {wrong guess: explanation}. If the answer is a word, the keys are all the other words that readers can choose.
+    reason: str = ""  # an explanation of the right answer, for readers whose wrong guess isn't among the mistakes
+    # Maps wrong guesses to explanations. If the answer is a word, the keys are all the other words to choose from.
     mistakes: dict[Any, str] = field(default_factory=dict)
-    unit: str = ""  # in the plural; empty if the number identifies something, such as a device
+    unit: str = ""  # a plural noun, or empty if the number identifies something, such as a device
     rel_tol: float = 1e-3  # the relative tolerance for a number
     varies: bool = False  # whether the right answer can differ from run to run
 

@@ -90,7 +90,7 @@ def was_fetched(array: jax.Array) -> bool:
 
 
 class _MemoryMeter:
-    """Add up the sizes of arrays' buffers on each device, looking up each array's buffers only once."""
+    """Add up the sizes of the arrays' buffers on each device, looking up each array's buffers only once."""
 
     def __init__(self) -> None:
         # Map each array's id to a weak reference to it, and to its sizes in bytes by device or by (device, address).
@@ -98,7 +98,7 @@ class _MemoryMeter:
         self._by_buffer: dict[int, tuple[Any, dict[tuple[int, int], int]]] = {}
 
     def update_peaks(self, peaks: Counter[int], arrays: list[jax.Array]) -> None:
-        """Raise each device's peak to the total size of these arrays there, if that's larger."""
+        """Raise each device's peak to the total size of these arrays on the device, if that's larger."""
         upper_bounds: Counter[int] = Counter()  # upper bounds, because they count a shared buffer several times
         for array in arrays:
             upper_bounds.update(_look_up_once(self._by_device, array, _bytes_by_device))

@@ -69,7 +69,7 @@ def draw_shares(runs: Mapping[str, np.ndarray]) -> Picture:
 
 
 def draw_layer(devices: int = 3) -> Picture:
-    """Draw the steps of a layer with one expert per device, from left to right, with a row for each device.
+    """Draw the steps of a mixture-of-experts layer from left to right, in one row per device, each with one expert.
 
     Raises ValueError if there are fewer than two devices, since one device sends nothing.
     """
@@ -78,7 +78,7 @@ def draw_layer(devices: int = 3) -> Picture:
     steps = ["its tokens", "router,\nseats", "expert {}", "times gate,\nplus input"]
     figure = Figure(figsize=(9, 0.8 * devices + 0.7), layout="constrained")
     axes = figure.subplots()
-    columns = [0, 2, 5, 8]  # the two all-to-alls are between the last three
+    columns = [0, 2, 5, 8]  # the two wider gaps leave space for the all-to-alls
     for device in range(devices):
         for column, (x, text) in enumerate(zip(columns, steps, strict=True)):
             box = {"boxstyle": "round,pad=0.4", "facecolor": "#D9E6F2" if column != 2 else "white"}
@@ -86,7 +86,7 @@ def draw_layer(devices: int = 3) -> Picture:
             axes.text(x, device, text.format(device), ha="center", va="center", fontsize=10, bbox=box, zorder=3)
         axes.annotate("", (1.45, device), (0.55, device), arrowprops={"arrowstyle": "->", "color": COLORS[device]})
         for other in range(devices):
-            for begin, color in ((2, COLORS[device]), (5, COLORS[other])):  # the color of the tokens' own device
+            for begin, color in ((2, COLORS[device]), (5, COLORS[other])):  # the colour of the tokens' own device
                 ends = (begin + 2.4, other), (begin + 0.6, device)
                 axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": color})
     for x in (3.5, 6.5):

@@ -12,7 +12,7 @@ from utils.show.notebook_figure import COLORS, Picture
 
 
 def draw_masks(orders: Mapping[str, np.ndarray]) -> Picture:
-    """Draw a mask for each ordering of the tokens, with queries down and keys across, both grouped by device.
+    """Draw a mask for each ordering of the tokens, with queries as rows and keys as columns, both grouped by device.
 
     A block's number and colour show the ring step, counted from 1, in which device d processes the keys of device
     (d - step + 1) mod n. Masked pairs are pale.

@@ -11,7 +11,9 @@ from utils.show.notebook_figure import COLORS, Picture
 
 
 def draw_rings(lines: Mapping[str, np.ndarray]) -> Picture:
-    """Draw a mesh axis's lines, in a panel for each title. A line whose ends are neighbours is closed into a ring.
+    """Draw a panel for each title, with the lines of chips along a mesh axis.
+
+    A line whose ends are neighbours is closed into a ring.
 
     Args:
         lines: ``{title: coordinates}``, with integers of shape (n, m, 2): x and y of the n chips on each of m lines.

@@ -33,7 +33,7 @@ def draw_ring_slots(scatter_step: Step, gather_step: Step, mesh: Mesh) -> Pictur
     axis = mesh.axis_names[0]
 
     def run_steps(step: Step, start: jax.Array) -> np.ndarray:
-        """Return the first element of each slot, at the start and after each step, as (device, step, slot)."""
+        """Return the first element of each slot, at the start and after each step, indexed by (device, step, slot)."""
 
         def per_device(x: jax.Array) -> jax.Array:
             states = [x.reshape(8, 1)]

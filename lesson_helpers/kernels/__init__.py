@@ -1,1 +1,1 @@
-"""Lesson 18: simulate Pallas kernels that send data, draw the simulations, and check kernels for data races."""
+"""Simulate Pallas kernels that send data, draw the simulations, and check kernels for data races (lesson 18)."""

@@ -18,7 +18,8 @@ from utils.compat import dma_operands, evaluate_equation, scan_counts
 if TYPE_CHECKING:
     from jax.extend.core import Jaxpr, JaxprEqn
 
-MAX_ITERATIONS = 10_000  # the limit for a while loop
+MAX_ITERATIONS = 10_000  # the maximum number of iterations of a while loop
+Value = Any  # the value of a kernel's variable: a Ref, a NumPy array, or a Python or JAX scalar
 
 
 class Ref:
@@ -62,7 +63,7 @@ class RefView(NamedTuple):
     def read(self) -> np.ndarray:
         return np.array(self.ref.array[self.index])
 
-    def write(self, value: Any) -> None:
+    def write(self, value: Value) -> None:
         self.ref.array[self.index] = value
 
     @property
@@ -109,11 +110,11 @@ class Product(NamedTuple):
     """A matrix product."""
 
 
-Evaluation = Generator[Copy | Signal | Wait | Product, None, list[Any]]
-Rule = Callable[["JaxprEqn", list[Any], DeviceState], Evaluation]
+Evaluation = Generator[Copy | Signal | Wait | Product, None, list[Value]]
+Rule = Callable[["JaxprEqn", list[Value], DeviceState], Evaluation]
 
 
-def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], state: DeviceState) -> Evaluation:
+def evaluate(jaxpr: Jaxpr, consts: Sequence[Value], arguments: Sequence[Value], state: DeviceState) -> Evaluation:
     """Evaluate a jaxpr on one device, and return its results.
 
     Raises NotImplementedError for a kernel with a grid or for an unknown operation on a reference, and IndexError for
@@ -121,7 +122,7 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], stat
     """
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *arguments], strict=True))
 
-    def value_of(atom: Any) -> Any:
+    def value_of(atom: Any) -> Value:
         return np.asarray(atom.val, atom.aval.dtype) if hasattr(atom, "val") else values[atom]
 
     for eqn in jaxpr.eqns:
@@ -143,7 +144,7 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], arguments: Sequence[Any], stat
     return [value_of(atom) for atom in jaxpr.outvars]
 
 
-def _as_numpy(result: Any) -> Any:
+def _as_numpy(result: Value) -> Value:
     """Convert an array to NumPy, because JAX may cache arrays whose types refer to an earlier program's mesh."""
     return np.asarray(result) if isinstance(getattr(result, "dtype", None), np.dtype) else result
 
@@ -156,7 +157,7 @@ def view(ref: Ref, transforms: Sequence[Any] = ()) -> RefView:
     """
     if len(transforms) > 1:
         raise NotImplementedError("the evaluator does not support ref.at[...].at[...]: combine the two indices")
-    index: list[Any] = []
+    index: list[Value] = []
     for entry in transforms[0].indices if transforms else ():
         if hasattr(entry, "size") and hasattr(entry, "stride"):
             start = int(entry.start)
@@ -176,23 +177,23 @@ def _refuse_main_memory(ref: Ref) -> None:
         raise NotImplementedError("a ref in pl.ANY can only be copied, for example with pltpu.make_async_copy")
 
 
-def _immediate(rule: Callable[[JaxprEqn, list[Any], DeviceState], list[Any]]) -> Rule:
+def _immediate(rule: Callable[[JaxprEqn, list[Value], DeviceState], list[Value]]) -> Rule:
     """Turn a function into the rule for an operation that takes no time and involves no other device."""
 
-    def evaluation(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+    def evaluation(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
         yield from ()
         return rule(eqn, inputs, state)
 
     return evaluation
 
 
-def _get(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
+def _get(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> list[Value]:
     ref, *transforms = inputs
     _refuse_main_memory(ref)
     return [view(ref, jax.tree.unflatten(eqn.params["tree"], transforms)).read()]
 
 
-def _swap(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
+def _swap(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> list[Value]:
     ref, value, *transforms = inputs
     _refuse_main_memory(ref)
     target = view(ref, jax.tree.unflatten(eqn.params["tree"], transforms))
@@ -204,51 +205,51 @@ def _swap(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> list[Any]:
     return [previous]
 
 
-def _start_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _start_copy(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     source, target, arrived, sent, device = dma_operands(eqn, inputs)
     yield Copy(view(*source), view(*target), view(*arrived), view(*sent) if sent else None, device)
     return []
 
 
-def _wait_for_copy(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _wait_for_copy(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     """Wait for a copy's bytes. In the equation for `wait_send`, the source and the target are swapped."""
     _, target, semaphore, *_ = dma_operands(eqn, inputs)
     yield Wait(view(*semaphore), view(*target).size, "a copy to arrive")
     return []
 
 
-def _signal(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _signal(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     ref, transforms, amount, device, *_ = jax.tree.unflatten(eqn.params["args_tree"], inputs)
     yield Signal(view(ref, transforms), int(amount), device)
     return []
 
 
-def _wait(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _wait(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     ref, transforms, amount, *_ = jax.tree.unflatten(eqn.params["args_tree"], inputs)
     yield Wait(view(ref, transforms), int(amount), "a signal")
     return []
 
 
-def _cond(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _cond(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     index, *operands = inputs
     branches = eqn.params["branches"]
     branch = branches[int(np.clip(int(index), 0, len(branches) - 1))]
     return (yield from evaluate(branch.jaxpr, branch.consts, operands, state))
 
 
-def _scan(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _scan(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     body, length = eqn.params["jaxpr"], eqn.params["length"]
     const_count, carry_count = scan_counts(eqn)
     consts, carry = inputs[:const_count], inputs[const_count : const_count + carry_count]
     columns = inputs[const_count + carry_count :]
-    outputs: list[list[Any]] = [[]] * length
+    outputs: list[list[Value]] = [[]] * length
     for i in reversed(range(length)) if eqn.params["reverse"] else range(length):
         results = yield from evaluate(body.jaxpr, body.consts, [*consts, *carry, *(xs[i] for xs in columns)], state)
         carry, outputs[i] = results[:carry_count], results[carry_count:]
     return [*carry, *(np.stack([np.asarray(y) for y in ys]) for ys in zip(*outputs, strict=True))]
 
 
-def _while(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _while(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     condition, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
     first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
     cond_consts, body_consts, carry = inputs[:first], inputs[first : first + second], inputs[first + second :]
@@ -260,12 +261,12 @@ def _while(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
     raise NotImplementedError(f"the evaluator supports at most {MAX_ITERATIONS:,} iterations of a while loop")
 
 
-def _run_scoped(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _run_scoped(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     inner = eqn.params["jaxpr"]
     return (yield from evaluate(inner, inputs, state.new_refs(inner.invars), state))
 
 
-def _pallas_call(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evaluation:
+def _pallas_call(eqn: JaxprEqn, inputs: list[Value], state: DeviceState) -> Evaluation:
     if tuple(eqn.params["grid_mapping"].grid):
         raise NotImplementedError("the evaluator does not support a kernel with a grid")
     inner = eqn.params["jaxpr"]
@@ -274,10 +275,10 @@ def _pallas_call(eqn: JaxprEqn, inputs: list[Any], state: DeviceState) -> Evalua
         ref.array[...] = np.asarray(array)
     yield from evaluate(inner, (), refs, state)
     outputs = refs[len(inputs) : len(inputs) + len(eqn.outvars)]
-    return [ref.array.copy() for ref in outputs]  # later arrivals don't change these copies
+    return [ref.array.copy() for ref in outputs]  # copies, so that later arrivals don't change the results
 
 
-# Calls to other functions, which are evaluated so that their matrix products are counted.
+# Evaluate calls to other functions as well, so that their matrix products are counted.
 _CALLS = ("jit", "pjit", "remat2", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
 _NO_EFFECT = _immediate(lambda eqn, inputs, state: [])
 _RULES: dict[str, Rule] = {

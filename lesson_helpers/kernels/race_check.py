@@ -42,7 +42,7 @@ def check_races(make: Callable[..., Callable[..., jax.Array]], *arguments: jax.t
 
 
 def run_interpreted(program: Callable[..., jax.Array], *arguments: jax.typing.ArrayLike) -> RaceReport:
-    """Run a program with an interpreted kernel, and collect what the interpreter prints or logs.
+    """Run a program with an interpreted kernel, and collect the problems that the interpreter prints or logs.
 
     The interpreter reports races only if the kernel was built with `interpret=compat.race_detection()`.
     """

@@ -1,4 +1,4 @@
-"""Simulate a Pallas kernel on all devices with given durations, and record each device's sends and waits.
+"""Simulate a Pallas kernel on all devices, given its operations' durations, and record each device's sends and waits.
 
 A kernel's copies aren't collectives, so `cost` doesn't count them. This discrete-event simulation evaluates the
 kernel's jaxpr on one device at a time, with `evaluator`. It can't hang, and the same program always produces the same
@@ -41,7 +41,7 @@ class Event(NamedTuple):
 class Simulation:
     """The result of a simulation."""
 
-    results: list[Any] = field(default_factory=list)  # by device: the program's result (None if it's stuck)
+    results: list[Any] = field(default_factory=list)  # by device: the program's result (None if the device is stuck)
     events: list[Event] = field(default_factory=list)  # ordered by start
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): bytes
     copies: Counter[tuple[int, int]] = field(default_factory=Counter)  # (source, target): number of copies

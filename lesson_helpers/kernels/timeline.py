@@ -31,7 +31,7 @@ _STYLES = {
 def draw_kernels(
     simulations: Mapping[str, Simulation], devices: Sequence[int] | None = None, unit: str = "ticks"
 ) -> Picture:
-    """Draw a panel for each titled simulation, with a device's products and waits above the copies that it sends.
+    """Draw a panel for each titled simulation, with each device's products and waits above the copies that it sends.
 
     The label of a copy is an arrow and the number of the target device. The label of a wait is the number of the device
     that ends it, "own" if the device's own copy does, or a question mark if the wait never ends.

@@ -1,1 +1,1 @@
-"""Lesson 12: simulate pipeline schedules, and draw them."""
+"""Simulate pipeline schedules, and draw them (lesson 12)."""

@@ -76,7 +76,7 @@ def _describe(schedule: Schedule) -> str:
 
 
 def _describe_stage(schedule: Schedule, stage: int) -> Iterator[str]:
-    """Yield descriptions of a stage's idle times, and of its runs of same-kind jobs on consecutive microbatches."""
+    """Yield descriptions of a stage's idle times, and of its runs of jobs of one kind on consecutive microbatches."""
     kind, first, last, time = "", 0, 0, 0.0
 
     def sequence() -> list[str]:

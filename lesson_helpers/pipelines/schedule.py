@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SECONDS = {"F": 1, "B": 2}  # a backward pass has two matrix products for each one in the forward pass
-SECONDS_SPLIT = {"F": 1, "B": 1, "W": 1}  # the backward pass's two products as separate jobs
+SECONDS_SPLIT = {"F": 1, "B": 1, "W": 1}  # if the backward pass's two products are separate jobs
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Schedule:
 
     @property
     def bubble(self) -> float:
-        """Return the fraction of the time until the last job ends for which a stage is idle, on average."""
+        """Return the fraction of the schedule's duration for which a stage is idle, on average."""
         return 1 - sum(job.end - job.start for job in self.jobs) / (self.stages * self.end)
 
     @property

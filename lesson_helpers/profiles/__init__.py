@@ -1,1 +1,1 @@
-"""Lesson 09: record a profiler trace, and draw its timeline."""
+"""Record a profiler trace, and draw its timeline (lesson 09)."""

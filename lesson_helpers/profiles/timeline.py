@@ -30,7 +30,7 @@ class _Bar(NamedTuple):
 
 
 def timeline(trace: Trace, title: str = "", row_names: Sequence[str] | None = None) -> Picture:
-    """Draw a row for each device, with a bar for each operation. The bar's colour and hatching show the kind.
+    """Draw a row for each device, with a bar for each operation. Its colour and hatching show the operation's kind.
 
     A collective is split into two bars: waiting until the last device joins, and then communication. A row at the top
     shows the transfers and compilations on the host, if there are any.

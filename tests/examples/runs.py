@@ -36,7 +36,7 @@ def expected(steps: int = 20) -> list[float]:
 
 
 def clean_environment(devices: int, *, x64: bool = True) -> dict[str, str]:
-    """Return an environment with this Python and `devices` emulated devices per process, but no cluster variables."""
+    """Return an environment with this Python, `devices` emulated devices per process, and no cluster variables."""
     clusters = "SLURM_", "SBATCH_", "OMPI_", "KUBERNETES_", "TPU_"
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", *clusters))}
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
@@ -67,5 +67,5 @@ def losses(output: str) -> list[float]:
 
 def own_lines(output: str) -> list[str]:
     """Return the lines that the script itself printed, without Gloo's messages."""
-    lines = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", output).splitlines()  # also within a line
+    lines = re.sub(r"\[Gloo\] Rank \d+ is connected to .*? : \d+\n?", "", output).splitlines()  # even within a line
     return [line for line in lines if line or "[Gloo]" not in output]

@@ -41,7 +41,7 @@ PartitionName=all Nodes=ALL Default=YES
 
 
 def missing() -> list[str]:
-    """Return the names of those Slurm and munge programs that aren't installed."""
+    """Return the names of the Slurm and munge programs that aren't installed."""
     return [program for program in PROGRAMS if not find_program(program)]
 
 
@@ -51,7 +51,7 @@ def find_program(program: str) -> str | None:
 
 
 def free_ports(count: int, low: int = 20000, high: int = 30000) -> list[int]:
-    """Return `count` unused ports, by default from a range in which the system doesn't assign ports itself."""
+    """Return `count` unused ports, by default from a range from which the system doesn't assign ports."""
     ports = []
     for port in range(low + os.getpid() * 7 % (high - low - 100), high):
         with socket.socket() as sock, contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ def left_over(folder: str) -> list[int]:
 def wait_for(condition: Callable[[], object], what: str, folder: Path, patience: float = PATIENCE) -> None:
     """Wait until a condition is true.
 
-    After `patience` seconds, raise TimeoutError with `what`, the current step, and the daemons' logs.
+    After `patience` seconds, raise TimeoutError with `what` (the name of the current step) and the daemons' logs.
     """
     end = time.monotonic() + patience
     while not condition():

@@ -18,11 +18,11 @@ MANIFEST = list(yaml.safe_load_all((notebooks.ROOT / "examples" / "kubernetes.ya
 def schema_violations(objects: list[dict]) -> list[str]:
     """Return the violations of the schema, each with its location in the object."""
     check = jsonschema.Draft7Validator(SCHEMA)
-    return [f"{error.json_path}: {error.message}" for found in objects for error in check.iter_errors(found)]
+    return [f"{error.json_path}: {error.message}" for actual in objects for error in check.iter_errors(actual)]
 
 
 def disagreements(objects: list[dict]) -> list[str]:
-    """Describe the values that must be equal in two places but aren't."""
+    """Describe each pair of values that must be equal but aren't."""
     service, job = objects
     pod = job["spec"]["template"]["spec"]
     [container], name = pod["containers"], job["metadata"]["name"]
@@ -42,11 +42,11 @@ def disagreements(objects: list[dict]) -> list[str]:
         "the script runs from its mounted path": (words[words.index("exec") + 2], f"{mount['mountPath']}/train.py"),
         "the mounted volume is defined": (mount["name"], volume["name"]),
     }
-    return [f"{what}: {found!r} is not {wanted!r}" for what, (found, wanted) in pairs.items() if found != wanted]
+    return [f"{what}: {actual!r} is not {wanted!r}" for what, (actual, wanted) in pairs.items() if actual != wanted]
 
 
 def test_the_manifest_conforms_to_the_schema():
-    assert [found["kind"] for found in MANIFEST] == ["Service", "Job"]
+    assert [actual["kind"] for actual in MANIFEST] == ["Service", "Job"]
     assert schema_violations(MANIFEST) == []
 
 

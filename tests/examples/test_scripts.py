@@ -40,7 +40,7 @@ for script, *arguments in json.load(sys.stdin):
     results.append([status, out.getvalue(), err.getvalue()])
 json.dump(results, sys.stdout)
 """
-# The wrong arguments of each script, each with a part of the error message that the script prints on eight devices.
+# Wrong arguments for each script, each with part of the error message that the script prints on eight devices.
 WRONG = {
     "00_train_digits.py": {"0": "epochs must be at least 1"},
     "01_time_it.py": {"0": "multiple of the number of devices, 8", "1201": "multiple of the number of devices, 8"},
@@ -112,7 +112,7 @@ def drive(folder: Path, commands: list[list[str]]) -> list[list]:
 
 
 def start(folder: Path, script: str, *arguments: str, devices: int = 8) -> subprocess.CompletedProcess:
-    """Run a copy of the script in this folder, under the name that it has for a reader."""
+    """Run a copy of the script in this folder, under the name of a reader's copy."""
     copy = folder / embed_scripts.copy_name(SCRIPTS[script])
     copy.write_bytes(SCRIPTS[script].read_bytes())
     return subprocess.run(
@@ -217,7 +217,7 @@ def test_a_loop_of_unknown_length_counts_once(what_it_sends, capsys):
 
 @pytest.mark.parametrize("steps", [0, 5])
 def test_what_a_small_program_sends(what_it_sends, capsys, steps):
-    """Test an all-reduce of 1,024 float32 elements among 8 devices, which sends 2 * 7 / 8 * 4,096 = 7,168 bytes."""
+    """Test an all-reduce of 1,024 float32 elements, in which each of 8 devices sends 2 * 7/8 * 4,096 = 7,168 bytes."""
 
     @jax.shard_map(mesh=jax.make_mesh((8,), ("i",), axis_types=(AxisType.Auto,)), in_specs=P("i"), out_specs=P())
     def program(x):  # per device: (1024,)

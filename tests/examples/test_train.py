@@ -22,7 +22,7 @@ README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def readme_commands(way: str) -> list[list[str]]:
-    """Return the commands in README.md's section with this title, changed to use a free port."""
+    """Return the commands in the README.md section with this title, changed to use a free port."""
     [section] = re.findall(rf"(?s)^## {way}\n(.+?)(?=^## |\Z)", README, re.M)
     [port] = slurm.free_ports(1)
     section = section.replace("localhost:5000", f"localhost:{port}")
@@ -144,8 +144,8 @@ def test_slurm_starts_the_script_unchanged(tmp_path):
         job = slurm_output(cluster, "sbatch", "--parsable", f"--output={out}", "slurm.sbatch", cwd=EXAMPLES).strip()
         ended = lambda: state(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING")  # noqa: E731
         slurm.wait_for(ended, "running the job", folder, TIME)
-        said = out.read_text()
-        assert state(cluster, job) == "COMPLETED", said
-    assert "processes: 2, cpu devices: 8\n" in said
-    np.testing.assert_allclose(losses(said), expected(), rtol=0, atol=1e-12)
+        log = out.read_text()
+        assert state(cluster, job) == "COMPLETED", log
+    assert "processes: 2, cpu devices: 8\n" in log
+    np.testing.assert_allclose(losses(log), expected(), rtol=0, atol=1e-12)
     assert not slurm.left_over(str(folder)) and not folder.exists()

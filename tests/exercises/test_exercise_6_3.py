@@ -1,4 +1,4 @@
-"""Test that exercise 6.3 refuses a pmap loop that was never ported, in all of its forms."""
+"""Test that exercise 6.3 refuses every form of a pmap loop that hasn't been ported."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def test_no_answer_is_right_if_the_solution_raises():
 
 
 def test_an_error_after_the_answer_returned_shows_what_it_returned():
-    """Test an answer that returns a function, which fails when `run` calls it."""
+    """Test an answer that returns a function that fails when `run` calls it."""
 
     @exercise("", cases=[(2,)], run=lambda f, n: f(n)(5))
     def times(n):

@@ -36,7 +36,7 @@ def test_the_module_matches_the_lesson():
 def test_sizes_of_the_digits_and_the_network():
     """Test that the network has 64 · 256 + 256 + 256 · 128 + 128 + 128 · 64 + 64 + 64 · 10 + 10 parameters.
 
-    Lesson 00 shows that the network learns.
+    Lesson 00 shows that the network learns, so this test doesn't train it.
     """
     (train_x, _), (test_x, test_y) = digits.load()
     assert train_x.shape == (1400, 64) and test_x.shape == (397, 64)
@@ -51,9 +51,9 @@ def test_the_loss_of_equal_scores_is_log_10():
 
 
 def test_batches_are_complete_and_each_epoch_is_shuffled():
-    found = list(digits.batches(np.zeros(10), seed=0, epochs=2, size=4))
-    assert [len(rows) for rows in found] == [4, 4, 4, 4]
-    first, second = np.concatenate(found[:2]), np.concatenate(found[2:])
+    drawn = list(digits.batches(np.zeros(10), seed=0, epochs=2, size=4))
+    assert [len(rows) for rows in drawn] == [4, 4, 4, 4]
+    first, second = np.concatenate(drawn[:2]), np.concatenate(drawn[2:])
     assert len(set(first)) == len(set(second)) == 8 and list(first) != list(second)
     again = list(digits.batches(np.zeros(10), seed=0, epochs=2, size=4))
-    assert np.array_equal(found, again)
+    assert np.array_equal(drawn, again)

@@ -46,7 +46,7 @@ def test_the_installed_package_needs_only_python():
 
 
 def test_the_index_of_appendix_90_has_one_row_for_each_of_the_checker_s_phrases():
-    """Test that the tables quote one message a row, and that the checker answers each with the same row of the page."""
+    """Test that each row of the index quotes one message, for which the checker finds the same row of the page."""
     page = notebooks.read(notebooks.ROOT / "notebooks" / "90_old_code_new_jax.ipynb")
     [index] = [cell for cell in page.cells if cell.id == "index"]
     lines = re.findall(r"^\| (.*?) \| \[(\d+)\]\(#Row-\2\) \|", index.source.split("**No message**")[0], re.M)
@@ -65,7 +65,7 @@ def test_the_index_of_appendix_90_has_one_row_for_each_of_the_checker_s_phrases(
 
 
 def test_splitting_and_merging_reproduces_the_record():
-    """Test that the record contains all names of each version, so that a new one can be added without the others."""
+    """Test that the record contains all names of each version, so that adding a version doesn't need old dumps."""
     text = jax_names.RECORD.read_text(encoding="utf-8")
     assert jax_names.record_text(jax_names.merge(jax_names.split_by_version(json.loads(text)))) == text
     assert len(text) < 310_000

@@ -21,7 +21,7 @@ def shell(tmp_path, monkeypatch):
     """Return a shell in which `compare` checks guesses at one question and saves progress in progress.json."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.json"))
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()  # IPython's `display` sends its output to the instance
+    shell = InteractiveShell.instance()  # IPython's `display` sends its output to this instance
     shell.user_ns["compare"] = ex02.first_cut.compare
     for _ in range(2):  # as if a reader ran the setup cell twice
         guess_gate.wait_for_guesses(shell)

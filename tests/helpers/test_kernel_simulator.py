@@ -76,7 +76,7 @@ def test_a_late_device_delays_only_its_right_neighbour():
     longest = {
         k: max(e.end - e.start for e in simulation.events if e.kind == "wait" and e.device == k) for k in range(8)
     }
-    # Device 4 has sent its own copy at 4, and then waits for device 3's copy until 14.
+    # Device 4 finishes sending its own copy at 4, and then waits for device 3's copy until 14.
     assert longest == {0: 4, 1: 4, 2: 4, 3: 4, 4: 10, 5: 4, 6: 4, 7: 4}
     assert [e.peer for e in simulation.events if e.end == 14 and e.device == 4] == [3]
     assert simulation.early_sends == {(2, 3)}
@@ -101,7 +101,7 @@ def test_a_missing_wait_leaves_a_nonzero_semaphore(waits, left, right):
 
 
 def ring(x, o, buffers, local, sent, arrived, free=None):
-    """Gather all pieces in a ring, using two buffers. With `free`, wait until the right neighbour's buffer is free."""
+    """Gather all pieces in a ring, using two buffers. If `free` is given, wait for the right neighbour's buffer."""
     me = jax.lax.axis_index("i")
     pltpu.async_copy(x, buffers.at[0], local).wait()
     pltpu.async_copy(x, o.at[me], local).wait()
@@ -129,7 +129,7 @@ def test_a_buffer_overwritten_too_early_is_a_race():
     assert (late != GATHERED).any()
     run = run_interpreted(program(ring, (8, 2), RING, race_detection()), X)
     assert run.races
-    assert "write in copy.start()" in str(run)  # a reader can find this line of code
+    assert "write in copy.start()" in str(run)  # the report quotes a line of code that readers can find
 
 
 def test_a_ring_that_waits_for_a_free_buffer_is_correct():
@@ -273,7 +273,7 @@ def test_an_earlier_simulation_on_another_mesh_has_no_effect():
         def kernel(x, o, name=names[-1], times=times):
             place = jax.lax.axis_index(name)
             for _ in range(times):
-                place = place << 1  # no other test uses a shift, so the first program here compiles it
+                place = place << 1  # no other test uses a bit shift, so the first program here compiles it
             o[...] = x[...] + place.astype(jnp.float32)
 
         simulation = simulate(program(kernel, sizes=sizes, names=names, scratch=(), memory=pltpu.VMEM), X)

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.once
 
 
 def gpipe(s, p, m):
-    """Return the jobs of stage s of p in GPipe: all forward, and then all backward in reverse order."""
+    """Return the jobs of stage s of p in GPipe: all forward jobs, and then all backward jobs in reverse order."""
     return [("F", i) for i in range(m)] + [("B", i) for i in reversed(range(m))]
 
 
 def one_f_one_b(s, p, m):
-    """Return the jobs of stage s of p in 1F1B: some forward, and then forward and backward in turn."""
+    """Return the jobs of stage s of p in 1F1B: some forward jobs, and then forward and backward jobs in turn."""
     ahead, jobs = min(p - 1 - s, m), []
     for i in range(m + ahead):
         jobs += [("F", i)] * (i < m) + [("B", i - ahead)] * (i >= ahead)

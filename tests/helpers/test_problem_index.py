@@ -1,4 +1,4 @@
-"""Test the index of problems: the programs raise their messages on this JAX, and the lessons have the sections.
+"""Test the index of problems: programs raise their messages on this JAX, and lessons have the sections that it names.
 
 If a program's message changes in a new JAX, add the new words to the entry in problems.toml.
 """
@@ -80,7 +80,7 @@ def test_the_program_raises_the_message_and_the_message_leads_to_the_entry(probl
 
 
 def test_programs_of_two_processes_raise_their_messages():
-    """Run all these programs in a single session, those that start JAX first."""
+    """Run all programs of two processes in a single session, beginning with those that initialise JAX themselves."""
     starts = [problem for problem in IN_TWO_PROCESSES if "distributed.initialize" in problem.program]
     before, after = (
         RUN_PROGRAMS.format(programs=json.dumps([(one.id, one.program) for one in some]))
@@ -92,7 +92,7 @@ def test_programs_of_two_processes_raise_their_messages():
     first, second = (dict(json.loads(line) for line in stdout.splitlines()) for stdout in run.stdout)
     assert first.keys() == second.keys() == {problem.id for problem in IN_TWO_PROCESSES}
     for problem in IN_TWO_PROCESSES:
-        messages = first[problem.id], second[problem.id]  # before JAX 0.8, some errors are raised in one of the two
+        messages = first[problem.id], second[problem.id]  # before JAX 0.8, only one process raises some errors
         assert (problem in map(explain, messages)) == occurs(problem, jax.__version__), (problem.id, messages)
 
 

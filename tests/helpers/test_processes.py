@@ -106,8 +106,8 @@ for _ in range(500):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_output_does_not_count_towards_a_file_size_limit(monkeypatch, unbuffered):
-    # Lesson 17's program limits the size of the files that it writes. When its output also went to a file, and Python
-    # buffered that output, the program ended with status 120.
+    # Lesson 17's program limits the size of the files that it writes. When its output also went to a file and Python
+    # buffered the output, the program ended with status 120.
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     run = run_processes(NO_LONG_FILES, 1, preamble="")
     assert run.returncodes == (0,)
@@ -115,8 +115,8 @@ def test_output_does_not_count_towards_a_file_size_limit(monkeypatch, unbuffered
 
 
 def test_nested_gloo_messages_are_left_out():
-    said = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
-    within = said.format("[Gloo] Rank 6" + said.format(6)[13:] + "5")
+    gloo_line = "[Gloo] Rank {} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7\n"
+    within = gloo_line.format("[Gloo] Rank 6" + gloo_line.format(6)[13:] + "5")
     assert processes._without_gloo_messages(f"the largest is {within}15.0\n") == "the largest is 15.0\n"
 
 
@@ -249,10 +249,10 @@ CAUSES = {
 }
 
 
-@pytest.mark.parametrize(("first", "then", "told"), CAUSES.values(), ids=CAUSES)
-def test_the_first_cause_of_a_chained_exception_is_reported(first, then, told):
+@pytest.mark.parametrize(("first", "then", "report"), CAUSES.values(), ids=CAUSES)
+def test_the_first_cause_of_a_chained_exception_is_reported(first, then, report):
     run = run_processes(OF_A_FULL_DISK.format(first=first, then=then), 1, **WITHOUT_JAX)
-    assert run.outcomes[0].startswith(f"ended with status 1\n{told}")
+    assert run.outcomes[0].startswith(f"ended with status 1\n{report}")
 
 
 def test_a_hanging_process_is_killed_with_its_children(capsys):

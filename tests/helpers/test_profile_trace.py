@@ -30,7 +30,7 @@ def plane(name, **lines):
 
 
 def emulated():
-    """Return a trace of two devices on two threads. Device 1 starts later and computes longer. Times here are in ns."""
+    """Return a trace of two devices on two threads, from times in ns. Device 1 starts later and computes longer."""
     host = [event("np.asarray(jax.Array)", 0, 10), event("np.asarray(jax.Array)", 20, 10), event("end: x", 0, 1)]
     zero = [operation("dot.1", 1000, 2000, 0), operation("all-reduce.2", 3000, 7000, 0)]
     one = [operation("dot.1", 2000, 6000, 1), operation("all-reduce.2", 8000, 2000, 1), event("Rendezvous", 8000, 9)]
@@ -71,17 +71,17 @@ def test_a_loop_is_not_counted_in_addition_to_its_body():
 
 
 def test_numbers_of_calls_and_zoom():
-    found = trace.from_planes(
+    read_trace = trace.from_planes(
         [plane("/host:CPU", a=[operation("a", 0, 10, 0, run=-5), operation("a", 20, 10, 0, run=-9)])]
     )
-    assert found.runs == [0, 1]
-    assert [e.start for e in found.zoom(1).events] == [0.02]
+    assert read_trace.runs == [0, 1]
+    assert [e.start for e in read_trace.zoom(1).events] == [0.02]
     with pytest.raises(ValueError, match="not 2"):
-        found.zoom(2)
+        read_trace.zoom(2)
 
 
 def test_planes_of_accelerators():
-    """Test fake planes that are named like the profiler's.
+    """Test fake planes that have the same names as the profiler's.
 
     There's one plane per device, with a TPU's line of operations or with a GPU's streams.
     """
@@ -99,11 +99,11 @@ def test_planes_of_accelerators():
         ("/device:GPU:0", gpu, [("all-reduce.1", "communication")]),
     ]:
         other = name.replace(":0", ":1")
-        found = trace.from_planes(
+        read_trace = trace.from_planes(
             [plane(name, **lines), plane(other, **lines), plane("/device:CUSTOM:Megascale Trace")]
         )
-        assert found.devices == [0, 1] and not found.host
-        assert [(e.name, e.kind) for e in found.events if e.device == 1] == want
+        assert read_trace.devices == [0, 1] and not read_trace.host
+        assert [(e.name, e.kind) for e in read_trace.events if e.device == 1] == want
 
 
 KINDS = {
@@ -165,13 +165,13 @@ def test_a_real_trace_of_eight_devices(tmp_path):
     command = [sys.executable, "-c", RECORD, str(tmp_path / "warm"), str(tmp_path / "cold")]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
-    found = trace.read(tmp_path / "warm")
-    assert found.runs == [0, 1] and not found.host_events
-    assert found.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
-    assert found.count(kind="communication") == dict.fromkeys(range(8), 2)
-    assert [sorted(event.device for event in met) for met in found.collectives()] == [list(range(8))] * 2
-    assert found.host["backend_compile_and_load"] == 0
-    picture = timeline(found.split_waiting(), "two calls")
+    read_trace = trace.read(tmp_path / "warm")
+    assert read_trace.runs == [0, 1] and not read_trace.host_events
+    assert read_trace.count("tanh") == {device: 2 * (device + 2) for device in range(8)}
+    assert read_trace.count(kind="communication") == dict.fromkeys(range(8), 2)
+    assert [sorted(event.device for event in met) for met in read_trace.collectives()] == [list(range(8))] * 2
+    assert read_trace.host["backend_compile_and_load"] == 0
+    picture = timeline(read_trace.split_waiting(), "two calls")
     assert picture.alt.startswith("two calls: a timeline with a row for each of 8 devices.")
 
     cold = trace.read(tmp_path / "cold")
@@ -194,14 +194,14 @@ def with_host():
 
 
 def test_host_events_have_times():
-    found = with_host()
-    assert found.host_events == (
+    read_trace = with_host()
+    assert read_trace.host_events == (
         trace.HostEvent("compiling", -30.0, -10.0),
         trace.HostEvent("to the host", 12.0, 15.0),
     )
-    assert found.host == {"np.asarray(jax.Array)": 1, "backend_compile_and_load": 1}
-    assert found.split_waiting().host_events == found.host_events
-    assert found.zoom(0).host_events == ()  # the call lasts only from 0 to 9 µs
+    assert read_trace.host == {"np.asarray(jax.Array)": 1, "backend_compile_and_load": 1}
+    assert read_trace.split_waiting().host_events == read_trace.host_events
+    assert read_trace.zoom(0).host_events == ()  # the call lasts only from 0 to 9 µs
     alone = trace.from_planes([plane("/host:CPU", python=[event("DevicePutWithSharding", 5000, 1000)])])
     assert alone.host_events == (trace.HostEvent("to the devices", 0.0, 1.0),)
 

@@ -75,7 +75,7 @@ def test_only_the_first_guess_counts(progress_path):
 def test_a_guess_after_seeing_the_answer_is_right_later(progress_path, before):
     """Test that a guess doesn't count as right on the first try if the answer has already been shown."""
     ex02.first_cut.compare(before, 6)
-    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # this doesn't count as a guess
+    assert progress.count_results(progress.load_progress(), "02")[2:] == (0, 0)  # `before` doesn't count as a guess
     ex02.first_cut.compare(6, 6)
     assert json.loads(progress_path.read_text()) == {"02": {"predictions": {"first_cut": "right later"}}}
 
@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_no_file(progress_path, monkeypatch):
 
     monkeypatch.setattr(type(progress_path), "replace", full)
     ex02.holder_of.check(wrong)
-    assert [path.name for path in progress_path.parent.iterdir()] == [".progress.json.lock"]  # the lock file stays
+    assert [path.name for path in progress_path.parent.iterdir()] == [".progress.json.lock"]  # the lock file remains
 
 
 def test_an_unwritable_file_is_reported_once(tmp_path, monkeypatch, capsys):

@@ -36,7 +36,7 @@ mesh = Mesh(np.array(devices), ("i",))
 typed = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Explicit,), devices=devices)
 """
 SPECS = 'in_specs=P("i"), out_specs=P("i")'
-OLD = {  # maps the text of each form in ROWS to code that uses it, as articles do
+OLD = {  # maps the text of each form in ROWS to code that uses the form, as in articles
     "jnp.random.rand": "jnp.random.rand(3)",
     "xmap": "from jax.experimental.maps import xmap",
     "PositionalSharding": "from jax.sharding import PositionalSharding",
@@ -89,7 +89,7 @@ CASES = pytest.mark.parametrize(("number", "row", "form"), FORMS, ids=[form.text
 
 
 def no_gpu() -> str:
-    """Return a JAX platform that this machine lacks: 'gpu', or if it has a GPU, another vendor's platform."""
+    """Return a JAX platform that this machine lacks: 'gpu' or, if it has a GPU, another vendor's platform."""
     for name in ("gpu", "rocm", "cuda"):
         try:
             jax.devices(name)
@@ -114,12 +114,12 @@ def try_old(code: str) -> tuple[str, str]:
             exec(code, names)
         except Exception as error:
             return "gone", f"{type(error).__name__}: {error}"
-    said = [
+    warnings_shown = [
         str(w.message)
         for w in heard
         if issubclass(w.category, (DeprecationWarning, UserWarning)) and "deprecated" in str(w.message)
     ]
-    return ("warns", said[0]) if said else ("works", "")
+    return ("warns", warnings_shown[0]) if warnings_shown else ("works", "")
 
 
 @CASES
@@ -137,14 +137,14 @@ def test_the_error_message_leads_to_the_row(number, row, form):
     assert answer and answer.row == number, message
     if number == 24:
         return  # the page's index doesn't list these names
-    found = []
+    targets = []
     [index] = [cell for cell in PAGE.cells if cell.id == "index"]
     for line in index.source.splitlines():
         if re.search(r"\[(\d+)\]\(#Row-\1\)", line):
             words, target, _ = line.strip("| ").split(" | ")
             if any(part in message for part in re.findall(r"`([^`]+)`", words) if part != "with mesh:"):
-                found.append(int(re.search(r"\d+", target)[0]))
-    assert number in found, message
+                targets.append(int(re.search(r"\d+", target)[0]))
+    assert number in targets, message
 
 
 def test_the_row_on_missing_gpus_on_a_machine_with_a_gpu(monkeypatch, capsys):
@@ -184,11 +184,11 @@ def test_the_appendix_contains_each_row_once_and_links_to_it():
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 def test_no_lesson_uses_an_old_api(path):
-    found = [(place, code, row) for place, code, row, _ in report(path)]
+    matches = [(place, code, row) for place, code, row, _ in report(path)]
     if notebooks.number(path) == "90":
-        assert len({row for *_, row in found}) > 15
+        assert len({row for *_, row in matches}) > 15
     else:
-        assert found == []
+        assert matches == []
 
 
 NEW = """

@@ -21,7 +21,7 @@ ESTIMATE = ("price-memory", "price-sent", "price-define")  # the cells that defi
 
 @pytest.fixture(scope="module")
 def page():
-    """Return the definitions of the lesson's cells that calculate the estimate."""
+    """Return the names that the lesson's cells define to calculate the estimate."""
     space = {"guess": None, "ex19": ex19}
     for cell in notebooks.read(notebooks.lesson("19")).cells:
         if cell.id in ("task-state", "compute-run", *ESTIMATE):
@@ -31,13 +31,13 @@ def page():
 
 @pytest.mark.parametrize("label", [label for label, plan in RECORDED.items() if not plan.error])
 def test_the_estimate_is_close_to_the_compilers_plan(page, label):
-    found, sizes = RECORDED[label], [int(n) for n in label.split(": ")[1].split()]
+    compiled, sizes = RECORDED[label], [int(n) for n in label.split(": ")[1].split()]
     holds, computes, sends = page["price"](*sizes)
-    assert math.isclose(found.arguments, 12 * page["N"] / (sizes[1] * sizes[2]), rel_tol=1e-3)
-    assert math.isclose(found.flops / page["C"], computes, rel_tol=0.01)
-    assert math.isclose(found.peak / 1e9, holds, rel_tol=0.2)
-    sums = 16.1 if label == "64 v6e: 1 64 1" else 0  # GB of gradients that this compiler all-reduces in addition
-    assert math.isclose(found.bytes_sent / page["W"], sends + sums * 1e9 / page["W"], rel_tol=0.03)
+    assert math.isclose(compiled.arguments, 12 * page["N"] / (sizes[1] * sizes[2]), rel_tol=1e-3)
+    assert math.isclose(compiled.flops / page["C"], computes, rel_tol=0.01)
+    assert math.isclose(compiled.peak / 1e9, holds, rel_tol=0.2)
+    sums = 16.1 if label == "64 v6e: 1 64 1" else 0  # GB of gradients that this compiler also all-reduces
+    assert math.isclose(compiled.bytes_sent / page["W"], sends + sums * 1e9 / page["W"], rel_tol=0.03)
 
 
 def test_the_compiler_rejects_plans_that_the_estimate_calls_too_large(page):

@@ -7,9 +7,9 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
+from nbformat import NotebookNode
 
 from tests import lesson_lint
 from tests.conftest import ALL_CORES, execute_notebook, pin_to_cores
@@ -31,8 +31,8 @@ def machine(path: Path) -> None:
         pytest.skip("needs Linux or macOS")
 
 
-def guessed(path: Path) -> Any:
-    """Return the lesson with all guesses filled in correctly. The right answers were determined without running it."""
+def guessed(path: Path) -> NotebookNode:
+    """Return the lesson with the right answer filled in for each guess. The answers come from the exercise module."""
     return lesson_lint.with_right_guesses(notebooks.read(path), module_of(path))
 
 
@@ -72,7 +72,7 @@ def test_each_cell_runs_twice_on_one_core(
 @LESSONS
 @pytest.mark.plain
 def test_outputs_on_the_page_match_the_execution(path: Path, clone: Path, machine: None, chip: None) -> None:
-    """Execute each cell once, on all cores, with the right guesses."""
+    """Execute each cell once, on all cores and with the right guesses, and compare the outputs."""
     notebooks.write(guessed(path), clone / path.name)
     with pin_to_cores(ALL_CORES):
         run = execute_notebook(clone / path.name)
@@ -85,7 +85,7 @@ def test_outputs_on_the_page_match_the_execution(path: Path, clone: Path, machin
 
 @pytest.mark.once
 def test_lessons_that_start_several_processes_state_their_requirements() -> None:
-    """Test that README, the lessons' requirements and the tests agree on which lessons Windows can't run."""
+    """Test that the README, the lessons' requirements and the tests agree on which lessons Windows can't run."""
     cells = {notebooks.number(path): notebooks.read(path).cells for path in notebooks.lessons()}
     starts = [number for number, lesson in cells.items() if any("run_processes" in cell.source for cell in lesson)]
     assert tuple(starts) == NOT_ON_WINDOWS
@@ -98,7 +98,7 @@ def test_lessons_that_start_several_processes_state_their_requirements() -> None
 @LESSONS
 @pytest.mark.once
 def test_structure_badges_exercises_and_predictions(path: Path) -> None:
-    """Check the page without executing it."""
+    """Check the lesson's structure, badges, exercises and predictions without executing it."""
     notebook, module = notebooks.read(path), module_of(path)
     lesson_lint.fail_with(
         lesson_lint.structure_faults(path)

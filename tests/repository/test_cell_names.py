@@ -1,4 +1,4 @@
-"""Test that cells with generated ids are renamed after their content, and that all others keep their names."""
+"""Test that generated cell ids are replaced with names derived from the content, and that all other ids are kept."""
 
 from __future__ import annotations
 

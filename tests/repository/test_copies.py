@@ -172,7 +172,7 @@ def test_a_copy_with_work_is_kept(course):
 def test_a_copy_that_was_only_opened_is_updated(course):
     """Test that a copy is updated if the reader only opened it.
 
-    JupyterLab saves an opened notebook, adds the kernel's metadata and sorts the keys.
+    JupyterLab saves a notebook that is only opened, adds the kernel's metadata and sorts the keys.
     """
     list(copies.update_copies(course))
     mine = course / "work" / "02_sharding.ipynb"
@@ -200,7 +200,7 @@ def test_a_copy_is_kept_without_the_list(course, damage):
     assert "my answer" in mine.read_text()
 
 
-# An update makes five writes: two lessons, the list of copies after each of them, and the start page.
+# An update makes five writes: two lessons, the list of copies after each lesson, and the start page.
 @pytest.mark.parametrize("writes", range(6))
 def test_a_full_disk_leaves_no_partial_lesson(course, monkeypatch, writes):
     shutil.copy(course / "notebooks" / "02_sharding.ipynb", course / "notebooks" / "03_later.ipynb")
@@ -224,7 +224,7 @@ def test_a_full_disk_leaves_no_partial_lesson(course, monkeypatch, writes):
     assert list(copies.update_copies(course)) == []
     names = {mine.name for mine in (course / "work").iterdir()}
     assert names == {"02_sharding.ipynb", "03_later.ipynb", "START.md", ".copies.json"}
-    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # the reader hasn't edited it
+    assert "new version" in (course / "work" / "02_sharding.ipynb").read_text()  # the reader hasn't edited this copy
 
 
 BAD = {
@@ -296,11 +296,11 @@ def test_a_full_disk_is_reported_in_one_line(course, monkeypatch):
 
 
 def test_an_unknown_lesson_is_refused(course):
-    for wanted, said in [
+    for wanted, refusal in [
         ("77", "there is no lesson 77; there are 02"),
         ("", "no lesson without a number; there are 02"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=refusal):
             copies.restart_lesson(wanted, course)
 
 
@@ -348,7 +348,7 @@ def test_the_workflow_pushes_to_the_branch_of_the_badges():
             "$GITHUB_REF_NAME", ref
         )
     assert "branches: [main]" in workflow and 'tags: ["v*"]' in workflow
-    assert notebooks.copies_branch("2f3a") == "2f3a"  # the workflow makes no copies of a single commit
+    assert notebooks.copies_branch("2f3a") == "2f3a"  # the workflow doesn't make copies for a single commit
 
 
 def test_a_copy_has_no_badges_and_leads_on_before_the_optional_part():
@@ -365,7 +365,7 @@ def test_a_copy_has_no_badges_and_leads_on_before_the_optional_part():
 def test_a_copy_of_a_copy_is_the_same():
     """Test that copying a copy changes nothing.
 
-    That happens if the workflow runs twice, or if a reader opens a copy in a clone of the copies' branch.
+    A copy is copied if the workflow runs twice, or if a reader opens a copy in a clone of the copies' branch.
     """
     once = copies.make_copy(notebooks.read(notebooks.lesson("02")))
     assert notebooks.to_text(copies.make_copy(once)) == notebooks.to_text(once)

@@ -27,7 +27,7 @@ def test_minutes_are_those_of_the_lessons_and_sections():
     whole = reading_time.lesson_minutes(cells)
     titles = [cell.source.splitlines()[0][3:] for cell in cells if cell.source.startswith("## ")]
     sections = reading_time.section_minutes(cells, titles)
-    assert sections <= whole < sections + 6  # minutes for the cells before the first section
+    assert sections <= whole < sections + 6  # the cells before the first section take less than 6 minutes
     with pytest.raises(ValueError, match=r"no section \['Nowhere'\]; there are"):
         reading_time.section_minutes(cells, ["Nowhere"])
 

@@ -26,7 +26,7 @@ def trial(printed: str = GOOD, status: int | None = 0, last: str = "no message")
 
 @pytest.fixture
 def pretend(monkeypatch):
-    """Return a function that simulates a machine without faults, except for those passed to it."""
+    """Return a function that simulates a machine with only the faults passed to the function."""
 
     def machine(trial_result: doctor.Trial | None = None, memory=8.0, disk=50.0, silent=None):
         monkeypatch.setattr(doctor, "run_trial", lambda: trial_result or trial())
@@ -71,11 +71,11 @@ FAULTS = {  # the simulated fault, the check that fails, its result and its advi
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_reported_with_advice(pretend, capsys, fault):
-    pretended, what, found, do = FAULTS[fault]
+    pretended, what, problem, do = FAULTS[fault]
     pretend(**(pretended if isinstance(pretended, dict) else {"trial_result": pretended}))
     assert not doctor.check_setup()
     printed = capsys.readouterr().out
-    assert re.search(rf"^{what} +STOP +.*{found}.*\n +.*{do}", printed, re.M), printed
+    assert re.search(rf"^{what} +STOP +.*{problem}.*\n +.*{do}", printed, re.M), printed
     assert re.search(r"^Not ready: fix the \d problems? marked STOP\.$", printed, re.M)
 
 
@@ -205,7 +205,7 @@ def test_unreachable_sources_are_reported(monkeypatch):
     def answer(request, timeout):
         if "github" in request.full_url:
             raise URLError("Name or service not known")
-        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # the server responds, although it refuses
+        raise HTTPError(request.full_url, 403, "Forbidden", None, None)  # a refusal means that the server is reachable
 
     monkeypatch.setattr(doctor.urllib.request, "urlopen", answer)
     assert doctor.find_unreachable() == {"the course's repository": "Name or service not known"}

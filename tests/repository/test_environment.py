@@ -33,7 +33,7 @@ def make_environment(folder: Path, *arguments: str, python: str = sys.executable
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess]:
-    """Create an environment in a folder, and return the folder and the process that created it."""
+    """Create an environment in a new folder, and return the folder and the finished process."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "requirements.txt").write_text("# nothing\n")
     return folder, make_environment(folder, "venv", "requirements.txt")
@@ -82,7 +82,7 @@ def test_an_active_environment_is_ignored(made):
         (0, ":env:.cert='a.pem'", ["uv"]),
         (1, "", ["uv", "pip"]),
         (0, ":env:.index-url='https://a'\nglobal.index-url='https://b'\n:env:.constraint=''", ["uv https://a"]),
-        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv doesn't install a constraints file's pre-releases
+        (0, ":env:.constraint='nightly.txt'", ["pip"]),  # uv doesn't install pre-releases that a constraints file names
         (0, "global.pre='1'", ["pip"]),
         (0, "global.setting-that-uv-lacks='1'", ["pip"]),
     ],
@@ -176,7 +176,7 @@ def test_make_finds_a_supported_python(tmp_path):
 
 
 def test_the_newest_python_must_start(tmp_path, monkeypatch):
-    shim = tmp_path / f"python3.{environment.NEWEST[1]}"  # pyenv leaves such shims behind
+    shim = tmp_path / f"python3.{environment.NEWEST[1]}"  # pyenv leaves behind such shims, which don't start
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -1,16 +1,17 @@
-"""Test on small notebooks that executing a lesson finds its faults.
+"""Test on small notebooks that executing a lesson reveals its faults.
 
-Errors and warnings differ between versions of JAX and Python, so `make test-oldest` and `make test-newest` run this.
+Errors and warnings differ between versions of JAX and Python, so `make test-oldest` and `make test-newest` run these
+tests.
 """
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
+from nbformat import NotebookNode
 
 from tests import lesson_lint
 from tests.conftest import APPENDIX, execute_notebook
@@ -18,22 +19,22 @@ from tools.lessons import notebooks
 
 pytestmark = pytest.mark.other_versions
 
-# Every supported JAX warns that this is deprecated. JAX 0.7.2 attributes the warning to one of its own lines, and later
-# versions attribute it to the caller's line.
+# Every supported version of JAX warns that this call is deprecated. JAX 0.7.2 attributes the warning to one of its own
+# lines, and later versions attribute it to the caller's line.
 OLD = "jax.jit(lambda x: x, backend='cpu')(1)"
 HELPER = f"import jax, warnings\ndef use():\n    {OLD}\ndef warn():\n    warnings.warn('going', FutureWarning)\n"
 STRANGER = "import warnings\ndef use():\n    warnings.warn('none of ours', PendingDeprecationWarning)\n"
 
 
-def small(*sources: str) -> Any:
+def small(*sources: str) -> NotebookNode:
     """Return a notebook with the setup cell and a cell for each source, without outputs."""
     cells = [nbformat.v4.new_code_cell(notebooks.setup_source(), id="setup")]
     cells += [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
     return nbformat.v4.new_notebook(cells=cells)
 
 
-def run(folder: Path, *sources: str, name: str = "small.ipynb") -> Any:
-    """Execute a notebook with these cells in a folder, and return the result."""
+def run(folder: Path, *sources: str, name: str = "small.ipynb") -> NotebookNode:
+    """Execute a notebook with these sources in a folder, and return the result."""
     notebooks.write(small(*sources), folder / name)
     return execute_notebook(folder / name)
 
@@ -51,11 +52,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [("1 / 0", "cell-1: ZeroDivisionError: division by zero\n"), ("import os; os._exit(6)", "cell-1: Kernel died")],
 )
-def test_a_cell_that_ends_the_execution_is_reported(clone, source, said):
-    with pytest.raises(pytest.fail.Exception, match=f"^{said}"):
+def test_a_cell_that_ends_the_execution_is_reported(clone, source, message):
+    with pytest.raises(pytest.fail.Exception, match=f"^{message}"):
         run(clone, "1", source, "2")
 
 
@@ -83,7 +84,7 @@ def test_differences_from_the_page_are_reported(clone):
     ],
 )
 def test_only_the_marked_part_of_an_output_may_vary(page, executed, same_for):
-    def notebook(text: str, varying: str) -> Any:
+    def notebook(text: str, varying: str) -> NotebookNode:
         outputs = [nbformat.v4.new_output("stream", text=text)]
         metadata = {"output_varies": "a reason", "output_varies_in": varying} if varying else {}
         return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs, metadata=metadata)])
@@ -120,7 +121,7 @@ def test_a_deprecated_api_is_reported(folder):
     assert [fault.split(":")[0] for fault in messages] == ["cell-0", "cell-1", "cell-2", "cell-3"]
     assert all("DeprecationWarning: backend and device" in fault for fault in messages[:3])
     appendix = run(folder, "from utils import helper\nhelper.use()", name=f"{APPENDIX}_small.ipynb")
-    assert lesson_lint.stderr_faults(appendix) == []  # the appendix shows them on purpose
+    assert lesson_lint.stderr_faults(appendix) == []  # the appendix shows deprecated APIs on purpose
 
 
 def test_a_reassigned_name_is_reported():
@@ -129,8 +130,8 @@ def test_a_reassigned_name_is_reported():
     def faults(reads):
         return list(lesson_lint._name_faults(small("rows = 8", reads, "rows = [1, 2]").cells))
 
-    found = ["cell-2: reassigns 'rows', which a function in the cell cell-1 reads"]
-    assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == found
+    expected = ["cell-2: reassigns 'rows', which a function in the cell cell-1 reads"]
+    assert faults("ways = [lambda x: x + rows]") == faults("def way(x):\n    return [x, [rows for _ in x]]") == expected
     assert not faults("rows = 9\nways = [lambda x: x + rows]")  # this cell sets `rows` itself, so it can run again
     assert not faults("def way(rows):\n    return [row for row in rows]")
     assert not faults("ways = rows + 1")

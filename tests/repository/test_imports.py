@@ -11,8 +11,8 @@ import pytest
 from tests import lesson_lint
 from tools.lessons import notebooks
 
-# From the bottom up: a module may import from its own layer and the layers before it. A module's layer is the
-# longest matching name.
+# The layers, from the bottom up. A module may import from its own layer and from those listed before it. Its layer is
+# the one with the longest matching name.
 LAYERS = (
     *("find_old_jax", "shardcost", "examples", "start", "utils", "utils.example_models"),
     *("utils.show", "utils.aot_compiler", "lesson_helpers", "exercises"),

@@ -17,7 +17,7 @@ SETTINGS = ROOT / "teach" / "jupyterhub_config.py"
 
 
 def settings(path, monkeypatch, homes, config):
-    """Run JupyterHub's settings for a workshop whose files are in the folder `homes`, and return the configuration."""
+    """Run JupyterHub's settings with the participants' folders in `homes`, and return the configuration."""
     monkeypatch.setenv("HOMES", str(homes))
     monkeypatch.setenv("PASSWORD", "eight devices")
     runpy.run_path(str(path), {"get_config": lambda: config})
@@ -38,7 +38,7 @@ def test_users_need_the_password_and_have_their_own_home(monkeypatch, tmp_path):
 def test_a_user_gets_one_clone(monkeypatch, tmp_path):
     """Test that a returning user keeps their clone, in which `tools.reader.copies` runs again.
 
-    The course in this test consists of the settings and a `tools.reader.copies` that records each call.
+    The course in this test consists of the settings and a stand-in for `tools.reader.copies` that records each call.
     """
     course, homes = tmp_path / "course", tmp_path / "homes"
     for part in ("teach", "tools/reader", ".venv/bin"):

@@ -31,9 +31,9 @@ def selection(target: str) -> Namespace:
     parser.add_argument("-m", dest="marks", default="")
     parser.add_argument("--passes")
     arguments = shlex.split(re.split("[;&]", line.rpartition(" --maxschedchunk 1 ")[2])[0])
-    found, _ = parser.parse_known_intermixed_args(arguments)
-    found.marks = Expression.compile(found.marks)
-    return found
+    options, _ = parser.parse_known_intermixed_args(arguments)
+    options.marks = Expression.compile(options.marks)
+    return options
 
 
 def selects(chosen: Namespace, path: str, marks: tuple[str, ...]) -> bool:
@@ -92,7 +92,7 @@ def test_no_page_and_no_command_uses_a_compilation_cache():
     """Test that lessons and commands leave JAX's compilation cache off.
 
     With a cache, a lesson would count fewer compilations than in a reader's run. The cache can't store TPU programs.
-    Only lesson 01 shows the cache, and the cell that names a folder ends with JAX's defaults.
+    Only lesson 01 shows the cache, and its cell that names a folder ends by restoring JAX's defaults.
     """
     shown = notebooks.lesson("01")
     [cell] = [cell.source for cell in notebooks.read(shown).cells if '_cache_dir", folder)' in cell.source]

@@ -32,7 +32,7 @@ DRAFTS = [row for row in readme.rows() if row.is_draft]
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Copy the checkout's files, without its history."""
+    """Copy the checkout's files, without its history, and return the new folder."""
     listed = ["git", "-C", str(notebooks.ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")[:-1]:
         source, target = notebooks.ROOT / name, tmp_path / name
@@ -61,7 +61,7 @@ def test_a_new_lesson_passes_its_tests(copy):
     assert readme.with_lesson_tables(text, readme.rows(copy)) == text
     assert "| 89 | [A toy's lesson](notebooks/89_toy.ipynb)<br>[![Open in Colab](" in text
     lines = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code").splitlines()
-    assert max(map(len, lines)) <= 88  # the limit of make check
+    assert max(map(len, lines)) <= 88  # the longest line that make check allows
     assert "- Lesson 89, A toy's lesson.\n" in (copy / "CHANGELOG.md").read_text(encoding="utf-8")
     assert notebooks.read(before).cells[-1].source.endswith("**Next:** [89 · A toy's lesson](89_toy.ipynb)")
     assert notebook.cells[-1].source.endswith(f"**Next:** {new.link_to(after)}")
@@ -95,8 +95,8 @@ def test_the_last_lesson_links_to_the_first_and_the_changelog_may_be_empty(copy)
     changelog.write_text("# Changelog\n\n## [Unreleased]\n\n## [1.0]\n\n### Added\n\n- All.\n", encoding="utf-8")
     path = new.create_lesson("91", "more", "More", copy)
     assert "**Next:** [00 · " in notebooks.read(path).cells[-1].source
-    said = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Lesson 91, More.\n\n## [1.0]\n\n### Added\n\n- All.\n"
-    assert changelog.read_text(encoding="utf-8") == said
+    updated = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Lesson 91, More.\n\n## [1.0]\n\n### Added\n\n- All.\n"
+    assert changelog.read_text(encoding="utf-8") == updated
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tools.teach import offline_folder
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """Prevent `handout` from running commands, and return the list of commands that it would have run."""
+    """Prevent `offline_folder` from running commands, and return the list of commands that it would have run."""
     commands = []
 
     def run(command, **options):

@@ -1,4 +1,4 @@
-"""Test the sources of the site: the glossary and its first uses, collapsed answers, and the front page's tables.
+"""Test the site's sources: the glossary and first uses of its terms, collapsed answers, and the front page's tables.
 
 tests/site tests the pages themselves in a browser.
 """
@@ -57,7 +57,7 @@ def test_each_entry_is_complete_and_used_in_a_lesson(entry, read_lessons):
     assert 1 <= len(sentences) <= 3 and entry.definition.endswith(".")
 
 
-# Pairs of a simplified and a traditional character, neither of which occurs in the other script.
+# Pairs of a simplified character and its traditional counterpart, neither of which occurs in the other script.
 PAIRS = (
     "归歸约約换換术術强強动動后後带帶宽寬环環闭閉编編译譯计計随隨数數据據缩縮维維认認设設备備缓緩冲衝区區赠贈机機类類拟擬训訓练練轮輪"
     "显顯运運标標视視图圖隐隱层層钥鑰迟遲叶葉节節链鏈损損码碼网網纯純树樹结結构構汇匯复複制製顶頂线線规規静靜态態队隊张張时時间間词詞"
@@ -197,7 +197,7 @@ def test_a_page_keeps_the_notebooks_content(path):
     ]
     assert sorted(pictures) == sorted(name for name, *_ in FIGURES.get(notebooks.number(path), ()))
     for output in [output for cell in notebook.cells for output in cell.get("outputs", ())]:
-        output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx would warn about this type
+        output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx would warn about this MIME type
     for before, after in zip(cells, left, strict=True):
         if before.cell_type == "code":
             shows_nothing = before.id == "setup" or site.CHECK_CALL.search(before.source)
@@ -303,7 +303,7 @@ def test_a_deleted_page_is_removed_from_the_site(tmp_path):
     (target / "kept.html").parent.mkdir()
     (target / "kept.html").touch()
     site.stage(source, target)
-    # the modification times stay, so Sphinx doesn't rebuild the pages
+    # the modification times stay the same, so Sphinx doesn't rebuild the pages
     assert {path: path.stat().st_mtime_ns for path in source.rglob("*.ipynb")} == times
     assert (target / "kept.html").exists()
     (source / "notebooks" / "99_gone.ipynb").write_text("{}")
@@ -332,7 +332,7 @@ def test_the_pages_questions_match_the_lessons():
 
 
 def test_questions_as_data():
-    """Check the first questions of lesson 02, about a device's number, and of lesson 16, about a length."""
+    """Check the first question of lesson 02, about a device's number, and that of lesson 16, about a length."""
     assert next(predictions.questions(notebooks.lesson("02")))["answer"] == 6
     first = next(predictions.questions(notebooks.lesson("16")))
     assert first["answer"] == 16 and first["unit"] == "numbers"
@@ -346,7 +346,7 @@ def test_the_data_of_the_page_on_old_code():
     data = old_code_page.page_data()
     assert data["newest"].startswith("0.12") and data["appendix"] == "notebooks/90_old_code_new_jax.html"
     state, last, new, row = data["names"]["jax"]["tree_map"]
-    assert (state, new, row) == ("gone", "jax.tree.map", 7) and last.startswith("0.5")  # JAX 0.6.0 removed it
+    assert (state, new, row) == ("gone", "jax.tree.map", 7) and last.startswith("0.5")  # JAX 0.6.0 removed tree_map
     assert data["names"]["jax.experimental.shard_map"]["shard_map"][::3] == ["warns", 11]
     assert ["jax.shard_map", "check_rep", "check_vma=", 11, "gone"] in data["keywords"]
     assert "map" not in data["names"].get("jax.tree", {}) and "jit" not in data["names"]["jax"]
@@ -358,7 +358,7 @@ def test_the_data_of_the_page_on_old_code():
     assert [24, ["'Compiled' object has no attribute 'compiler_ir'"], *compiled] in data["phrases"]
     assert (
         len(gzip.compress(old_code_page.page_json().encode())) < 40_000
-    )  # bytes, compressed as by a server; the complete record takes 290 kB
+    )  # bytes, compressed as a server would send them; the complete record takes up 290 kB
 
 
 @pytest.mark.parametrize("printed", [False, True])

@@ -1,4 +1,4 @@
-"""Test the slides: no answer appears beside its question, each cell has its type, and a page loads no external file."""
+"""Test the slides: answers don't appear beside questions, cells have slide types, and pages load no external files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import importlib.util
 import re
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests import lesson_lint
@@ -21,13 +21,13 @@ from tools.teach import slides
 LESSONS = pytest.mark.parametrize("path", notebooks.lessons(), ids=lambda path: path.stem)
 
 
-def marked(cell: Any, kind: str, *tags: str) -> Any:
+def marked(cell: NotebookNode, kind: str, *tags: str) -> NotebookNode:
     """Give a cell a slide type and tags, and return it."""
     cell.metadata = {"slideshow": {"slide_type": kind}, **({"tags": list(tags)} if tags else {})}
     return cell
 
 
-def small(*cells: Any) -> Any:
+def small(*cells: NotebookNode) -> NotebookNode:
     """Return a notebook with these cells, whose ids become cell-0, cell-1 and so on."""
     notebook = new_notebook(cells=list(cells))
     for i, cell in enumerate(notebook.cells):
@@ -35,17 +35,17 @@ def small(*cells: Any) -> Any:
     return notebook
 
 
-def text(source: str, kind: str, *tags: str) -> Any:
+def text(source: str, kind: str, *tags: str) -> NotebookNode:
     return marked(new_markdown_cell(source), kind, *tags)
 
 
-def code(source: str, kind: str, *tags: str, prints: str = "") -> Any:
+def code(source: str, kind: str, *tags: str, prints: str = "") -> NotebookNode:
     cell = marked(new_code_cell(source), kind, *tags)
     cell.outputs = [new_output("stream", name="stdout", text=prints)] if prints else []
     return cell
 
 
-def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
+def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> NotebookNode:
     """Return a code cell with a picture of this size, in px, as its output."""
     cell = code(source, kind)
     png = base64.b64encode(bytes(16) + struct.pack(">II", wide, high)).decode()
@@ -53,7 +53,7 @@ def picture(source: str, kind: str, wide: int = 640, high: int = 480) -> Any:
     return cell
 
 
-def cells_on_slides(notebook: Any) -> list[tuple[str, str]]:
+def cells_on_slides(notebook: NotebookNode) -> list[tuple[str, str]]:
     """Return the cells of the slides as (type, source). For an output, the source is 'output of' and the cell's id."""
     shown = []
     for cell in slides.arrange_slides(notebook).cells:
@@ -62,8 +62,8 @@ def cells_on_slides(notebook: Any) -> list[tuple[str, str]]:
     return shown
 
 
-def slide_faults(notebook: Any) -> list[str]:
-    """Return faults: unknown slide types, content that doesn't belong on a slide, and answers shown too early."""
+def slide_faults(notebook: NotebookNode) -> list[str]:
+    """List a notebook's faults: unknown slide types, content that doesn't belong on slides, and premature answers."""
     kinds = {cell.id: slides.slide_type(cell) for cell in notebook.cells}
     if faults := [f"{name}: {kind!r} is not a slide type" for name, kind in kinds.items() if kind not in slides.TYPES]:
         return faults
@@ -244,7 +244,7 @@ def test_a_slide_that_continues_a_section_repeats_its_heading():
     ("wide", "high", "width"),
     [
         (1440, 480, slides.SLIDE_WIDTH - 4),  # as wide as the slide
-        (600, 100, 900),  # not more than 1.5 times its own pixels
+        (600, 100, 900),  # at most 1.5 times its own width
         (1120, 611, (696 - 48 - 30 - 10 - 6) * 1120 // 611),  # as high as the slide allows
     ],
 )
@@ -299,13 +299,13 @@ TEXTS = {  # the source text, and the slides and notes that it becomes
 @pytest.mark.parametrize(("sources", "becomes"), [(one, rest) for one, *rest in TEXTS.values()], ids=TEXTS)
 def test_the_shown_part_of_a_text(sources, becomes):
     cells = [text(one, "subslide" if re.search("^#|Predict", one, re.M) else "notes") for one in sources]
-    found = cells_on_slides(small(*cells))
-    assert [[source] for _, source in found] == becomes
-    assert all((kind == "notes") != bool(re.search("^#|Predict", source, re.M)) for kind, source in found)
+    slide_cells = cells_on_slides(small(*cells))
+    assert [[source] for _, source in slide_cells] == becomes
+    assert all((kind == "notes") != bool(re.search("^#|Predict", source, re.M)) for kind, source in slide_cells)
 
 
 def test_notes_contain_the_right_answer_and_common_mistakes():
-    """Test that the notes to a question tell the speaker the right answer and the common mistakes."""
+    """Test that the notes for a question tell the speaker the right answer and the common mistakes."""
     question = {"answer": 1024.0, "reason": "count", "mistakes": [[512.0, "row by row"]]}
     word = {"answer": "yes", "reason": "look again", "mistakes": [["no", ""]]}
     page = small(text(f"{QUESTION} One?", "subslide"), text(QUESTION, "subslide"))
@@ -334,15 +334,15 @@ def test_badges_are_not_on_slides():
 def test_the_title_slide_has_the_opening_and_the_picture():
     cells = [text("# Title\n\n**It costs 2.** Nothing warns.", "slide"), picture("plot(\n)", "subslide")]
     cells[1].id = "opening"
-    found = slides.arrange_slides(new_notebook(cells=cells)).cells
-    assert [(slides.slide_type(cell), cell.source) for cell in found] == [
+    slide_cells = slides.arrange_slides(new_notebook(cells=cells)).cells
+    assert [(slides.slide_type(cell), cell.source) for cell in slide_cells] == [
         ("slide", "# Title\n\n**It costs 2.**"),
         ("notes", " Nothing warns."),
         ("-", ""),
     ]
 
 
-if importlib.util.find_spec("nbconvert"):  # the default environment includes it with JupyterLab
+if importlib.util.find_spec("nbconvert"):  # JupyterLab requires it, so the default environment includes it
 
     def test_a_page_loads_no_external_files():
         # This lesson has no formulas, whose conversion needs a package that only make slides installs.
@@ -374,7 +374,7 @@ if importlib.util.find_spec("nbconvert"):  # the default environment includes it
         return tmp_path / "slides"
 
     def test_slides_of_selected_lessons(pretended):
-        slides.main(["90"])  # without formulas, see above
+        slides.main(["90"])  # this lesson has no formulas, see above
         assert sorted(path.name for path in pretended.iterdir()) == ["90_old_code_new_jax.html", "reveal.js"]
         assert (pretended / "reveal.js" / "dist" / "reveal.css").read_text() == "dist/reveal.css"
 

@@ -81,7 +81,7 @@ def minors(versions: list[str]) -> list[str]:
 
 
 def test_the_weekly_run_covers_each_minor_version_before_the_newest():
-    """Test that the weekly run covers JAX's minor versions from the oldest supported one to the last before the newest.
+    """Test that the weekly run covers every minor version of JAX from the oldest supported one up to the second newest.
 
     The released versions come from the record of names, to which each release is added (see CONTRIBUTING).
     """

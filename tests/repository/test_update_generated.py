@@ -22,7 +22,7 @@ def test_the_readme_lists_the_lessons():
 
 
 def test_the_readmes_tables_are_written_by_part(tmp_path):
-    """Test the tables of three lessons that take 40 + 10, 65 + 10 and 40 minutes: 2.75 hours, rounded to 3."""
+    """Test the README's tables for three lessons of 40 + 10, 65 + 10 and 40 minutes: 2.75 hours, rounded to 3."""
     task = new_markdown_cell("### Exercise 6.1 — A (●○○ · 10 min)\n\nNot the 4 of · 3 min).", id="task")
     (tmp_path / "notebooks").mkdir()
     for name, title, plan in (
@@ -81,7 +81,7 @@ def test_the_repository_has_one_name_everywhere():
     name, revision = notebooks.repository()
     pages = [notebooks.ROOT / page for page in update_generated.PAGES] + notebooks.lessons()
     owner, repo = name.split("/")
-    assert set(re.findall(r"https://([\w-]+)\.github\.io/([\w.-]+)", README)) == {(owner, repo)}  # the site
+    assert set(re.findall(r"https://([\w-]+)\.github\.io/([\w.-]+)", README)) == {(owner, repo)}  # links to the site
     for page in pages:
         for found in update_generated.BADGE.finditer(page.read_text(encoding="utf-8")):
             assert (found["name"], found["revision"]) == (name, notebooks.copies_branch(revision)), page.name
@@ -98,7 +98,7 @@ def test_a_badge_leads_to_the_lesson(path):
         "mybinder.org/v2/gh/",
         "codespaces.new/",
     ]
-    # three badges open the lesson, but Codespaces can't open a file
+    # three badges open the lesson, but the Codespaces badge can't open a file
     assert notebooks.badges(f"notebooks/{path.name}").count(f"/notebooks/{path.name})") == 3
 
 

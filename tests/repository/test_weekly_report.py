@@ -1,4 +1,4 @@
-"""Test the weekly run's issues on GitHub, from pytest's own reports to the calls of a stand-in for `gh`."""
+"""Test the weekly run's issues on GitHub, from pytest's own reports to the calls that a stand-in for `gh` receives."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_long():
 def github(tmp_path, monkeypatch):
     """Simulate GitHub with no open issues.
 
-    The file `calls` lists the calls of `gh`, and the file `body` contains the text of the issue.
+    The file `calls` lists the calls to `gh`, and the file `body` contains the text of the issue.
     """
     (tmp_path / "gh").write_text(GH.format(folder=str(tmp_path)))
     (tmp_path / "gh").chmod(0o755)
@@ -157,7 +157,7 @@ def test_a_long_body_is_truncated(github):
 def test_the_weekly_run_s_command_needs_no_packages(github):
     weekly = (notebooks.ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
     assert "run: python3 -m tools.maintenance.weekly_report " in weekly
-    bare = [sys.executable, "-S", "-m"]  # only the standard library
+    bare = [sys.executable, "-S", "-m"]  # with only the standard library
     command = [*bare, "tools.maintenance.weekly_report", "newest", "no report", "no log"]
     run = subprocess.run(command, cwd=notebooks.ROOT, capture_output=True, text=True)
     assert run.stdout == "https://github.com/a/b/issues/7\n", run.stderr

@@ -16,7 +16,7 @@ GUIDE = (notebooks.ROOT / "teach" / "workshop.md").read_text(encoding="utf-8")
 PLAN = re.compile(r"\b(\d+) minutes\b[^\n|]*\n\n\| Minutes \|.*\n\|[-|]+\|\n((?:\|.*\n)+)")
 
 
-# Words in the column How that ask all participants to run the cells, not only the teacher.
+# In the column How, these words mean that all participants run the cells, and not only the teacher.
 RUN_BY_ALL = re.compile(r"\b(run|alone|pairs)\b")
 
 
@@ -102,7 +102,7 @@ def plan_faults(total: int, rows: str) -> list[str]:
 
 
 def not_run(rows: str) -> list[str]:
-    """Return the sections that participants haven't run, although a cell that they all run needs names from there."""
+    """Return the sections that participants skip, although a cell that all of them run needs names defined there."""
     faults, there = {}, {}
     for row in rows.splitlines():
         _, number, what, how = (part.strip() for part in row.strip("|").split("|"))

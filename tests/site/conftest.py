@@ -75,7 +75,7 @@ def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
             route.abort()
 
         context.route(ELSEWHERE, refuse)
-        page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("requestfailed", lambda request: errors.append(f"request failed: {request.url}"))
         page.on("response", lambda got: errors.append(f"{got.status} {got.url}") if got.status >= 400 else None)

@@ -44,10 +44,10 @@ def element_ids(tab: Any) -> list[str]:
     return tab.evaluate("() => [...document.querySelectorAll('[id]')].map(node => node.id)")
 
 
-def dead_links(found: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
+def dead_links(links: list[str], base: str, known: dict[str, list[str]]) -> list[str]:
     """Return the internal links to a missing file or anchor. `known` maps each file to its anchors."""
     faults = []
-    for link in found:
+    for link in links:
         if not link.startswith(base):
             continue
         page, anchor = urldefrag(link.removeprefix(base))
@@ -91,9 +91,9 @@ STYLE_SAMPLE = "data-style-sample"
 
 
 def accessibility_faults(tab: Any, *only: str) -> list[str]:
-    """Return the violations that axe rates as serious or critical, of all rules or of those in `only`.
+    """Return the violations that axe rates as serious or critical, for all rules or for those in `only`.
 
-    The contrast is checked on the elements that `mark_style_samples` chooses, all other rules on the whole page.
+    Contrast is checked only on the elements that `mark_style_samples` marks, and all other rules on the whole page.
     """
     mark_style_samples(tab)
     if not tab.evaluate("() => 'axe' in window"):
@@ -101,10 +101,10 @@ def accessibility_faults(tab: Any, *only: str) -> list[str]:
         selector = {"rules": [{"id": CONTRAST, "selector": f"[{STYLE_SAMPLE}]"}]}
         tab.evaluate("changes => axe.configure(changes)", selector)
     chosen = {"runOnly": {"type": "rule", "values": only}} if only else {}
-    found = tab.evaluate("options => axe.run(options)", {"resultTypes": ["violations"], **chosen})["violations"]
+    violations = tab.evaluate("options => axe.run(options)", {"resultTypes": ["violations"], **chosen})["violations"]
     return [
         f"{fault['id']}: {node['target']} {node.get('failureSummary', '').splitlines()[-1:]}"
-        for fault in found
+        for fault in violations
         if fault["impact"] in ("serious", "critical")
         for node in fault["nodes"]
     ]
@@ -115,7 +115,7 @@ def mark_style_samples(tab: Any) -> int:
 
     Two elements have the same style if they agree in the colour, size, weight and shadow of their text, in all
     backgrounds and opacities behind it, and in whether they're disabled or positioned. Texts of a single character are
-    left out, because axe doesn't judge them.
+    left out, because axe doesn't check their contrast.
     """
     return tab.evaluate(
         """mark => {

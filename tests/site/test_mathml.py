@@ -18,7 +18,7 @@ def test_only_formulas_are_converted():
     written = with_mathml("Shard $w[D_x, F_y]$ with `P('x', 'y')`; it costs $$T = \\sqrt{2CM}$$")
     assert "$" not in written and "`P('x', 'y')`" in written
     assert re.search(r"<msub><mi[^>]*>D</mi><mi[^>]*>x</mi></msub>", written)
-    assert written.count("<math") == 3  # the equation breaks before its relation
+    assert written.count("<math") == 3  # the equation becomes two formulas, so that it can wrap before its relation
 
 
 def test_a_name_of_several_letters_stays_upright():

@@ -66,15 +66,15 @@ def page(tab, address):
 def paste(page, text):
     """Paste a text into the page, and return the status message and a locator for the listed old names."""
     page.get_by_label("An error message").fill(text)
-    said = page.locator("#old-code [role=status]")
-    page.wait_for_function("said => said.textContent !== ''", arg=said.element_handle())
-    return said.inner_text(), page.locator("#old-code li")
+    status = page.locator("#old-code [role=status]")
+    page.wait_for_function("said => said.textContent !== ''", arg=status.element_handle())
+    return status.inner_text(), page.locator("#old-code li")
 
 
 def messages():
-    """Yield the messages in the checker's tests, and error messages with each phrase, keyword and name that it knows.
+    """Yield the messages in the checker's tests, and error messages with every phrase, keyword and name in its data.
 
-    The error messages are worded as in Python.
+    The error messages are worded as Python words them.
     """
     yield from (message for message, *_ in MESSAGES)
     yield from OTHER_MESSAGES
@@ -97,47 +97,47 @@ def messages():
 
 def test_a_message_is_read_as_the_finder_reads_it(page):
     asked = list(messages())
-    found = page.evaluate(f"all => {{ const {{ answer }} = oldCode({DATA}); return all.map(answer); }}", asked)
+    answers = page.evaluate(f"all => {{ const {{ answer }} = oldCode({DATA}); return all.map(answer); }}", asked)
     assert len(asked) > 500
-    for message, said in zip(asked, found, strict=True):
+    for message, answer in zip(asked, answers, strict=True):
         known = find_answer(message)
         expected = known and (known.name, known.new, known.row)
-        assert (said and (said["name"], said["instead"], said["row"])) == expected, message
+        assert (answer and (answer["name"], answer["instead"], answer["row"])) == expected, message
 
 
 def test_each_name_has_the_fate_that_the_record_tells(page):
-    """Test that the page reports the recorded state of each old name, and no other name of JAX as old.
+    """Test that the page reports the recorded state of each old name, and reports no other JAX name as old.
 
     The page's data contains only the old names of 21 JAX releases.
     """
     record = Record()
     names = sorted(old_code_page.all_names(record))
-    found = page.evaluate(
+    answers = page.evaluate(
         f"all => {{ const {{ lookUp }} = oldCode({DATA}); return all.map(one => lookUp(one)); }}", names
     )
-    for name, said in zip(names, found, strict=True):
+    for name, answer in zip(names, answers, strict=True):
         status = record.status(name)
         if status.state in ("gone", "warns"):
-            assert [said["state"], said["name"], said["instead"], said["row"]] == [
+            assert [answer["state"], answer["name"], answer["instead"], answer["row"]] == [
                 status.state,
                 *advice(record, status, name),
             ]
         elif name.startswith("jax."):
-            assert said is None, name
+            assert answer is None, name
 
 
 def test_code_is_read_line_by_line(page):
     """Test that the page and the checker find the same imports, dotted names, keywords and guards in code."""
-    said, items = paste(page, CODE)
-    found = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
-    assert sorted((one["line"], one["name"], one["row"]) for one in found) == FOUND
+    status, items = paste(page, CODE)
+    findings = page.evaluate(f"code => oldCode({DATA}).examine(code)", CODE)
+    assert sorted((one["line"], one["name"], one["row"]) for one in findings) == FOUND
     assert sorted((one.line, one.name, one.row) for one in find(CODE)) == FOUND
-    assert said.startswith(f"{len(found)} old APIs for JAX") and "find-old-jax FILE" in said
-    assert items.count() == len(found)
+    assert status.startswith(f"{len(findings)} old APIs for JAX") and "find-old-jax FILE" in status
+    assert items.count() == len(findings)
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("code", "expected"),
     [
         ("x = jax.tree_map(f, a)\ny = jnp.product(a)", ["Line 1: jax.tree_map", "Line 2: jax.numpy.product"]),
         ("g = shard_map(f, mesh=mesh, in_specs=s,\n    check_rep=False)", ["Line 1: jax.shard_map(check_rep=)"]),
@@ -158,16 +158,20 @@ def test_code_is_read_line_by_line(page):
         ("a: int = 3\nfor i in range(a):\n    if i not in b and c is None: raise ValueError('not so nice') from d", []),
     ],
 )  # fmt: skip
-def test_pieces_of_code(page, code, found):
-    said, items = paste(page, code)
+def test_pieces_of_code(page, code, expected):
+    status, items = paste(page, code)
     texts = items.all_inner_texts()
-    assert len(texts) == len(found) and all(text.startswith(start) for text, start in zip(texts, found, strict=True))
-    assert said.endswith("The command sees more: find-old-jax FILE.")
-    assert said.startswith((f"{len(found)} old API",) if found else ("Nothing old for JAX", "A notebook's file is not"))
+    assert len(texts) == len(expected) and all(
+        text.startswith(start) for text, start in zip(texts, expected, strict=True)
+    )
+    assert status.endswith("The command sees more: find-old-jax FILE.")
+    assert status.startswith(
+        (f"{len(expected)} old API",) if expected else ("Nothing old for JAX", "A notebook's file is not")
+    )
 
 
 def test_a_message_leads_to_the_row(page):
-    """Test with the keyboard that the page reads a text without a button, and that the next tab stop is the link."""
+    """Test that the page examines pasted text without a button press, and that the next tab stop is the link."""
     page.get_by_label("An error message").focus()
     page.keyboard.insert_text(
         "Traceback (most recent call last):\nAttributeError: module 'jax' has no attribute 'tree_map'"
@@ -183,16 +187,16 @@ def test_a_message_leads_to_the_row(page):
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "title"),
+    ("text", "status_start", "title"),
     [
         ("ValueError: Please set a mesh via `jax.set_mesh` if", "This message has an entry:", "No mesh is set"),
         ("my program is slower on 8 devices than on one", "No entry has this message.", "Eight devices are slower"),
         ("grad(psum(loss)) is wrong under pmap", "No entry has this message.", "The gradient of a psum"),
     ],
 )
-def test_what_is_not_old_code_leads_to_an_entry(page, text, said, title):
+def test_what_is_not_old_code_leads_to_an_entry(page, text, status_start, title):
     status, items = paste(page, text)
-    assert status.startswith(said) and items.first.inner_text().startswith(title)
+    assert status.startswith(status_start) and items.first.inner_text().startswith(title)
     with page.expect_navigation():
         items.first.get_by_role("link").click()
     assert page.url.split("#")[0].endswith("problems.html")
@@ -202,7 +206,7 @@ def test_what_is_not_old_code_leads_to_an_entry(page, text, said, title):
 
 
 def test_every_description_is_recognized(page):
-    """Test that the page finds what the command finds, also for the shortest descriptions."""
+    """Test that the page finds the same entries as the command, even for the shortest descriptions."""
     asked = [query for query, _ in QUERIES]
     explained = page.evaluate(
         "asked => { const data = (id) => JSON.parse(document.getElementById(id).textContent);"
@@ -226,8 +230,8 @@ def test_each_row_has_a_place_to_lead_to(tab, address):
 
 
 def test_an_unknown_message(page):
-    said, items = paste(page, "ValueError: zzz")
-    assert (said, items.count()) == ("No entry and no row of appendix 90 has this message.", 0)
+    status, items = paste(page, "ValueError: zzz")
+    assert (status, items.count()) == ("No entry and no row of appendix 90 has this message.", 0)
     page.get_by_label("An error message").fill("")
     page.wait_for_function("document.querySelector('#old-code [role=status]').textContent === ''")
 

@@ -25,22 +25,22 @@ def test_there_is_a_page_for_each_lesson():
     assert {"index.html", "glossary.html", "search.html", *LESSONS} <= set(PAGES)
 
 
-def none(found):
+def none(faults):
     """Fail if there are any faults, and list them one per line."""
-    assert not found, "\n".join(map(str, found))
+    assert not faults, "\n".join(map(str, faults))
 
 
 @pytest.fixture(scope="session")
 def known(chromium, address):
     """Return the ids of the anchors in each of the site's files, by file name."""
-    found = {str(path.relative_to(HTML)): [] for path in HTML.rglob("*") if path.is_file()}
+    ids_by_page = {str(path.relative_to(HTML)): [] for path in HTML.rglob("*") if path.is_file()}
     context = chromium.new_context()
     page = context.new_page()
     for name in PAGES:
         page.goto(address + name, wait_until="domcontentloaded")
-        found[name] = page_checks.element_ids(page)
+        ids_by_page[name] = page_checks.element_ids(page)
     context.close()
-    return found
+    return ids_by_page
 
 
 def show_all(page):
@@ -55,10 +55,10 @@ def show_all(page):
 def test_light_and_wide(tab, address, known, name):
     page = show_all(page_checks.open_page(tab(), address + name, "networkidle"))
     dead = page_checks.dead_links(page_checks.link_targets(page), address, known)
-    found = [*page.errors, *page_checks.broken_images(page), *dead, *page_checks.small_code(page)]
-    found += [*page_checks.accessibility_faults(page), *page_checks.broken_words(page)]
+    faults = [*page.errors, *page_checks.broken_images(page), *dead, *page_checks.small_code(page)]
+    faults += [*page_checks.accessibility_faults(page), *page_checks.broken_words(page)]
     page.locator("details.answer").evaluate_all("all => all.forEach(fold => { fold.open = true })")
-    none([*found, *page_checks.clipped_elements(page)])
+    none([*faults, *page_checks.clipped_elements(page)])
     assert page.locator("main h1:visible").count() == 1
 
 
@@ -67,12 +67,12 @@ def test_dark_and_as_narrow_as_a_phone(tab, address, name):
     page = page_checks.open_page(tab(page_checks.PHONE, "dark"), address + name, "networkidle")
     page.locator("html[data-theme=dark]").wait_for()
     # Look for these faults before the answers are shown.
-    found = [*page.errors, *page_checks.accessibility_faults(page), *page_checks.wide_gaps(page)]
+    faults = [*page.errors, *page_checks.accessibility_faults(page), *page_checks.wide_gaps(page)]
     show_all(page)
-    found += [*page_checks.overflowing_elements(page), *page_checks.small_text(page), *page_checks.broken_words(page)]
+    faults += [*page_checks.overflowing_elements(page), *page_checks.small_text(page), *page_checks.broken_words(page)]
     page.emulate_media(color_scheme="light")
     page.locator("html[data-theme=light]").wait_for()
-    none([*found, *page_checks.accessibility_faults(page, page_checks.CONTRAST)])
+    none([*faults, *page_checks.accessibility_faults(page, page_checks.CONTRAST)])
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -106,8 +106,8 @@ def test_a_single_faint_text_is_found(tab, address, selector, colour):
     none(page_checks.accessibility_faults(page, page_checks.CONTRAST))
     faint = page.locator(f"{selector}:visible").last
     faint.evaluate("(node, colour) => { node.id = 'faint'; node.style.color = colour; }", colour)
-    found = page_checks.accessibility_faults(page, page_checks.CONTRAST)
-    assert found and all("#faint" in fault for fault in found)
+    faults = page_checks.accessibility_faults(page, page_checks.CONTRAST)
+    assert faults and all("#faint" in fault for fault in faults)
 
 
 def test_a_faint_text_is_found_on_a_background_of_its_own(tab, address):
@@ -251,8 +251,8 @@ def test_page_metadata(tab, address):
     ):
         page = page_checks.open_page(tab(), address + name)
         assert page.title() == title
-        [said] = page.locator("meta[name=description]").evaluate_all("all => all.map(one => one.content)")
-        assert said.startswith(words)
+        [description] = page.locator("meta[name=description]").evaluate_all("all => all.map(one => one.content)")
+        assert description.startswith(words)
         card = {
             each: page.locator(f"meta[property='og:{each}']").get_attribute("content")
             for each in ("title", "image", "url")
@@ -309,7 +309,7 @@ def answered(notebook):
 
 @pytest.mark.parametrize("path", notebooks.lessons(), ids=notebooks.number)
 def test_no_answer_shows_before_it_is_asked_for(tab, address, path):
-    notebook = site.page_notebook(path)  # as on the page, checks of exercises have no output
+    notebook = site.page_notebook(path)  # as on the page, where exercise checks have no output
     first = list(answered(notebook))
     assert first or readme.row(path).is_draft
     page = page_checks.open_page(tab(), f"{address}notebooks/{path.stem}.html")
@@ -353,8 +353,8 @@ def test_a_guess_is_read_as_the_lesson_reads_it(tab, address, path):
     asked = ASKED[path.stem]
     assert page.locator("form.guess").count() == len(asked)
     for question in filter(None, asked):
-        told = [(guess, words or question["reason"]) for guess, words in question["mistakes"]]
-        for guess, words in [(question["answer"], ": right."), *told]:
+        mistakes = [(guess, words or question["reason"]) for guess, words in question["mistakes"]]
+        for guess, words in [(question["answer"], ": right."), *mistakes]:
             verdict = page.evaluate("([prediction, text]) => guessVerdict(prediction, text)", [question, str(guess)])
             assert words in verdict["message"] and verdict["right"] == (words == ": right."), (guess, verdict)
     none(page.errors)
@@ -365,11 +365,11 @@ def test_a_number_as_people_type_it(tab, address):
     page = page_checks.open_page(tab(), address + LESSONS[2])
     asked = {"answer": 11.25, "reason": "", "mistakes": [], "unit": "rows", "rel_tol": 0.01}
     right = "([prediction, text]) => guessVerdict(prediction, text).right"
-    for said, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
-        assert page.evaluate(right, [asked, said]) == so, said
-    for said in ("Infinity", "1/0", "1e400", "two"):
+    for guess, so in {"11.25": True, "11,25": True, "45/4": True, "1,125": False, "1/0": False, "1e400": False}.items():
+        assert page.evaluate(right, [asked, guess]) == so, guess
+    for guess in ("Infinity", "1/0", "1e400", "two"):
         assert "; expected a number of rows." in page.evaluate(
-            "([prediction, text]) => guessVerdict(prediction, text).message", [asked, said]
+            "([prediction, text]) => guessVerdict(prediction, text).message", [asked, guess]
         )
     thousands = {**asked, "answer": 16_000}
     assert page.evaluate(right, [thousands, "16,000"]) and not page.evaluate(right, [thousands, "16,00"])
@@ -451,7 +451,7 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
 
 
 @pytest.mark.parametrize(
-    ("words", "found", "place"),
+    ("words", "start", "place"),
     [
         ("FSDP", "10 ·", 1),
         ("straggler", "09 ·", 2),
@@ -461,13 +461,13 @@ def test_answers_are_there_on_paper_without_a_script_and_for_a_link(tab, address
         ("OOM", "What goes wrong", 5),
     ],
 )
-def test_search_finds_the_right_page(tab, address, words, found, place):
-    """Test that a page is among the first results, and that each excerpt is text of an article with the words."""
+def test_search_finds_the_right_page(tab, address, words, start, place):
+    """Test that the page is among the first results, and that each excerpt contains the words."""
     page = page_checks.open_page(tab(), f"{address}search.html?q={words}")
     results = page.locator(".search-page .search-results > li")
     results.first.wait_for()
     texts = results.all_inner_texts()[:place]
-    assert any(text.startswith(found) for text in texts), texts
+    assert any(text.startswith(start) for text in texts), texts
     phrase = {"OOM": "out of memory"}.get(words, words)
     excerpts = page.locator(".search-results p").all_inner_texts()[:place]
     assert all(phrase.lower() in " ".join(text.lower().split()) for text in excerpts), excerpts

@@ -44,7 +44,7 @@ def test_answers_and_glossary_are_printed(reader):
     for path in notebooks.lessons():
         for answer in answers_of(notebooks.number(path)).values():
             assert squeezed(answer.solution.splitlines()[0]) in text
-    if any("网" in page for page in pages):  # if a Chinese font was installed
+    if any("网" in page for page in pages):  # only if a Chinese font was installed when the PDF was made
         assert "网格" in text and "網格" in text
 
 
@@ -55,7 +55,7 @@ def test_it_has_a_title_and_page_numbers(reader):
 
 
 def test_nothing_is_cut_off(tab):
-    page = tab(width=658)  # A4 without its margins, in px
+    page = tab(width=658)  # the width of A4 paper without its margins, in px
     page.emulate_media(media="print")
     page.goto((site.BUILD / "print" / "index.html").as_uri())
     assert page_checks.clipped_elements(page) == []

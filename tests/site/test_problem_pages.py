@@ -1,4 +1,4 @@
-"""Test that the site's page of problems finds the same entries as the command, and shows them to everybody."""
+"""Test that the site's page of problems finds the same entries as the command, and works without JavaScript."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(tab, address):
 
 
 def ask(page, text):
-    """Type a text, and return the status and the titles of the entries shown."""
+    """Type a text into the page's field, and return the status and the titles of the entries shown."""
     page.get_by_label("An error message").fill(text)
     page.wait_for_function("document.querySelector('#problem-search [role=status]').textContent !== ''")
     status = page.locator("#problem-search [role=status]")
@@ -37,13 +37,13 @@ def ask(page, text):
 def test_the_page_finds_what_the_command_finds(page):
     texts = [query for query, _ in QUERIES]
     texts += [f"Error: {pattern}".replace(" ... ", " of\n this ") for one in problems() for pattern in one.messages]
-    found = page.evaluate(
+    answers = page.evaluate(
         f"texts => {{ const {{ stems, byMessage, search }} = window.problems({DATA});"
         " const ids = (some) => some.map((one) => one.id);"
         " return texts.map((text) => [stems(text), ids(byMessage(text)), ids(search(text))]); }",
         texts,
     )
-    for text, (words, by_message, by_words) in zip(texts, found, strict=True):
+    for text, (words, by_message, by_words) in zip(texts, answers, strict=True):
         assert words == stems(text), text
         assert by_message == [problem.id for problem in find_by_message(text)], text
         assert by_words == [problem.id for problem in closest_problems(text)], text
@@ -52,12 +52,12 @@ def test_the_page_finds_what_the_command_finds(page):
 def test_the_search_of_the_site_finds_what_the_command_finds(tab, address):
     page = page_checks.open_page(tab(), address + LESSON)
     asked = [query for query, _ in QUERIES]
-    found = page.evaluate(
+    answers = page.evaluate(
         "async (asked) => { const ids = []; for (const one of asked)"
         " ids.push((await findProblems(one)).map((problem) => problem.id)); return ids; }",
         asked,
     )
-    for query, ids in zip(asked, found, strict=True):
+    for query, ids in zip(asked, answers, strict=True):
         assert ids == [problem.id for problem in closest_problems(query)], query
     page.keyboard.press("Control+k")
     page.keyboard.type("vmap gathers")
@@ -72,8 +72,8 @@ def test_the_search_of_the_site_finds_what_the_command_finds(tab, address):
 def test_entries_are_filtered_while_typing(page):
     topics = page.locator("section > section > h2")
     assert topics.first.is_visible() and page.locator("#problems-found h3").count() == 0
-    said, titles = ask(page, "slower on 8 devices")
-    assert said == "The 5 closest entries, the best first:" and titles[0].startswith("Eight devices are slower")
+    status, titles = ask(page, "slower on 8 devices")
+    assert status == "The 5 closest entries, the best first:" and titles[0].startswith("Eight devices are slower")
     assert not topics.first.is_visible()
     assert page.locator("#problems-found pre").count() == 5
     page.evaluate("location.hash = 'problem-no-mesh-set'")  # as a link in the table of contents does

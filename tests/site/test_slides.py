@@ -47,7 +47,7 @@ def opened(address, chromium):
     """Yield a function that opens a lesson's slides, and returns the page, console errors and requested URLs."""
     page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
     complaints, asked = [], []
-    page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+    page.on("console", lambda entry: entry.type in ("error", "warning") and complaints.append(entry.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
 

@@ -14,7 +14,7 @@ RING = glossary.Entry("ring", "环", "環", ("ring", "rings"), frozenset({"07"})
 
 
 def linked(text, lesson="07", entries=(MESH, RING)):
-    """Link the terms in a text, and return it with the links as [words](target), and the anchors by term."""
+    """Link the terms in a text. Return the text, with each link as [words](target), and the anchors by term."""
     document = publish_doctree(text, settings_overrides={"report_level": 5})
     anchors = terms.link_first_uses(document, lesson, list(entries))
     for link in list(document.findall(addnodes.pending_xref)):

@@ -11,14 +11,14 @@ from tools.lessons.notebooks import ROOT
 
 @dataclass(frozen=True)
 class Answer:
-    """The hint and the solution of an exercise."""
+    """An exercise's hint and solution."""
 
     hint: str
     solution: str
 
 
 def answers_of(number: str) -> dict[str, Answer]:
-    """Return each exercise's hint and solution, by name, from a lesson's source and without importing JAX."""
+    """Parse a lesson's exercise module without importing JAX, and return each exercise's hint and solution by name."""
     source = (ROOT / "exercises" / f"ex{number}.py").read_text(encoding="utf-8")
     answers, lines = {}, source.splitlines()
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
@@ -31,11 +31,11 @@ def answers_of(number: str) -> dict[str, Answer]:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape plain text, so that Markdown displays it unchanged, but keep `code` as code."""
+    """Escape plain text so that Markdown displays it unchanged, except that `code` is still displayed as code."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~`])", r"\\\1", part) for i, part in enumerate(parts))
 
 
 def code_block(source: str) -> str:
-    """Return the Markdown of a block of Python code."""
+    """Return Python source as a Markdown code block."""
     return f"```python\n{source}\n```"

@@ -8,19 +8,19 @@ import nbformat
 
 from tools.lessons.notebooks import QUESTION
 
-# the ids that JupyterLab and VS Code generate, or those that Colab generates
+# the ids that JupyterLab and VS Code generate or, in the second alternative, those that Colab generates
 GENERATED_ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]*|(?=.*[A-Z_])[\w-]+")
 
 
 def name_cells(notebook: nbformat.NotebookNode) -> None:
-    """Replace generated ids with names that are derived from the cell's content or from a cell above.
+    """Replace generated ids with names derived from the cell's content or from a cell above it.
 
     notebooks/README.md explains the suffixes.
     """
     used_ids, topic = {cell.id for cell in notebook.cells}, "cell"
     for cell, next_cell in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
         if GENERATED_ID.fullmatch(cell.id):
-            # The text of an exercise is named after its stub, which is the next cell.
+            # Name the text of an exercise after the exercise's stub, which is in the next cell.
             if next_cell and re.match("### Exercise ", cell.source):
                 base = re.sub("-stub$", "-task", _name(next_cell, topic))
             else:

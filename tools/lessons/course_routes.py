@@ -1,7 +1,7 @@
 """Generate the routes through the course: the tables in the README and START.md, and the site's cards.
 
-Each step of a route is a complete lesson or some of its sections. A lesson takes the minutes that its plan states, and
-tools/lessons/reading_time.py estimates the minutes of sections.
+Each step of a route is a complete lesson or some sections of one. A lesson's plan states how many minutes the lesson
+takes, and tools/lessons/reading_time.py estimates how many minutes sections take.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Route:
 
     key: str  # in URLs, as in 02_sharding.html?route=fsdp
     need: str
-    outcome: str  # a sentence for the site's card: what the reader can do afterwards
+    outcome: str  # a sentence for the site's card, on what the reader can do afterwards
     steps: dict[str, tuple[str, ...]]  # the sections to read, by lesson; an empty tuple means the complete lesson
     assumes: tuple[str, ...] = ()  # lessons that the reader should already know
     note: str = ""  # Markdown, with links that are relative to README.md
@@ -95,16 +95,16 @@ ROUTES = (
 
 
 def prerequisites(number: str) -> list[str]:
-    """Return the numbers of the lessons that a lesson lists as prerequisites, in its paragraph *You need*."""
+    """Return the numbers of the lessons that a lesson's *You need* paragraph lists as prerequisites."""
     plan = next(cell.source for cell in notebooks.read(notebooks.lesson(number)).cells if cell.id == "plan")
     [paragraph] = re.findall(r"^\*\*You need\*\*.*$", plan, re.M)
-    paragraph = re.sub(r"\([^()]*\)", "", paragraph)  # the parentheses say what the listed lessons teach
+    paragraph = re.sub(r"\([^()]*\)", "", paragraph)  # drop parentheses, which state what the lessons teach
     named = re.findall(rf"\blesson ({NUMBER})|\blessons ({NUMBER}(?:(?:, | and ){NUMBER})+)", paragraph)
     return [other for one, several in named for other in re.findall(NUMBER, one or several)]
 
 
 def minutes(route: Route) -> int:
-    """Return the minutes that a route takes, without its exercises."""
+    """Return how many minutes a route takes, excluding its exercises."""
     total = 0
     for number, sections in route.steps.items():
         path = notebooks.lesson(number)
@@ -117,8 +117,8 @@ def minutes(route: Route) -> int:
 def table(copies: bool = False, setup: str | None = None) -> str:
     """Return a Markdown table of the routes, followed by lists of the sections to read on routes that skip some.
 
-    A row contains the need, links that open the lessons in Colab, the assumed lessons, and the minutes. With `copies`,
-    for START.md, the links point to the lessons in the same folder. `setup` is as in `readme.with_lesson_tables`.
+    A row contains the reader's need, links that open the lessons in Colab, the assumed lessons, and the minutes. With
+    `copies`, for START.md, the links open the lessons in the same folder. `setup` is as in `readme.with_lesson_tables`.
     """
     owner, name = notebooks.repository(setup)[0].split("/")
     head = "| You want | Lessons | Minutes + exercises |"
@@ -147,7 +147,7 @@ def table(copies: bool = False, setup: str | None = None) -> str:
 
 
 def _time(route: Route, unit: str = "") -> str:
-    """Return a route's minutes, and those of its exercises if the route includes only complete lessons."""
+    """Format a route's minutes, adding those of its exercises if the route includes only complete lessons."""
     if any(route.steps.values()):
         return f"{minutes(route)}{unit} (most lessons only in part)"
     exercises = sum(readme.row(notebooks.lesson(number)).exercise_minutes for number in route.steps)
@@ -155,7 +155,7 @@ def _time(route: Route, unit: str = "") -> str:
 
 
 def _assumed(route: Route, names: list[str]) -> str:
-    """Return " (if you know 03 and 06)", or "" for a route that assumes no lesson."""
+    """Return a clause such as " (if you know 03 and 06)", or "" for a route that assumes no lesson."""
     return f" (if you know {_join(names)})" if route.assumes else ""
 
 
@@ -174,7 +174,7 @@ def _short_title(number: str) -> str:
 
 
 def with_route_tables(text: str, setup: str | None = None) -> str:
-    """Return the README's text with an updated table of routes. Raises ValueError if the text has no place for it."""
+    """Return the README's text with its table of routes updated. Raises ValueError if it has no place for the table."""
     return readme.replace_once(
         text, rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}", f"{BEGIN}\n{table(setup=setup)}\n\n{END}"
     )
@@ -217,7 +217,7 @@ def _card(need: str, outcome: str, steps: list[str], time: str) -> str:
 
 
 def route_positions(number: str) -> Iterator[str]:
-    """Yield HTML with a lesson's position on each of its routes. page_behavior.js shows only the chosen route's."""
+    """Yield HTML with a lesson's position on each of its routes. page_behavior.js shows it for the chosen route."""
     for route in ROUTES:
         if number not in route.steps:
             continue

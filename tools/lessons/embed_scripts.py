@@ -1,6 +1,6 @@
 """Copy the scripts in examples/ into the lessons: cell `script` of lesson 07 contains examples/07_will_it_wait.py.
 
-The file is the source. `make stamp` copies it into the cell, which writes it beside the reader's notebook.
+The file is the original. `make stamp` copies it into the cell, which writes it to the folder of the reader's notebook.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tools.lessons import notebooks
 BEGIN, END = "<!-- Written by make stamp, from the scripts -->\n", "<!-- Up to here -->"
 
 
-WITHOUT_NUMBER = {"16": "train.py"}  # a script whose name has no number, because the files that start it use the name
+WITHOUT_NUMBER = {"16": "train.py"}  # a script whose name has no number, because other files start the script by name
 
 
 def script_of(path: Path) -> Path | None:
-    """Return the path of a lesson's script, or None if it has none."""
+    """Return the path of a lesson's script, or None if the lesson has no script."""
     number = notebooks.number(path)
     paths = sorted((path.parent.parent / "examples").glob(WITHOUT_NUMBER.get(number, f"{number}_*.py")))
     return paths[0] if paths else None

@@ -15,7 +15,7 @@ README_PICTURE = (
     "02",
     "layouts",
     notebooks.ROOT / ".github" / "layouts.png",
-)  # the lesson and the cell that draw the README's picture, and its file
+)  # the lesson and the cell that draw the README's picture, and the picture's file
 
 
 def main(numbers: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Convert formulas from LaTeX to MathML, which browsers display without a script.
 
-It's a Sphinx extension for the site and the PDF, and the slides call `with_mathml`. JupyterLab, Colab and GitHub
-display the notebooks' formulas themselves.
+The site and the PDF use this module as a Sphinx extension, and the slides call `with_mathml`. JupyterLab, Colab and
+GitHub render the notebooks' formulas themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 MATHML = "{http://www.w3.org/1998/Math/MathML}"
-# code, which is kept as it is, or a formula between dollar signs
+# code, which is left unchanged, or a formula between dollar signs
 CODE_OR_FORMULA = re.compile(
     r"(?P<code>^(?P<fence>```+).*?^(?P=fence)|(?P<ticks>`+).+?(?P=ticks))"
     r"|(?<![\\$])\$\$(?P<display>[^$]+)\$\$"
@@ -24,10 +24,10 @@ FUNCTION = re.compile(r"(?P<before>[\w}] *)?(?P<name>\\(?:exp|ln|log|tanh))(?P<a
 
 
 def to_mathml(latex: str, display: bool = False) -> str:
-    """Return a formula as an HTML element in which lines can break before each outer relation, such as ``=``.
+    """Return a formula as an HTML element in which lines can break before each top-level relation, such as ``=``.
 
-    A `<math>` element doesn't break, so each side of a relation becomes an element of its own. Variables are letters
-    in an italic style, because many devices have no font with the italic letters that Unicode defines for mathematics.
+    Lines can't break inside a `<math>` element, so each side of a relation becomes an element of its own. Variables
+    are ordinary letters in italic style, because many devices have no font with Unicode's mathematical italic letters.
     """
     from latex2mathml.converter import convert  # pyright: ignore[reportMissingImports]  (only in .venv-site)
 
@@ -42,7 +42,7 @@ def to_mathml(latex: str, display: bool = False) -> str:
     parts: list[list[ElementTree.Element]] = [[]]
     for element in row:
         if element.tag == f"{MATHML}mo" and element.text in RELATIONS and parts[-1]:
-            element.set("form", "infix")  # keep the space before it although it's the first in its element
+            element.set("form", "infix")  # keep the space before a relation that begins its element
             parts.append([])
         parts[-1].append(element)
     style = {"displaystyle": "true"} if display else {}
@@ -56,14 +56,14 @@ def to_mathml(latex: str, display: bool = False) -> str:
 
 
 def _with_spaces(function: re.Match) -> str:
-    """Add the thin spaces that LaTeX puts around a function's name, as in "p log p", because MathML has none."""
+    """Add the thin spaces that LaTeX, unlike MathML, puts around a function's name, as in "p log p"."""
     space = r"\, "
     before = function["before"] + space if function["before"] else ""
     return f"{before}{function['name']}{space if function['after'] else ''}"
 
 
 def with_mathml(markdown: str) -> str:
-    """Convert the formulas in a Markdown text, but not dollar signs in code."""
+    """Convert the formulas in a Markdown text to MathML, but leave dollar signs in code unchanged."""
 
     def convert(match: re.Match) -> str:
         if match["code"]:

@@ -24,7 +24,7 @@ USAGE = 'make lesson NUMBER=10 NAME=fully_sharded TITLE="Shard the weights"'
 
 
 def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROOT) -> Path:
-    """Write all of a new lesson's files, and return the path of its notebook, without executing it.
+    """Write all of a new lesson's files without executing its notebook, and return the notebook's path.
 
     Raises ValueError, with the command to type, if an argument is missing or invalid, or if the number is taken.
     """
@@ -94,7 +94,7 @@ def create_lesson(number: str, name: str, title: str, root: Path = notebooks.ROO
 
 
 def template_cells(text: str) -> Iterator[NotebookNode]:
-    """Yield the cells of a template, in which each begins with a line `<!-- id text|code {metadata} -->`."""
+    """Yield the cells of a template, each of which begins with a line `<!-- id text|code {metadata} -->`."""
     _, *parts = re.split(r"^<!-- ([a-z-]+) (text|code) ?(\{.*\})? -->\n", text, flags=re.M)
     for name, kind, metadata, source in zip(*[iter(parts)] * 4, strict=True):
         make = new_markdown_cell if kind == "text" else new_code_cell

@@ -12,7 +12,7 @@ from tools import NUMBER
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = Path(__file__).with_name("setup_cell.py")
-PACKAGES = ("exercises", "lesson_helpers", "packages", "utils", ".one-program")  # course files that lessons need
+PACKAGES = ("exercises", "lesson_helpers", "packages", "utils", ".one-program")  # the course's files that lessons need
 IMPORTED = ("exercises", "find_old_jax", "lesson_helpers", "shardcost", "utils")  # the packages that lessons can import
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
@@ -72,7 +72,7 @@ def setup_source() -> str:
 
 
 def copies_branch(revision: str) -> str:
-    """Return the branch that the badges link to, whose lessons have no outputs.
+    """Return the branch that the badges link to, in which the lessons have no outputs.
 
     The workflow copies.yml pushes such a branch for main and for each version tag. For other revisions, return the
     revision itself.
@@ -132,7 +132,7 @@ def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def merge_streams(outputs: list) -> list:
     """Merge consecutive outputs of the same stream into one.
 
-    Drop text that was overwritten after a carriage return, as in a progress bar, and streams that are then empty.
+    Drop text that was overwritten after a carriage return, as in a progress bar, and drop streams that become empty.
     """
     merged: list = []
     for output in outputs:
@@ -188,7 +188,7 @@ def split_blocks(source: str) -> list[str]:
 
 
 def to_text(notebook: nbformat.NotebookNode) -> str:
-    """Return a notebook in its committed form, as the text of its file."""
+    """Return the text of a notebook's file in its committed form."""
     return nbformat.writes(canonical(notebook)).rstrip("\n") + "\n"
 
 

@@ -1,7 +1,7 @@
 """Write site/predictions.json, which the site's pages use to evaluate guesses (part of `make stamp`).
 
-The file has an entry for each question in a lesson, in order: the data of the `Prediction` that a cell compares the
-guess with, or null if no cell compares it or if the answer varies between runs.
+The file has an entry for each question in a lesson, in order: the data of the `Prediction` that a cell compares with
+the guess, or null if no cell checks the guess or if the answer varies between runs.
 """
 
 from __future__ import annotations

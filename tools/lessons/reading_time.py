@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from tools.lessons.notebooks import QUESTION
 
 FURTHER = "## Going further"
-WORDS_PER_MINUTE, CODE_LINES_PER_MINUTE = 150, 10  # how fast readers read
+WORDS_PER_MINUTE, CODE_LINES_PER_MINUTE = 150, 10  # assumed reading speeds
 
 
 def lesson_minutes(cells: list) -> int:
-    """Return the minutes that a lesson takes, excluding its exercises and *Going further*."""
+    """Return how many minutes a lesson takes to read, excluding its exercises and *Going further*."""
     return math.ceil(_estimate_minutes(cells))
 
 
 def section_minutes(cells: list, sections: Iterable[str]) -> int:
-    """Return the minutes that the sections with these titles take. Raises ValueError for an unknown title."""
+    """Return how many minutes the sections with these titles take. Raises ValueError for an unknown title."""
     by_title: dict[str, list] = {}
     section: list = []
     for cell in cells:

@@ -15,7 +15,7 @@ PARTS = {  # keyed by the number of each part's first lesson
     "10": "Part III: training at scale",
     "90": "Appendix",
 }
-# The opening sentence of a lesson that may be incomplete.
+# The opening sentence of a draft lesson, which may be incomplete.
 DRAFT = "This lesson is a draft: 0 of its sections are done."
 BEGIN, END = "<!-- Written by make stamp, from the notebooks -->\n", "<!-- Up to here -->"
 HEAD = "| No. | Lesson | What it is about | Minutes |\n|---|---|---|---|"
@@ -83,10 +83,10 @@ def hours(rows: list[Row]) -> int:
 
 
 def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> str:
-    """Return the README's text with updated tables of lessons and minutes of the shortest and longest lessons.
+    """Return the README's text with updated tables of lessons and an updated range of minutes per lesson.
 
-    Each row has a Colab badge for the repository named in `setup`, the text of a setup cell (None: this course's).
-    The other badges are above the first table. Raises ValueError if the text lacks a place for the tables or minutes.
+    Each row has a Colab badge for the repository named in `setup`, the text of a setup cell (None: the course's).
+    The other badges are above the first table. Raises ValueError if the text has no place for the tables or the range.
     """
     _, *others = notebooks.badges(rows[0].path, setup).split("\n")
     tables = [BEGIN, f"A badge opens its lesson in Colab. To open the first lesson elsewhere: {' '.join(others)}\n"]
@@ -95,7 +95,7 @@ def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> 
         for row in lessons:
             colab = notebooks.badges(row.path, setup).split("\n")[0]
             time = f"{row.minutes} + {row.exercise_minutes}"
-            # The badge is below the title, where it's visible on a phone.
+            # Put the badge below the title, where it's visible on a phone.
             tables.append(f"| {row.number} | [{row.title}]({row.path})<br>{colab} | {row.opening_sentence} | {time} |")
         tables[-1] += "\n"
     minutes = [row.minutes + row.exercise_minutes for row in rows]
@@ -108,7 +108,7 @@ def with_lesson_tables(text: str, rows: list[Row], setup: str | None = None) -> 
 
 
 def replace_once(text: str, pattern: str, replacement: str) -> str:
-    """Return the README's text with the only match of a pattern replaced. Raises ValueError for any other number."""
+    """Replace the only match of a pattern in the README's text. Raises ValueError if there isn't exactly one match."""
     text, places = re.subn(pattern, lambda _: replacement, text)
     if places != 1:
         raise ValueError(f"README.md has {places} places instead of one for: {replacement.splitlines()[0]}")

@@ -34,7 +34,7 @@ GOALS = {"seconds": 60, "cpu_seconds": 25, "megabytes": 2000}
 class LessonCost:
     """The cost of one execution of a notebook in a new process."""
 
-    seconds: float  # wall-clock time, which depends on the machine's other load
+    seconds: float  # wall-clock time, which also depends on other processes
     cpu_seconds: float  # CPU time of the kernel and its finished child processes, which the lesson's budget limits
     megabytes: float  # peak memory of the kernel
 
@@ -59,7 +59,7 @@ pathlib.Path({str(report)!r}).write_text(f"{{cpu}} {{own.ru_maxrss}}")"""
     subprocess.run([sys.executable, "-c", EXECUTE, str(path)], cwd=folder, check=True, capture_output=True)
     seconds = time.perf_counter() - start
     cpu, peak = map(float, report.read_text().split())
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts in bytes, Linux in KiB
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS reports bytes, and Linux KiB
     return LessonCost(seconds, cpu, peak * unit / 1e6)
 
 

@@ -4,7 +4,7 @@ usage: PYTHON tools/maintenance/jax_names.py dump > V.json           inspect the
        PYTHON tools/maintenance/jax_names.py read FOLDER V > V.json  read names from the source of a JAX too old to run
        python -m tools.maintenance.jax_names add V.json...           add releases to the record
 
-In a release, a name may work, cause a deprecation warning, or raise JAX's message about its removal. The record
+In a given release, a name may work, cause a deprecation warning, or raise an error about its removal. The record
 contains only names that some release has.
 """
 
@@ -28,7 +28,7 @@ EXCLUDED = re.compile(
     r"jax\.(extend\.mlir|experimental\.mosaic)\.|.*\.(tests?|examples)\b"
 )  # generated modules, and modules that aren't for users
 WITHOUT_SIGNATURES = re.compile(r"jax\.(lib|experimental\.(mosaic|pallas|key_reuse|array_api|jax2tf))\b")
-OLDEST_WITH_SIGNATURES = (0, 7, 2)  # the oldest JAX that the checker can target, so it needs no older signatures
+OLDEST_WITH_SIGNATURES = (0, 7, 2)  # the oldest JAX that the checker can target, so older signatures aren't needed
 
 
 def dump() -> dict:
@@ -53,7 +53,7 @@ def dump() -> dict:
         by_module[name] = describe_module(module)
         above, _, last = name.rpartition(".")
         for warning in caught_warnings:
-            if name in str(warning.message) and "deprecated" in str(warning.message):  # in any warning category
+            if name in str(warning.message) and "deprecated" in str(warning.message):  # in any category
                 by_module[above].setdefault("warns", {})[last] = str(warning.message)
     options = getattr(jax.config, "values", None) or getattr(jax.config, "_value_holders", {})
     return {"version": jax.__version__, "modules": by_module, "options": sorted(options)}
@@ -102,7 +102,7 @@ def signature(value) -> str | None:
     """Return a signature such as '2 a b c': the number of positional arguments, and the names of all arguments.
 
     `*` means any number, `**` means any name, and `!` after a name means that using it causes a warning. Return None if
-    the value isn't callable or has no signature.
+    the value isn't callable, has no signature, or accepts any arguments.
     """
     if not callable(value) or inspect.ismodule(value):
         return None
@@ -196,7 +196,7 @@ def merge(dumps: list[dict]) -> dict:
 
 
 def split_by_version(record: dict) -> list[dict]:
-    """Split a record into the results of `dump` for each version, as the inverse of `merge`."""
+    """Split a record into the result of `dump` for each version. This is the inverse of `merge`."""
     dumps = [{"version": v, "modules": {}, "options": []} for v in record["versions"]]
     for i, items in _expand_spans(record["options"]):
         dumps[i]["options"] += items

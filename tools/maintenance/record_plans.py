@@ -1,8 +1,8 @@
 """Record the compilers' plans for a lesson's TPU and GPU programs in utils/compiled_plans/NN.json (`make record`).
 
 This requires libtpu and, for the GPU programs of lesson 08, JAX's CUDA plugin. If a chip's compiler isn't installed,
-its recorded plans are kept. Lesson 08 takes about five minutes on two cores. The tests compile the same programs, and
-compare their plans with the record.
+the chip's recorded plans are kept. Lesson 08 takes about five minutes on two cores. The tests compile the same
+programs, and compare their plans with the record.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def compile_plans(lesson: str, labels: Collection[str] | None = None) -> dict[st
         if recompile:
             try:
                 aot_compiler.can_compile(aot_compiler.platform_of(label))
-            except RuntimeError:  # the lesson starts no compiler unless its reader asks for it
+            except RuntimeError:  # the lesson doesn't start a compiler unless its reader asks for one
                 aot_compiler.check_compilers("tpu", "cuda")
         return original_plan(label, *arguments, recompile=recompile)
 

@@ -54,7 +54,7 @@ def letters_and_digits(text: str) -> str:
 def answers_by_question(path: Path) -> list[tuple[list[str], list[str]]]:
     """Return, for each question, the texts that reveal its answer, and the code lines that contain alt texts.
 
-    These are the texts and lines between the question and the next one.
+    Both are taken from the cells between the question and the next one.
     """
     cells = notebooks.read(path).cells
     collapsed, answers = copies.blocks_to_collapse(cells), []
@@ -84,7 +84,7 @@ def description_lines(code: str) -> list[str]:
 
 
 def _is_description(node: ast.AST) -> bool:
-    """Return whether a node is a call of `picture` or assigns an alt text."""
+    """Return whether a node calls `picture` or assigns an alt text."""
     if isinstance(node, ast.Assign):
         return getattr(node.targets[0], "id", "") == "alt"
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "picture"

@@ -27,7 +27,7 @@ TITLES = {
 }
 ISSUE_LIMIT = 65_536  # characters; GitHub's limit for the body of an issue
 TRUNCATED = "\n\n(Truncated here, at GitHub's limit. The run's log contains the rest.)\n"
-LONGEST_LINE = 300  # characters; longer lines are truncated, so that a long table doesn't hide the other cells
+LONGEST_LINE = 300  # characters; longer lines are truncated, so that a long table doesn't hide other failures
 
 
 def main(kind: str, report: str, log: str) -> None:
@@ -36,12 +36,12 @@ def main(kind: str, report: str, log: str) -> None:
 
 
 def issue_title(kind: str) -> str:
-    """Return the issue's title. A kind that isn't in `TITLES` is a version of JAX."""
+    """Return the issue's title. A kind that isn't in `TITLES` is a JAX version."""
     return TITLES.get(kind, f"Weekly run: the course fails on JAX {kind}")
 
 
 def read_report(report: Path) -> tuple[dict[str, list[str]], str]:
-    """Return the failures by lesson or, for other tests, by test, without duplicates, and the tested versions."""
+    """Return the failures, by lesson (or by test, for other tests) and without duplicates, and the tested versions."""
     failures: dict[str, list[str]] = {}
     if not report.exists():
         return failures, ""
@@ -61,7 +61,7 @@ def first_paragraph(problem: ElementTree.Element) -> list[str]:
     message, text = problem.get("message", "").removeprefix("Failed: "), problem.text or ""
     if message == "collection failure":  # only the last error line of the traceback gives the reason
         message = re.findall(r"^E +(.*)", text, re.M)[-1]
-    # The text is the message without a traceback. It's complete, while pytest 9.2 shortens the attribute.
+    # The text is the complete message without a traceback, whereas pytest 9.2 shortens the attribute.
     elif text.startswith(message[:60]):
         message = text
     paragraph = re.split(r"\n\s*\n", message.strip())[0]

@@ -78,7 +78,7 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 cell.source = AFTER_GUESS + cell.source.removeprefix(AFTER_GUESS)
         elif parts := {part for at, part in to_collapse if at == number}:
             cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, opening))
-            cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # so that a copy of this copy collapses nothing again
+            cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # so that a copy of this copy isn't collapsed again
             opening = COLLAPSED_TEXT
         opening = COLLAPSED_ANSWER if asks else opening
         if next_lesson and cell.source.startswith(OPTIONAL_PART):
@@ -108,7 +108,7 @@ def _collapse(text_blocks: list[str], to_collapse: set[int], opening: str) -> It
 
 
 def blocks_to_collapse(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int]]:
-    """Return the blocks of text that reveal an answer, as pairs (index of the cell, index of the block).
+    """Return the blocks of text that reveal an answer, as pairs (cell index, block index).
 
     These are the blocks of cells with the tag `answer`, up to the cell's first question or heading.
     """
@@ -211,7 +211,7 @@ def start_page(root: Path = notebooks.ROOT, news: Sequence[str] = ()) -> str:
 
 
 def _load_fingerprints(work: Path) -> dict[str, dict[str, str]]:
-    """Return the fingerprints of each copy and of the lesson it was made from, or {} if their file can't be used."""
+    """Return the fingerprints of each copy and of the lesson it was made from, or {} if their file is unusable."""
     try:
         saved = json.loads((work / ".copies.json").read_text(encoding="utf-8"))
         return {name: {"copy": entry["copy"], "lesson": entry["lesson"]} for name, entry in saved.items()}

@@ -46,7 +46,7 @@ def _libraries() -> list[str]:
     return [IMPORTED_AS.get(name) or name for name in packages if name not in ("jax", "jupyterlab")]
 
 
-# The trial process runs this program. It prints a key and a value on each line, and the lines show how far it got.
+# The trial process runs this program, which prints a key and a value on each line. The lines show how far it got.
 TRIAL_PROGRAM = f"""
 import contextlib, importlib.util, io, sys
 print("python", *sys.version_info[:3], flush=True)
@@ -127,7 +127,7 @@ def hosting_service() -> str:
 
 
 def alternative_advice() -> str:
-    """Return a clause to end advice with, about an alternative to fixing the problem on this machine."""
+    """Return a closing clause for advice, which suggests an alternative to fixing the problem on this machine."""
     return "or start a new runtime" if hosting_service() == "Colab" else "or open the lesson in Colab"
 
 
@@ -162,7 +162,7 @@ def course_python() -> str:
 def run_trial() -> Trial:
     """Run the trial in this process if it has already started its devices, else in a separate process.
 
-    A TPU belongs to a single process, so another one couldn't use it.
+    Only one process at a time can use a TPU, so a separate process couldn't start it.
     """
     if not devices._started:
         return run_trial_process(course_python())
@@ -249,7 +249,7 @@ def free_memory() -> float | None:
         free.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
         group = Path("/sys/fs/cgroup")
         free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    if not free and sys.platform == "darwin":  # use the total, because macOS frees memory on demand
+    if not free and sys.platform == "darwin":  # use the total memory, because macOS frees memory on demand
         with contextlib.suppress(OSError, ValueError):
             free.append(int(subprocess.run(["sysctl", "-n", "hw.memsize"], capture_output=True).stdout))
     return min(free) / 1e9 if free else None

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-OLDEST, NEWEST = (3, 11), (3, 13)  # as in pyproject.toml, which Pythons before 3.11 can't parse
+OLDEST, NEWEST = (3, 11), (3, 13)  # as in pyproject.toml, which Python versions before 3.11 can't parse
 NETWORK_ERRORS = (
     "NewConnection|NameResolution|to resolve|service not known|nodename nor|ConnectTimeout|refused|ProxyError"
 )
@@ -29,23 +29,23 @@ REASONS = {  # advice for patterns in the messages of pip, venv and the system
     "ensurepip is not|No module named .?venv": "this Python has no venv module. "
     "On Debian and Ubuntu: apt-get install python3-venv",
 }
-# uv reads these settings of pip under the same names, in variables such as UV_INDEX_URL.
+# The pip settings that uv has under the same names, as variables such as UV_INDEX_URL.
 SHARED_SETTINGS = ("index-url", "extra-index-url", "find-links", "constraint")
-# These settings don't choose packages, and the others are left to pip.
+# The pip settings that don't affect which packages are chosen. If there are any others, pip installs the packages.
 NEUTRAL_SETTINGS = (
     *("cache-dir", "cert", "config-file", "default-timeout", "disable-pip-version-check", "no-input", "progress-bar"),
     *("require-virtualenv", "retries", "root-user-action", "timeout"),
 )
 # The folder that contains an environment's programs, and their suffix.
 BIN, EXE = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
-NOT_FOUND, STOPPED = 3, 130  # exit statuses: found no Python newer than the oldest; stopped by Ctrl-C
+NOT_FOUND, STOPPED = 3, 130  # exit statuses: found no Python newer than OLDEST; stopped by Ctrl-C
 REPORT_EVERY = 15  # seconds between messages that a step is still running
 
 
 def describe_python(python: str) -> str:
     """Return the path and version of a Python's base interpreter, outside any environment, or "" if it doesn't start.
 
-    A shim of pyenv, for example, may fail to start.
+    A pyenv shim, for example, may fail to start.
     """
     code = "import os, sys; print(os.path.realpath(sys._base_executable), sys.version)"
     try:
@@ -55,7 +55,7 @@ def describe_python(python: str) -> str:
 
 
 def find_newest_python() -> str | None:
-    """Return the newest supported Python: this one, on the PATH or pyenv's, or None if none is newer than 3.11."""
+    """Return the newest supported Python (this one, one on the PATH or pyenv's), or None if none is newer than 3.11."""
     for minor in range(NEWEST[1], OLDEST[1], -1):
         candidates = glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))
         candidates = [sys.executable] * (sys.version_info[1] == minor) + [
@@ -93,7 +93,7 @@ def run_or_exit(command: list[str], problem: str) -> None:
 
 
 def find_uv(python: str) -> str | None:
-    """Return the path of uv, from the PATH or else installed with this Python's pip, or None if that fails."""
+    """Return the path of uv, or None. If uv isn't on the PATH, install it with this Python's pip."""
     if uv := shutil.which("uv"):
         return uv
     status, _ = run_step([python, "-m", "pip", "install", "--quiet", "--retries", "0", "uv"])
@@ -101,7 +101,7 @@ def find_uv(python: str) -> str | None:
 
 
 def uv_variables(pip_config: str) -> dict[str, str] | None:
-    """Return uv's variables for the output of `pip config list`, or None if uv can't follow the settings."""
+    """Convert `pip config list` output to uv's environment variables. Return None if uv can't follow a setting."""
     variables = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # search all indexes, as pip does
     # pip lists the environment's settings first. They override the others, so they're applied last.
     for source, name, value in reversed(re.findall(r"^([\w:]+)[.]([\w-]+)='(.+)'$", pip_config, re.M)):

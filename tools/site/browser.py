@@ -30,7 +30,7 @@ def find_browser() -> str | None:
 
 
 def has_chinese_font() -> bool:
-    """Return whether a font has the Chinese characters of the PDF's glossary, or True if that can't be determined."""
+    """Return whether an installed font has the Chinese characters of the PDF's glossary, or True if that's unknown."""
     if not shutil.which("fc-list"):
         return True
     return bool(subprocess.run(["fc-list", ":lang=zh", "family"], capture_output=True, text=True).stdout.strip())
@@ -39,7 +39,7 @@ def has_chinese_font() -> bool:
 def ensure_browser() -> str:
     """Return the path of a browser.
 
-    If the browser or a Chinese font is missing, install it with apt-get, which requires root on Debian or Ubuntu.
+    If the browser or a Chinese font is missing, install it with apt-get (only as root on Debian or Ubuntu).
 
     Raises SystemExit, with installation advice, if there's still no browser.
     """

@@ -40,7 +40,7 @@ NOT_PRINTED = {"problems.md", "old_code.md"}  # these pages need input fields, w
 PDF = "one-program-many-devices.pdf"
 # The end of an exercise's heading, which must not be split between two lines.
 DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)", re.M)
-# The instruction to type a guess into a cell. Pages have an input field for each question, and a PDF has no cells.
+# The instruction to type a guess into a cell. It's removed, because pages have input fields and a PDF has no cells.
 GUESS_INSTRUCTION = re.compile(
     r"\n*^(?:Replace|Commit to an? \w+ before you run the cell: replace) `None` with .*$", re.M
 )
@@ -96,7 +96,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
             cell.metadata["tags"] = ["hide-input", cell.id]
             cell.metadata["mystnb"] = _code_prompts(cell)
         for output in cell.outputs:
-            output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx warns about types that it doesn't know
+            output.get("data", {}).pop(FIGURE_DATA, None)  # Sphinx warns about MIME types that it doesn't know
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
                 cell.metadata.setdefault("mystnb", {})["image"] = {"alt": alt}
@@ -120,7 +120,7 @@ def page_notebook(path: Path, printed: bool = False) -> nbformat.NotebookNode:
 def _code_prompts(cell: nbformat.NotebookNode) -> dict[str, str]:
     """Return the labels of the toggle that shows or hides the code of the setup cell, opening picture or script.
 
-    Moves the setup cell's output from the cell into its label.
+    Move the setup cell's output from the cell into these labels.
     """
     if cell.id == "opening":
         return {"code_prompt_show": "Show this picture's code", "code_prompt_hide": "Hide this picture's code"}
@@ -230,7 +230,7 @@ def _list_item(row: readme.Row) -> str:
 
 
 def with_repository_links(text: str, source: str) -> str:
-    """Change relative links whose targets have no page on the site, so that they lead to the repository."""
+    """Make relative links lead to the repository if their targets have no page on the site."""
     name, revision = notebooks.repository()
     staged = {*PAGES.values(), *(f"notebooks/{path.name}" for path in notebooks.lessons())}
 
@@ -292,8 +292,8 @@ def write_search_index(pages: Path) -> None:
     """Write Pagefind's index of the articles, which site/_static/search.js searches.
 
     The front page is left out, because it only mentions what the articles explain. Pagefind links only to headings that
-    have an id, but Sphinx puts the id on the section around a heading. So index copies of the pages in which each id is
-    on the heading itself.
+    have an id, but Sphinx puts the id on the section around a heading. The indexed files are therefore copies of the
+    pages in which each id is on the heading itself.
     """
     with tempfile.TemporaryDirectory() as folder:
         for page in pages.rglob("*.html"):
@@ -310,7 +310,7 @@ def write_search_index(pages: Path) -> None:
 
 
 def build() -> None:
-    """Build the pages, their search index and the PDF, and print how long that takes."""
+    """Build the pages, their search index and the PDF, and print how long the build took."""
     start = time.monotonic()
     pages = BUILD / "html"
     stage(BUILD / "source", pages)

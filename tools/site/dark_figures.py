@@ -14,7 +14,7 @@ from PIL import Image, ImageFilter
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")  # as in utils/show
 GROUND, INK = 18, 240  # the dark page's background, and the grey that replaces black
 FIGURE = re.compile(r'<img\b(?=[^>]*\bsrc="([^"]*_images/([0-9a-f]+)\.png)")(?![^>]*\bdata-dark=)')
-GAP, AREA = 9, 17  # px: letters and hatching up to GAP wide on a filled area, which is at least AREA wide
+GAP, AREA = 9, 17  # px: the largest width of letters and hatching, and the smallest width of filled areas
 
 
 def _hue(pixel: tuple[int, int, int]) -> float:
@@ -42,7 +42,7 @@ def _unmix(pixel: tuple[int, int, int], color: tuple[int, int, int]) -> tuple[fl
 
 
 def darken(pixel: tuple[int, int, int]) -> tuple[tuple[int, int, int], int]:
-    """Return the colour for the dark theme, and the share, up to 255, of a palette colour in the original."""
+    """Return a pixel's colour in the dark theme, and a palette colour's share in the original, from 0 to 255."""
     if max(pixel) - min(pixel) <= 4:
         share, grey, color = 0.0, sum(pixel) / 3, (0, 0, 0)
     else:
@@ -57,7 +57,7 @@ def darken(pixel: tuple[int, int, int]) -> tuple[tuple[int, int, int], int]:
 
 
 def dark_version(image: Image.Image) -> Image.Image:
-    """Return a figure for the dark theme."""
+    """Return a figure's version for the dark theme."""
     image = image.convert("RGB")
     parts = iter(image.tobytes())
     pixels = list(zip(parts, parts, parts, strict=True))
@@ -65,21 +65,21 @@ def dark_version(image: Image.Image) -> Image.Image:
     colors = {pixel: bytes(color) for pixel, (color, _) in new.items()}
     dark = Image.frombytes("RGB", image.size, b"".join([colors[pixel] for pixel in pixels]))
     shares = Image.frombytes("L", image.size, bytes([255 if new[pixel][1] > 150 else 0 for pixel in pixels]))
-    # Close the gaps that letters leave in filled areas, and remove lines, which are narrow.
+    # Close the gaps that letters leave in filled areas, and remove lines, which are narrower than areas.
     closed = _filtered(_filtered(shares, ImageFilter.MaxFilter, GAP), ImageFilter.MinFilter, GAP)
     areas = _filtered(_filtered(closed, ImageFilter.MinFilter, AREA), ImageFilter.MaxFilter, AREA)
     return Image.composite(image, dark, areas)
 
 
 def _filtered(image: Image.Image, kind: type, pixels: int) -> Image.Image:
-    """Apply a minimum or maximum filter of an odd width, in steps of 3 pixels, which are faster."""
+    """Apply a minimum or maximum filter of an odd width, as a series of filters of 3 pixels, which is faster."""
     for _ in range(pixels // 2):
         image = image.filter(kind(3))
     return image
 
 
 def write_dark_figures(pages: Path) -> None:
-    """Write a dark version of each figure beside it, and name it in `data-dark`, which page_behavior.js reads."""
+    """Write a dark version of each figure beside it, and put its name into `data-dark` for page_behavior.js."""
     for page in pages.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         for source, name in sorted(set(FIGURE.findall(text))):

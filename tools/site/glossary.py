@@ -30,7 +30,7 @@ class Entry:
 
 
 def read(path: Path = GLOSSARY) -> list[Entry]:
-    """Return the entries in page order. Raises ValueError, with the term, if a part of an entry is missing."""
+    """Return the entries in page order. Raises ValueError, with the term, if part of an entry is missing."""
     _, *sections = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)
     return [_entry(section) for section in sections]
 

@@ -1,7 +1,7 @@
 """Insert the site's interactive figures into the lessons, with the numbers that they show.
 
 site/_static/interactive_figures/KIND.js draws each kind, with the controls of site/_static/interactive_figures.js.
-Measured numbers are the data that a cell of the committed notebook stores beside its picture
+Measured numbers come from the data that a cell of the committed notebook stores beside its picture
 (utils/show/notebook_figure.py), and all others are computed in JavaScript from the lesson's formulas. A figure that
 would reveal the answer to a question, named in its `asks`, stays hidden until the reader has guessed.
 """
@@ -49,7 +49,7 @@ MLP_SHARDINGS = [
 def _products(_: Cells) -> list[dict[str, Any]]:
     """Return the rows of lesson 03's table, with numbers formatted as on the page.
 
-    `split` says of each dimension of x and of w whether X splits it, and `summed` whether partial sums are added up.
+    `split` indicates which dimensions of x and w are split by X, and `summed` whether partial sums are added up.
     """
     return [
         {
@@ -66,7 +66,7 @@ def _products(_: Cells) -> list[dict[str, Any]]:
 
 
 def _split_dimensions(array: str) -> list[bool]:
-    """Return for each dimension of an array, such as `x[B_X, D]`, whether X splits it."""
+    """Return, for each dimension of an array such as `x[B_X, D]`, whether X splits the dimension."""
     return [name.endswith("_X") for name in re.findall(r"[A-Z]\w*", array)]
 
 
@@ -157,7 +157,7 @@ def with_figures(number: str, cell: Cell) -> str:
 
 
 def figure(number: str, kind: str) -> str:
-    """Return a lesson's figure for a page that asks no questions, where nothing is locked."""
+    """Return a lesson's figure for a page that asks no questions, so nothing in the figure is locked."""
     [numbers] = [numbers for _, found, numbers in FIGURES[number] if found == kind]
     return _element(kind, numbers(cells_by_id(number)) if numbers else None, None)
 

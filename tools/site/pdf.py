@@ -28,7 +28,7 @@ def write_pdf(page: Path, pdf: Path) -> None:
             [CONTENTS_LINKS, pages],
         )
         tab.pdf(path=pdf, prefer_css_page_size=True, outline=True, tagged=True)
-    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # saving it again makes it a third smaller
+    with pikepdf.open(pdf, allow_overwriting_input=True) as printed:  # saving the PDF again makes it a third smaller
         printed.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 

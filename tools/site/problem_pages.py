@@ -1,4 +1,4 @@
-"""Generate the entries of the site's page of problems, and the data for searching them there and on another page."""
+"""Generate the entries of the site's problems page, and the data for searching them there and on the old-code page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from find_old_jax.problem_index import (
 
 from tools.lessons import notebooks
 
-DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)")  # the spaces don't break on the site, so anchors omit them
+DIFFICULTY = re.compile(r"(?<=\()[●○]+ · \d+ min(?=\)$)")  # on the site, anchors omit these no-break spaces
 
 
 def all_problems() -> tuple[Problem, ...]:
@@ -61,7 +61,7 @@ def _entry(problem: Problem) -> Iterator[str]:
 
 
 def anchor(heading: str) -> str:
-    """Return the anchor of a lesson's heading on the site, as MyST makes it."""
+    """Return the anchor that MyST generates for a lesson's heading on the site."""
     text = DIFFICULTY.sub(lambda level: level[0].replace(" ", ""), heading).replace("`", "")
     return re.sub(r"[^\w\-]", "", text.lower().replace(" ", "-"))
 

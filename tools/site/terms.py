@@ -33,7 +33,7 @@ LESSON = re.compile(rf"notebooks/({NUMBER})_")
 
 
 def prose(document: nodes.Node) -> Iterator[nodes.Text]:
-    """Yield the document's prose as text nodes, in order, without cell outputs and collapsed answers."""
+    """Yield the document's prose as text nodes, in order, excluding cell outputs and collapsed answers."""
     folded = False
     for child in document.children:
         if isinstance(child, nodes.raw):

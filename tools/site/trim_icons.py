@@ -1,8 +1,8 @@
-"""Replace the theme's 1.5 MB of icons with the dozen that the site's pages show.
+"""Replace the theme's 1.5 MB of icons with the dozen icons that the site's pages show.
 
 The theme loads all of Font Awesome Free as a single script. This module replaces that script with one that contains
 only the icons named in the built pages. (Font Awesome Free's icons are licensed under CC BY 4.0,
-https://fontawesome.com/license/free. The new script keeps the notice.)
+https://fontawesome.com/license/free. The new script keeps the licence notice.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Prepare a folder for a USB drive, with the course, its slides and its packages, for a workshop without internet.
 
 Run `make handout`, or `make handout FOR="3.12" SYSTEMS="linux windows"` to choose the Python versions and
-systems. In that folder, start.py needs no network: it installs the packages in `wheels`, beside the course.
+systems. In that folder, start.py needs no network: it installs the packages from `wheels`, which is beside the course.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.reader import environment
 
 OUT = notebooks.ROOT / "handout"
 PYTHONS = ("3.11", "3.12", "3.13")
-SYSTEMS = {  # for each system, its name in uv, then pip's names for it; a wheel may have any of them
+SYSTEMS = {  # for each system, uv's name, then pip's names; a wheel may have any of pip's names
     "linux": ("x86_64-manylinux_2_28", "manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64"),
     "mac": ("aarch64-apple-darwin", "macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11_0_arm64"),
     "windows": ("x86_64-pc-windows-msvc", "win_amd64"),

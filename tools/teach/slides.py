@@ -1,8 +1,8 @@
 """Make slides from the lessons' notebooks: `make slides`, or `make slides LESSONS="01 02"`.
 
 `default_slide_type` in tools/lessons/notebooks.py decides which cells begin a slide (notebooks/README.md explains the
-rule). This module decides which parts of a cell appear on a slide, and at what size: questions, code, outputs and
-pictures. The prose between them becomes speaker notes. All files, including reveal.js, are written to disk, so that the
+rule). This module decides which parts of a cell (questions, code, outputs and pictures) appear on a slide, and at what
+size. The prose between them becomes speaker notes. All files, including reveal.js, are written to disk, so that the
 slides work without a network.
 """
 
@@ -39,7 +39,7 @@ CODE_SIZES = (24, 22, 20)  # font sizes of code in px; a slide uses the first th
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """Return the slide type that a cell's metadata sets or, if it sets none, the one that the default rule gives."""
+    """Return the slide type in a cell's metadata or, if there's none, the cell's default slide type."""
     return cell.metadata.get("slideshow", {}).get("slide_type") or notebooks.default_slide_type(cell)
 
 
@@ -52,7 +52,7 @@ def arrange_slides(
     """Return a notebook from which nbconvert makes the slides: a cell for each part of a slide, and the speaker notes.
 
     Args:
-      predictions: the data in site/predictions.json for each question. The speaker notes list its common mistakes.
+      predictions: each question's data from site/predictions.json. The speaker notes list its common mistakes.
       workshop_notes: the workshop guide's notes on the first question below each heading, by heading.
       on_demand: the hint and solution of each exercise, by the name of its function.
     """
@@ -87,7 +87,7 @@ def arrange_slides(
 def _paginate(cells: list) -> Iterator[nbformat.NotebookNode]:
     """Put code and its output on the same slide if they fit, and on separate slides otherwise.
 
-    Begin each slide with a heading. Below it, repeat the current question until text follows its answer.
+    Begin each slide with a heading. Below the heading, repeat the current question until text follows its answer.
     """
     heading, question, answered, free_height = "", "", False, SLIDE_HEIGHT
     for number, cell in enumerate(cells):
@@ -252,8 +252,8 @@ def _split_text(cell: nbformat.NotebookNode, kind: str, leads: bool) -> Iterator
         notes.clear()
 
     for i, block in enumerate(text_blocks):
-        # The block right before a question introduces it. If it's the first block of the cell, though, it discusses
-        # the output above, unless the cell has LEADS_ON_TAG.
+        # The block right before a question introduces the question. The first block of a cell, though, discusses the
+        # output above, unless the cell has LEADS_ON_TAG.
         introduces_question = (i or leads) and text_blocks[i + 1 : i + 2] and text_blocks[i + 1].startswith(QUESTION)
         has_question = any(text_block.startswith(QUESTION) for text_block in group)
         if re.match(r"#+ ", block):
@@ -303,7 +303,7 @@ def to_html(
     workshop_notes: dict[str, str] | None = None,
     answers: dict[str, Answer] | None = None,
 ) -> str:
-    """Return the slides as an HTML page that loads reveal.js from the folder beside the page."""
+    """Return the slides as an HTML page that loads reveal.js from a folder beside the page."""
     from nbconvert.exporters import SlidesExporter
 
     exporter = SlidesExporter(template_name=TEMPLATE.name, extra_template_basedirs=[str(TEMPLATE.parent)])
@@ -313,7 +313,7 @@ def to_html(
         if cell.cell_type == "markdown":
             cell.source = mathml.with_mathml(cell.source)
     page, _ = exporter.from_notebook_node(arranged, {"metadata": {"name": title}})
-    # slides.css styles questions differently from remarks
+    # slides.css styles questions differently from other block quotes
     page = re.sub(r"<blockquote>(?=\s*<p><strong>Predict\.</strong>)", '<blockquote class="predict">', page)
     # Several slides may continue the same section, and ids must be unique.
     return re.sub(r'(<h2) id="[^"]*\(continued\)"', r"\1", page)

@@ -25,7 +25,7 @@ def written(tmp_path):
 
 @pytest.fixture
 def command(tmp_path):
-    """Return a function that runs Python on `module`, by default the command, with the given arguments."""
+    """Return a function that runs a module (by default, the command) in a separate process with the given arguments."""
 
     def run(*arguments, module: tuple[str, ...] = ("-m", "find_old_jax")) -> subprocess.CompletedProcess:
         source = Path(find_old_jax.__file__).parents[1]

@@ -43,7 +43,7 @@ def test_other_messages_have_no_row():
 
 
 def test_it_runs_from_a_clone_with_nothing_but_python(written, command):
-    """Test a run with -I and -S, with which Python ignores PYTHONPATH, the current folder and installed packages."""
+    """Test a run with -I and -S, so that Python ignores PYTHONPATH, the current folder and installed packages."""
     result = command(
         written("old.py", "import jax\njax.tree_map\n"), module=("-I", "-S", str(Path(find_old_jax.__file__).parent))
     )

@@ -98,7 +98,7 @@ def test_it_respects_guards_and_scopes(code):
 @pytest.mark.parametrize(
     "code",
     [
-        "if jax.__version__ >= '0.4.26':\n    pass\nelse:\n    jax.tree_map(id, 1)",  # as a string, '0.12' sorts first
+        "if jax.__version__ >= '0.4.26':\n    pass\nelse:\n    jax.tree_map(id, 1)",  # '0.12' < '0.4.26' as strings
         "try:\n    jax.tree_map(id, 1)\nexcept ValueError:\n    pass",
         "if not hasattr(jax, 'tree_map'):\n    jax.tree_map(id, 1)",
         "def f(x):\n    if not hasattr(jax, 'tree'):\n        return x\n    return jax.tree_map(id, x)",
@@ -126,7 +126,7 @@ def test_code_without_a_guard_is_found(code):
 
 def test_deprecated_calls_and_removed_arguments():
     assert names("import jax\njax.host_id() == jax.host_count()", severity="warns") == ["jax.host_count", "jax.host_id"]
-    assert names("import jax\njax.remat(abs, concrete=True)", "0.7.2") == ["jax.remat(concrete=)"]  # not a warning
+    assert names("import jax\njax.remat(abs, concrete=True)", "0.7.2") == ["jax.remat(concrete=)"]  # raises an error
     assert names("import jax\njax.core.gensym([])", "0.10") == ["jax.core.gensym()"]
     config = "import jax\njax.config.update('jax_enable_x64', True)\njax.config.jax_enable_x64\njax.config.read('x')\n"
     assert find(config) == []
@@ -166,7 +166,7 @@ def test_guarded_lines_are_counted(written):
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("code", "expected"),
     [
         ("from jax import pmap\ny = jax.tree_map(f, x)", ["jax.tree_map"]),
         ("@partial(xmap, in_axes=0)\ndef f(x): ...", ["jax.experimental.maps"]),
@@ -178,8 +178,8 @@ def test_guarded_lines_are_counted(written):
         ("try:\n    from jax.experimental.maps import xmap\nexcept ImportError:\n    xmap = None\nxmap(f)", []),
     ],
 )
-def test_a_fragment_without_imports_is_read_with_the_usual_names(code, found):
-    assert [one.name for one in find(code)] == found
+def test_a_fragment_without_imports_is_read_with_the_usual_names(code, expected):
+    assert [one.name for one in find(code)] == expected
 
 
 def test_severities_and_targets():
@@ -200,7 +200,7 @@ def test_severities_and_targets():
 
 
 def test_a_mesh_without_axis_types_that_a_program_sets():
-    """Test a program that ran on JAX 0.8.1, where axes were automatic, and raises ShardingTypeError since 0.9."""
+    """Test a program that ran on JAX 0.8.1, with automatic axes, but raises ShardingTypeError on 0.9 and later."""
     code = """\
 import jax, numpy as np
 from jax.sharding import PartitionSpec as P
@@ -210,7 +210,7 @@ x = jax.device_put(np.ones((8, 8)), P("x", "y"))
 w = jax.device_put(np.ones((8, 8)), P("y", None))
 print(x @ w)
 """
-    assert [(found.line, found.row, found.severity) for found in find(code)] == [(3, 16, "means something else")]
+    assert [(api.line, api.row, api.severity) for api in find(code)] == [(3, 16, "means something else")]
     assert find(code, target="0.8") == []
 
 

@@ -96,7 +96,7 @@ def test_fix_writes_the_new_form(old, new):
     "code",
     [
         "f = jax.jit(f, in_axis_resources=1)",  # an argument of pjit, not of jit
-        # pjit stays: jit ignores `with mesh:`, and treats None as unspecified, where pjit treated it as replicated
+        # pjit stays: jit ignores `with mesh:`, and treats None as unspecified, whereas pjit treated it as replicated
         "from jax.experimental.pjit import pjit\nf = pjit(f, in_axis_resources=(P(None), None))",
         "from jax.experimental.pjit import pjit\nf = pjit(f, 1, 2)",
         "from jax.experimental import maps\nmaps.xmap",
@@ -134,8 +134,8 @@ def test_fix_leaves_uncertain_replacements(code):
 def test_each_name_that_fix_writes_is_in_the_rows_and_in_the_record():
     """Test that the table of safe renames agrees with the record.
 
-    The record shows when each name was added. A pair compared on a JAX newer than 0.4.13, the oldest that can be
-    installed, must have been compared on the first JAX that has both names.
+    The record shows when each name was added. A pair compared on a version newer than 0.4.13, the oldest that can be
+    installed, must have been compared on the first version that has both names.
     """
     for old, rename in SAFE_RENAMES.items():
         assert REPLACEMENTS[old][0] == rename.new, old

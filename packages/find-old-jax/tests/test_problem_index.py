@@ -22,7 +22,7 @@ def test_there_are_many_problems_and_no_two_are_alike():
 def test_a_problem_is_complete_and_short(problem):
     assert problem.cause.count(". ") <= 1 and problem.cause.endswith((".", "?"))
     assert 1 <= len(problem.fix.splitlines()) <= 5
-    assert problem.messages or len(problem.keywords.split()) >= 8  # without a message, a search has only the words
+    assert problem.messages or len(problem.keywords.split()) >= 8  # without a message, only its words can be matched
     # Every message has a program that produces it, or the entry says why there's none.
     assert bool(problem.messages) == (bool(problem.program) or bool(problem.hardware))
     assert not (problem.program and (problem.hardware or problem.message))
@@ -52,7 +52,7 @@ def test_the_longest_match_is_first_and_rare_words_count_more():
     one = Problem(id="1", title="mesh", messages=("a b",), **common)
     two = Problem(id="2", title="mesh axis", messages=("a ... d",), **common)
     assert find_by_message("a\n b", [one, two]) == find_by_message("A B", [one, two]) == [one]
-    assert find_by_message("x a b c d", [one, two]) == [one, two]  # 3 characters against 2
+    assert find_by_message("x a b c d", [one, two]) == [one, two]  # matches of 3 and 2 characters
     assert search("axis mesh", entries=[one, two]) == [two, one]
     assert search("axis", entries=[one, two]) == [two]
     assert search("axes", entries=[one, two]) == []
@@ -61,7 +61,7 @@ def test_the_longest_match_is_first_and_rare_words_count_more():
 def test_a_message_with_missing_words_still_counts():
     pattern = "mesh axis ... sharded twice"
     assert loose_match(pattern, stem("axis was sharded twice")) == 3 / 4
-    assert loose_match(pattern, stem("twice sharded axis")) == 0  # one word of four in order
+    assert loose_match(pattern, stem("twice sharded axis")) == 0  # only one of the four words is in order
     assert loose_match("mesh", stem("mesh")) == 0
     common = {"topic": "", "title": "", "cause": "", "fix": "", "lesson": "", "section": ""}
     one = Problem(id="1", messages=("twice sharded axis mesh",), **common)

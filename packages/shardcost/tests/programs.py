@@ -1,8 +1,9 @@
 """Define programs for the CPU compiler, with manually calculated costs.
 
-Unless stated otherwise, elements are float32 (4 bytes), and the mesh is 2 x 4 with the axes x and y. If each of n
-devices in a group has an operand of b bytes, it sends 2 (n-1)/n b bytes in an all-reduce, (n-1) b in an all-gather,
-(n-1)/n b in a reduce-scatter or an all-to-all, and b in a permute.
+Unless stated otherwise, elements are float32 (4 bytes), and the mesh is 2 x 4 with the axes x and y. In a group
+of n devices with an operand of b bytes on each, every device sends 2 (n-1)/n b bytes in an all-reduce, (n-1) b in an
+all-gather, (n-1)/n b in a reduce-scatter or an all-to-all, and b in a permute. A builder takes a mesh, and returns a
+program and its arguments.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ GRID = ((4, 2), ("batch", "features"))
 
 
 def make_mesh(sizes, names):
-    """Arrange the first devices in row-major order in a mesh with Auto axes."""
+    """Build a mesh with Auto axes from the first devices, arranged in row-major order."""
     devices = np.array(jax.devices()[: math.prod(sizes)]).reshape(sizes)
     return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(sizes))
 
 
 def plan(mesh, shape, *spec, dtype=jnp.float32):
-    """Return an array's shape, dtype and sharding, with which a program can be compiled without data."""
+    """Describe an array by its shape, dtype and sharding, so that a program can be compiled without data."""
     return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
 
 
@@ -45,15 +46,15 @@ def column_sums(*out):
 
 
 def product(a, b, n=64):
-    """Return a builder of a product of two (n, n) matrices that are sharded by the specs `a` and `b`."""
+    """Return a builder for the product of two (n, n) matrices, sharded by the specs `a` and `b`."""
     return lambda mesh: (lambda p, q: p @ q, plan(mesh, (n, n), *a), plan(mesh, (n, n), *b))
 
 
 def descent(iterations, outer=None):
-    """Return a builder of a program that repeats w <- w - 0.1 x.T @ (x @ w), where x is (64, 16), sharded along axis 0.
+    """Return a builder for a program that repeats w <- w - 0.1 x.T @ (x @ w), where x is (64, 16) and sharded by rows.
 
-    The axis is split over two devices, and each iteration needs an all-reduce of shape (16, 16). With `outer`, a second
-    loop repeats the first one `outer` times.
+    The rows are split over two devices, and each iteration needs an all-reduce of shape (16, 16). With `outer`, an
+    outer loop repeats the first one `outer` times.
     """
 
     def build(mesh):
@@ -80,7 +81,7 @@ def gradients(mesh):
 
 
 def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
-    """Return a builder of a shard_map of `function` on an array that is sharded by `spec`."""
+    """Return a builder for a shard_map of `function` on an array that is sharded by `spec`."""
 
     def build(mesh):
         return manual(mesh, function, P(*spec), out), plan(mesh, shape, *spec, dtype=dtype)
@@ -89,7 +90,7 @@ def collective(function, *spec, out=None, shape=(128, 128), dtype=jnp.float32):
 
 
 def with_gradient(function, *arrays):
-    """Return a builder of the gradient of a shard_map's mean square with respect to all arrays, each (shape, spec)."""
+    """Return a builder for the gradient of a shard_map's mean square with respect to `arrays`: (shape, spec)."""
 
     def build(mesh):
         specs = tuple(P(*spec) for _, spec in arrays)
@@ -101,7 +102,7 @@ def with_gradient(function, *arrays):
 
 
 def ring_product(t):
-    """Multiply each device's rows by all columns, passing the shards of columns around a ring."""
+    """Sum t @ s.T @ s over the shards s of all devices along y, passing the shards around a ring."""
 
     def iteration(carried, _):
         total, piece = carried
@@ -111,7 +112,7 @@ def ring_product(t):
 
 
 def stored_in_pieces(t, w):
-    """Apply layers whose sharded weights are gathered just before use."""
+    """Apply layers whose sharded weights are gathered just before they're used."""
     return lax.scan(lambda t, piece: (jnp.tanh(t @ lax.all_gather(piece, "y", tiled=True)), None), t, w)[0]
 
 
@@ -122,7 +123,7 @@ def bounded_while(mesh):
     return f, plan(mesh, (64,), "x")
 
 
-# name: (mesh, program, [(kind, axes, times, bytes sent by each device)], FLOPs in matrix products on each device)
+# name: (mesh, builder, [(kind, axes, times, bytes sent by each device)], FLOPs in matrix products on each device)
 PROGRAMS = {
     # A 4 x 8 array, sharded 2 x 4: each device sums its (2, 2) shard to 2 elements, 8 bytes, and sends 2 (1/2) 8 bytes.
     "column sums": (TWO, column_sums(), [("all-reduce", "x", 1, 8)], 0),
@@ -133,9 +134,9 @@ PROGRAMS = {
     "product, rows by columns": (TWO, product(("x", None), (None, "y")), [], 524_288 // 8),
     # Each device contracts half of the dimension, then exchanges (64, 64) partial sums, 16,384 bytes, with one partner.
     "product, inner by inner": (TWO, product((None, "x"), ("x", None)), [("all-reduce", "x", 1, 16_384)], 524_288 // 2),
-    # Each device sends its (32, 16) shard of a, 2,048 bytes, to 3 others along y, and that of b to the other along x.
+    # Each device sends its (32, 16) shard of a, 2,048 bytes, to 3 others along y, and its shard of b to 1 along x.
     "product, both by both": (TWO, product(("x", "y"), ("x", "y")), [("all-gather", "x", 1, 2_048), ("all-gather", "y", 1, 6_144)], 524_288 // 8),
-    # The compiler transfers 16 of the 32 rows of b, (16, 64), then sums (32, 64) arrays over y: 2 (3/4) 8,192 bytes.
+    # The compiler transfers 16 of b's 32 local rows, (16, 64), then sums (32, 64) arrays over y: 2 (3/4) 8,192 bytes.
     "product, rows by rows": (TWO, product(("x", None), ("x", None)), [("collective-permute", "8 pairs", 1, 4_096), ("all-reduce", "y", 1, 12_288)], 524_288 // 8),
     "product, both by inner": (TWO, product(("x", "y"), ("y", None)), [("all-reduce", "y", 1, 12_288)], 524_288 // 8),
     "product, both by replicated": (TWO, product(("x", "y"), ()), [("all-gather", "y", 1, 6_144)], 524_288 // 2),
@@ -156,12 +157,12 @@ PROGRAMS = {
     # Each device sends an (8, 12) shard, 384 bytes, four times in the forward pass and four times in the backward pass.
     # Each forward iteration computes two products of 8 x 12 x 8, and each backward iteration computes four.
     "ring, with its gradient": (TWO, with_gradient(ring_product, ((16, 48), ("x", "y"))), [("collective-permute", "8 pairs", 4, 4 * 384)] * 2, 4 * 3 * 2 * 2 * 8 * 12 * 8),
-    # Each of the three (4, 16) shards, 256 bytes, is gathered, and its gradient scattered, for 3 x 256 bytes each time.
-    # Gradients are summed over the axis along which the array is replicated: w's 768 bytes over x, and t's (8, 16) over
-    # y, which sends 2 (3/4) 512 bytes. There are nine products of 8 x 16 x 16.
+    # Each of the three (4, 16) shards, 256 bytes, is gathered, and its gradient is scattered; both send 3 x 256 bytes.
+    # A gradient is summed over the axis along which its array is replicated: that of w, 768 bytes, over x, and that of
+    # t, 512 bytes, over y, which sends 2 (3/4) 512 bytes. There are nine products of 8 x 16 x 16.
     "sharded weights, with gradients": (TWO, with_gradient(stored_in_pieces, ((16, 16), ("x",)), ((3, 16, 16), (None, "y"))),
         [("all-gather", "y", 3, 2_304), ("reduce-scatter", "y", 3, 2_304), ("all-reduce", "x", 1, 768), ("all-reduce", "y", 1, 768)], 9 * 2 * 8 * 16 * 16),
-    # Manual collectives on shards of (32, 128), 16,384 bytes (sharded over y) or (64, 128), 32,768 bytes (over x).
+    # Arrays sharded over y have shards of (32, 128), 16,384 bytes; those sharded over x have (64, 128), 32,768 bytes.
     "psum over y": (TWO, collective(lambda t: lax.psum(t, "y"), "y", out=P()), [("all-reduce", "y", 1, 24_576)], 0),
     "psum over x": (TWO, collective(lambda t: lax.psum(t, "x"), "x", out=P()), [("all-reduce", "x", 1, 32_768)], 0),
     "psum over both": (TWO, collective(lambda t: lax.psum(t, ("x", "y")), ("x", "y"), out=P()), [("all-reduce", "x, y", 1, 14_336)], 0),
@@ -171,7 +172,7 @@ PROGRAMS = {
     "ppermute, ring": (TWO, collective(lambda t: lax.ppermute(t, "y", [(i, (i + 1) % 4) for i in range(4)]), "y"), [("collective-permute", "8 pairs", 1, 16_384)], 0),
     "ppermute, no pairs": (TWO, collective(lambda t: lax.ppermute(t, "y", []) + 1, "y"), [("collective-permute", "0 pairs", 1, 0)], 0),
     "ppermute, some left out": (TWO, collective(lambda t: lax.ppermute(t, "y", [(0, 1), (1, 2)]), "y"), [("collective-permute", "4 pairs", 1, 16_384)], 0),
-    # On a 2 x 2 x 2 mesh, shards are (64, 128) if sharded over one axis, and (32, 128) if sharded over two.
+    # On a 2 x 2 x 2 mesh, shards are (64, 128) if the array is sharded over one axis, and (32, 128) if over two.
     "2x2x2, psum over x": (THREE, collective(lambda t: lax.psum(t, "x"), "x", out=P()), [("all-reduce", "x", 1, 32_768)], 0),
     "2x2x2, psum over z": (THREE, collective(lambda t: lax.psum(t, "z"), "z", out=P()), [("all-reduce", "z", 1, 32_768)], 0),
     "2x2x2, psum over x and z": (THREE, collective(lambda t: lax.psum(t, ("x", "z")), ("x", "z"), out=P()), [("all-reduce", "x, z", 1, 24_576)], 0),

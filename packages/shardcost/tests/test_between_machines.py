@@ -16,7 +16,7 @@ REPLICATED, SHARDED = P(), P("i")
 
 
 def cost_of(f, out=REPLICATED, axes=((8,), ("i",)), spec=SHARDED):
-    """Return the cost of a function of 64 float32 elements, with 8 on each device."""
+    """Return the cost of applying a function to 64 float32 elements, with 8 on each device."""
     program = jax.shard_map(f, mesh=make_mesh(*axes), in_specs=spec, out_specs=out, check_vma=False)
     return cost(jax.jit(program), jnp.arange(64.0))
 
@@ -35,7 +35,7 @@ def test_a_ring_visits_each_machine_once():
 def test_groups_inside_a_machine_send_nothing_out(along, halves, alternating):
     """Check all-reduces of 32 bytes along x, in four groups of 2, and along y, in two groups of 4.
 
-    Each group of 2 sends 2 x 1/2 x 32 = 32 bytes per device, and each group of 4 sends 2 x 3/4 x 32 = 48.
+    Each device sends 2 x 1/2 x 32 = 32 bytes in a group of 2, and 2 x 3/4 x 32 = 48 bytes in a group of 4.
     """
     report = cost_of(lambda x: lax.psum(x, along), P(("x", "y")), ((2, 4), ("x", "y")), P(("x", "y")))
     assert report.by_machine(HALVES) == {0: halves, 1: halves}
@@ -52,7 +52,7 @@ def test_permutes_and_all_to_alls_count_where_they_cross():
     pieces = cost_of(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), P("i"))
     assert pieces.by_machine(HALVES) == {0: 64, 1: 64}  # four devices send 4 bytes to each of four others
     uneven = [0] * 6 + [1] * 2
-    assert pieces.by_machine(uneven) == {0: 48, 1: 48}  # 6 x 2 x 4 bytes and 2 x 6 x 4 bytes
+    assert pieces.by_machine(uneven) == {0: 48, 1: 48}  # the machines send 6 x 2 x 4 bytes and 2 x 6 x 4 bytes
 
 
 def test_unknown_routes_and_machines_are_errors():

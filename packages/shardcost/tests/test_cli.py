@@ -69,7 +69,7 @@ def test_axes_that_do_not_fit(dump, capsys):
 
 
 def test_two_dumps(dump, capsys):
-    """Test that the same program in bfloat16 sends half as many bytes: 96 fewer."""
+    """Test that the comparison shows that the same program in bfloat16 sends 96 bytes instead of 192."""
     before, after = dump(DUMP, "before.txt"), dump(DUMP.replace("f32", "bf16"), "after.txt")
     assert main([before, after]) == 1
     assert capsys.readouterr().out.splitlines()[:2] == [
@@ -120,7 +120,7 @@ def test_a_missing_file_and_wrong_options(dump, capsys, tmp_path):
 
 
 def test_the_dump_of_a_compiler(tmp_path):
-    """Test that the command reads a dump that the compiler wrote, even if it can't import JAX."""
+    """Test that the command reads a dump that the compiler wrote, even if JAX can't be imported."""
     program = (
         "import os; os.environ['JAX_PLATFORMS'] = 'cpu'\n"
         "import jax; jax.config.update('jax_num_cpu_devices', 8)\n"

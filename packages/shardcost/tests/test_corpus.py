@@ -1,11 +1,11 @@
 """Test `from_hlo` on texts from three compilers and three JAX versions, against manually calculated costs.
 
-`corpus/compile_corpus.py` defines the programs, and wrote the texts. The expected costs follow from the programs and
-from these facts about the compilers: before it communicates, the CPU compiler widens narrow floats (float8 and float4
-to float16, bfloat16 to float32) and unpacks int4; the TPU compiler represents a complex number by two real numbers.
+`corpus/compile_corpus.py` defines the programs, and generated the texts. The expected costs follow from the programs
+and from these facts about the compilers: for communication, the CPU compiler widens narrow floats (float8 and float4 to
+float16, bfloat16 to float32) and unpacks int4; the TPU compiler represents a complex number by two real numbers.
 
-On eight devices with b bytes on each, an all-gather sends 7 b, a reduce-scatter and an all-to-all 7/8 b, an all-reduce
-2 (7/8) b, and a permute b.
+With b bytes on each of eight devices, a device sends 7 b bytes in an all-gather, 7/8 b in a reduce-scatter or an
+all-to-all, 2 (7/8) b in an all-reduce, and b in a permute.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ CORPUS = sorted(Path(__file__).parent.glob("corpus/*.txt"))
 
 # program: (FLOPs in matrix products per device, {target or "": {kind: (times, bytes sent)}})
 EXPECTED = {
-    # Shards of 8 x 16: 128 elements.
+    # Each shard is 8 x 16, or 128 elements.
     "gather_float8": (0, {"cpu": {"all-gather": (1, 7 * 128 * 2)}, "": {"all-gather": (1, 7 * 128)}}),
     "gather_int4": (0, {"cpu": {"all-gather": (1, 7 * 128)}, "": {"all-gather": (1, 7 * 128 // 2)}}),
     "gather_bool": (0, {"": {"all-gather": (1, 7 * 128)}}),
     "sum_complex": (0, {"": {"all-reduce": (1, 2 * 7 * 128 * 8 // 8)}}),
     "permute_bfloat16": (0, {"cpu": {"collective-permute": (1, 128 * 4)}, "": {"collective-permute": (1, 128 * 2)}}),
-    # Shards of 8 x 64 float32, three times.
+    # Shards of 8 x 64 float32 elements are exchanged three times.
     "all_to_all_in_a_scan": (0, {"": {"all-to-all": (3, 3 * 7 * 8 * 64 * 4 // 8)}}),
-    # Shards of 64 x 256 are gathered. The products take 512 x 256 x 128 and 512 x 128 x 256 multiply-adds, and yield
-    # partial sums of 512 x 256.
+    # Shards of 64 x 256 are gathered. The products take 512 x 256 x 128 and 512 x 128 x 256 multiply-adds, and the
+    # second one yields partial sums of 512 x 256.
     "tensor_parallel": (
         2 * 2 * 512 * 256 * 128,
         {
@@ -37,7 +37,7 @@ EXPECTED = {
         },
     ),
     # In each of four layers, shards of 64 x 512 are gathered forward and backward. There are three products of
-    # 512 x 512 x 512, and gradients of 512 x 512, which the CPU compiler all-reduces instead of scattering.
+    # 512 x 512 x 512, and a gradient of 512 x 512, which the CPU compiler all-reduces instead of scattering.
     "fully_sharded": (
         4 * 3 * 2 * 512**3,
         {
@@ -47,9 +47,9 @@ EXPECTED = {
     ),
     "product_float8": (2 * 64 * 256 * 128, {"": {}}),
     "matrix_vector": (2 * 64 * 256, {"": {}}),
-    # The loop's condition sums 4 bytes and runs six times, because the test passes a trip count of five for its body.
+    # The loop's condition sums 4 bytes. It runs six times, because the test passes a trip count of five for the body.
     "unknown_trip_count": (0, {"": {"all-reduce": (6, 6 * 7)}}),
-    # Shards of 8 x 16, or 128 elements, as above.
+    # Each shard is 8 x 16, or 128 elements, as above.
     "gather_float32": (0, {"": {"all-gather": (1, 7 * 128 * 4)}}),
     "gather_bfloat16": (0, {"cpu": {"all-gather": (1, 7 * 128 * 4)}, "": {"all-gather": (1, 7 * 128 * 2)}}),
     "gather_float16": (0, {"": {"all-gather": (1, 7 * 128 * 2)}}),
@@ -58,7 +58,7 @@ EXPECTED = {
         0,
         {"v5e": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}, "": {"reduce-scatter": (1, 7 * 128 * 4 // 8)}},
     ),
-    # Shards of 512 x 256.
+    # Each shard is 512 x 256.
     "scatter_sum_bfloat16": (
         0,
         {
@@ -73,7 +73,7 @@ EXPECTED = {
     ),
     "all_to_all_int8": (0, {"": {"all-to-all": (1, 7 * 8 * 64 // 8)}}),
     "permute_int4": (0, {"cpu": {"collective-permute": (1, 128)}, "": {"collective-permute": (1, 128 // 2)}}),
-    # Tiles of 32 x 16. All devices send in a permute around the two rings of four. A sum is over four or eight devices.
+    # Each tile is 32 x 16. The permute sends around two rings of four devices. The sums are over four or eight devices.
     "permute_along_y": (0, {"": {"collective-permute": (1, 32 * 16 * 4)}}),
     "sum_along_y": (0, {"": {"all-reduce": (1, 2 * 3 * 32 * 16 * 4 // 4)}}),
     "sum_along_both": (0, {"": {"all-reduce": (1, 2 * 7 * 32 * 16 * 4 // 8)}}),
@@ -88,7 +88,7 @@ EXPECTED = {
     ),
     # The counter is 0, 3, 6 and 9 while it's below 10.
     "counted_while": (0, {"": {"all-reduce": (4, 4 * 2 * 7 * 128 * 4 // 8)}}),
-    # Shards of 8 x 16. The TPU compiler splits the scan's 64-bit counter into two 32-bit ones.
+    # Each shard is 8 x 16. The TPU compiler splits the scan's 64-bit counter into two 32-bit ones.
     "ring_with_int64": (0, {"": {"collective-permute": (5, 5 * 128 * 4)}}),
     # The branch with the all-reduce sends more bytes; the one with the permute computes a product of 8 x 16 x 16.
     "branches": (2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 128 * 4 // 8)}}),
@@ -109,7 +109,7 @@ EXPECTED = {
         2 * (2 * 8 * 32 * 64) + 3 * (2 * 8 * 64 * 16),
         {"": {"all-reduce": (1, 2 * 7 * (32 * 64 + 64 * 16) * 4 // 8)}},
     ),
-    # Two products of 8 x 16 x 16, and partial sums of 16 x 16.
+    # There are two products of 8 x 16 x 16, and the second one yields partial sums of 16 x 16.
     "donated": (2 * 2 * 8 * 16 * 16, {"": {"all-reduce": (1, 2 * 7 * 16 * 16 * 4 // 8)}}),
     # Shards of 64 x 256 are gathered, and each device computes the full product.
     "overlapped": (
@@ -122,7 +122,7 @@ EXPECTED = {
     "product_complex": (8 * 8 * 32 * 16, {"": {}}),
     # Each device computes 2 of the 16 products.
     "product_batched": (2 * 2 * 32 * 64 * 32, {"": {}}),
-    # The product of 32 x 8 and 8 x 32 is a partial sum.
+    # Each device multiplies 32 x 8 by 8 x 32, which yields a partial sum.
     "product_transposed": (2 * 32 * 8 * 32, {"": {"all-reduce": (1, 2 * 7 * 32 * 32 * 4 // 8)}}),
     # Each device convolves an image of 32 x 32 pixels, from 16 features to 16. Along each side, 3 x 32 - 2 pairs of an
     # output and one of the kernel's three positions read a pixel rather than padding.
@@ -145,8 +145,8 @@ REFUSED = {
     ("branches", "h100"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
     ("branches", "v5e"): r"(all-reduce|permute) in a branch of the conditional at compile_corpus\.py:\d+",
 }
-UNKNOWN = {"branches": 3}  # messages for the all-reduce, the permute and the product; other programs have one
-# The arguments of `from_hlo` that make it possible to count these programs.
+UNKNOWN = {"branches": 3}  # one message each for the all-reduce, the permute and the product; other programs have one
+# The arguments with which `from_hlo` can count these programs.
 ARGUMENTS = {"unknown_trip_count": {"trip_counts": 5}, "branches": {"branches": "max"}}
 
 
@@ -175,7 +175,7 @@ def test_a_compiled_text(path):
 
 
 def line_of(code):
-    """Return the line number of some code in compile_corpus.py."""
+    """Return the number of the line in compile_corpus.py that contains only `code`."""
     lines = (Path(__file__).parent / "corpus" / "compile_corpus.py").read_text(encoding="utf-8").splitlines()
     return next(i for i, line in enumerate(lines, 1) if line.strip() == code)
 

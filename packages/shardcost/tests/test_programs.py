@@ -35,8 +35,8 @@ def test_the_cpu_sends_bfloat16_as_float32():
 
 def test_a_transposed_layout_in_groups_of_half_an_axis():
     # An (8, 8) array changes from P('y', 'x') to P('x', 'y'), so shards of (2, 4) become (4, 2). The compiler exchanges
-    # half of each shard within pairs of devices, which sends 16 of its 32 bytes, and then sends four devices' shards to
-    # their final places.
+    # half of each 32-byte shard within pairs of devices, and then sends the shards of four devices to the devices that
+    # store them in the result.
     mesh = make_mesh(*TWO)
     target = NamedSharding(mesh, P("x", "y"))
     report = cost(jax.jit(lambda t: t + 1, out_shardings=target), plan(mesh, (8, 8), "y", "x"))
@@ -58,7 +58,7 @@ def test_a_convolution():
 
 
 def test_a_convolution_with_strides_and_dilations():
-    """Compare the FLOPs with a loop's count of the pairs of an output and a kernel position that read an input."""
+    """Check the FLOPs by counting, in a loop, the pairs of an output and a kernel position that read an input."""
     x, w = jax.ShapeDtypeStruct((2, 3, 19, 16), jnp.float32), jax.ShapeDtypeStruct((5, 3, 4, 3), jnp.float32)
     strides, pads, spread = (2, 3), [(1, 2), (3, 0)], (1, 2)
 
@@ -119,7 +119,7 @@ def test_a_function_and_its_lowered_and_compiled_forms_cost_the_same():
 
 
 def test_complex_products():
-    """Test a product of 32 x 128 x 64 complex multiply-adds per device, each with four real products and additions."""
+    """Test a product of 32 x 128 x 64 complex multiply-adds per device, each with 4 real products and 4 additions."""
     mesh = make_mesh(*TWO)
     arguments = plan(mesh, (64, 128), "x", dtype=jnp.complex64), plan(mesh, (128, 64), dtype=jnp.complex64)
     assert cost(lambda p, q: p @ q, *arguments).flops == 8 * 32 * 128 * 64
@@ -143,7 +143,7 @@ MANY = [(8, 1, 1, 1, 1, 1)] * 140
 
 
 def loop_over_many(mesh):
-    """Return a loop of three iterations, each of which sums all arrays of MANY over d, and its arguments."""
+    """Return a program with a loop of three iterations that sum all arrays of MANY over d, and its arguments."""
 
     def f(arrays):
         def body(arrays, _):
@@ -155,12 +155,12 @@ def loop_over_many(mesh):
 
 
 def test_a_loop_over_very_many_arrays():
-    """Test three sums of 140 one-element shards, 4 bytes each, over 8 devices, which send 3 x 140 x 2 (7/8) 4 bytes."""
+    """Test that three sums of 140 shards of 4 bytes over 8 devices send 3 x 140 x 2 (7/8) 4 bytes per device."""
     assert cost(*loop_over_many(make_mesh((8,), ("d",)))).bytes_sent == 2_940
 
 
 def while_loop(step, test, start=0):
-    """Return a builder of a loop that starts at `start` and updates its counter with `step` while `test` is true.
+    """Return a builder for a loop whose counter starts at `start` and is updated by `step` while `test` is true.
 
     Each iteration sums an (8,) float32 shard over 8 devices, which sends 2 (7/8) 32 = 56 bytes.
     """

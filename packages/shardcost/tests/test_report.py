@@ -100,7 +100,7 @@ def test_source_lines():
 
 
 def test_a_gather_hoisted_from_a_loop_belongs_to_the_line_in_the_loop():
-    """Test that the gather is attributed to the product, whether the compiler leaves it in the loop or hoists it."""
+    """Test that the gather is attributed to the product, whether or not the compiler hoists the gather."""
 
     def body(x, _):
         return jnp.tanh(x @ w), None
@@ -118,7 +118,7 @@ def test_a_gather_hoisted_from_a_loop_belongs_to_the_line_in_the_loop():
 
 
 def test_source_lines_in_a_notebook_cell():
-    """Test that the report identifies a line by its code, because a cell's file name means nothing to the reader."""
+    """Test that the report identifies a cell's line by its code, because cells have meaningless file names."""
     mesh = make_mesh(*TWO)
     cell = "/tmp/ipykernel_123/456.py"
     names: dict = {}
@@ -139,11 +139,14 @@ def test_source_lines_as_a_table(capsys):
     assert row.endswith(f"test_report.py:{sums.__code__.co_firstlineno + 1}: return t.sum(0)")
 
 
-# Comparing two programs.
+# Tests of the comparison of two programs.
 
 
 def test_a_comparison():
-    """Compare two programs that sum 128 bytes over 8 devices, sending 2 (7/8) 128. One also gathers them: 7 x 128."""
+    """Compare two programs that sum 128 bytes over 8 devices, which sends 2 (7/8) 128 bytes.
+
+    The second program also gathers these bytes, which sends 7 x 128 bytes.
+    """
     mesh = make_mesh((8,), ("x",))
 
     def before(t):
@@ -211,7 +214,7 @@ def test_loop_iterations_count():
 
 
 def test_a_misspelt_kind_or_measure_is_an_error():
-    """Test that a misspelt name is refused, because its empty result would satisfy any test."""
+    """Test that a misspelt name is refused, because an empty result would satisfy most tests."""
     report = cost(sums, plan(make_mesh(*TWO), (4, 8), "x", "y"))
     with pytest.raises(ValueError, match="the kind 'all_gather': pass one of all-reduce, all-gather,"):
         report.by_source("all_gather")

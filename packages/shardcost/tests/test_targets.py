@@ -1,4 +1,4 @@
-"""Test compiling for absent devices. The tests for GPUs and for TPUs are skipped if their compiler isn't installed."""
+"""Test compilation for absent devices. Skip the tests for GPUs or TPUs if their compiler isn't installed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_mesh_of_the_arguments_is_rebuilt(target):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_a_function_that_refers_to_its_own_mesh(target):
-    """Test a sum of 64 bytes over x, which sends 2 (1/2) 64 bytes, after a sharding constraint that sends none."""
+    """Test a sum of 64 bytes over x, which sends 2 (1/2) 64 bytes, after a sharding constraint that sends nothing."""
     mesh = make_mesh((2, 4), ("x", "y"))
 
     @jax.jit
@@ -62,7 +62,7 @@ def test_a_function_that_refers_to_its_own_mesh(target):
 
 @pytest.mark.parametrize("target", EVERY_TARGET)
 def test_shardings_in_the_signature(target):
-    """Test that gathering rows of 64 bytes sends 7 x 64 bytes, and that a donated argument stays donated."""
+    """Test that gathering rows of 64 bytes sends 7 x 64 bytes, and that a donated argument remains donated."""
     mesh = make_mesh((8,), ("x",))
     rows, full = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     f = jax.jit(lambda t: t + 1, in_shardings=rows, out_shardings=full)
@@ -223,7 +223,7 @@ def test_an_old_jax_is_named(monkeypatch):
 def test_products_with_a_vector(target, dtype, f, left, right, flops):
     """Test products that GPU and TPU compilers turn into a multiplication and a sum, often in two fusions.
 
-    The rows, or the products of a batch, are split over 8 devices.
+    The rows of the left matrix, or the products in a batch, are divided among 8 devices.
     """
     mesh = make_mesh((8,), ("x",))
     weights = (

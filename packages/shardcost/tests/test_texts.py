@@ -1,4 +1,4 @@
-"""Test `from_hlo` on hand-written program texts, with constructs that compilers do or might write."""
+"""Test `from_hlo` on hand-written program texts, with constructs that compilers emit or might emit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ BELOW_24 = "compare(%k, %stop), direction=LT"
 
 
 def loop(start, following, test):
-    """Return LOOP with the counter's start, its next value and the loop's condition."""
+    """Return LOOP with the given start and next value of its counter, and the given condition."""
     return LOOP.replace("START", str(start)).replace("NEXT", following).replace("TEST", test)
 
 
@@ -94,23 +94,23 @@ def loop(start, following, test):
         (0, "fusion(%i), kind=kLoop, calls=%step", "fusion(%k, %stop), kind=kLoop, calls=%below", 6),
         (99, "get-tuple-element(%fused), index=1", "compare(%k, %stop), direction=GE", 16),  # 99, 94, ... 24
         (99, "get-tuple-element(%fused), index=1", "compare(%k, %stop), direction=NE", 15),
-        (0, "add(%j, %one)", "compare(%k, %limit), direction=LT", 11),  # a value that the loop doesn't change
+        (0, "add(%j, %one)", "compare(%k, %limit), direction=LT", 11),  # the loop doesn't change the limit
         (0, "add(%j, %kept)", BELOW_24, 3),  # 0, 11, 22
         (0, "add(%j, %one)", "compare(%double, %stop), direction=LT", 12),
         (0, "add(%j, %one)", "compare(%stop, %double), direction=GT", 12),
-        (0, "subtract(%j, %one)", BELOW_24, None),  # not within 2**31 iterations
+        (0, "subtract(%j, %one)", BELOW_24, None),  # doesn't end within 2**31 iterations
         (0, "subtract(%one, %j)", BELOW_24, None),  # 0, 1, 0, 1, ... endless
         (0, "add(%j, %one)", "compare(%double, %k), direction=LT", 0),
         (0, "add(%j, %three)", "compare(%k, %stop), direction=NE", 8),
-        (1, "add(%j, %three)", "compare(%k, %stop), direction=NE", None),  # not before the counter overflows
+        (1, "add(%j, %three)", "compare(%k, %stop), direction=NE", None),  # doesn't end before the counter overflows
         (24, "add(%j, %one)", "compare(%k, %stop), direction=EQ", 1),
         (0, "add(%twice, %one)", BELOW_24, 5),  # 0, 1, 3, 7, 15
-        (0, "multiply(%j, %j)", BELOW_24, None),  # endless
+        (0, "multiply(%j, %j)", BELOW_24, None),  # 0, 0, ... endless
         (2, "multiply(%j, %j)", BELOW_24, 3),  # 2, 4, 16
         (0, "get-tuple-element(%fused), index=0", BELOW_24, None),  # 0, 11, 11, ... endless
         (0, "convert(%x)", BELOW_24, None),  # depends on the data
         (0, "partition-id()", BELOW_24, None),  # depends on the device
-        (0, "shift-left(%j, %one)", BELOW_24, None),  # not among the operations that can be evaluated
+        (0, "shift-left(%j, %one)", BELOW_24, None),  # isn't among the operations that can be evaluated
         (0, "add(%j, %one)", "is-finite(%k)", None),
         (2**31 - 9, "fusion(%i), kind=kLoop, calls=%step", "compare(%k, %stop), direction=GT", 3),  # then overflows
     ],
@@ -130,7 +130,8 @@ def test_trip_counts(start, following, test, iterations, monkeypatch):
         )
 
 
-# The TPU compiler writes a 64-bit counter like this, as two 32-bit ones. It adds 1, and carries if the low one overflows.
+# The TPU compiler splits a 64-bit counter like this one into two 32-bit counters. The loop adds 1 to the low counter,
+# and carries if that counter overflows.
 SPLIT_LOOP = """HloModule m, is_scheduled=true, num_partitions=8
 
 %body (b: (u32[], u32[], f32[4])) -> (u32[], u32[], f32[4]) {
@@ -192,7 +193,7 @@ def test_a_counter_in_two_parts(start, stop, iterations, monkeypatch):
             from_hlo(text)
     else:
         assert from_hlo(text).bytes_sent == iterations * 28
-    # The start is an argument of the program.
+    # The trip count is unknown if the start is an argument of the program.
     with pytest.raises(UnsupportedHloError, match="in the loop at w"):
         from_hlo(text.replace("copy(%low)", "copy(%n)"))
 
@@ -200,7 +201,7 @@ def test_a_counter_in_two_parts(start, stop, iterations, monkeypatch):
 def test_a_small_counter_that_overflows(monkeypatch):
     """Test a counter that rises from 0 in steps of 4 while it's below 254, so the loop has 64 iterations.
 
-    In 8 bits, though, 252 is followed by 0 instead of 256, and the loop never ends.
+    With an 8-bit counter, though, 252 is followed by 0 instead of 256, and the loop never ends.
     """
     monkeypatch.setattr(loops, "MAX_ITERATIONS", 1000)
     text = loop(0, "fusion(%i), kind=kLoop, calls=%step", BELOW_24).replace("constant(24)", "constant(254)")
@@ -229,7 +230,7 @@ def test_a_computation_without_a_caller():
         ("ragged-dot(%p, %p), lhs_contracting_dims={1}", "ragged-dot"),
         ('custom-call(%p), custom_call_target="my_kernel"', "custom call my_kernel"),
         ('custom-call(%p), custom_call_target="__cublas$gemm"', "without dimensions"),
-        # The slices of a large TPU system communicate like this. The line for jax.debug looks similar.
+        # The slices of a large TPU system communicate in this way. An instruction for jax.debug looks similar.
         ('send(%p), is_host_transfer=true, frontend_attributes={name="xla_megascale_runtime"}', "send"),
         ('send(%p), is_host_transfer=true, metadata={op_name="jit(f)/pure_callback"}', "send"),
         ('send(%p), channel_id=1, metadata={op_name="jit(f)/debug_print"}', "send"),
@@ -286,7 +287,7 @@ def test_an_array_of_unknown_size_is_named():
     "line",
     [
         'custom-call(%p), custom_call_target="lapack_sgetrf_ffi"',
-        # XLA's memory_space_assignment joins the slices of an array that it fetched to fast memory.
+        # XLA's memory_space_assignment pass joins the slices of an array that it has fetched into fast memory.
         'custom-call(%p, %p), custom_call_target="ConcatBitcast"',
         "all-reduce-done(%p)",
     ],
@@ -330,7 +331,7 @@ CHAIN = """%begin{i} (p: f32[8,4]) -> (f32[8,4], f32[64,4]) {
 
 
 def chains(n):
-    """Return a text with n asynchronous all-gathers, and the word LINE in place of its last instruction."""
+    """Return a text with n asynchronous all-gathers, and the placeholder LINE for its last instruction."""
     parts = "".join(CHAIN.replace("{i}", str(i)) for i in range(n))
     lines = "".join(
         f"  %begun{i} = (f32[8,4]{{1,0}}, f32[64,4]{{1,0}}) fusion(%p), kind=kCustom, calls=%begin{i}\n"
@@ -444,7 +445,7 @@ def test_a_pair_that_the_compiler_marks_as_synchronous():
     assert (collective.bytes_sent, collective.asynchronous) == (896, False)
 
 
-# Dumps of JAX 0.12 refer to tuple elements as %p#0, and to those of nested tuples as %p#1#1, outermost index first.
+# Dumps from JAX 0.12 refer to a tuple's elements as %p#0, and to a nested tuple's as %p#1#1, outermost index first.
 ELEMENTS = """HloModule m, is_scheduled=true, num_partitions=8
 
 ENTRY %main (p: (f32[8,4], (s32[], /*index=1*/bf16[16]), f32[])) -> f32[8,4] {
@@ -456,7 +457,7 @@ ENTRY %main (p: (f32[8,4], (s32[], /*index=1*/bf16[16]), f32[])) -> f32[8,4] {
 
 
 def test_elements_of_tuples_as_operands():
-    """Test a sum of 16 bfloat16 (32 bytes) and 8 x 4 float32 (128 bytes) over 8 devices, which sends 2 (7/8) 160 bytes."""
+    """Test two sums over 8 devices, of 32 and 128 bytes, which send 2 (7/8) 32 and 2 (7/8) 128 bytes."""
     first, second = from_hlo(ELEMENTS)
     assert (first.operands, first.bytes_sent) == ((("bf16", (16,)),), 56)
     assert (second.operands, second.bytes_sent) == ((("f32", (8, 4)),), 224)
@@ -490,7 +491,7 @@ def test_sizes_of_arrays(array, size):
 
 
 def test_input_output_and_sent_bytes():
-    """Test eight devices with 128 bytes each: an all-gather returns 1,024 and sends 896, and an all-to-all sends 112."""
+    """Test collectives on 128 bytes a device: an all-gather sends 896 and returns 1,024, an all-to-all sends 112."""
     lines = "all-gather(%p), replica_groups={}\n  %b = f32[8,4]{1,0} all-to-all(%p), replica_groups={}"
     report = from_hlo(TEXT.replace("ROOT %r = f32[8,4]", "%r = f32[64,4]").replace("LINE", lines))
     assert (report.input_bytes, report.output_bytes, report.bytes_sent) == (256, 1_024 + 128, 896 + 112)
@@ -528,7 +529,7 @@ def test_a_program_for_one_device_needs_no_schedule():
 
 
 def seconds(text):
-    """Return the shortest CPU time, in seconds, of three calls of `from_hlo`."""
+    """Return the shortest CPU time, in seconds, of three calls to `from_hlo`."""
     times = []
     for _ in range(3):
         start = time.process_time()
@@ -544,7 +545,7 @@ def all_reduces(n):
 
 
 def moves(n):
-    """Return a text with n all-gathers whose source lines `from_hlo` must look for in the users of their results."""
+    """Return a text with n all-gathers, whose source lines `from_hlo` seeks by following their results."""
     gather = "  %g{i} = f32[64,4]{1,0} all-gather(%p), replica_groups={}\n  %h{i} = f32[64,4]{1,0} negate(%g{i})\n"
     lines = "".join(gather.replace("{i}", str(i)) for i in range(n))
     return TEXT.replace("  ROOT", lines + "  ROOT").replace("LINE", "copy(%p)")
@@ -586,7 +587,7 @@ ENTRY %main (p: f32[8,4], q: f32[2,4]) -> (f32[8,4], f32[2,4]) {
 
 @pytest.mark.parametrize("tuples", ["get-tuple-element", "#"])
 def test_each_line_behind_a_combined_collective(tuples):
-    """Test that line 5 causes the transfers of the 128-byte operands, and line 6 those of the 32-byte operands.
+    """Test that the 128-byte operands are attributed to line 5, and the 32-byte operands to line 6.
 
     On eight devices, the all-gather sends 7 x 128 and 7 x 32 bytes, and the all-reduce 2 (7/8) 128 and 2 (7/8) 32.
     """

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="
 
 @functools.cache
 def tpu_devices():
-    # Without a TPU, libtpu prints messages unless the first two variables are set. It can describe any topology.
+    # Without a TPU, libtpu prints messages unless the first two variables are set. They don't limit
+    # which topologies can be described.
     os.environ.update(
         TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-8", ALLOW_MULTIPLE_LIBTPU_LOAD="1"
     )
@@ -35,7 +36,7 @@ def tpu_mesh(sizes, names):
     return Mesh(tpu_devices().reshape(sizes), names, axis_types=(AxisType.Auto,) * len(sizes))
 
 
-# These programs send the same number of bytes whether they are compiled for TPUs or for CPUs.
+# These programs send the same number of bytes whether they're compiled for TPUs or for CPUs.
 SAME_BYTES_AS_CPU = [
     "column sums",
     "product, rows by columns",
@@ -85,10 +86,11 @@ def test_tpu_fuses_a_sum_and_a_slice_to_a_reduce_scatter():
 
 
 def test_tpu_scatters_the_gradients_of_sharded_weights():
-    """Test that the sum over x of each device's two (256, 256) gradients becomes a reduce-scatter.
+    """Test that the sum over x of the two (256, 256) gradients on each device becomes a reduce-scatter.
 
-    Weights of (256, 1024) and (1024, 256) are sharded over x and y, and used twice. A device keeps half of each
-    gradient and sends the other half: half of 2 x 262,144 bytes. It computes eleven products of 32 x 256 x 256.
+    Weights of (256, 1024) and (1024, 256) are sharded over x and y, and used twice. Each device keeps half
+    of each gradient and sends the other half: half of 2 x 262,144 bytes. It also computes eleven products of
+    32 x 256 x 256.
     """
     mesh = tpu_mesh(*TWO)
     weights = plan(mesh, (256, 1024), "x", "y"), plan(mesh, (1024, 256), "y", "x")
@@ -106,15 +108,15 @@ def test_tpu_scatters_the_gradients_of_sharded_weights():
 
 
 def test_tpu_multiplies_a_matrix_and_a_vector_with_a_sum():
-    # Each device multiplies 32 rows of 128 by a vector: 2 x 32 x 128 FLOPs. Dot products of two vectors don't count, as
-    # on the CPU.
+    # Each device multiplies 32 rows of 128 elements by a vector: 2 x 32 x 128 FLOPs. As on the CPU, dot products of two
+    # vectors don't count.
     mesh = tpu_mesh(*TWO)
     assert cost(lambda a, v: a @ v, plan(mesh, (64, 128), "x"), plan(mesh, (128,))).flops == 8_192
     assert cost(jax.vmap(jnp.dot), *[plan(mesh, (64, 128), "x")] * 2).flops == 0
 
 
 def pallas(kernel, mesh, shape, **options):
-    """Return a program that runs a kernel on each device's rows of `a` and on a replicated `b`, and its arguments."""
+    """Return a program that runs `kernel` on each device's rows and a replicated matrix, and its arguments."""
     from jax.experimental import pallas as pl
 
     def f(a, b):
@@ -178,10 +180,10 @@ def test_links_of_a_ring():
 
 
 def test_links_of_a_torus():
-    """Test that on a 4 x 4 x 4 v5p, a large all-reduce uses six, four or two links.
+    """Test that a large all-reduce on 4 x 4 x 4 v5p chips uses six, four or two links.
 
-    It uses six over all chips, four over a plane of 16, and two over a line of 4. The program text doesn't show how
-    many links a small all-reduce uses.
+    It uses six links over all chips, four over a plane of 16, and two over a line of 4. The program text doesn't show
+    how many links a small all-reduce uses.
     """
     from jax.experimental import topologies
 

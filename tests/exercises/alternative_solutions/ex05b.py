@@ -8,7 +8,7 @@ from exercises import ex05b
 
 
 def by_own_sums(w, x, y, real):
-    """Differentiate the devices' own sums of squares. They're varying, so the gradient of the shared w adds them up."""
+    """Differentiate each device's own sum of squares, which varies by device, so the gradient of w includes a psum."""
     return jax.grad(lambda w: jnp.sum(real * (x @ w - y) ** 2))(w) / jax.lax.psum(real.sum(), "X")
 
 

@@ -13,14 +13,14 @@ def from_a_key(rank, n, length, epoch):
 
 
 def in_blocks(rank, n, length, epoch):
-    """Return a list of ints, from consecutive blocks of the shuffled rows whose lengths differ by at most one."""
+    """Return, as a list of ints, one of n consecutive blocks of the shuffled rows. Lengths differ by at most one."""
     rows = list(range(length))
     np.random.RandomState(epoch + 1).shuffle(rows)
     return [int(row) for row in np.array_split(rows, n)[rank]]
 
 
 def one_sum(w, x, y, real):
-    """Write out the gradient over all microbatches at once, with one psum for it and one for the count."""
+    """Compute the gradient over all microbatches from a formula, with one psum for its sum and one for the count."""
     error = jnp.einsum("pki,io->pko", x, w) - y
     total = 2 / 3 * jnp.einsum("pki,pko,pk->io", x, error, real)
     return jax.lax.psum(total, "data") / jax.lax.psum(real.sum(), ("data",))

@@ -21,7 +21,7 @@ def by_fractions(p, share):
     return -(-(p - 1) * (1 - share) // share)
 
 
-def by_table(times, m):  # fills an array (devices, ticks) with the useful share of each tick
+def by_table(times, m):  # fills an array of shape (devices, ticks) with the useful share of each tick
     p, longest = len(times), max(times)
     useful = np.zeros((p, m + p - 1))
     for s, seconds in enumerate(times):

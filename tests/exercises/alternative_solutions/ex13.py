@@ -24,7 +24,7 @@ def unrolled(x, y):
     for _ in range(n):
         levels.append(jax.nn.logsumexp(jnp.einsum("if,jf->ij", x, held), axis=-1))
         if len(levels) < n:
-            held = jax.lax.ppermute(held, "data", [(i, (i - 1) % n) for i in range(n)])  # send to the left
+            held = jax.lax.ppermute(held, "data", [(i, (i - 1) % n) for i in range(n)])  # send to the left neighbour
     loss = jax.nn.logsumexp(jnp.stack(levels), axis=0) - jnp.einsum("if,if->i", x, y)
     return jax.lax.psum(loss.sum(), "data") / jax.lax.psum(len(x), "data")
 

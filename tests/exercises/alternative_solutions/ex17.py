@@ -14,7 +14,7 @@ from exercises import ex17
 
 
 def with_trailing(saved, mesh):
-    """Write a spec with an entry for every axis, and each shape as a list."""
+    """Give each spec an entry for every axis, and each shape as a list."""
     template = {}
     for name, (shape, dtype) in saved.items():
         spec = [None] * len(shape)

@@ -9,7 +9,7 @@ from exercises import ex19
 
 def _one_by_one(tokens, c, w, remat):
     n = 1
-    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # with one more chip, the formula's n - 1 is this n
+    while 6 * n / w <= (8 if remat else 6) * tokens / c:  # with n + 1 chips, the formula's n - 1 equals this n
         n += 1
     return float(n)
 

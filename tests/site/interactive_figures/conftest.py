@@ -33,14 +33,14 @@ def cell_of(number, name):
 def lesson_of(kind):
     """Return the first lesson with this kind of figure."""
     return next(
-        number for number, places in interactive_figures.FIGURES.items() if kind in {found for _, found, _ in places}
+        number for number, places in interactive_figures.FIGURES.items() if kind in {name for _, name, _ in places}
     )
 
 
 def numbers_of(kind):
     """Return the data that the first lesson with this kind of figure passes to it."""
     number = lesson_of(kind)
-    read = next(read for _, found, read in interactive_figures.FIGURES[number] if found == kind)
+    read = next(read for _, name, read in interactive_figures.FIGURES[number] if name == kind)
     return read(interactive_figures.cells_by_id(number)) if read else None
 
 
@@ -86,7 +86,7 @@ class FigureReader:
         return self.figure_text()
 
     def figure_text(self):
-        """Return the figure's sentence, the one that asks the reader to guess first, or both."""
+        """Return the figure's caption, the notice that asks the reader to guess first, or both."""
         return " ".join(self.place.locator(":is(.caption, .notice):visible").all_inner_texts())
 
 

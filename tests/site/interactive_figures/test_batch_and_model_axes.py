@@ -23,14 +23,14 @@ def test_with_1024_examples_it_is_what_the_lesson_prints(open_figure):
     at = open_figure("batch_and_model_axes")
     at.set(examples=1024)
     for mesh, total in re.findall(r"(\d x \d) +([\d,]+)", printed_text(cell_of("06", "hybrid-formula"))):
-        said = at.set(data=MESHES.index(mesh))
+        text = at.set(data=MESHES.index(mesh))
         assert (
-            f"{mesh}, 1,024 examples" in said and f"{total} in all" in said and said.endswith("8 x 1 sends the least.")
+            f"{mesh}, 1,024 examples" in text and f"{total} in all" in text and text.endswith("8 x 1 sends the least.")
         )
 
 
 def test_each_mesh_has_batches_for_which_it_sends_least(open_figure):
-    # By the lesson's table, an example adds 0, 266, 798 or 1,862 bytes (those sent along model, divided by 128). So
+    # In the lesson's table, each example adds 0, 266, 798 or 1,862 bytes (a 128th of those sent along model). So
     # 1 x 8 and 2 x 4 send the same amount for 58,860 / 1,064 = 55.3 examples, 2 x 4 and 4 x 2 for
     # 116,886 / 532 = 219.7, and 4 x 2 and 8 x 1 for 233,355 / 266 = 877.3.
     at = open_figure("batch_and_model_axes")

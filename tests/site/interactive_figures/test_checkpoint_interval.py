@@ -29,13 +29,14 @@ def test_the_slow_storage_is_that_of_the_page(open_figure):
 def test_the_fast_storage_is_that_of_the_page(open_figure):
     at = open_figure("checkpoint_interval")
     save, minutes, lost = rows()[0]
-    said = at.by_label({"a save after": 0})  # the slow storage's interval; the figure opens with the fast one
+    text = at.by_label({"a save after": 0})  # the slow storage's interval; the figure opens with the fast storage's
     shown = at.place.locator(".value").nth(1).inner_text()
     assert shown == "2.43 s" and save == "2.4"
-    # Young's interval is a tenth of the slow storage's, 38.77 minutes = 2326.3 s. At the slow storage's interval,
-    # saves take 2.43 / 2326.3 = 0.1045 % of the time, and failures waste half of 38.77 / 185.58, which is 10.446 %.
-    assert f"interval, 3.88 minutes, loses {lost}." in said and minutes == "3.9"
-    assert "0.10% of the work is lost to saves and 10.45% to failures, 10.6% in all" in said
+    # Young's interval is a tenth of the slow storage's, which is 38.77 minutes = 2326.3 s. At the slow storage's
+    # interval, saves take 2.43 / 2326.3 = 0.1045 % of the time, and failures waste half of 38.77 / 185.58:
+    # 10.446 %.
+    assert f"interval, 3.88 minutes, loses {lost}." in text and minutes == "3.9"
+    assert "0.10% of the work is lost to saves and 10.45% to failures, 10.6% in all" in text
 
 
 def test_twice_the_best_interval_loses_a_quarter_more(open_figure):
@@ -54,11 +55,11 @@ def test_twice_the_best_interval_loses_a_quarter_more(open_figure):
 def test_the_minimum_is_seen_on_an_axis_from_zero(open_figure):
     """Test that the axis is long enough for the minimum.
 
-    It ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval.
+    The axis ends at the first of 2, 4, 8, 20, 40 and 80% that is at least 2.2 times the loss at Young's interval.
     """
     at = open_figure("checkpoint_interval")
     words = at.place.locator("svg text")
-    # 2.2 * 2.09 % = 4.6 %, so the axis ends at 8 %. The opening interval, 9.69 minutes, loses 3.0 %.
+    # 2.2 * 2.09 % = 4.6 %, so the axis ends at 8 %. The initial interval, 9.69 minutes, loses 3.0 %.
     opening = words.all_text_contents()
     assert {"0%", "2%", "4%", "6%", "8%"} <= set(opening) and "↑" not in opening
     at.by_label({"a save after": 0})  # a loss of 10.6 %, above the end of the axis

@@ -20,15 +20,15 @@ from tests.site.interactive_figures.conftest import cell_of
 )
 def test_each_device_gets_what_the_lessons_figures_say(open_figure, figure, names):
     at = open_figure("collective_result")
-    told = alt_text(cell_of("05", figure))
+    alt = alt_text(cell_of("05", figure))
     for title, name in names.items():
-        band = re.search(rf"{title}: ((?:[^.]|\.\d)*)\.", told)[1]
+        band = re.search(rf"{title}: ((?:[^.]|\.\d)*)\.", alt)[1]
         each = re.findall(r"device (\d) holds ([\d ]+)", band)
         holds = dict(each) or dict.fromkeys("01234567", re.fullmatch(r"every device holds (.*)", band)[1])
         assert len(holds) == 8
         for device in "036" if each else "5":
-            said = at.set(collective=name, device=int(device))
-            assert f"{name}: device {device} gets {holds[device]}." in said
+            text = at.set(collective=name, device=int(device))
+            assert f"{name}: device {device} gets {holds[device]}." in text
 
 
 def test_the_mean_and_the_largest_which_the_lesson_does_not_draw(open_figure):
@@ -54,14 +54,14 @@ def test_who_enters_and_where_a_number_goes(open_figure):
     assert "the 6 of device 7 is in no result" in at.set(collective="ppermute, 7 pairs", device=7)
     assert "the 9 of device 5 goes into the results of all eight devices" in at.set(collective="all_gather", device=5)
     assert arrows(at) == 8 and dashed(at) == 1
-    said = at.set(collective="psum_scatter", device=3)
-    assert "element j of device 3's numbers 30 31 32 33 34 35 36 37 goes into the result of device j" in said
+    text = at.set(collective="psum_scatter", device=3)
+    assert "element j of device 3's numbers 30 31 32 33 34 35 36 37 goes into the result of device j" in text
     assert arrows(at) == 8 and strong(at) == ["30", "31", "32", "33", "34", "35", "36", "37"]
     assert strong(at.set(arrows="into its result") and at) == ["3", "13", "23", "33", "43", "53", "63", "73"]
 
 
 def arrows(at):
-    """Count the arrowheads, which have three points."""
+    """Count the arrowheads, which are lines with three points."""
     lines = at.page.locator(".interactive-figure polyline").evaluate_all(
         "all => all.map((line) => line.getAttribute('points'))"
     )

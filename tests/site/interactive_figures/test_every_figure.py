@@ -19,7 +19,7 @@ def test_each_place_is_a_cell_and_each_kind_has_its_script():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_setting_draws_inside_its_frame_and_says_something(open_figure, kind, width):
-    """Set each slider to its ends and one step before its end, and make each choice: no shape may leave the frame."""
+    """Test that no shape leaves the frame with any choice, at the ends of any slider or one step before its end."""
     at = open_figure(kind, width=width)
     outside = """svg => {
         const frame = svg.getBoundingClientRect();
@@ -31,8 +31,8 @@ def test_every_setting_draws_inside_its_frame_and_says_something(open_figure, ki
     }"""
 
     def fine():
-        said = at.figure_text()
-        assert len(said) > 30 and "NaN" not in said and "undefined" not in said and "Infinity" not in said, said
+        text = at.figure_text()
+        assert len(text) > 30 and "NaN" not in text and "undefined" not in text and "Infinity" not in text, text
         assert at.page.locator(".interactive-figure svg > *").count() > 3
         assert "NaN" not in at.page.locator(".interactive-figure svg").inner_html()
         assert at.page.locator(".interactive-figure svg").evaluate(outside) == []

@@ -38,7 +38,7 @@ def test_the_bytes_are_those_that_the_lesson_counts(open_figure):
     assert len(rows) == 2
     for seats, sent in rows:
         assert f"Each device sends {sent} bytes per training step" in at.set(seats=seats)
-    # A step's four all-to-alls each send 7/8 of a token, which is 64 numbers of 8 bytes: 4 * 7/8 * 512 = 1,792 bytes.
+    # Each of a step's four all-to-alls sends 7/8 of a token's 64 numbers of 8 bytes: 4 * 7/8 * 512 = 1,792 bytes.
     # With 64 slots per expert, there are 512 slots for 64 tokens, so each token costs eight times as much.
     assert "14,336 for each seated token, or 1,792 if all seats were taken." in at.figure_text()
     assert "(factor 8): 0 of 64 tokens are dropped, and 448 of 512 seats" in at.figure_text()
@@ -46,13 +46,13 @@ def test_the_bytes_are_those_that_the_lesson_counts(open_figure):
 
 def test_an_even_router_and_one_half_way(open_figure):
     at = open_figure("expert_capacity")
-    said = at.set(seats=8, unevenness=0)  # at factor 1, an even router finds a slot for every token
-    assert "(factor 1): 0 of 64 tokens are dropped, and 0 of 64 seats are empty." in said
-    assert "1,792 for each seated token, or 1,792 if all seats were taken." in said
-    # Halfway from 8 tokens each to 0, 3, 2, 11, 4, 31, 13, 0 is 4, 5.5, 5, 9.5, 6, 19.5, 10.5, 4. Only the first two
-    # fractions are rounded up, so that the tokens add up to 64.
-    said = at.set(unevenness=50)
+    text = at.set(seats=8, unevenness=0)  # at factor 1, an even router finds a slot for every token
+    assert "(factor 1): 0 of 64 tokens are dropped, and 0 of 64 seats are empty." in text
+    assert "1,792 for each seated token, or 1,792 if all seats were taken." in text
+    # Halfway between 8 tokens per expert and 0, 3, 2, 11, 4, 31, 13, 0 are 4, 5.5, 5, 9.5, 6, 19.5, 10.5, 4. Only the
+    # first two fractions are rounded up, so that the tokens add up to 64.
+    text = at.set(unevenness=50)
     assert [seated + dropped for seated, dropped, _ in shown(at)] == [4, 6, 5, 10, 6, 19, 10, 4]
-    assert "15 of 64 tokens are dropped, and 15 of 64 seats are empty." in said  # 2 + 11 + 2 dropped
-    said = at.set(seats=1)
-    assert "(factor 0.125): 56 of 64 tokens are dropped, and 0 of 8 seats are empty." in said
+    assert "15 of 64 tokens are dropped, and 15 of 64 seats are empty." in text  # 2 + 11 + 2 dropped
+    text = at.set(seats=1)
+    assert "(factor 0.125): 56 of 64 tokens are dropped, and 0 of 8 seats are empty." in text

@@ -1,4 +1,4 @@
-"""Test lesson 02's figure of specs on any mesh of eight devices, and of the specs that JAX rejects."""
+"""Test lesson 02's figure, which shows the effect of a spec, or JAX's error message, on any mesh of eight devices."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from tests.site.interactive_figures.conftest import cell_of
 
 def test_each_layout_of_the_lesson_s_figures_is_drawn_as_there(open_figure):
     at = open_figure("mesh_sharding")
-    # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth row and the first half of the columns.
+    # In the 4 by 2 mesh, device 6 is at (3, 0), so it stores the fourth row and the first half of the columns.
     assert (
         "gives float32[4@x,8@y]: 8 pieces of (1, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and stores [3:4, 0:4]."
         in at.figure_text()
     )
-    said = at.set(mesh="2 by 4")
-    assert "8 pieces of (2, 2), 1 copy of each. Device 6 is at x = 1, y = 2 and stores [2:4, 4:6]." in said
+    text = at.set(mesh="2 by 4")
+    assert "8 pieces of (2, 2), 1 copy of each. Device 6 is at x = 1, y = 2 and stores [2:4, 4:6]." in text
     figures = (
         alt_text(cell_of("02", "layouts")),
         alt_text(cell_of("02", "cut-count")),
         alt_text(cell_of("02", "tuple-order")),
     )
-    found = re.findall(r"(P\(.*?\)): an array of shape \(4, 8\) in (\d) pieces?: (.*?)\.(?: |$)", " ".join(figures))
-    assert len(found) == 7
-    for spec, count, pieces in found:
+    shown_specs = re.findall(
+        r"(P\(.*?\)): an array of shape \(4, 8\) in (\d) pieces?: (.*?)\.(?: |$)", " ".join(figures)
+    )
+    assert len(shown_specs) == 7
+    for spec, count, pieces in shown_specs:
         at.set(spec=spec)
         for devices, piece in re.findall(r"devices? ([\d, ]+) holds? (\[.*?\])", pieces):
             for device in map(int, devices.split(", ")):
-                said = at.set(device=device)
-                assert f"and stores {piece}" in said, (spec, device)
-                assert f"{8 // int(count)} cop" in said
+                text = at.set(device=device)
+                assert f"and stores {piece}" in text, (spec, device)
+                assert f"{8 // int(count)} cop" in text
                 others = ", ".join(other for other in devices.split(", ") if int(other) != device)
-                assert said.endswith(f"device{'s' * (', ' in others)} {others}." if others else f"{piece}.")
+                assert text.endswith(f"device{'s' * (', ' in others)} {others}." if others else f"{piece}.")
     assert at.page.locator(".interactive-figure svg circle").count() == 16  # eight for the mesh and eight for the array
 
 
@@ -52,8 +54,8 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(o
     lines = dict(zip(("P('x', 'x')", "P('rows')"), both, strict=True))
     lines["P('y')"] = printed_text(cell_of("02", "uneven-error"))
     wanted = " ".join(lines[spec].split())
-    said = at.set(mesh="2 by 4", spec=spec, array=array)
-    assert said.startswith(f"JAX rejects {spec}. {error}")
+    text = at.set(mesh="2 by 4", spec=spec, array=array)
+    assert text.startswith(f"JAX rejects {spec}. {error}")
     assert array == "(10, 3)" or wanted.startswith(error)
     compared = 0
     for theirs, ours in {
@@ -63,8 +65,8 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(o
         r"partitioned (\d) times": r"split (\d) ways",
         r"dimension size is (\d+)": r"its size is (\d+)",
     }.items():
-        if found := re.search(theirs, wanted):
-            assert found[1] == re.search(ours, said)[1]
+        if match := re.search(theirs, wanted):
+            assert match[1] == re.search(ours, text)[1]
             compared += 1
     assert compared, "JAX's message has changed"
     assert at.page.locator(".interactive-figure svg circle").count() == 8  # only the mesh's circles
@@ -72,7 +74,7 @@ def test_what_the_lesson_shows_that_jax_refuses_is_refused_for_the_same_reason(o
 
 def test_other_meshes_and_what_jax_says_first(open_figure):
     at = open_figure("mesh_sharding")
-    # In the 4 by 2 mesh, device 6 is at (3, 0), so it has the fourth pair of rows and the first half of the columns.
+    # In the 4 by 2 mesh, device 6 is at (3, 0), so it stores the fourth pair of rows and the first half of the columns.
     assert "pieces of (2, 4), 1 copy of each. Device 6 is at x = 3, y = 0 and stores [6:8, 0:4]." in at.set(
         mesh="4 by 2", array="(8, 8)"
     )

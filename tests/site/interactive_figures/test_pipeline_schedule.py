@@ -31,17 +31,19 @@ def test_1f1b_can_be_seen_before_its_questions_but_not_their_answers(open_figure
         at.page.evaluate(hide, f"answer-{numbers[name]}")
     # With m microbatches, a complete schedule of 4 stages takes 3 (m + 3) seconds.
     for m in (1, 4, 24):
-        told = at.set(schedule="1F1B", stages=4, microbatches=m)
-        assert "The first 11 seconds of 1F1B with 4 stages" in told and "guess first" in told
-        assert not any(word in told for word in ("takes", "idle for", "Most live"))
+        figure_text = at.set(schedule="1F1B", stages=4, microbatches=m)
+        assert "The first 11 seconds of 1F1B with 4 stages" in figure_text and "guess first" in figure_text
+        assert not any(word in figure_text for word in ("takes", "idle for", "Most live"))
         assert (
             drawn.locator("text", has_text="11 s").count() == 1 and drawn.locator("text", has_text="live").count() == 0
         )
     assert at.place.get_by_role("link").get_attribute("href") == f"#question-{numbers['of_1f1b']}"
     at.page.evaluate("id => document.getElementById(id).remove()", f"answer-{numbers['of_1f1b']}")
-    told = at.set(microbatches=4)
+    figure_text = at.set(microbatches=4)
     assert (
-        "takes 21 seconds" in told and "Most live" not in told and drawn.locator("text", has_text="live").count() == 0
+        "takes 21 seconds" in figure_text
+        and "Most live" not in figure_text
+        and drawn.locator("text", has_text="live").count() == 0
     )
     assert at.place.get_by_role("link").get_attribute("href") == f"#question-{numbers['live']}"
     at.page.evaluate("id => document.getElementById(id).remove()", f"answer-{numbers['live']}")

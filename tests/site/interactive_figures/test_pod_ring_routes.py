@@ -17,7 +17,7 @@ BOXES = """() => {
 
 def test_jaxs_hops_are_those_of_the_lesson(open_figure):
     at = open_figure("pod_ring_routes")
-    # The titles of the lesson's figure say hops 1 2 1 2 1 2 1 2 for v5e:2x4, and only hops of 1 for v5e:4x2.
+    # The titles of the lesson's figure give hops 1 2 1 2 1 2 1 2 for v5e:2x4, and only hops of 1 for v5e:4x2.
     assert "v5e:2x4, as JAX routes it: hops 1 2 1 2 1 2 1 2. The longest step is 2 hops." in at.figure_text()
     assert "the 8 pieces take 12 hops in all; in a ring of neighbours, they would take 8." in at.figure_text()
     assert at.page.locator(".interactive-figure svg rect").count() == 12  # a square for each hop
@@ -28,13 +28,13 @@ def test_jaxs_hops_are_those_of_the_lesson(open_figure):
 
 def test_the_readers_orders(open_figure):
     at = open_figure("pod_ring_routes")
-    # In a grid with two chips per row, the last hop is 3 from (0, 3) straight back to (0, 0) if the order goes back and
-    # forth by rows, and 4 from (1, 3) to (0, 0) if it goes row by row.
+    # In a grid with two chips per row, the last step is 3 hops, from (0, 3) straight back to (0, 0), if the order goes
+    # back and forth by rows, and 4 hops, from (1, 3) to (0, 0), if it goes row by row.
     assert at.set(order=ROWS).startswith("v5e:2x4, in the order that you chose instead of JAX's: hops 1 1 1 1 1 1 1 3.")
     assert "hops 1 1 1 1 1 1 1 1. Each step is one hop" in at.set(order=COLUMNS)  # around the edge, as in the lesson
     assert "hops 1 2 1 2 1 2 1 4. The longest step is 4 hops." in at.set(order="row by row")
     # In a grid with four chips per row, (3, 0) to (0, 1) is 4 hops. The squares are (0..1, 0..1) and (2..3, 0..1), and
-    # from (0, 1) to (2, 0) is 3 hops.
+    # (0, 1) to (2, 0) is 3 hops.
     assert "hops 1 1 1 4 1 1 1 4." in at.set(axis="v5e:4x2")
     assert "hops 1 1 1 3 1 1 1 3." in at.set(order="squares of four")
     assert "hops 1 1 1 1 1 1 1 1." in at.set(order=ROWS)
@@ -56,11 +56,11 @@ def test_the_sixteen_of_the_second_figure(open_figure, bare):
     at.page.reload()
     means = "Each step is one hop, so the chips form a ring of neighbours."
     assert at.figure_text() == f"data = 16, as JAX routes it: hops {'1 ' * 15}1. {means}"
-    # In the lesson, the last chip is three hops from the first, so the axis has half the rate.
-    said = at.set(axis="data = 4")
-    assert "hops 1 1 1 3, the same in each of the 4 lines. The line isn't closed, so data must come back" in said
-    assert said.endswith("over the same wires, 3 hops at half the rate.")
-    # The four chips of a row aren't a ring, and those of a square are.
+    # In the lesson, the last chip is three hops from the first, so the axis runs at half the rate.
+    text = at.set(axis="data = 4")
+    assert "hops 1 1 1 3, the same in each of the 4 lines. The line isn't closed, so data must come back" in text
+    assert text.endswith("over the same wires, 3 hops at half the rate.")
+    # The four chips of a row don't form a ring, but those of a square do.
     assert "hops 1 1 1 3, the same" in at.set(order="row by row")
     assert "hops 1 1 1 1, the same in each of the 4 lines. Each step is one hop" in at.set(order="squares of four")
     # In one line of all 16 chips, consecutive squares are 3 hops apart, and (2, 3) to (0, 0) is 5 hops. Row by row,

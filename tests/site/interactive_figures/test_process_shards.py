@@ -13,17 +13,20 @@ def test_two_processes_hold_and_fetch_what_the_lesson_prints(open_figure):
     parts = re.split(r"process \d · ", runs)[1:]
     assert len(parts) == 2
     for process, text in enumerate(parts):
-        said = at.by_label({"seen": process})
+        figure_text = at.by_label({"seen": process})
         shards = re.search(r"its shards: (.*?)\n +full:", text, re.DOTALL)[1]
         pairs = re.findall(r"\[ *(\d+)\. +(\d+)\.\]", shards)
         assert len(pairs) == 4
-        assert f"4 addressable shards of x: {', '.join(f'[{a}:{int(b) + 1}]' for a, b in pairs)}. " in said
-        assert re.search(r"^ +x: RuntimeError", text, re.MULTILINE) and f"raises an error in process {process}" in said
-        assert "8 of the 16 numbers" in said
+        assert f"4 addressable shards of x: {', '.join(f'[{a}:{int(b) + 1}]' for a, b in pairs)}. " in figure_text
+        assert (
+            re.search(r"^ +x: RuntimeError", text, re.MULTILINE)
+            and f"raises an error in process {process}" in figure_text
+        )
+        assert "8 of the 16 numbers" in figure_text
 
 
 def test_meshes_of_two_axes(open_figure):
-    """Compare the shards on meshes of two axes with those that JAX 0.10.2 and 0.7.2 made in as many processes."""
+    """Compare the shards on meshes of two axes with those of JAX 0.10.2 and 0.7.2 in the same number of processes."""
     at = open_figure("process_shards")
     assert (
         "[0:8], [8:16], [0:8], [8:16]. x is sharded, but all 16 numbers are in this process, so np.asarray(x) works"
@@ -35,9 +38,9 @@ def test_meshes_of_two_axes(open_figure):
     # it's the mesh's second axis.
     assert "2 addressable shards of x: [8:12], [12:16]. These are only 8 of" in at.set(processes="4")
     at.by_label({"seen": 1})
-    said = at.set(mesh="model 2 x data 4", spec="P(('data', 'model'))")
-    assert "shards of x: [8:10], [12:14]. These are only 4 of the 16 numbers" in said
-    assert "so np.asarray(x) raises an error in process 1." in said
+    figure_text = at.set(mesh="model 2 x data 4", spec="P(('data', 'model'))")
+    assert "shards of x: [8:10], [12:14]. These are only 4 of the 16 numbers" in figure_text
+    assert "so np.asarray(x) raises an error in process 1." in figure_text
     assert "each [0:16]. x is replicated on every device, so np.asarray(x) works in every process." in at.set(
         spec="P()"
     )

@@ -1,4 +1,4 @@
-"""Test lesson 03's figure of the table of products, which shows one device's part of each."""
+"""Test lesson 03's figure, which shows one device's part of each product in the lesson's table."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.site.interactive_figures.conftest import numbers_of
 @pytest.mark.parametrize("row", range(9))
 def test_what_a_device_multiplies_takes_the_flops_and_lacks_the_bytes_of_the_table(open_figure, row):
     at = open_figure("sharded_matmul")
-    told = numbers_of("sharded_matmul")[row]
+    numbers = numbers_of("sharded_matmul")[row]
     at.set(product=row)
     for device in range(8):
-        said = at.set(device=device)
-        factors, product = re.search(r"of w: ([\d ·]+) = ([\d,]+) FLOPs", said).groups()
-        assert f"{math.prod(map(int, factors.split(' · '))):,}" == product == told["flops"]
-        lacks = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) of [xw]\b(?! by|:)", said)]
-        if "gather" in told["collectives"]:  # float32: 4 bytes sent for each number that a device lacks
-            assert f"{4 * sum(lacks):,}" == told["sent"]
+        text = at.set(device=device)
+        factors, product = re.search(r"of w: ([\d ·]+) = ([\d,]+) FLOPs", text).groups()
+        assert f"{math.prod(map(int, factors.split(' · '))):,}" == product == numbers["flops"]
+        lacks = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) of [xw]\b(?! by|:)", text)]
+        if "gather" in numbers["collectives"]:  # float32: 4 bytes sent for each number that a device lacks
+            assert f"{4 * sum(lacks):,}" == numbers["sent"]
         else:
-            assert lacks == [] and "It stores all of these" in said
-        assert ("Nothing is sent." if told["sent"] == "0" else f"sends {told['sent']} bytes: ") in said
+            assert lacks == [] and "It stores all of these" in text
+        assert ("Nothing is sent." if numbers["sent"] == "0" else f"sends {numbers['sent']} bytes: ") in text
 
 
 def test_by_hand(open_figure):

@@ -11,11 +11,12 @@ from tests.site.interactive_figures.conftest import cell_of
 
 # For each program: the number of steps, the numbers of all-reduces, all-gathers and reduce-scatters, and the
 # activations that a layer keeps, in units of A. In the lesson, a layer needs 4 all-reduces, or 4 all-gathers and 4
-# reduce-scatters. Recomputing it adds an all-reduce, or two all-gathers and a reduce-scatter; repeating only the
+# reduce-scatters. Recomputation adds an all-reduce, or two all-gathers and a reduce-scatter; repeating only the
 # gathers adds two all-gathers. Each collective is a step, and so are attention and the MLP in the forward pass, in the
 # backward pass and in the recomputation. A layer keeps x and norm(x) for each of its halves, replicated or sharded
 # eight ways; 4 / 8 + 1 for attention (q, k, v and the result, then scores and weights: 2 * 8192 of 16,384 numbers); and
-# 1 / 2 and 1 / 16 for the MLP. The lesson's JAX programs keep as much (compared manually with traces of JAX 0.10.2).
+# 1 / 2 and 1 / 16 for the MLP. The lesson's JAX programs keep the same amounts (compared manually with traces of JAX
+# 0.10.2).
 FOUND = {
     "tensor": (8, (4, 0, 0), "6.1"),  # 4 + 2.0625
     "sequence": (12, (0, 4, 4), "4.3"),  # 2 * (1 / 8 + 1) + 2.0625
@@ -35,12 +36,12 @@ def test_what_a_program_sends_and_holds_is_what_the_lesson_counts(open_figure, p
     ).groups()
     sent, held = re.findall(rf"[.;] {program}: ([\d.]+)[;.]", alt_text(cell_of("11", "again-draw")))
     at = open_figure("tensor_parallel_layer")
-    said = at.by_label({"program": program, "step": steps})
+    text = at.by_label({"program": program, "step": steps})
     total = f"{float(units):g}"
     assert float(sent) == float(units)
-    assert f"{total} of {total} units so far." in said
-    assert f"Each layer keeps about {kept} A for the backward pass." in said
-    assert f"take up {held.rstrip('.')} A. It computes {flops} times the FLOPs of the program tensor." in said
+    assert f"{total} of {total} units so far." in text
+    assert f"Each layer keeps about {kept} A for the backward pass." in text
+    assert f"take up {held.rstrip('.')} A. It computes {flops} times the FLOPs of the program tensor." in text
     assert f"{steps} of {steps}" in at.place.inner_text()
     words = at.place.locator("svg text").all_text_contents()
     assert tuple(words.count(kind) for kind in ("all-reduce", "all-gather", "reduce-scatter")) == times
@@ -52,7 +53,7 @@ def test_half_way_the_units_are_those_of_the_steps_so_far(open_figure):
     assert "forward, all-reduce sends 2 units; 4 of 8 units so far." in at.set(step=4)  # the second all-reduce
     assert "backward, MLP sends nothing; 4 of 8" in at.set(step=5)
     assert "backward, all-reduce sends 2 units; 6 of 8" in at.set(step=6)  # sums the gradient of the half's input
-    # The first half keeps x, norm(x) and 1.5 A of its attention head.
+    # The first half keeps x, norm(x) and 1.5 A for its attention head.
     assert "forward, all-reduce sends 2 units; 2 of 8 units so far. Each layer keeps about 3.5 A" in at.set(step=2)
     assert "before the layer; 0 of 8 units so far. Each layer keeps about 0 A" in at.set(step=0)
     # The forward steps are all-gather, attention, reduce-scatter, all-gather, MLP and reduce-scatter.

@@ -1,4 +1,4 @@
-"""Alternative solutions for lesson NN in unusual forms, and equivalent mutants."""
+"""Provide unusual solutions to the exercises of lesson NN, and list the equivalent mutants."""
 
 import numpy as np
 
@@ -10,4 +10,4 @@ ALTERNATIVES = {
         lambda rows, columns: np.float64(rows * columns / 2),
     ],
 }
-EQUIVALENT_MUTANTS = {}  # exercise: [(change, why it's equivalent)]; the test prints the changes
+EQUIVALENT_MUTANTS = {}  # exercise: [(change, why the mutant is equivalent)]; a failing test prints the change

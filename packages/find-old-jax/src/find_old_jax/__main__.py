@@ -3,7 +3,7 @@
 import os
 import sys
 
-if not __package__:  # run by the folder's path, so sys.path contains this folder instead of its parent
+if not __package__:  # run as a folder, so Python put this folder into sys.path, not its parent
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from find_old_jax.cli import main

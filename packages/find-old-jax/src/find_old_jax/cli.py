@@ -21,7 +21,7 @@ STATUS = "exit status: 0 if no API is removed or deprecated, 1 if any is, 2 if a
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command with these arguments, or with those of this process, and return its exit status."""
+    """Run the command with the given arguments, or else with the process's own, and return its exit status."""
     parser = argparse.ArgumentParser("find-old-jax", description=ABOUT, epilog=STATUS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("paths", nargs="*", metavar="FILE", help="a file or a folder")
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(message: str, target: str | None) -> int:
-    """Print the entry or row that explains a message, and return 0, or else print the closest entries, and return 1."""
+    """Print the entry or row that explains a message and return 0, or else print the closest entries and return 1."""
     if known := explain(message, target):
         print(known)
         return 0
@@ -109,7 +109,7 @@ def _show_fix(file: Path, target: str) -> str | None:
 
 
 def findings_table(path: str, rows: list[tuple[str, str, Finding]]) -> str:
-    """Format a file's findings, each in two lines: its location, severity, name, replacement and row; and its code."""
+    """Format each of a file's findings in two lines: location, severity, name, replacement and row; then its code."""
     lines = [path]
     for place, code, finding in rows:
         row = f" (row {finding.row})" if finding.row else ""

@@ -1,4 +1,4 @@
-"""Find old code that can't be recognized by a name: array methods, ambiguous meshes, calls in the wrong context."""
+"""Find old code that can't be recognized by name alone: array methods, ambiguous meshes, calls in the wrong context."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Use(NamedTuple):
 
 
 class ContextChecks:
-    """Find uses of old APIs that only their context reveals, for the JAX version of the program's record."""
+    """Find uses of old APIs that only their context reveals, in the JAX version that the program is checked for."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.dotted, self.value = program, program.dotted, program.value
@@ -43,7 +43,7 @@ class ContextChecks:
         bound = [value for scope in scopes for values in scope.bound.values() for _, value in values]
         self.has_jax = any(isinstance(value, str) and "jax" in value for value in bound)
         calls = [node for node in program.nodes if isinstance(node, ast.Call)]
-        self.passed_on: set[ast.AST] = set()  # functions passed to something other than jit, which may map them
+        self.passed_on: set[ast.AST] = set()  # functions passed to a call that may map them
         self.applied: dict[ast.AST, set[str]] = {}  # the JAX transformations applied to each function
         for call in calls:
             self._apply(call)
@@ -63,7 +63,7 @@ class ContextChecks:
         name, args = self.dotted(call.func), call.args
         inside = any(
             isinstance(ancestor, FUNCTIONS) for ancestor in self.program.ancestors(call)
-        )  # in a function that may itself be mapped
+        )  # the enclosing function may itself be mapped
         if name not in JITS or inside:
             values = [*args, *(keyword.value for keyword in call.keywords)]
             self.passed_on.update(value for value in map(self.value, values) if isinstance(value, FUNCTIONS))
@@ -119,8 +119,8 @@ class ContextChecks:
             and not self.uses_explicit_axes
             and ast.Starred not in map(type, args)
         ):
-            # The axis types don't matter inside shard_map. They do outside it, but a program that uses shard_map may
-            # have been written for today's default.
+            # The axis types matter only outside shard_map. Even there, a program that uses shard_map may have been
+            # written for the current default.
             may_be_intended = self.uses_shard_map and not self.constrains_shardings
             yield Use("make_mesh without axis_types", "could be better" if may_be_intended else "")
         shard_map = self._shard_map_of(node.func)
@@ -148,7 +148,7 @@ class ContextChecks:
                 yield Use("with_sharding_constraint on an explicit mesh", "gone" if names else "")
 
     def _shard_map_of(self, called: ast.AST) -> ast.Call | None:
-        """Return the `shard_map` call that made a function, directly or through `jit` or a decorator, or None."""
+        """Return the `shard_map` call that created a function, even if by a decorator or inside `jit`, or None."""
         called = self.value(called)
         if isinstance(called, FUNCTIONS):
             decorators = [self.value(candidate) for candidate in getattr(called, "decorator_list", [])]
@@ -189,7 +189,7 @@ class ContextChecks:
                     yield Use("in_specs that reshard")
 
     def _tests_devices(self, node: ast.Call, platform: ast.expr | None) -> bool:
-        """Return whether an `if` tests a call, as in `if jax.devices("gpu")`, which raises an error without a GPU."""
+        """Return whether an `if` tests this call's result, as in `if jax.devices("gpu")`, which fails without a GPU."""
         if self._text(platform) in (None, "cpu"):
             return False
         for ancestor in self.program.ancestors(node):
@@ -203,7 +203,7 @@ class ContextChecks:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
     def _call_of(self, node: ast.AST, names: set[str]) -> ast.Call | None:
-        """Return the call that an expression evaluates to if it calls one of these names, otherwise None."""
+        """Return the call that an expression resolves to if the called function is one of `names`, or else None."""
         value = self.value(node)
         return value if isinstance(value, ast.Call) and self.dotted(value.func) in names else None
 
@@ -226,7 +226,7 @@ class ContextChecks:
         )
 
     def _is_from_jax(self, node: ast.AST, depth: int = 5) -> bool:
-        """Return whether an expression is a JAX function's result, or is computed from one: `(x + 1)`, `-x`, `x[0]`."""
+        """Return whether an expression is a JAX function's result, or is computed from one, as in `x + 1` or `x[0]`."""
         value = self.value(node)
         if isinstance(value, ast.Call) and self.dotted(value.func).startswith("jax."):
             return True
@@ -274,8 +274,8 @@ class ContextChecks:
     def _may_have_axis(self, node: ast.AST) -> bool:
         """Return whether a named axis may be available to a node.
 
-        It may be if an enclosing function has an unknown decorator, is passed to another function, or mentions a name
-        that contains "map".
+        An axis may be available if an enclosing function has an unknown decorator, is passed to another function, or
+        mentions a name that contains "map".
         """
         enclosing = [function for function in self.program.ancestors(node) if isinstance(function, FUNCTIONS)]
         decorators = {

@@ -1,4 +1,4 @@
-"""Explain an error message with an entry of problems.toml, or with the row of appendix 90 on the old API in it."""
+"""Explain an error message by an entry in problems.toml, or by the row of appendix 90 about the old API behind it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Answer:
 
 
 def find_answer(message: str, target: str | None = None) -> Answer | None:
-    """Return the old API in an error message from JAX, or from Python about JAX, with its replacement, or None.
+    """Return the old API that caused an error message from JAX or Python, with its replacement, or None.
 
     Raises ValueError if the record doesn't contain the target version.
     """
@@ -62,7 +62,7 @@ def find_answer(message: str, target: str | None = None) -> Answer | None:
 
 
 def find_by_phrase(message: str) -> Answer | None:
-    """Return the answer for the first phrase of `PHRASES` or `WORDS` that a message contains, or None."""
+    """Return the answer for the first phrase in `PHRASES` or `WORDS` that a message contains, or None."""
     of_rows = {
         phrase: (ROWS[row].old_apis[0].text, ROWS[row].new, row) for row, some in PHRASES.items() for phrase in some
     }
@@ -73,7 +73,7 @@ def find_by_phrase(message: str) -> Answer | None:
 
 
 def explain(message: str, target: str | None = None) -> Problem | Answer | None:
-    """Return the problem that has this message, or else the answer about the old API in it, or None.
+    """Return the problem that this message belongs to, or else the old API that caused the message, or None.
 
     Raises ValueError if the record doesn't contain the target version.
     """
@@ -82,5 +82,5 @@ def explain(message: str, target: str | None = None) -> Problem | Answer | None:
 
 
 def closest_problems(description: str, limit: int = 3) -> list[Problem]:
-    """Return the problems and rows of appendix 90 that fit a description best, at most `limit` of them."""
+    """Return up to `limit` problems and rows of appendix 90, those that best fit a description."""
     return search(description, limit, (*problems(), *row_problems()))

@@ -25,7 +25,7 @@ INDEPENDENT_PACKAGES = {
     "scipy",
     "matplotlib",
     *sys.stdlib_module_names,
-}  # importing these doesn't import further JAX modules
+}  # importing these packages doesn't import further JAX modules
 SILENCED = re.compile(r"#\s*noqa:[\w\s,-]*\bold-jax\b")
 
 
@@ -136,7 +136,7 @@ class _NameChecker:
             elif isinstance(node.ctx, ast.Load) and (name in REPLACEMENTS or not self._root_is_known(node)):
                 yield from self._check_name(node, name)
                 yield from self._missing_import(node, name)
-        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # no import to report instead
+        elif isinstance(node, ast.Name) and node.id in self.program.assumed:  # there is no import to report instead
             yield from self._check_name(node, self.program.dotted(node))
         elif isinstance(node, ast.Call):
             name = self.program.dotted(node.func)
@@ -259,8 +259,8 @@ class _NameChecker:
 def advice(record: Record, status: NameStatus, name: str) -> tuple[str, str, int | None]:
     """Return the part of a name that was removed or deprecated, its replacement, and the row of appendix 90.
 
-    The replacement comes from the table in replacements.py or, if it has none, from JAX's own message or from a module
-    that currently contains the same name.
+    The replacement comes from the table in replacements.py or, if the table has none, from JAX's own message or from a
+    module that currently contains the same name.
     """
     for old in (name, status.name):
         if old in REPLACEMENTS:

@@ -32,7 +32,7 @@ ARRAYS = re.compile(  # calls whose results are JAX arrays, which have `.at`
 
 @dataclass(frozen=True)
 class Edit:
-    """The replacement of the text from offset `start` to offset `end` with `new`."""
+    """An edit that replaces the text between the offsets `start` and `end` with `new`."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ def _apply_edits(source: str, edits: list[Edit]) -> str:
 
 
 class _Fixer:
-    """Find the old names in a program that have a safe replacement, and return the edits that replace them."""
+    """Find a program's old names for which there is a safe replacement, and return the edits that replace them."""
 
     def __init__(self, source: str, target: str | None) -> None:
         self.source, self.record = source, Record(target)
@@ -80,7 +80,7 @@ class _Fixer:
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
     def span(self, node: Located) -> tuple[int, int]:
-        """Return the offsets of a node's first character and of the one after its last."""
+        """Return the offset of a node's first character, and the offset just after its last one."""
         start = self.offset(node.lineno, node.col_offset)
         return start, self.offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
 
@@ -231,7 +231,7 @@ class _Fixer:
     def _index_update(self, call: ast.Call, node: ast.Attribute) -> list[Edit]:
         """Return the edit that rewrites `jax.ops.index_update(x, jax.ops.index[i], y)` as `x.at[i].set(y)`.
 
-        If x isn't known to be a JAX array, convert it first, as index_update did.
+        If x isn't known to be a JAX array, the new code converts it first, as index_update did.
         """
         if len(call.args) != 3 or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
             return []
@@ -335,7 +335,7 @@ class _Fixer:
         return [Edit(self.offset(k.lineno, k.col_offset), self.span(k.value)[0], "") for k in call.keywords[:2]]
 
     def _edit_shard_map_calls(self) -> list[Edit]:
-        """Return edits that name `shard_map`'s positional arguments and rename `check_rep` to `check_vma`."""
+        """Return edits that turn `shard_map`'s positional arguments into keywords, and `check_rep` into `check_vma`."""
         edits = []
         for node in self.program.nodes:
             if not isinstance(node, ast.Call) or node in self.program.guarded:

@@ -72,7 +72,8 @@ def covers(guard: Guard, node: ast.AST) -> bool:
 def _guard_of_test(test: ast.expr, denied: bool = False) -> Guard:
     """Return a guard with the attributes that must exist if a test is true or, with `denied`, if it's false.
 
-    Only calls of `hasattr` in the test count."""
+    Only calls to `hasattr` in the test count.
+    """
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _guard_of_test(test.operand, not denied)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or if denied else ast.And):
@@ -155,7 +156,7 @@ class Guards:
         return False
 
     def _assign_scope(self, node: ast.AST, statement_or_test: ast.AST) -> None:
-        """Assign a test's nodes to its statement's scope, because the test is evaluated before they're visited."""
+        """Assign a node and its descendants to a statement's scope, because guards are evaluated before the visit."""
         scope = self.names.scopes.get(statement_or_test) or self.names.scopes[self.names.nodes[-1]]
         for inner in ast.walk(node):
             self.names.scopes.setdefault(inner, scope)
@@ -187,7 +188,7 @@ class Guards:
         return None
 
     def _compare(self, test: ast.Compare) -> bool | None:
-        """Compare JAX's version with a string or a tuple, as Python does. Return None if that isn't possible."""
+        """Evaluate a comparison of JAX's version with a string or a tuple. Return None if that isn't possible."""
         left, right = self._version(test.left), self._version(test.comparators[0])
         compare = COMPARED.get(type(test.ops[0]))
         if left is None or right is None or compare is None or type(left) is not type(right):

@@ -10,7 +10,7 @@ from find_old_jax.replacements import REPLACEMENTS
 
 __all__ = ["EARLIER", "PHRASES", "REPLACEMENTS", "ROWS", "WORDS", "OldApi", "Row"]
 
-EARLIER = "earlier"  # removed or deprecated in an unknown release before 0.7, the oldest one supported
+EARLIER = "earlier"  # removed or deprecated in an unknown release before JAX 0.7, the oldest supported one
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class OldApi:
     name: str | None = None
 
     def status(self, release: str) -> str:
-        """Return 'works', 'warns' or 'gone' for a release of JAX such as '0.10.2'."""
+        """Return the API's state, 'works', 'warns' or 'gone', in a release of JAX such as '0.10.2'."""
         for state, since in (("gone", self.gone), ("warns", self.warns)):
             if since and (since == EARLIER or parse_version(since)[:3] <= parse_version(release)[:3]):
                 return state
@@ -141,8 +141,8 @@ ROWS = {
     ),
 }
 
-# Phrases, by row, of messages that don't contain a name. They are the same in all releases. ` ... ` matches any text.
-# The phrases of a problem that a row covers are in problems.toml.
+# Maps each row to phrases of messages that don't name an API, and that are the same in all releases. ` ... ` matches
+# any text. If a row covers a problem, the loop below adds the problem's messages from problems.toml.
 PHRASES: dict[int, tuple[str, ...]] = {
     6: ("Sharding' object is not callable", "Device' object is not callable", "arr.device_buffer"),
     8: ("setup_tpu() was required for older JAX",),
@@ -153,7 +153,7 @@ for _problem in problems():
     if _problem.row:
         PHRASES[_problem.row] = (*PHRASES.get(_problem.row, ()), *_problem.messages)
 
-# Phrases, as in PHRASES, for APIs that don't have their own row: the old API, its replacement and the closest row.
+# Maps phrases like those in PHRASES, for APIs without a row of their own, to (old API, replacement, closest row).
 WORDS: dict[str, tuple[str, str, int]] = {
     # Auto axes aren't suggested, because they'd only hide the problem: the scan would run, but each device would
     # gather all the arrays.

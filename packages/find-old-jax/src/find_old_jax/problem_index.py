@@ -63,7 +63,7 @@ class Problem:
 
 @cache
 def data() -> dict[str, Any]:
-    """Return the content of problems.toml."""
+    """Return the parsed contents of problems.toml."""
     return tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))
 
 
@@ -75,7 +75,7 @@ def common_words() -> frozenset[str]:
 
 @cache
 def synonyms() -> dict[str, str]:
-    """Return the stem that stands for each stem of the same meaning."""
+    """Map each stem that has synonyms to the stem that represents them all."""
     groups = [[shorten(word) for word in line.split()] for line in data()["synonyms"].splitlines()]
     return {word: group[0] for group in groups for word in group[1:]}
 
@@ -116,13 +116,13 @@ def find_by_message(message: str, entries: Iterable[Problem] | None = None) -> l
 
 
 def shorten(word: str) -> str:
-    """Return a word without its suffix, and with one consonant where English doubles it before a suffix."""
+    """Strip a word's suffix and undo the doubling of the consonant before it, as in running and run."""
     short = SUFFIXES.sub("", word)
     return DOUBLED.sub(r"\1", short) if short != word else short
 
 
 def stem(text: str, parts: bool = False) -> list[str]:
-    """Return the stems of a text's words in order, leaving out common words, with one stem for all synonyms.
+    """Return the stems of a text's words in order, leaving out common words and merging synonyms.
 
     If `parts` is true, a name such as `set_mesh` is followed by its parts.
     """
@@ -152,7 +152,7 @@ def weights(problem: Problem) -> dict[str, float]:
 
 
 def loose_match(pattern: str, words: list[str]) -> float:
-    """Return the fraction of a pattern's words that a text's words contain in the same order, or 0 if less than half.
+    """Return the fraction of a pattern's words found among `words` in the same order, or 0 if it's less than half.
 
     A pattern of a single word never matches loosely.
     """
@@ -166,7 +166,7 @@ def loose_match(pattern: str, words: list[str]) -> float:
 
 
 def search(query: str, limit: int = 3, entries: Iterable[Problem] | None = None) -> list[Problem]:
-    """Return the problems that best fit a query: those whose messages it contains, then those that share its words.
+    """Return the problems that best fit a query: those whose messages it contains, then those that share words with it.
 
     The fewer problems contain a word, the more it counts. A word of four letters or more also finds longer words that
     begin with it. A problem scores higher if the query contains most words of one of its messages in the same order,

@@ -13,8 +13,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 BINDING = (
     ast.stmt, ast.arg, ast.NamedExpr, ast.comprehension, ast.withitem, ast.ExceptHandler,
 )  # fmt: skip
-# The meanings of these names in a fragment that doesn't import them, such as a snippet in a question or on a
-# documentation page. The site's page on old code uses the same dictionary.
+# Maps each name to its usual meaning, for fragments that don't import the name, such as a snippet in a question or on
+# a documentation page. The site's page on old code uses the same dictionary.
 CONVENTIONAL = {
     "jax": "jax",
     "jnp": "jax.numpy",
@@ -47,7 +47,7 @@ class Program(NameResolver):
         self.guards = Guards(self)
         self._walk(tree, self.top)
         self.assumed = CONVENTIONAL.keys() - self._bound_anywhere()
-        self.top.outer = Scope(tree, None)  # outside the file's scope, so that a fix doesn't mistake them for imports
+        self.top.outer = Scope(tree, None)  # an outer scope, so that a fix doesn't mistake these names for imports
         for name in self.assumed:
             self.top.outer.bind(name, 0, CONVENTIONAL[name])
         self._known = {}
@@ -89,17 +89,17 @@ class Program(NameResolver):
 
     def _bound_anywhere(self) -> set[str]:
         """Return all names that the program binds, guarded or not. `import *` may bind all conventional names."""
-        found = set()
+        used_names = set()
         for node in self.nodes:
             if isinstance(node, ast.alias):
-                found.update(CONVENTIONAL if node.name == "*" else [(node.asname or node.name).split(".")[0]])
+                used_names.update(CONVENTIONAL if node.name == "*" else [(node.asname or node.name).split(".")[0]])
             elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                found.add(node.id)
+                used_names.add(node.id)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                found.add(node.name)
+                used_names.add(node.name)
             elif isinstance(node, ast.arg):
-                found.add(node.arg)
-        return found
+                used_names.add(node.arg)
+        return used_names
 
     def _bind(self, node: ast.AST, scope: Scope, is_guarded: bool) -> None:
         line = getattr(node, "lineno", 0)

@@ -44,7 +44,7 @@ class Text:
         return "\n".join(self.lines)
 
     def add(self, lines: list[str], place: str, first: int = 1) -> None:
-        """Append consecutive lines. `place` is a prefix such as 'cell 2, ', and `first` the first line's number."""
+        """Append consecutive lines. `place` is a prefix such as 'cell 2, ', and `first` is the first line's number."""
         self.lines += lines
         self.places += [f"{place}line {i}" for i in range(first, first + len(lines))]
 

@@ -17,7 +17,7 @@ SEARCHED_MODULES = re.compile(  # the modules to search for the new location of 
     r"jax(\.(numpy|lax|nn|tree|tree_util|sharding|random|dtypes|errors|stages|export|ad_checkpoint|custom_batching"
     r"|experimental|(example_libraries|extend)(\.\w+)?))?$"
 )
-WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # these names warn only when they're called
+WHEN_CALLED = {"jax.host_id", "jax.host_ids", "jax.host_count"}  # names that JAX warns about only when they're called
 CONFIG = {  # attributes of jax.config that aren't options, in JAX 0.7.2 to 0.12
     "add_option", "complete_absl_config", "config_with_absl", "meta", "parse_flags_with_absl", "read", "update",
     "use_absl", "values", "x64_enabled",
@@ -38,13 +38,13 @@ class NameStatus:
     name: str = ""  # the leading part of the dotted name that this state applies to
     message: str = ""  # JAX's own message about the name, or ""
     last: str = ""  # the last recorded version that had the name before it was removed, or ""
-    first: str = ""  # the first recorded version that has the name, if all that have it are newer, or ""
+    first: str = ""  # the first recorded version that has the name, if only newer versions do, or ""
 
 
 class Call(NamedTuple):
     """The arguments that a JAX function accepts."""
 
-    max_positional: float  # the number of positional arguments
+    max_positional: float  # the maximum number of positional arguments
     keywords: frozenset[str]
     warned: frozenset[str]  # keywords that JAX warns about
     any_keyword: bool
@@ -215,7 +215,7 @@ class Record:
         return {name: rest.removesuffix(")") for name, _, rest in (text.partition("(") for text in texts)}
 
     def option(self, name: str) -> NameStatus:
-        """Return the state of a `jax.config` option in this version: 'unknown' if no recorded version has it.
+        """Return the state of a `jax.config` option in this version, or 'unknown' if no recorded version has it.
 
         An option that only newer versions have counts as 'works'.
         """

@@ -13,8 +13,8 @@ from find_old_jax import error_lookup
 def run(command: list[str], target: str | None = None) -> int:
     """Run a script with its arguments, as `python` would, and return its exit status.
 
-    If the script raises an exception, print the traceback and, if one matches, the problem in problems.toml or the row
-    of appendix 90. Return 1.
+    If the script raises an exception, print the traceback and any matching problem from problems.toml or row of
+    appendix 90, and return 1.
     """
     script, *arguments = command
     sys.argv = [script, *arguments]

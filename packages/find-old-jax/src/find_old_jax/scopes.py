@@ -28,8 +28,8 @@ class Scope:
     def look_up(self, name: str, line: int) -> object | None:
         """Return the value of a name at a line, or None if the name isn't bound.
 
-        In this scope, it's the last value bound up to that line, or else the first one. In an enclosing scope, it's the
-        last value bound anywhere.
+        If this scope binds the name, return the last value bound up to that line, or else the first value. If an
+        enclosing scope does, return the last value bound anywhere in it.
         """
         scope, is_innermost = self, True
         while scope:

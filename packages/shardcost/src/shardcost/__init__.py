@@ -1,4 +1,4 @@
-"""Count what a JAX program sends, computes and stores on each device, without running it.
+"""Count the bytes that a JAX program sends and stores on each device, and its FLOPs, without running the program.
 
 >>> from shardcost import cost
 >>> report = cost(step, params, batch)

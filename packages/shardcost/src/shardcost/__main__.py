@@ -1,4 +1,4 @@
-"""Run the command as ``python -m shardcost``."""
+"""Make ``python -m shardcost`` run the command `shardcost`."""
 
 import sys
 

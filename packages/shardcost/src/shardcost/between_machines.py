@@ -12,15 +12,15 @@ RINGS = {"all-reduce", "all-gather", "reduce-scatter"}
 
 
 def bytes_leaving(collectives: Iterable[Collective], machine_of: Sequence[int]) -> dict[int, int]:
-    """Return the bytes that leave each machine, where `machine_of[i]` is the machine of the mesh's device i.
+    """Return the bytes that leave each machine, where `machine_of[i]` is the machine with device i of the mesh.
 
     The bytes are calculated, not measured, under these assumptions:
 
-    - All-reduces, all-gathers and reduce-scatters use a ring that visits each machine in the group once, so each
-      machine sends as many bytes as one device. (Algorithms that first reduce within each machine send less, and
-      others send more.)
+    - All-reduces, all-gathers and reduce-scatters use a ring that visits each machine in the group once, so as
+      many bytes leave each machine as one device sends. (Algorithms that first reduce within each machine send fewer
+      bytes between machines, and other algorithms send more.)
     - In an all-to-all, each device sends the same number of bytes to every other device in the group.
-    - In a permute, each source sends to its target.
+    - In a permute, each source sends its operand directly to its target.
 
     Raises UnsupportedHloError for any other kind of collective.
     """

@@ -1,4 +1,4 @@
-"""Provide the command `shardcost`, which shows the cost of a dumped program, or the changes between two dumps."""
+"""Provide the command `shardcost`, which shows the cost of a dumped program or compares two dumps."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Parse the collectives in a compiled program, compute the bytes that they send, and find the Python lines behind them.
+"""Parse the collectives in a compiled program, count the bytes that they send, and find the Python lines behind them.
 
-In a group of n devices, each with an operand of b bytes, every device that sends must send at least this many bytes:
+In a group of n devices, each with an operand of b bytes, each sender must send at least this many bytes:
 
 - all-gather: (n - 1) b, or (n - 1)/n of the result, because each device forwards n - 1 shards of b bytes;
 - reduce-scatter: (n - 1)/n b, because each device forwards n - 1 partial sums of b/n bytes;
-- all-reduce: 2 (n - 1)/n b, for a reduce-scatter and an all-gather of its result;
-- all-to-all: (n - 1)/n b, because each device sends 1/n of its operand to each other device;
-- collective-permute: b, because a source sends its operand to one target. A device that isn't a source sends 0.
+- all-reduce: 2 (n - 1)/n b, for a reduce-scatter followed by an all-gather of its result;
+- all-to-all: (n - 1)/n b, because each device sends 1/n of its operand to every other device;
+- collective-permute: b, because a source sends its operand to one target. A device that isn't a source sends nothing.
 
 Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH" (2005), describe the
 algorithms that reach these bounds.
@@ -23,49 +23,49 @@ from shardcost import hlo
 from shardcost.groups import Groups, parse_groups
 from shardcost.hlo import ArrayType, Computation, Instruction, Program, UnsupportedHloError
 
-BYTES_SENT = {  # by one device, given its group's size n and the size b of its operands in bytes
+BYTES_SENT = {  # the bytes that one device sends, given its group's size n and its operands' size b in bytes
     "all-reduce": lambda n, b: 2 * (n - 1) * b / n,
     "all-gather": lambda n, b: (n - 1) * b,
     "reduce-scatter": lambda n, b: (n - 1) * b / n,
     "all-to-all": lambda n, b: (n - 1) * b / n,
     "collective-permute": lambda n, b: b if n > 1 else 0.0,
 }
-KERNEL = "kernel"  # hand-written code (Pallas) that declares how many bytes it sends
+KERNEL = "kernel"  # a hand-written kernel (Pallas) that declares how many bytes it sends
 # Collectives that only transfer data. Each is attributed to the operation that uses its result.
 TRANSFERS = ("all-gather", "all-to-all", "collective-permute")
 # Operations that return their operand unchanged. The search for the operation that uses a result skips them.
 PASSES_ON = ("tuple", "get-tuple-element", "bitcast", "copy")
-# Operations that request a transfer explicitly in Python. Their transfers are attributed to their own lines.
+# JAX operations that request a transfer explicitly. Their transfers are attributed to the lines that call them.
 EXPLICIT = ("all_gather", "all_to_all", "ppermute", "sharding_constraint", "reshard")
 SEARCH_LIMIT = 100  # stop searching for the operation that uses a result after this many instructions
 
 
 @dataclass(frozen=True)
 class Source:
-    """The operation and line of Python code that an instruction was compiled from."""
+    """The JAX operation and the line of Python code that an instruction was compiled from."""
 
-    operation: str  # JAX's name, such as dot_general
+    operation: str  # JAX's name for the operation, such as dot_general
     file: str = ""
     line: int = 0
     backward: bool = False  # whether the operation belongs to the backward pass
 
     @property
     def code(self) -> str:
-        """Return the line of code if its file or cell can be read, otherwise "file:line", or "" if that's unknown."""
+        """Return the line's code if its file or cell can be read, otherwise "file:line", or "" if there's no line."""
         return linecache.getline(self.file, self.line).strip() or self.location
 
     @property
     def location(self) -> str:
-        """Return the file and line, such as ``train.py:12``, or "".
+        """Return the file and line, such as ``train.py:12``, or "" if there's no line.
 
-        A path inside the current directory is relative to it.
+        The path is relative if the file is inside the current directory.
         """
         inside = self.file.startswith(os.getcwd() + os.sep)
         return f"{os.path.relpath(self.file) if inside else self.file}:{self.line}" if self.line else ""
 
     @property
     def label(self) -> str:
-        """Return a short name for the line: the code itself if it's in a notebook cell, otherwise ``train.py:12``."""
+        """Return the line's code if it's in a notebook cell, otherwise its location, such as ``train.py:12``."""
         in_cell = "ipykernel_" in self.file or self.file.startswith("<")
         return self.code if in_cell else self.location
 
@@ -75,28 +75,28 @@ class Source:
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective: its operands and results on each device, its groups, and how often it runs."""
+    """A collective, with its operands and results on each device, its groups, and the number of its runs."""
 
     kind: str
     operands: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
     groups: Groups  # positions in the mesh; for a permute, (source, target) pairs
     execution_count: int
-    asynchronous: bool = False  # started and awaited by separate instructions, with work in between
-    sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine several lines' collectives
+    asynchronous: bool = False  # whether separate instructions start and await it, with other work in between
+    sources: tuple[Source | None, ...] = ()  # one per operand: the compiler can combine collectives from several lines
     links: int | None = (
-        None  # how many one-way rings the TPU compiler spreads it over, or None if the program doesn't show it
+        None  # how many one-way rings the TPU compiler uses for the collective, or None if the text doesn't show it
     )
-    declared_bytes: int = 0  # bytes sent per run, as a kernel declares them
+    declared_bytes: int = 0  # the bytes sent per run, as declared by a kernel
 
     @property
     def source(self) -> Source | None:
-        """Return the line of Python that the first operand comes from."""
+        """Return the line of Python code to which the first operand is attributed, or None if it's unknown."""
         return self.sources[0] if self.sources else None
 
     @property
     def group_size(self) -> int:
-        """Return the number of devices in a group. For a permute, it's 2, or 1 if every device only sends to itself."""
+        """Return the number of devices in a group. For a permute, return 2, or 1 if devices only send to themselves."""
         if self.kind == "collective-permute":
             return 2 if any(source != target for source, target in self.groups) else 1
         return max(map(len, self.groups), default=1)
@@ -132,9 +132,9 @@ class Collective:
 
 
 def collective_of(program: Program, computation: Computation, instruction: Instruction) -> Collective | None:
-    """Return the collective that an instruction runs, or None if it only continues a collective started elsewhere.
+    """Return the collective that an instruction runs, or None if another instruction started that collective.
 
-    The result describes a single run.
+    The returned collective describes a single run.
     """
     if _is_continuation(program, computation, instruction):
         return None
@@ -179,7 +179,7 @@ def _enclosing_calls(program: Program, computation: Computation) -> list[Instruc
 
 
 def _is_continuation(program: Program, computation: Computation, instruction: Instruction) -> bool:
-    """Return whether another instruction started this collective, in which case it has already been counted.
+    """Return whether another instruction starts this collective, in which case only that instruction counts.
 
     In a TPU program, an asynchronous collective appears in the fusion that starts it, in those that overlap it with
     other work, and in the one that waits for it. All of them have the same chain number. (The channel doesn't identify
@@ -195,9 +195,9 @@ def _is_continuation(program: Program, computation: Computation, instruction: In
 
 
 def _kept_slices(computation: Computation, reduce: Instruction, output: Instruction) -> tuple[ArrayType, ...]:
-    """Return the slices of an all-reduce that a fusion keeps, or () if it keeps the full result.
+    """Return the types of the all-reduce slices that a fusion keeps, or () if the fusion keeps the full result.
 
-    The TPU compiler expresses a reduce-scatter in this form: an all-reduce of which each device keeps only a slice.
+    The TPU compiler expresses a reduce-scatter as an all-reduce of which each device keeps only a slice.
 
     Args:
         output: the fusion's result, which is a slice or a tuple of slices.
@@ -226,9 +226,10 @@ def _pairs(permute: Instruction) -> Groups:
 
 
 def source_of(program: Program, computation: Computation, instruction: Instruction) -> Source | None:
-    """Return the line of Python that an instruction or its calling instruction comes from, or None if it's unknown.
+    """Return the line of Python code that an instruction was compiled from, or None if it's unknown.
 
-    For a collective that only transfers data, return the line that uses the data.
+    If the instruction has no op_name, use the innermost enclosing call that has one. For a collective that only
+    transfers data, return the line that uses the data.
     """
     is_transfer = instruction.kind in TRANSFERS
     computation, instruction = _named_instruction(program, computation, instruction, through_loops=False)
@@ -244,11 +245,11 @@ def source_of(program: Program, computation: Computation, instruction: Instructi
 
 
 def _sources(program: Program, computation: Computation, instruction: Instruction) -> tuple[Source | None, ...]:
-    """Return the line of Python that each operand of a collective comes from.
+    """Return the line of Python code to which each operand of a collective is attributed.
 
-    If the compiler has combined several collectives, each operand has its own line. For a collective that only
-    transfers data, it's the line that uses the corresponding element of the result. For any other collective, it's the
-    line that computes the operand.
+    If the compiler has combined several collectives, each operand has its own line: the one that uses the
+    corresponding element of the result if the collective only transfers data, and otherwise the one that computes the
+    operand.
     """
     instruction_source = source_of(program, computation, instruction)
     if len(instruction.operands) < 2:
@@ -277,9 +278,10 @@ def _element(computation: Computation, instruction: Instruction, index: int) -> 
 def _named_instruction(
     program: Program, computation: Computation, instruction: Instruction, through_loops: bool
 ) -> tuple[Computation, Instruction]:
-    """Return the instruction, or the innermost enclosing call with an op_name if it has none, and its computation.
+    """Find the given instruction or, if it has no op_name, the innermost enclosing call that has one.
 
-    Unless `through_loops` is set, don't search beyond a loop or conditional.
+    Return the instruction's computation and the instruction. Unless `through_loops` is set, don't search beyond a loop
+    or conditional.
     """
     while not instruction.quoted("op_name") and computation.name in program.callers:
         outside, caller = program.callers[computation.name]
@@ -292,7 +294,7 @@ def _named_instruction(
 def _consumer(
     program: Program, computation: Computation, transfer: Instruction
 ) -> tuple[Computation, Instruction] | None:
-    """Return the first instruction that uses a transferred array, and its computation, or None if none is found.
+    """Return the first instruction that uses a transferred array, with its computation, or None if none is found.
 
     JAX 0.12 names a transfer after the operation that computed the array; older versions name it after the operation
     that uses the array. So follow the array through copies, tuples, loops and fusions to the first instruction that
@@ -333,7 +335,7 @@ def _position(user: Instruction, name: str) -> int:
 
 
 def _parameters(computation: Computation, number: int) -> list[tuple[Computation, Instruction]]:
-    """Return [(computation, its parameter with this number)], or an empty list if it doesn't have this parameter."""
+    """Return [(computation, its parameter with this number)], or an empty list if there's no such parameter."""
     names = [
         name for name in computation.by_opcode.get("parameter", ()) if f"parameter({number})" in computation.lines[name]
     ]
@@ -348,7 +350,7 @@ def _is_pass_through(instruction: Instruction) -> bool:
 def _loop_body(
     program: Program, computation: Computation, carried: Instruction, name: str
 ) -> tuple[Computation, Instruction] | None:
-    """Return the body of the loop that a tuple is passed to, and the instruction in it for the tuple's element `name`.
+    """Return the body of the loop that a tuple is passed to, and the body's instruction for the tuple's element `name`.
 
     Return None if no loop uses the tuple or the body doesn't use that element.
     """
@@ -376,6 +378,6 @@ def _location(program: Program, instruction: Instruction) -> tuple[str, int]:
 
 
 def _links(attributes: str) -> int | None:
-    """Return the number of one-way rings that the TPU compiler chose for a collective, or None if it isn't stated."""
+    """Return the number of one-way rings that the TPU compiler uses for a collective, or None if it's unknown."""
     strategies = set(re.findall(r"\bn?(UniDirection\w*)\{colors:(\d+) ", attributes))
     return int(strategies.pop()[1]) if len(strategies) == 1 else None

@@ -1,4 +1,4 @@
-"""Count the bytes that a compiled program sends and stores, and the FLOPs that it computes, from its text."""
+"""Count the bytes that a program sends, and its FLOPs, from the text that the compiler produces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shardcost.matmul_flops import flops_of
 from shardcost.report import Cost, Memory
 
 # Opcodes that can contribute to the count: collectives (only the first half of an asynchronous pair), matrix products,
-# and instructions that transfer data or multiply at an unknown cost. The latter raise an error that names them.
+# and other instructions that might transfer data or multiply. If their cost is unknown, the error names them.
 COUNTED = re.compile(
     r"(all-|collective-|ragged-|reduce-scatter)[a-z-]*(?<!-done)(?<!-update)|send|recv|infeed|outfeed"
     r"|dot|scaled-dot|convolution|reduce|custom-call"
@@ -36,19 +36,19 @@ def from_hlo(
     branches: Branches = None,
     strict: bool = True,
 ) -> Cost:
-    """Count the cost of a compiled program from its text, without JAX, in time proportional to the text's length.
+    """Calculate the cost of a compiled program from its text, without JAX, in time proportional to the text's length.
 
-    Loops whose trip counts the compiler didn't record take additional time, a few microseconds an iteration.
+    Loops whose trip counts the compiler didn't record take a few microseconds more per iteration.
 
     Args:
-        text: the result of `.compile().as_text()`, or a dump whose name ends in after_optimizations.txt, which XLA
-            writes with XLA_FLAGS=--xla_dump_to=FOLDER.
-        memory: the memory plan to include in the result, because the text doesn't contain it.
+        text: the result of `.compile().as_text()`, or the contents of a dump whose name ends in
+            after_optimizations.txt, which XLA writes if XLA_FLAGS contains --xla_dump_to=FOLDER.
+        memory: the memory plan to include in the result. (The text doesn't contain one.)
         axes: the names and sizes of the mesh axes in order, such as {"data": 2, "model": 4}, for labelling collectives.
-        trip_counts: the trip counts of loops for which the text doesn't give them: one number for all of these loops,
-            or a dictionary by source line, such as {"train.py:42": 100}. The error for such a loop names its line.
+        trip_counts: the trip counts of loops for which the text gives none: one number for all of these loops, or a
+            dictionary keyed by source line, such as {"train.py:42": 100}. The error for such a loop names its line.
         branches: "max" counts the most expensive branch of each conditional: for bytes, the branch that sends the most;
-            for FLOPs, the branch that computes the most. No device does more than that.
+            for FLOPs, the branch that computes the most. The totals are then upper bounds for every device.
         strict: raise an error for anything that can't be counted. Otherwise, count the rest and list the omissions in
             the result's `unknown`.
 
@@ -59,7 +59,7 @@ def from_hlo(
         raise ValueError(f'branches={branches!r}: pass "max" or None')
     assume = _Assumptions(trip_counts)
     program = hlo.parse_program(text)
-    if isinstance(axes, Mapping):  # passed by the caller instead of taken from a mesh
+    if isinstance(axes, Mapping):  # the caller of `from_hlo` passed the axes, which might not fit the program
         if axes and math.prod(axes.values()) != program.devices:
             raise ValueError(f"the axes {dict(axes)} do not multiply to the program's {program.devices} devices")
         axes = tuple(axes.items())
@@ -70,7 +70,7 @@ def from_hlo(
             raise UnsupportedHloError(message)
         unknown.append(message)
 
-    collectives, flops = {}, {}  # for one run of each computation, without the computations that it calls
+    collectives, flops = {}, {}  # per run of each computation, excluding the computations that it calls
     for name, computation in program.computations.items():
         communication, products = _count_computation(program, computation, refuse)
         collectives |= {name: communication} if communication else {}
@@ -114,16 +114,16 @@ class _CostFunction:
         """Count the bytes that a program sends and stores on each device, and its FLOPs, without running the program.
 
         Args:
-            step: a function, jitted or not, or the result of its `.lower(...)` or `.compile()`.
+            step: a function, jitted or not, or a program that `.lower(...)` or `.compile()` returned.
             args, kwargs: the function's arguments, as arrays or `jax.ShapeDtypeStruct`s with shardings. Omit them if
-                `step` is the result of `.lower(...)` or `.compile()`.
-            target: the devices to compile for, which needn't exist on this machine: "cpu:8", "h100:8" (GPUs),
-                "h100:8x8" (machines x GPUs), "v5e:4x4" (a TPU topology). `shardcost.targets` describes them. The
-                arguments' mesh keeps its axes.
-            trip_counts: the trip counts of loops for which the program doesn't give them: one number for all of these
-                loops, or a dictionary by source line, such as {"train.py:42": 100}.
+                `step` is a lowered or compiled program.
+            target: the devices to compile for: "cpu:8", "h100:8" (GPUs), "h100:8x8" (machines x GPUs) or "v5e:4x4" (a
+                TPU topology). This machine needn't have the GPUs or TPUs. `shardcost.targets` explains the format.
+                The arguments' mesh is rebuilt from the target's devices, with the same axes.
+            trip_counts: the trip counts of loops for which the program gives none: one number for all of these
+                loops, or a dictionary keyed by source line, such as {"train.py:42": 100}.
             branches: "max" counts the most expensive branch of each conditional: for bytes, the branch that sends the
-                most; for FLOPs, the branch that computes the most. No device does more than that.
+                most; for FLOPs, the branch that computes the most. The totals are then upper bounds for every device.
             strict: raise an error for anything that can't be counted. Otherwise, count the rest and list the omissions
                 in the result's `unknown`.
 
@@ -194,7 +194,7 @@ class _Assumptions:
             raise ValueError(f"trip_counts={trip_counts!r}: a trip count must be an integer of at least 0")
 
     def __call__(self, label: str, name: str) -> int | None:
-        """Return the trip count specified for a loop, or None. Record the loop, and which entry was used."""
+        """Return the trip count that the user specified for a loop, or None. Record the loop and the matching entry."""
         self.loops.add(label)
         if not isinstance(self.trip_counts, Mapping):
             return self.trip_counts
@@ -217,7 +217,7 @@ class _Assumptions:
 def _count_computation(
     program: Program, computation: Computation, refuse: Callable[[str], None]
 ) -> tuple[list[Collective], int]:
-    """Return the collectives and FLOPs in one run of a computation, without the computations that it calls."""
+    """Return the collectives and FLOPs in one run of a computation, excluding the computations that it calls."""
     counted = {name for opcode, names in computation.by_opcode.items() if COUNTED.fullmatch(opcode) for name in names}
     collectives, flops = [], 0
     for name in computation.lines if counted else ():

@@ -1,4 +1,4 @@
-"""Count the cost of custom calls, whose code isn't in the program text, from the costs that the text declares."""
+"""Calculate the cost of custom calls from their attributes, because the program text doesn't contain their code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shardcost.collectives import KERNEL, Collective, source_of
 from shardcost.hlo import Computation, Instruction, Program, UnsupportedHloError
 from shardcost.matmul_flops import gemm_flops
 
-# Calls that don't communicate and whose FLOPs aren't counted: linear algebra, sorting, bookkeeping.
+# Calls that don't communicate and whose FLOPs aren't counted: linear algebra, sorting and bookkeeping.
 UNCOUNTED = re.compile(
     r"lapack_\w+|blas_\w+|cublas_\w+_ffi|(__)?cusolver\$?\w*|cu_threefry\w*|__cub\$\w+|(__gpu\$)?TopK\w*|PartialReduce"
     r"|ApproxTopK|AllocateBuffer|AssumeGatherIndicesInBound|GatherScatterIndicesBitpacked|X64\w+|SliceId|BarrierStart"
@@ -18,14 +18,14 @@ UNCOUNTED = re.compile(
 )
 GEMM = re.compile(r"__cublas\$\w+(\$\w+)*")  # matrix products computed by cuBLAS
 CALLBACK = re.compile(r"xla(_ffi)?(_partitioned)?_python_(cpu|gpu)_callback")
-DEBUG = ("debug_callback", "debug_print")  # jax.debug sends values to the host, which returns nothing
+DEBUG = ("debug_callback", "debug_print")  # jax.debug only sends values to the host, which isn't counted
 PALLAS = "tpu_custom_call"
 
 
 def cost_of_custom_call(program: Program, computation: Computation, call: Instruction) -> tuple[Collective | None, int]:
     """Return the collective that a custom call runs, or None, and the FLOPs of one run.
 
-    Raises UnsupportedHloError if the program text doesn't declare them.
+    Raises UnsupportedHloError if the program text doesn't show the call's cost.
     """
     target = call.quoted("custom_call_target")
     if UNCOUNTED.fullmatch(target):
@@ -48,7 +48,7 @@ def cost_of_custom_call(program: Program, computation: Computation, call: Instru
 
 
 def _kernel(program: Program, computation: Computation, call: Instruction, name: str) -> tuple[Collective | None, int]:
-    """Return the cost that the author of a Pallas kernel declares, as a collective or None, and FLOPs."""
+    """Return the declared cost of a Pallas kernel: a collective, or None if it sends nothing, and the FLOPs."""
     estimate = re.search(r'"cost_estimate":\{"flops":"(\d+)"[^}]*"remote_bytes_transferred":"(-?\d+)"', call.attributes)
     flops, sent = (int(estimate[1]), int(estimate[2])) if estimate else (None, 0)
     communicates = '"has_communication":true' in call.attributes
@@ -71,7 +71,7 @@ def _kernel(program: Program, computation: Computation, call: Instruction, name:
 def is_debug_transfer(program: Program, computation: Computation, transfer: Instruction) -> bool:
     """Return whether an instruction transfers data to the host for jax.debug.
 
-    On a TPU, transfers between the slices of a large system look similar, but mention megascale.
+    On a TPU, transfers between the slices of a large system look similar, but their attributes mention megascale.
     """
     source = source_of(program, computation, transfer)
     to_host = "is_host_transfer=true" in transfer.attributes and "megascale" not in transfer.attributes

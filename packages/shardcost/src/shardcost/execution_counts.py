@@ -9,7 +9,7 @@ from shardcost.collectives import source_of
 from shardcost.hlo import Computation, Instruction, Program
 from shardcost.loops import trip_count
 
-# Takes a loop's label and instruction name, and returns the trip count that the user specifies for it, or None.
+# Takes a loop's label and instruction name, and returns the trip count that the user specified for the loop, or None.
 TripCountLookup = Callable[[str, str], int | None]
 
 
@@ -26,7 +26,7 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: TripCountLo
     """Count the runs of each computation that has a cost of its own, or that calls one with a cost.
 
     Args:
-        costs: the cost of one run of each computation, excluding the computations that it calls, in any unit.
+        costs: the cost, in any unit, of one run of each computation, excluding the computations that it calls.
         assume: returns the trip count to use for a loop if the program text doesn't give it.
         max_branch: count only the most expensive branch of each conditional. Otherwise, mark the counts of all branches
             as uncertain.
@@ -37,7 +37,7 @@ def count_runs(program: Program, costs: Mapping[str, float], assume: TripCountLo
     def runs_of_call(
         computation: Computation, caller: Instruction, called: list[str]
     ) -> tuple[list[tuple[str, int]], str]:
-        """Return how often an instruction runs each computation, and why that number is uncertain, or "" if it isn't.
+        """Return how often `caller` runs each called computation, and why that number is uncertain, or "" if it isn't.
 
         Args:
             computation: the computation that contains the instruction `caller`.

@@ -24,8 +24,8 @@ def parse_groups(attributes: str, devices: int) -> Groups:
     - ``{{0,1},{2,3}}`` lists the groups, and ``{}`` means one group of all devices;
     - ``[2,4]<=[8]`` and ``[4,2]<=[2,4]T(1,0)`` arrange 0, 1, 2 ... in the last shape, transpose the array if T is
       given, and reshape it to the first shape, whose rows are the groups;
-    - ``mesh['x'=2,'y'=4] {'y'}`` gives the axes or parts (such as ``'y':(2)2``) that groups follow. The devices may be
-      permuted by ``device_ids=``.
+    - ``mesh['x'=2,'y'=4] {'y'}`` gives the axes, or parts of axes such as ``'y':(2)2``, that the groups follow.
+      ``device_ids=`` may permute the devices.
 
     Raises UnsupportedHloError for any other notation.
     """
@@ -77,7 +77,7 @@ def _integers(text: str) -> list[int]:
 
 
 def _iota(text: str) -> list[int]:
-    """Return 0, 1, 2 ... arranged, transposed and flattened as in ``[2,4]T(1,0)``."""
+    """Return the numbers 0, 1, 2 ... in the order that a text such as ``[2,4]T(1,0)`` specifies."""
     shape, _, order = text.partition("T")
     numbers = list(range(math.prod(_integers(shape))))
     return _transpose(numbers, _integers(shape), _integers(order)) if order else numbers
@@ -117,7 +117,7 @@ def axes_of(groups: Groups, axes: Axes) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def axes_between(pairs: Groups, axes: Axes) -> str:
-    """Return the mesh axes along which any source and its target differ, or "" if the pairs don't fit the mesh."""
+    """Return the mesh axes along which at least one pair's devices differ, or "" if the pairs don't fit the mesh."""
     if not axes or not pairs or max(map(max, pairs)) >= math.prod(size for _, size in axes):
         return ""
     differing = []

@@ -45,26 +45,26 @@ class Instruction:
     def kind(self) -> str:
         """Return the opcode without ``-start``.
 
-        With this kind, an asynchronous pair's first half counts as the complete operation.
+        The first half of an asynchronous pair therefore counts as the complete operation.
         """
         return self.opcode.removesuffix("-start")
 
     def called(self, key: str) -> str:
-        """Return the name of the computation that the attribute `key` refers to, or ""."""
+        """Return the name of the computation that the attribute `key` refers to, or "" if it's missing."""
         return self._search(rf"\b{key}=%([\w.\-]+)") or ""
 
     def number(self, key: str) -> int | None:
-        """Return the integer value of the attribute `key`, or None."""
+        """Return the integer value of the attribute `key`, or None if it's missing."""
         digits = self._search(rf"\b{key}=(\d+)")
         return int(digits) if digits else None
 
     def numbers(self, key: str) -> list[int]:
-        """Return the integers in the attribute ``key={1,2}``, or an empty list."""
+        """Return the integers in the attribute ``key={1,2}``, or an empty list if it's missing."""
         digits = self._search(rf"\b{key}=\{{([\d,]*)\}}")
         return [int(n) for n in digits.split(",")] if digits else []
 
     def quoted(self, key: str) -> str:
-        """Return the value of the attribute ``key="value"``, or ""."""
+        """Return the value of the attribute ``key="value"``, or "" if it's missing."""
         return self._search(rf'\b{key}="([^"]*)"') or ""
 
     def _search(self, pattern: str) -> str | None:
@@ -76,7 +76,7 @@ class Instruction:
 class Computation:
     """A named list of instructions.
 
-    Instructions are parsed on access, because most lines of a large program never matter.
+    Instructions are parsed on access, because most lines of a large program are never needed.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Computation:
         return [self[name] for opcode in opcodes for name in self.by_opcode.get(opcode, ())]
 
     def operand(self, instruction: Instruction, i: int) -> Instruction:
-        """Return the instruction that computes operand `i`."""
+        """Return the instruction that computes operand `i` of `instruction`."""
         return self[instruction.operands[i]]
 
     @functools.cached_property
@@ -150,7 +150,7 @@ class Program:
 
     @functools.cached_property
     def callers(self) -> dict[str, tuple[Computation, Instruction]]:
-        """Map each called computation to the computation and the instruction that call it first."""
+        """Map each called computation to its first caller: a computation and the calling instruction in it."""
         callers: dict[str, tuple[Computation, Instruction]] = {}
         for computation in self.computations.values():
             for name, called in computation.calls:
@@ -223,7 +223,7 @@ def parse_program(text: str) -> Program:
 
 
 def _describe(text: str) -> str:
-    """Describe what kind of text this seems to be, given that it isn't compiled HLO."""
+    """Describe a text that isn't compiled HLO or, if its kind is unknown, describe compiled HLO."""
     if re.match(r"\s*(#\w+ = .*\n\s*)*module @", text):
         return "this is StableHLO, the compiler's input: call .compile() before .as_text()"
     if text.startswith(("BufferAssignment", "HloLiveRange", "\nTotal bytes", "Memory Space")):
@@ -244,7 +244,7 @@ def parse_instruction(name: str, text: str) -> Instruction:
 
 
 def _closing_parenthesis(text: str, start: int) -> int:
-    """Return the position of the parenthesis that closes the parenthesis at `start`."""
+    """Return the position of the parenthesis that closes the one at `start`."""
     depth = 0
     for match in re.compile(r"[()]").finditer(text, start):
         depth += 1 if match[0] == "(" else -1
@@ -304,5 +304,5 @@ def nbytes(arrays: tuple[ArrayType, ...]) -> float:
 
 
 def format_shapes(arrays: tuple[ArrayType, ...]) -> str:
-    """Format arrays for a table, as ``f32[2,4] + s32[]``."""
+    """Format array types for a table, as in ``f32[2,4] + s32[]``."""
     return " + ".join(f"{dtype}[{','.join(map(str, dims))}]" for dtype, dims in arrays)

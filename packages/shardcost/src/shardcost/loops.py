@@ -1,10 +1,10 @@
 """Find the trip count of a loop from the text of a compiled program.
 
-The CPU and GPU compilers record the trip counts that they know. Otherwise, the loop's condition is evaluated iteration
-by iteration. This is possible if it reads only integer counters that start at a known value, and whose updates depend
-on nothing else, such as ``i = i + 3``. (If JAX's 64-bit types are enabled, the TPU compiler splits a counter into two
-32-bit integers, and carries from one to the other.) The trip count of any other loop is unknown, for example if it
-depends on the data.
+The CPU and GPU compilers record the trip counts that they know. Otherwise, this module evaluates the loop's condition
+iteration by iteration. That's possible if the condition reads only integer counters that start at known values and
+whose updates, such as ``i = i + 3``, depend only on constants and on other such counters. (If JAX's 64-bit types are
+enabled, the TPU compiler splits a counter into two 32-bit integers, and carries from one to the other.) The trip count
+of any other loop is unknown, for example if it depends on the data.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 from shardcost.hlo import Computation, Instruction, Program
 
-MAX_ITERATIONS = 250_000  # take a few seconds to evaluate; the trip count of a longer loop is unknown
+MAX_ITERATIONS = 250_000  # this many take a few seconds to evaluate; the trip count of a longer loop is unknown
 COMPARISONS = {name: getattr(operator, name.lower()) for name in ("EQ", "NE", "LT", "LE", "GT", "GE")}
-OPERATIONS: dict[str, Callable[..., int]] = {  # without overflow
+OPERATIONS: dict[str, Callable[..., int]] = {  # ignoring overflow, which `_operation` handles
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -27,8 +27,8 @@ OPERATIONS: dict[str, Callable[..., int]] = {  # without overflow
     "select": lambda condition, if_true, if_false: if_true if condition else if_false,
     **dict.fromkeys(("copy", "bitcast", "bitcast-convert", "convert"), operator.pos),
 }
-Evaluator = Callable[[str], int]  # evaluates an instruction by name, and returns the index of its value in `values`
-Inputs = Callable[[int], int]  # the same for a fusion's parameter, or for an element of a loop's tuple, by number
+Evaluator = Callable[[str], int]  # evaluates a named instruction, and returns the index of its value in `values`
+Inputs = Callable[[int], int]  # does the same for the fusion parameter or element of a loop's tuple with a given number
 
 
 class _UnknownValue(Exception):
@@ -51,15 +51,15 @@ class _Loop:
 
     def __init__(self, program: Program, computation: Computation, loop: Instruction) -> None:
         self.program = program
-        self.values: list[int] = []  # constants, counters, and results of operations on these
-        # Each operation as (index of its result in `values`, function, indices of its operands), in order of execution.
+        self.values: list[int] = []  # constants, counters, and the results of operations on them
+        # In order of execution, each operation as (index of its result in `values`, function, indices of its operands).
         self.operations: list[tuple[int, Callable[..., int], list[int]]] = []
         body, condition = program[loop.called("body")], program[loop.called("condition")]
-        initial, results = computation.operand(loop, 0), body[body.root]  # the tuples before and after an iteration
+        initial, results = computation.operand(loop, 0), body[body.root]  # the first and next tuples
         if (initial.opcode, results.opcode) != ("tuple", "tuple"):
             raise _UnknownValue
         start = self._evaluator(computation, _no_input)
-        counters: list[int] = []  # elements of the loop's tuple
+        counters: list[int] = []  # their positions in the loop's tuple
 
         @functools.cache
         def counter(element: int) -> int:
@@ -68,7 +68,7 @@ class _Loop:
 
         self.condition = self._evaluator(condition, counter)(condition.root)
         update = self._evaluator(body, counter)
-        # An update may read further counters, which are then updated as well.
+        # An update may read further counters. `counter` appends them to `counters` during this iteration over the list.
         self.updates = [(counter(element), update(results.operands[element])) for element in counters]
 
     def run(self) -> int:
@@ -124,7 +124,7 @@ def _no_input(number: int) -> int:
 
 
 def _argument(computation: Computation, name: str) -> str:
-    """Return the argument of a constant, such as -1 or true, or of a parameter, which is its number."""
+    """Return the value of a constant, such as -1 or true, or the number of a parameter, as text."""
     match = re.search(r" (?:constant|parameter)\((-?\d+|true|false)\)", computation.lines[name])
     if not match:
         raise _UnknownValue

@@ -14,7 +14,7 @@ from shardcost.hlo import Computation, Instruction, Program, UnsupportedHloError
 
 
 def flops_of(program: Program, computation: Computation, instruction: Instruction) -> int:
-    """Return the FLOPs for one run of a `dot`, a `convolution`, or a `reduce` that sums products."""
+    """Return the FLOPs of one run of a `dot`, a `convolution`, or a `reduce` that sums products."""
     if instruction.opcode == "reduce":
         return _sum_of_products(program, computation, instruction)
     left, right = (computation.operand(instruction, i).shapes[0] for i in (0, 1))
@@ -30,8 +30,8 @@ def flops_of(program: Program, computation: Computation, instruction: Instructio
 def _dot(left: tuple, right: tuple, result: tuple, contracting: list[int], batch: list[int]) -> int:
     """Return the FLOPs of a matrix product: 2 x the elements in the result x the size of the contracting dimensions.
 
-    Return 0 for a product of two vectors. Some compilers turn it into a multiplication and a sum, which aren't counted.
-    Not counting it as a dot either makes the result independent of the compiler.
+    Return 0 for a product of two vectors, because some compilers turn it into a multiplication and a sum, which aren't
+    counted. The result then doesn't depend on the compiler.
     """
     if len(contracting) + len(batch) == max(len(left), len(right)):
         return 0
@@ -39,7 +39,7 @@ def _dot(left: tuple, right: tuple, result: tuple, contracting: list[int], batch
 
 
 def _sum_of_products(program: Program, computation: Computation, instruction: Instruction) -> int:
-    """Return the FLOPs of a matrix-vector product that was compiled to a broadcast, a multiplication and this sum.
+    """Return the FLOPs of a matrix-vector product that was compiled into a broadcast, a multiplication and this sum.
 
     GPU and TPU programs express matrix-vector products in this form. Return 0 for any other sum.
     """
@@ -101,10 +101,10 @@ def gemm_flops(computation: Computation, call: Instruction) -> int:
 def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tuple) -> int:
     """Return the FLOPs of a convolution: 2 x batch size x input features x output features x matching positions.
 
-    A matching position is a pair of an output and a kernel position that reads an input rather than padding. XLA's
-    HloCostAnalysis counts convolutions in this way. TPU programs express matrix products as convolutions: plain
-    products without a window, and batched ones with the batch as a window dimension, which is padded and dilated so
-    that exactly one kernel position applies to each output.
+    A matching position is an output position and a kernel position that together read an input rather than padding.
+    XLA's HloCostAnalysis counts convolutions in the same way. TPU programs express matrix products as convolutions:
+    plain products without a window, and batched ones with the batch as a window dimension, which is padded and dilated
+    so that exactly one kernel position applies to each output.
     """
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", instruction.attributes)
     if not labels:
@@ -131,15 +131,15 @@ def _convolution(instruction: Instruction, left: tuple, right: tuple, result: tu
 def _count_input_positions(outputs: int, stride: int, shift: int, inputs: int, dilation: int) -> int:
     """Return the number of outputs o = 0, 1 ... for which ``stride * o + shift`` is the position of an input.
 
-    Input i is at position ``dilation * i``. So count the outputs between the first and last input positions for which
-    ``stride * o = -shift`` modulo `dilation`.
+    Input i is at position ``dilation * i``. So count the outputs that read between the first and last inputs
+    and for which ``stride * o = -shift`` modulo `dilation`.
     """
     common = math.gcd(stride, dilation)
     if shift % common or inputs < 1:
         return 0
     period = dilation // common
     first = (-shift // common) * pow(stride // common, -1, period) % period if period > 1 else 0
-    low = max(0, -(shift // stride))  # rounded up
+    low = max(0, -(shift // stride))  # -shift / stride, rounded up
     high = min(outputs - 1, ((inputs - 1) * dilation - shift) // stride)
     low += (first - low) % period
     return max(0, (high - low) // period + 1)

@@ -27,11 +27,11 @@ class Memory:
     outputs: int
     temporaries: int
     donated: int  # bytes of outputs that reuse an argument's buffer
-    peak: int = 0  # the largest total at any moment, as reported by the compiler (for CPUs, without temporaries)
+    peak: int = 0  # the largest total at any moment, as reported by the compiler (on CPUs, excluding temporaries)
 
     @property
     def total(self) -> int:
-        """Return the total bytes of arguments, outputs and temporaries, where donated buffers count once."""
+        """Return the total bytes of arguments, outputs and temporaries, counting donated buffers once."""
         return self.arguments + self.outputs + self.temporaries - self.donated
 
 
@@ -45,11 +45,11 @@ class Cost:
 
     collectives: tuple[Collective, ...]
     flops: int  # per device, over all loop iterations: 2 per multiply-add in matrix products (not vector products)
-    memory: Memory | None  # None if read from a program text, which has no memory plan
+    memory: Memory | None  # None if the cost comes from a program text, which has no memory plan
     devices: int
-    axes: Axes = ()  # the names and sizes of the mesh axes, if the arguments' shardings have a mesh
-    assumptions: tuple[str, ...] = ()  # values that the caller specified because the program text doesn't
-    unknown: tuple[str, ...] = ()  # constructs that couldn't be counted, with strict=False
+    axes: Axes = ()  # the names and sizes of the mesh axes, if they're known
+    assumptions: tuple[str, ...] = ()  # the caller's assumptions that the counts depend on
+    unknown: tuple[str, ...] = ()  # constructs that weren't counted, which strict=False allows
 
     def __iter__(self) -> Iterator[Collective]:
         return iter(self.collectives)
@@ -69,7 +69,7 @@ class Cost:
 
     @property
     def output_bytes(self) -> int:
-        """Return the bytes that the busiest device ends up with after collectives: the size of their results."""
+        """Return the bytes that the busiest device obtains from collectives: the size of their results."""
         return _busiest(self.collectives, "output_bytes")
 
     def counts(self) -> dict[str, int]:
@@ -83,7 +83,7 @@ class Cost:
         """Return the busiest device's bytes for each kind of collective, as ``{"all-gather": 1024}``.
 
         Args:
-            measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
+            measure: "bytes_sent", "input_bytes" (the size of the operands) or "output_bytes" (the size of the results).
         """
         return self._by(lambda c: c.kind, measure)
 
@@ -93,7 +93,7 @@ class Cost:
         A permute is attributed to the axes along which at least one source and its target differ.
 
         Args:
-            measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
+            measure: "bytes_sent", "input_bytes" (the size of the operands) or "output_bytes" (the size of the results).
         """
 
         def axis(c: Collective) -> str:
@@ -108,7 +108,7 @@ class Cost:
 
         Args:
             kind: count only this kind of collective, such as "all-gather". An unknown kind raises ValueError.
-            measure: "bytes_sent" to other devices, or the "input_bytes" or "output_bytes" of the collectives.
+            measure: "bytes_sent", "input_bytes" (the size of the operands) or "output_bytes" (the size of the results).
         """
         return self._by(_source_label, measure, kind, _by_line)
 
@@ -118,10 +118,10 @@ class Cost:
         return [sent[device] for device in range(self.devices)]
 
     def by_machine(self, machine_of: Sequence[int]) -> dict[int, int]:
-        """Return the bytes that leave each machine, where `machine_of[i]` is the machine of the mesh's device i.
+        """Return the bytes that leave each machine, where `machine_of[i]` is the machine with device i of the mesh.
 
-        `shardcost.between_machines` lists the assumptions. Raises ValueError if `machine_of` doesn't
-        cover every device, and UnsupportedHloError for a collective whose route is unknown.
+        `shardcost.between_machines` lists the assumptions. Raises ValueError if `machine_of` doesn't cover every
+        device, and UnsupportedHloError for a collective whose route is unknown.
         """
         if len(machine_of) < self.devices:
             raise ValueError(f"the program runs on {self.devices} devices, and machine_of has {len(machine_of)}")
@@ -138,7 +138,7 @@ class Cost:
     def axes_label(self, collective: Collective) -> str:
         """Return the mesh axes along which a collective communicates: ``x``, or ``x, y``.
 
-        If the groups don't follow the axes of the arguments' mesh, return the groups' number and size instead. Return
+        If the groups don't follow the axes of the arguments' mesh, return the number and size of the groups. Return
         the number of pairs for a permute, and "as declared" for a hand-written kernel.
         """
         if collective.kind == KERNEL:
@@ -149,7 +149,7 @@ class Cost:
         return axes or f"{len(collective.groups)} x {collective.group_size} devices"
 
     def rows(self) -> list[tuple[str, str, str, str, int, int]]:
-        """Return the rows of the table: collective, axes, operand, result, runs, and bytes sent by each sender."""
+        """Return a row for each collective: kind, axes, operands, results, runs, and bytes sent by each sender."""
         return [
             (
                 c.kind,
@@ -163,9 +163,9 @@ class Cost:
         ]
 
     def sources(self) -> list[tuple[str, str, int, str, str]]:
-        """Return the source of each collective: kind, axes, bytes sent, JAX operation, and line of code.
+        """Return a row for each collective's source: kind, axes, bytes sent, JAX operation, and line of code.
 
-        A collective that the compiler has combined from several lines has one entry per line.
+        A collective that the compiler has combined from several lines has one row per line.
         """
         return [
             (
@@ -196,7 +196,7 @@ class Cost:
     ) -> dict[str, int]:
         if measure not in MEASURES:
             raise ValueError(f"the measure {measure!r}: pass one of {', '.join(MEASURES)}")
-        if kind not in ("", KERNEL, *BYTES_SENT):  # with an empty result for a misspelt kind, most tests would pass
+        if kind not in ("", KERNEL, *BYTES_SENT):  # an empty result for a misspelt kind would satisfy most tests
             raise ValueError(f"the kind {kind!r}: pass one of {', '.join(BYTES_SENT)}")
         groups: dict[str, list[Collective]] = {}
         for c in (single for combined in self for single in split(combined)):
@@ -245,7 +245,7 @@ class Comparison:
     after: Cost
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Return a row for each changed kind and axes: collective, axes, runs, bytes sent, and change in bytes."""
+        """Return a row for each kind and axes whose cost changed: kind, axes, runs, bytes sent, and change in bytes."""
         before, after = (_by_kind_and_axes(report) for report in (self.before, self.after))
         rows = []
         for kind, along in sorted(before | after):
@@ -293,7 +293,7 @@ class Comparison:
 
 
 def _by_kind_and_axes(report: Cost) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return (number of runs, bytes sent by the busiest device) for each (kind, axes) of collectives."""
+    """Map each (kind, axes) of collectives to (number of runs, bytes sent by the busiest device)."""
     groups: dict[tuple[str, str], list[Collective]] = {}
     for c in report:
         groups.setdefault((c.kind, report.axes_label(c)), []).append(c)
@@ -337,7 +337,7 @@ def _busiest(collectives: Iterable[Collective], measure: Measure) -> int:
 
 
 def format_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Format rows with aligned columns. Align integers on the right and add thousands separators."""
+    """Format rows as aligned columns. Right-align columns of integers, and add thousands separators."""
     rows = [list(row) for row in rows]
     columns = []
     for i, header in enumerate(headers):

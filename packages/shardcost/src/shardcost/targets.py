@@ -7,7 +7,7 @@ A target consists of a chip's name and a size:
   assembler ptxas (570 MB in total), but no GPU.
 - ``v5e:4x4`` specifies a TPU topology by TPU generation and grid. TPU targets need JAX 0.10 or newer and libtpu (Linux
   on x86-64).
-- ``cpu:8`` means eight CPU devices. JAX must have been started with at least as many.
+- ``cpu:8`` means eight CPU devices. JAX must have been started with at least that many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import jax
+    from jax.sharding import Mesh, Sharding
+    from jax.stages import Lowered
 
 GPUS = ("a100", "h100", "h200", "b200")
 OLDEST_JAX = (0, 10)
@@ -36,7 +41,7 @@ class TargetError(RuntimeError):
     """Raised if this machine can't compile for a target. The message says what to install or change."""
 
 
-def devices(target: str) -> list[Any]:
+def devices(target: str) -> list[jax.Device]:
     """Return the devices of a target such as "h100:8", in the order in which a one-dimensional mesh uses them.
 
     Build a mesh from these devices to compile a program that creates its own shardings. GPUs and TPUs that this machine
@@ -64,7 +69,7 @@ def _parse(target: str) -> tuple[str, tuple[int, ...]]:
     return match[1], sizes
 
 
-def _cpus(count: int) -> list[Any]:
+def _cpus(count: int) -> list[jax.Device]:
     import jax
 
     cpus = jax.devices("cpu")
@@ -76,7 +81,7 @@ def _cpus(count: int) -> list[Any]:
     return cpus[:count]
 
 
-def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
+def _gpus(chip: str, sizes: Sequence[int]) -> list[jax.Device]:
     from jax.experimental import topologies
 
     version = _jax_version()
@@ -89,7 +94,7 @@ def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
     machines, gpus = sizes if len(sizes) == 2 else (1, *sizes)
     description = importlib.resources.files("shardcost.gpu_specs").joinpath(f"{chip}.txtpb").read_text(encoding="utf-8")
     try:
-        # slices x machines x GPUs
+        # The topology is slices x machines x GPUs per machine.
         topology = topologies.get_topology_desc(
             platform="cuda", target_config=description, topology=f"1x{machines}x{gpus}"
         )
@@ -101,7 +106,7 @@ def _gpus(chip: str, sizes: Sequence[int]) -> list[Any]:
     return list(topology.devices)
 
 
-def _tpus(generation: str, sizes: Sequence[int]) -> list[Any]:
+def _tpus(generation: str, sizes: Sequence[int]) -> list[jax.Device]:
     from jax.experimental import topologies
 
     version = _jax_version()
@@ -127,12 +132,12 @@ def _jax_version() -> str:
     return jax.__version__
 
 
-def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Lowered, tuple, dict[str, Any]]:
     """Lower a function for the devices of a target.
 
     The mesh in the arguments' shardings is rebuilt from the target's devices, with the same axis names, sizes and
-    types. If the function itself refers to a mesh, for example in a `shard_map` or in `in_shardings`, it's exported
-    from the old mesh and called on the new one.
+    types. If the function itself refers to a mesh, for example in a `shard_map` or in `in_shardings`, the
+    function is exported from the old mesh and called on the new one.
 
     Returns the lowered program, and the arguments and keyword arguments with their new shardings.
 
@@ -155,13 +160,13 @@ def lower_for(target: str, step: Any, args: tuple, kwargs: dict[str, Any]) -> tu
     try:
         with _replace_context(new_mesh):
             return step.lower(*new_args, **new_kwargs), new_args, new_kwargs
-    except ValueError:  # usually because the function refers to the old mesh; _export raises any other error again
+    except ValueError:  # usually because the function refers to the old mesh; if not, _export raises the error again
         return _export(step, args, kwargs, new_mesh, target)
 
 
 def _export(
-    step: Any, args: tuple, kwargs: dict[str, Any], new_mesh: Any, target: str
-) -> tuple[Any, tuple, dict[str, Any]]:
+    step: Any, args: tuple, kwargs: dict[str, Any], new_mesh: Mesh, target: str
+) -> tuple[Lowered, tuple, dict[str, Any]]:
     """Lower a function for new devices by exporting it from its own mesh. Donated arguments remain donated."""
     import jax
     from jax import export
@@ -187,7 +192,7 @@ def _export(
         new_mesh = Mesh(new_mesh.devices.reshape(axis_sizes), axis_names, axis_types=axis_types)
     shardings = exported.in_shardings_jax(new_mesh)
     moved = [_onto_mesh(leaf, new_mesh) for leaf in leaves]
-    if len(shardings) == len(moved):  # otherwise, some of the leaves are static arguments
+    if len(shardings) == len(moved):  # if the numbers differ, some leaves are static arguments
         moved = [
             leaf if hasattr(getattr(leaf, "sharding", None), "mesh") else _with_sharding(leaf, sharding)
             for leaf, sharding in zip(moved, shardings, strict=True)
@@ -197,17 +202,17 @@ def _export(
         return jax.jit(exported.call, donate_argnums=donated).lower(*new_args, **new_kwargs), new_args, new_kwargs
 
 
-def _replace_context(new_mesh: Any) -> AbstractContextManager[Any]:
+def _replace_context(new_mesh: Mesh) -> AbstractContextManager[object]:
     """Return a context manager that sets `new_mesh` if a mesh is currently set, and otherwise does nothing."""
     import jax
 
     return jax.set_mesh(new_mesh) if jax.sharding.get_abstract_mesh().axis_names else contextlib.nullcontext()
 
 
-def _mesh_of(arguments: Any) -> Any:
+def _mesh_of(arguments: Any) -> Mesh | None:
     """Return the mesh in the arguments' shardings, or None if there isn't one.
 
-    Raises ValueError if meshes differ in their axis names or sizes.
+    Raises ValueError if the arguments' meshes differ in their axis names or sizes.
     """
     import jax
 
@@ -221,7 +226,7 @@ def _mesh_of(arguments: Any) -> Any:
     return meshes[0] if meshes else None
 
 
-def _rebuild(mesh: Any, target_devices: list[Any], target: str) -> Any:
+def _rebuild(mesh: Mesh, target_devices: list[jax.Device], target: str) -> Mesh:
     """Return a mesh with the same axes, built from the target's devices."""
     import numpy as np
     from jax.experimental import mesh_utils
@@ -238,20 +243,20 @@ def _rebuild(mesh: Any, target_devices: list[Any], target: str) -> Any:
     else:
         try:
             grid = mesh_utils.create_device_mesh(sizes, target_devices)
-        except (NotImplementedError, ValueError):  # an axis uses only part of a row of the grid
+        except (NotImplementedError, ValueError):  # a mesh axis uses only part of an axis of the TPU grid
             grid = mesh_utils.create_device_mesh(sizes, target_devices, allow_split_physical_axes=True)
     return Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
 
 
-def _one_dimensional_mesh(target_devices: list[Any]) -> Any:
+def _one_dimensional_mesh(target_devices: list[jax.Device]) -> Mesh:
     import numpy as np
     from jax.sharding import Mesh
 
     return Mesh(np.array(target_devices), ("devices",))
 
 
-def _onto_mesh(leaf: Any, mesh: Any) -> Any:
-    """Return a description of an argument on the new mesh.
+def _onto_mesh(leaf: Any, mesh: Mesh) -> Any:
+    """Return an argument's `jax.ShapeDtypeStruct` on the new mesh.
 
     An array without a `NamedSharding` gets no sharding. Anything that isn't an array is returned unchanged.
     """
@@ -266,8 +271,8 @@ def _onto_mesh(leaf: Any, mesh: Any) -> Any:
     return _with_sharding(leaf, NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind))
 
 
-def _with_sharding(leaf: Any, sharding: Any) -> Any:
-    """Return a description of an array with this sharding. Return anything else unchanged."""
+def _with_sharding(leaf: Any, sharding: Sharding | None) -> Any:
+    """Return an array's `jax.ShapeDtypeStruct` with this sharding. Return anything else unchanged."""
     import jax
 
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):

@@ -19,7 +19,7 @@ def assert_cost(
     max_peak_memory: int | None = None,
     **kwargs: Any,
 ) -> Cost:
-    """Check the bytes that a program sends and stores, and its FLOPs, without running it. Return its cost.
+    """Check the bytes that a program sends and stores, and its FLOPs, without running it, and return its cost.
 
     Args:
         step, args, kwargs: the same as for `cost`, including the options `target`, `trip_counts`, `branches` and
@@ -29,10 +29,10 @@ def assert_cost(
         bytes_sent: the exact number of bytes that the busiest device sends.
         max_bytes_sent: the largest number of bytes that any device may send.
         flops: the exact number of FLOPs in matrix products on each device.
-        max_peak_memory: the largest peak memory, in bytes per device. For CPUs, the peak leaves out temporaries, so
-            compile for a GPU or TPU with `target`, or check `report.memory.temporaries`.
+        max_peak_memory: the largest permitted peak memory, in bytes per device. On CPUs, the peak excludes temporaries,
+            so compile for a GPU or TPU with `target`, or check `report.memory.temporaries`.
 
-    Raises AssertionError, with the table and the source lines, if the cost doesn't match. Raises TypeError if there's
+    Raises AssertionError, with the table and the source lines, if any check fails. Raises TypeError if there's
     nothing to check.
     """
     __tracebackhide__ = True  # makes pytest show the caller's line

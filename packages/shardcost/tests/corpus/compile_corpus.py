@@ -27,7 +27,7 @@ TARGETS = {"cpu": "cpu:8", "h100": "h100:8", "v5e": "v5e:2x4"}
 
 
 def program(*arrays):
-    """Return a decorator that adds a function to the corpus. Its arguments are `arrays`: (shape, dtype, *spec)."""
+    """Return a decorator that adds a function of `arrays`, each given as (shape, dtype, *spec), to the corpus."""
 
     def add(function):
         PROGRAMS[function.__name__] = function, arrays

@@ -1,4 +1,4 @@
-"""A JAX plugin that behaves like a TPU in one respect: it belongs to the first process that starts JAX.
+"""A JAX plugin that behaves like a TPU in one respect: only the first process that starts JAX can use it.
 
 To use it, add the folder `tests/chip` to PYTHONPATH. The first process then locks the file CHIP_LOCK until it ends.
 Any other process that starts JAX in the meantime fails, as it would with a real TPU, unless it requests only CPUs
@@ -12,7 +12,7 @@ _locks = []  # open until the process ends
 
 
 def initialize() -> None:
-    """Register the stand-in; JAX calls this before it starts its backends."""
+    """Register the stand-in. JAX calls this function before it starts its backends."""
     from jax._src import xla_bridge
 
     if xla_bridge._backend_factories.pop("tpu", None):  # probing for a real TPU is slow, and libtpu prints warnings
