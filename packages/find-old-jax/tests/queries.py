@@ -679,4 +679,125 @@ QUERIES = (
         "visualize_array_sharding doesn't work inside shard_map: INTERNAL: Error calling inspect_sharding",
         "inspect-in-shard-map",
     ),
+    ("LLVM ERROR: ptx87 is required for target sm_120", "gpu-newer-than-cuda"),
+    ("'+ptx86' is not a recognized feature for this target (ignoring feature)", "gpu-newer-than-cuda"),
+    (
+        "UNIMPLEMENTED: ptxas ptxas too old. Falling back to the driver to compile. ptxas does not support CC 9.0",
+        "gpu-newer-than-cuda",
+    ),
+    ("Tesla V100 GPU (compute capability 7.0) is not supported on CUDA 13", "gpu-too-old"),
+    ("cuda13 jax does not work with V100, CUDNN_STATUS_EXECUTION_FAILED_CUDART", "gpu-too-old"),
+    ("ValueError: block_q=128 should be smaller or equal to q_seq_len=1", "attention-block-sizes"),
+    ("ValueError: kv_seq_len should be divisible by block_k_major in flash attention", "attention-block-sizes"),
+    (
+        "Pallas GPU FlashAttention forward only works when sequence lengths are multiples of block size",
+        "attention-block-sizes",
+    ),
+    ("Flash/Splash attention requires head_dim divisible by 128, head_dim 64 not implemented", "attention-block-sizes"),
+    ("NotImplementedError: Only take_along_axis-like gathers supported", "pallas-gather"),
+    ("jnp.take_along_axis fails to lower in Mosaic TPU", "pallas-gather"),
+    (
+        "E2003: CompileTimeMosaicUnprovenMemoryAccessAlignment: cannot statically prove that index in dimension 0 is a multiple of 512",
+        "pallas-index-alignment",
+    ),
+    ("Pallas TPU maximum recursion depth exceeded when using astype(jnp.int64) with jax_enable_x64", "pallas-64-bit"),
+    ("Pallas TPU kernel fails to lower with jax_enable_x64", "pallas-64-bit"),
+    (
+        "ValueError: The Pallas Triton lowering currently requires that all operations have array arguments and results whose size is a power of 2. Encountered an array of shape (100, 100)",
+        "pallas-power-of-two",
+    ),
+    (
+        "NotImplementedError: Only copies transferring a number of bytes divisible by the warpgroup size are supported",
+        "pallas-mosaic-gpu",
+    ),
+    ("ValueError: invalid literal for int() with base 10: 'gfx950'", "pallas-mosaic-gpu"),
+    (
+        "ImportError: cannot import name '_pywrap_profiler_plugin' from 'tensorflow.python.profiler.internal'",
+        "profile-plugin-import",
+    ),
+    ("ModuleNotFoundError: No module named 'tensorboard_plugin_profile.convert'", "profile-plugin-import"),
+    ("Import error: cannot import name '_pywrap_profiler_plugin' from 'xprof.convert'", "profile-plugin-import"),
+    ("xprof --logdir=C:\\path-to-folder gives ValueError: Protocol not known: c on Windows", "profile-plugin-import"),
+    (
+        "There is no memory profile to display because there were no memory activity data in the captured duration.",
+        "memory-profile-empty",
+    ),
+    (
+        "Training stopped: load_next_batch() failed with <class 'IndexError'> exception: (list index out of range). data file count < data loading host count",
+        "fewer-files-than-processes",
+    ),
+    ("Number of devices 8 does not match the product of the parallelism 16", "maxtext-parallelism"),
+    ("AssertionError: Number of slices 1 does not match the product of the DCN parallelism 2", "maxtext-parallelism"),
+    ("number of devices does not match the product of the parallelism, multihost_runner", "maxtext-parallelism"),
+    (
+        "AssertionError: jax_devices=[TpuDevice(id=1, ...), TpuDevice(id=2, ...)] dims=(2, 2, 1) cores_per_chip=1",
+        "mesh-topology",
+    ),
+    ("create_device_mesh with a single device that isn't the first TPU core raises an AssertionError", "mesh-topology"),
+    (
+        "training process consistently uses around 70% of the GPU memory, regardless of the total available memory",
+        "gpu-preallocation",
+    ),
+    ("jax.profiler.trace repeatedly fails to display entire trace", "profile-cut-off"),
+    ("_get_jax_distributed_client crash after checkpoint saved get_barrier_sync_fn", "distributed-not-available"),
+    (
+        "Skipping merge of OCDBT checkpoints: No per-process OCDBT checkpoint subdirs found in /tmp/...",
+        "async-save-error",
+    ),
+    (
+        "INVALID_ARGUMENT: Unexpected PJRT_Client_Create_Args size: expected 88, got 72. The plugin is likely built with a later version than the framework.",
+        "plugin-versions",
+    ),
+    (
+        "AttributeError: module 'jaxlib.xla_client' has no attribute 'generate_pjrt_gpu_plugin_options'",
+        "plugin-versions",
+    ),
+    ("CUDA12 plugin segfaults when an older version of JAX is installed", "plugin-versions"),
+    (
+        "CUDA Runtime error: Error loading CUDA libraries. GPU will not be used. INTERNAL: no supported devices found for platform CUDA",
+        "cuda-outdated",
+    ),
+    (
+        "rank 0 advertises the routable node IP but cannot bind it, JAX_COORDINATOR_BIND_ADDRESS=0.0.0.0",
+        "coordinator-loopback",
+    ),
+    ("GPU gang retries hit JAX different-incarnation aborts: ABORTED different incarnation", "one-process-restarted"),
+    (
+        "Primitive reduce requires varying manual axes to match, but got [frozenset({'model', 'data'}), frozenset()]",
+        "primitive-must-vary",
+    ),
+    ("Multi GPU training with fsdp_devices=n, the speed only increases by 10%", "slower-on-more-devices"),
+    ("8x H100 GPU utilization mostly idling, one GPU same speed, bottleneck is I/O", "input-bound"),
+    ("NCCL hangs with two RTX 4090 / 5090 GPUs, NCCL_P2P_DISABLE=1 helps", "gpu-hang"),
+    (
+        "jaxlib fails to start: Unable to load cuSPARSE, falls back to CPU; cusparseGetProperty failed: The cuSPARSE library was not found",
+        "gpu-not-found",
+    ),
+    ("[HPC] libdevice.so.10 not found with jax[cuda12_local], module load cuda", "ptxas-missing"),
+    ("Cannot share GPUs between processes when using JAX with SLURM", "slurm-one-gpu"),
+    (
+        "version EFA_1.2 not found (required by libfabric.so.1) No plugin found (libnccl-net.so), using internal implementation",
+        "nccl-over-sockets",
+    ),
+    (
+        "RaggedDot pallas triton autotune RESOURCE_EXHAUSTED shared memory requested 114688 available 101376",
+        "gpu-shared-memory",
+    ),
+    (
+        "_globalize_single_replica_arrays Received incompatible devices for jitted computation. Got argument args[0] of broadcast_in_dim with shape float32[1] and device ids [0] on platform GPU and jit's context mesh with device ids [0, 1, 2, 3]",
+        "eager-on-the-context-mesh",
+    ),
+    (
+        "restored arrays have memory_kind different from the original sharding, jit complains after snapshot restore",
+        "restore-wrong-sharding",
+    ),
+    ("assert actual_num_kv_heads % model_cnt == 0 crashes with tensor_parallel_size > 1 MLA", "heads-do-not-divide"),
+    (
+        "more processes than GPUs on a Slurm node, jax.distributed.initialize asks for device numbers that do not exist, falls back to cpu",
+        "slurm-one-gpu",
+    ),
+    (
+        "DeprecationWarning: The default axis_types will change in JAX v0.9.0 to jax.sharding.AxisType.Explicit",
+        "default-axis-types",
+    ),
 )
