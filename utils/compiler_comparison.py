@@ -104,10 +104,11 @@ def compare_compilers(
                 f"the record of lesson {record} has {_cell(sent)} for {label!r}, "
                 f"which now sends {_cell(columns['CPU'])} on the CPU: the program has changed; run make record-costs"
             )
-    note = f"Compiled by {join_versions(saved['versions'])}."
+    note = f"Recorded with {join_versions(saved['versions'])}; compiled only, not run."
     if here:  # the loop above found the same bytes as in the record
         which = "" if len(here) == len(programs) else f" in {', '.join(here)}"
         note += f"\nFor the CPU, this machine's JAX sends the same bytes{which}."
+    note += f"\nTo compile again, on Linux: make check-costs LESSONS={record}"
     return CompilerComparison({label: saved["programs"][label] for label in programs}, note)
 
 
