@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from exercises.verdicts import printed_outcomes
-from utils.files import write_atomically
+from utils.atomic_write import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSON = re.compile(r"exercises\.ex(\w+)")

@@ -3,7 +3,7 @@
 from exercises.framework.compare import Bound, RunResult, as_numpy
 from exercises.framework.cost_runners import build_mesh, run_compiled, run_per_device, run_traced
 from exercises.framework.exercise import Edit, Exercise, MessageHint, Mistake, exercise
-from exercises.framework.formatting import format_value
+from exercises.framework.format_values import format_value
 from exercises.framework.prediction import GuessVerdict, Prediction
 
 __all__ = [

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from exercises.framework.formatting import Raised, format_value
+from exercises.framework.format_values import Raised, format_value
 
 
 class RunResult(dict):

@@ -19,9 +19,9 @@ import numpy as np
 from exercises import progress
 from exercises.framework import limits
 from exercises.framework.compare import Difference, first_difference
-from exercises.framework.formatting import Raised, format_argument, format_value
+from exercises.framework.error_patterns import describe_common_error
+from exercises.framework.format_values import Raised, format_argument, format_value
 from exercises.framework.limits import TimeLimitExceeded, limit_time_and_memory
-from exercises.framework.systematic_errors import describe_common_error
 from exercises.verdicts import Outcome, print_verdict
 
 Function = Callable[..., Any]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exercises import progress
-from exercises.framework.formatting import format_value
+from exercises.framework.format_values import format_value
 from exercises.verdicts import Outcome, print_verdict
 from utils import guess_gate
 
@@ -41,7 +41,10 @@ class Prediction:
     varies: bool = False  # whether the right answer can differ from run to run
 
     def compare(self, guess: Any, answer: Any) -> None:
-        """Print how a guess compares with the cell's result, or nothing if there's no guess (None or `skip`)."""
+        """Print how a guess compares with the cell's result, and save the outcome in the reader's progress.
+
+        Print nothing if there's no guess (None or `skip`).
+        """
         if guess is None or guess is guess_gate.SKIP:
             return None if guess_gate.is_withholding else progress.record_prediction(self, None)
         outcome, text = self.evaluate_guess(guess, answer)

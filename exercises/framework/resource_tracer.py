@@ -45,7 +45,7 @@ class Trace:
 
 
 def trace(function: Callable[..., Any], *args: Any) -> Trace:
-    """Call a function once, and inspect the arrays on the devices at each step.
+    """Call a function once, and return a record of the arrays on the devices at each step.
 
     A step is a call or a return that isn't entirely within Python's standard library or installed packages. Arrays
     that share a buffer, such as an array and its shards, count once.

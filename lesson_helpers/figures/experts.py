@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from lesson_helpers.figures.device_steps import Exchange, draw_steps
 from utils.show.notebook_figure import COLORS, Picture
 
 
@@ -73,32 +74,12 @@ def draw_layer(devices: int = 3) -> Picture:
 
     Raises ValueError if there are fewer than two devices, since one device sends nothing.
     """
-    if devices < 2:
-        raise ValueError(f"an all-to-all needs two devices or more, not {devices}")
-    steps = ["its tokens", "router,\nseats", "expert {}", "times gate,\nplus input"]
-    figure = Figure(figsize=(9, 0.8 * devices + 0.7), layout="constrained")
-    axes = figure.subplots()
-    columns = [0, 2, 5, 8]  # the two wider gaps leave space for the all-to-alls
-    for device in range(devices):
-        for column, (x, text) in enumerate(zip(columns, steps, strict=True)):
-            box = {"boxstyle": "round,pad=0.4", "facecolor": "#D9E6F2" if column != 2 else "white"}
-            box["edgecolor"] = COLORS[device]
-            axes.text(x, device, text.format(device), ha="center", va="center", fontsize=10, bbox=box, zorder=3)
-        axes.annotate("", (1.45, device), (0.55, device), arrowprops={"arrowstyle": "->", "color": COLORS[device]})
-        for other in range(devices):
-            for begin, color in ((2, COLORS[device]), (5, COLORS[other])):  # the colour of the tokens' own device
-                ends = (begin + 2.4, other), (begin + 0.6, device)
-                axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": color})
-    for x in (3.5, 6.5):
-        axes.text(x, -0.75, "all-to-all", ha="center", va="center", fontsize=11, fontweight="bold")
-    axes.set(xlim=(-0.8, 8.9), ylim=(devices - 0.5, -1), yticks=range(devices), xticks=[])
-    axes.set_yticklabels([f"device {device}" for device in range(devices)])
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    return Picture(
-        figure,
-        f"The layer on {devices} devices, from left to right: each device's router assigns seats to its own tokens, an "
-        "all-to-all sends each seat to the device with that expert, the expert processes the seats, and a second "
-        "all-to-all sends the results back to the tokens' own device, which multiplies by the gate and adds the input.",
+    steps = ["its tokens", "router,\nseats", Exchange("all-to-all"), "expert {}"]
+    return draw_steps(
+        [*steps, Exchange("all-to-all", returns=True), "times gate,\nplus input"],
+        devices,
+        alt=f"The layer on {devices} devices, from left to right: each device's router assigns seats to its own "
+        "tokens, an all-to-all sends each seat to the device with that expert, the expert processes the seats, and a "
+        "second all-to-all sends the results back to the tokens' own device, which multiplies by the gate and adds "
+        "the input.",
     )

@@ -22,7 +22,7 @@ _STYLES = {  # label: (colour, hatch)
 
 
 def draw_resharding(before: jax.Array | jax.ShapeDtypeStruct, after: jax.Array | jax.ShapeDtypeStruct) -> Picture:
-    """Draw a panel for each device, with the elements of the array that it keeps, receives and drops.
+    """Draw a panel for each device that shows which elements it keeps, receives and drops when an array is resharded.
 
     Raises ValueError if the array's rank isn't 1 or 2, and any error that `shard_placement.bytes_arriving` raises.
     """

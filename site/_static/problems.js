@@ -1,4 +1,4 @@
-// Look up problems in parallel JAX, as find_old_jax/problem_index.py does. tools/site/problem_pages.py provides the data, and the
+// Look up problems in parallel JAX, as find_old_jax/problem_index.py does. tools/site/problems_page.py provides the data, and the
 // site's tests compare the results.
 window.problems = (data) => {
   const common = new Set(data.common);

@@ -126,7 +126,8 @@ def test_stacked_bars_are_end_to_end_and_others_are_separate():
     shown = plot.bars(parts, ["FSDP", "data"], xlabel="GB", stacked=True, numbers=True, marks={"a chip has 16": 16})
     [axes] = shown.figure.axes
     assert widths(axes) == {"given": [(0, 1), (0, 15.25)], "rest": [(1, 0.5), (15.25, 5.27)]}
-    assert [text.get_text() for text in axes.texts] == ["1.5", "20.5"]  # the sums of the parts
+    assert [text.get_text() for text in axes.texts] == ["1.5", "20.5", "a chip has 16"]  # the parts' sums, and the mark
+    assert [text.get_text() for text in shown.figure.legends[0].get_texts()] == ["given", "rest"]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["FSDP", "data"]
     assert axes.get_ylim() == (1.5, -0.5)  # the first bar is at the top
     assert shown.alt == (

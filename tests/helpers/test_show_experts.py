@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lesson_helpers.figures.device_steps import Exchange, draw_steps
 from lesson_helpers.figures.experts import draw_dropped, draw_layer, draw_shares
 
 pytestmark = pytest.mark.once
@@ -40,3 +41,14 @@ def test_layer_draws_every_transfer():
     assert "The layer on 3 devices" in drawn.alt
     with pytest.raises(ValueError, match="not 1"):
         draw_layer(1)
+
+
+def test_arrows_cross_between_devices_only_in_an_exchange():
+    drawn = draw_steps(["{}: rows", "gradient", Exchange("all-reduce"), "mean"], 2, alt="A step.")
+    texts = drawn.figure.axes[0].texts
+    arrows = [text for text in texts if getattr(text, "arrow_patch", None)]
+    assert [(arrow.xyann[1], arrow.xy[1]) for arrow in arrows] == [(0, 0), (1, 1), (0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [text.get_text() for text in texts if text not in arrows] == [
+        "0: rows", "1: rows", "gradient", "gradient", "mean", "mean", "all-reduce"
+    ]  # fmt: skip
+    assert drawn.alt == "A step."

@@ -18,7 +18,7 @@ from find_old_jax.old_apis import PHRASES, ROWS
 from tests.cell_outputs import alt_text, printed_text
 from tests.lesson_lint import exercises_of
 from tools.lessons import notebooks, predictions
-from tools.lessons.answers import answers_of
+from tools.lessons.hints_and_solutions import answers_of
 from tools.site import browser, glossary, old_code_page
 from tools.site import build as site
 from tools.site import interactive_figures as figures

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tests import lesson_lint
 from tools.lessons import notebooks
-from tools.lessons.answers import Answer
+from tools.lessons.hints_and_solutions import Answer
 from tools.lessons.notebooks import QUESTION
 from tools.teach import slides
 

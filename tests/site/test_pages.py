@@ -13,7 +13,7 @@ from PIL import Image
 from tests.site import page_checks
 from tests.site.conftest import HTML, NOT_THERE, PAGES
 from tools.lessons import notebooks, readme
-from tools.lessons.answers import answers_of
+from tools.lessons.hints_and_solutions import answers_of
 from tools.lessons.notebooks import QUESTION
 from tools.site import build as site
 from tools.site import glossary

@@ -11,7 +11,7 @@ from pypdf import PdfReader
 from tests.site import page_checks
 from tests.site.conftest import HTML
 from tools.lessons import notebooks
-from tools.lessons.answers import answers_of
+from tools.lessons.hints_and_solutions import answers_of
 from tools.site import build as site
 from tools.site import pdf
 

@@ -151,7 +151,7 @@ def _time(route: Route, unit: str = "") -> str:
     if any(route.steps.values()):
         return f"{minutes(route)}{unit} (most lessons only in part)"
     exercises = sum(readme.row(notebooks.lesson(number)).exercise_minutes for number in route.steps)
-    return f"{minutes(route)} + {exercises}{unit}"
+    return f"{minutes(route)}{unit} + {exercises}{unit} of exercises" if unit else f"{minutes(route)} + {exercises}"
 
 
 def _assumed(route: Route, names: list[str]) -> str:

@@ -130,7 +130,7 @@ def canonical(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def merge_streams(outputs: list) -> list:
-    """Merge consecutive outputs of the same stream into one.
+    """Return copies of the outputs, with consecutive outputs of the same stream merged.
 
     Drop text that was overwritten after a carriage return, as in a progress bar, and drop streams that become empty.
     """

@@ -1,5 +1,5 @@
 # @title Setup: run this cell first
-# Finds the course above this notebook, or fetches it once; then starts eight devices.
+# Look for the course above this notebook, or fetch it once. Then start eight devices.
 import runpy
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ REVISION = "main"
 cache = Path.home() / ".cache" / f"{REPOSITORY.replace('/', '-')}-{REVISION}"
 above = [p for p in (Path.cwd() / "here").parents if (p / ".one-program").is_file()]
 if not above and not cache.exists():
-    part = Path(f"{cache}.{id(cache)}")  # an interrupted fetch is left behind
+    part = Path(f"{cache}.{id(cache)}")  # renamed only when the fetch is complete
     git = f"git clone -q --depth=1 --branch={REVISION} https://github.com/{REPOSITORY}"
     fetch = subprocess.run([*git.split(), part], capture_output=True, text=True)
     if fetch.returncode:

@@ -20,7 +20,7 @@ import nbformat
 from exercises import progress
 from tools.lessons import course_routes, notebooks
 from tools.lessons.notebooks import QUESTION, split_blocks
-from utils.files import write_atomically
+from utils.atomic_write import write_atomically
 from utils.guess_gate import AFTER_GUESS, OR_SKIP
 
 COLLAPSED_ANSWER = "<details>\n<summary>After your guess: what it shows</summary>\n\n"

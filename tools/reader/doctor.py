@@ -154,15 +154,16 @@ def check_python(trial: Trial) -> Check:
 
 
 def course_python() -> str:
-    """Return the Python interpreter to test: the kernel's in a notebook, otherwise that of .venv if it exists."""
+    """Return the Python interpreter to test: in a notebook the kernel's, elsewhere .venv's if it exists."""
     environment = ROOT / ".venv" / "bin" / "python"
     return sys.executable if "ipykernel" in sys.modules or not environment.exists() else str(environment)
 
 
 def run_trial() -> Trial:
-    """Run the trial in this process if it has already started its devices, else in a separate process.
+    """Run the trial, and return its output and exit status.
 
-    Only one process at a time can use a TPU, so a separate process couldn't start it.
+    If this process has started JAX's devices, run the trial here, because only one process at a time can use a TPU.
+    Otherwise, run it in a separate process.
     """
     if not devices._started:
         return run_trial_process(course_python())

@@ -22,9 +22,9 @@ from pathlib import Path
 import nbformat
 
 from tools.lessons import course_routes, notebooks, readme
-from tools.lessons.answers import answers_of, code_block, escape_markdown
+from tools.lessons.hints_and_solutions import answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, ROOT
-from tools.site import dark_figures, interactive_figures, problem_pages, trim_icons
+from tools.site import dark_figures, interactive_figures, problems_page, trim_icons
 from utils.show import FIGURE_DATA
 
 SITE = ROOT / "site"
@@ -253,7 +253,7 @@ def staged_files(printed: bool) -> Iterator[tuple[str, str]]:
         if staged == "index.md":
             text = front_page((SITE / "print.md").read_text(encoding="utf-8") if printed else text, printed)
         elif staged == "problems.md":
-            text = text.replace("{{problems}}", problem_pages.entries())
+            text = text.replace("{{problems}}", problems_page.entries())
         yield staged, with_repository_links(text, source)
     for path in notebooks.lessons():
         yield f"notebooks/{path.name}", nbformat.writes(page_notebook(path, printed))

@@ -11,7 +11,7 @@ from typing import Any
 from docutils import nodes
 
 from tools.lessons.notebooks import ROOT
-from tools.site import glossary, interactive_figures, old_code_page, problem_pages, terms
+from tools.site import glossary, interactive_figures, old_code_page, problems_page, terms
 
 PREDICTIONS = ROOT / "site" / "predictions.json"  # written by tools/lessons/predictions.py
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -93,7 +93,7 @@ def add_metadata(app: Any, name: str, template: str, context: dict[str, Any], do
         ]
     if name in ("old_code", "problems"):
         lines += [
-            f'<script type="application/json" id="problems-data">{embeddable_json(problem_pages.page_data())}</script>'
+            f'<script type="application/json" id="problems-data">{embeddable_json(problems_page.page_data())}</script>'
         ]
     if used := terms.uses(app.env).get(name):
         definitions = {entry.term: entry.definition for entry in glossary.read()}
@@ -113,7 +113,7 @@ def write_site_files(app: Any, exception: Exception | None) -> None:
     url_elements = "".join(f"<url><loc>{html.escape(base + name)}</loc></url>" for name in names)
     (folder / "sitemap.xml").write_text(SITEMAP.format(url_elements), encoding="utf-8")
     (folder / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
-    problems = json.dumps(problem_pages.page_data(), ensure_ascii=False, separators=(",", ":"))
+    problems = json.dumps(problems_page.page_data(), ensure_ascii=False, separators=(",", ":"))
     (folder / "problems.json").write_text(problems, encoding="utf-8")
     (folder / "404.html").write_text(
         NOT_FOUND_PAGE.format(name=html.escape(app.config.project), base=base), encoding="utf-8"

@@ -23,7 +23,7 @@ import nbformat
 
 from tools import NUMBER
 from tools.lessons import mathml, notebooks
-from tools.lessons.answers import Answer, answers_of, code_block, escape_markdown
+from tools.lessons.hints_and_solutions import Answer, answers_of, code_block, escape_markdown
 from tools.lessons.notebooks import QUESTION, split_blocks
 
 OUT = notebooks.ROOT / "slides"

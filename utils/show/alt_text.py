@@ -34,7 +34,7 @@ def _join_numbers(values: np.ndarray) -> str:
 
 
 def positions(values: np.ndarray, log: bool) -> np.ndarray:
-    """Return the values' positions along an axis, up to a linear map: their logarithms on a logarithmic axis."""
+    """Return the values' coordinates along an axis: their base-10 logarithms if it's logarithmic, else the values."""
     return np.log10(values) if log else values
 
 
@@ -77,7 +77,7 @@ def describe_lines(lines: list[Line], marks: list[Mark], labels: tuple[str, str]
 
 
 def _describe_course(line: Line, same_x: bool, log: str) -> str:
-    """Describe a line, as in 'loss falls from 2.5 to 0.1'. Include extremes clearly beyond the values at both ends."""
+    """Describe a line, as in 'loss falls from 2.5 to 0.1'. Include a minimum or maximum far beyond both ends."""
     name, x, y = line
     first, last = format_number(y[0]), format_number(y[-1])
     if np.ptp(y) <= COINCIDE * abs(y).max():

@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patheffects import withStroke
 
 from utils.show import alt_text
 from utils.show.notebook_figure import COLORS
@@ -142,6 +143,8 @@ def draw_mark(axes: Axes, mark: alt_text.Mark, style: MarkStyle) -> None:
     if x is None and y is not None:
         lines = [(axes.axhline, position) for position in y]
     for i, (draw_line, position) in enumerate(lines):
-        draw_line(position, color=style.color, linestyle=style.dashes, linewidth=1.6, label=None if i else name)
+        halo = [withStroke(linewidth=3.6, foreground="white")]  # so that the line can be seen on a bar
+        label = None if i else name
+        draw_line(position, color=style.color, linestyle=style.dashes, linewidth=1.6, label=label, path_effects=halo)
     if x is not None and y is not None:
         axes.plot(x, y, style.marker, color=style.color, markersize=6.5, markerfacecolor="white", label=name, zorder=5)

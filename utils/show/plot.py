@@ -108,7 +108,8 @@ def bars(
     parts = panels.unique_names(series_by_panel.values(), 8, "parts")
     marks_by_panel, xlabels = panels.split_marks(marks, series_by_panel), panels.split_labels(xlabel, series_by_panel)
     styles = panels.mark_styles(marks_by_panel.values())
-    entries = [*parts, *styles]
+    has_labelled_line = len(series_by_panel) == 1 and len(styles) == 1 and not title  # there's space above the axes
+    entries = [*parts, *({} if has_labelled_line else styles)]
     if len(entries) == 1 and (len(xlabels) > 1 or entries[0] in "".join(xlabels.values())):
         entries = []  # a legend would only repeat a panel's title or its axis's label
     height_per_name = 0.21 if len(names) > 12 else 0.4 if stacked else 0.12 + 0.16 * len(parts)  # inches
@@ -128,6 +129,9 @@ def bars(
         _draw_bars(axes, lengths, parts, stacked, numbers, start)
         for mark in panel_marks:
             panels.draw_mark(axes, mark, styles[mark[0]])
+            if has_labelled_line:
+                top = {"xycoords": axes.get_xaxis_transform(), "xytext": (0, 3), "textcoords": "offset points"}
+                axes.annotate(mark[0], (marks_by_panel[panel][mark[0]], 1), **top, ha="center", fontsize=9.5)
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)

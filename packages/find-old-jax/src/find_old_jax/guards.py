@@ -156,7 +156,10 @@ class Guards:
         return False
 
     def _assign_scope(self, node: ast.AST, statement_or_test: ast.AST) -> None:
-        """Assign a node and its descendants to a statement's scope, because guards are evaluated before the visit."""
+        """Assign a node and its descendants to a statement's scope.
+
+        Guards need it, because they're evaluated before `Program` visits these nodes.
+        """
         scope = self.names.scopes.get(statement_or_test) or self.names.scopes[self.names.nodes[-1]]
         for inner in ast.walk(node):
             self.names.scopes.setdefault(inner, scope)

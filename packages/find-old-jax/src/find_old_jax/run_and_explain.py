@@ -34,7 +34,7 @@ def run(command: list[str], target: str | None = None) -> int:
 
 
 def explain(error: BaseException, target: str | None = None) -> None:
-    """Print the problem or the row of appendix 90 that explains an error, if there is one.
+    """Print the entry in the problem index or the row of appendix 90 that explains an error, if there is one.
 
     `target` is the JAX version that raised the error. None means the imported one.
     """

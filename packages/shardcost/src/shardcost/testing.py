@@ -32,7 +32,7 @@ def assert_cost(
         max_peak_memory: the largest permitted peak memory, in bytes per device. On CPUs, the peak excludes temporaries,
             so compile for a GPU or TPU with `target`, or check `report.memory.temporaries`.
 
-    Raises AssertionError, with the table and the source lines, if any check fails. Raises TypeError if there's
+    Raises AssertionError, with the cost report and the source lines, if any check fails. Raises TypeError if there's
     nothing to check.
     """
     __tracebackhide__ = True  # makes pytest show the caller's line

@@ -11,7 +11,7 @@ from find_old_jax.problem_index import find_by_message, problems, stems
 
 from tests.site import page_checks
 from tools.lessons import notebooks
-from tools.site import problem_pages as pages
+from tools.site import problems_page as pages
 
 PAGE = "problems.html"
 LESSON = f"notebooks/{notebooks.lesson('05').stem}.html"
