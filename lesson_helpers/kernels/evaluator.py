@@ -23,10 +23,10 @@ Value = Any  # the value of a kernel's variable: a Ref, a NumPy array, or a Pyth
 
 
 class Ref:
-    """An array or semaphore in one device's memory. Its counterparts on all other devices have the same number."""
+    """An array or semaphore in one device's memory. Its counterparts on all other devices have the same key."""
 
-    def __init__(self, number: Any, aval: Any) -> None:
-        self.number, self.aval, self.shape = number, aval, tuple(aval.shape)
+    def __init__(self, key: Any, aval: Any) -> None:
+        self.key, self.aval, self.shape = key, aval, tuple(aval.shape)
         self.is_semaphore = "semaphore" in str(getattr(aval, "memory_space", "")) or "sem" in str(aval.dtype)
         if not self.is_semaphore:  # fill uninitialized memory with NaN, the smallest integer or False
             dtype = np.dtype(aval.dtype)
@@ -40,13 +40,13 @@ class DeviceState:
 
     device: int
     coordinates: dict[str, int]  # by axis name
-    memory: dict[tuple[int, Any], Ref]  # by device and reference number
+    memory: dict[tuple[int, Any], Ref]  # by device and the reference's key
     kernels: int = 0  # the number of kernels and scopes that the device has entered
 
-    def ref(self, number: Any, aval: Any, device: int | None = None) -> Ref:
-        """Return the reference with this number on a device (by default, this one). Create it if necessary."""
-        key = (self.device if device is None else device, number)
-        return self.memory.setdefault(key, Ref(number, aval))
+    def ref(self, key: Any, aval: Any, device: int | None = None) -> Ref:
+        """Return the reference with this key on a device (by default, this one). Create it if necessary."""
+        place = (self.device if device is None else device, key)
+        return self.memory.setdefault(place, Ref(key, aval))
 
     def new_refs(self, variables: Sequence[Any]) -> list[Ref]:
         """Enter a kernel, or a scope within one, and return references for its variables."""
@@ -74,7 +74,7 @@ class RefView(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """Return a key that identifies this semaphore and is the same on every device."""
-        return (self.ref.number, *(int(i) for i in self.index if not isinstance(i, slice)))
+        return (self.ref.key, *(int(i) for i in self.index if not isinstance(i, slice)))
 
 
 @dataclass

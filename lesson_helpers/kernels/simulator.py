@@ -231,7 +231,7 @@ class _Simulator:
             self.increment(device, copy.sent.key, copy.source.size, device)
 
     def deliver(self, device: int, target: int, copy: Copy, value: np.ndarray) -> None:
-        ref = self.states[device].ref(copy.target.ref.number, copy.target.ref.aval, target)
+        ref = self.states[device].ref(copy.target.ref.key, copy.target.ref.aval, target)
         RefView(ref, copy.target.index).write(value)
         self.increment(target, copy.arrived.key, copy.target.size, device)
 

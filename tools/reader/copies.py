@@ -68,7 +68,7 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     copy.cells[0].source = BADGES.sub("", copy.cells[0].source)
     next_lesson = re.search(r"^\*\*Next:\*\* .*", copy.cells[-1].source, re.M)
     opening = COLLAPSED_TEXT
-    for number, cell in enumerate(copy.cells):
+    for cell_index, cell in enumerate(copy.cells):
         asks = cell.cell_type == "markdown" and QUESTION in cell.source
         if cell.cell_type == "code":
             cell.outputs = cell.outputs if cell.id == "opening" else []  # the first picture doesn't reveal an answer
@@ -76,8 +76,8 @@ def make_copy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             if notebooks.REVEALS_ANSWER_TAG in cell.metadata.get("tags", ()):
                 cell.metadata.update(notebooks.HIDDEN_CODE)
                 cell.source = AFTER_GUESS + cell.source.removeprefix(AFTER_GUESS)
-        elif parts := {part for at, part in to_collapse if at == number}:
-            cell.source = "\n\n".join(_collapse(split_blocks(cell.source), parts, opening))
+        elif block_indices := {block for at, block in to_collapse if at == cell_index}:
+            cell.source = "\n\n".join(_collapse(split_blocks(cell.source), block_indices, opening))
             cell.metadata["tags"].remove(notebooks.ANSWER_TAG)  # so that a copy of this copy isn't collapsed again
             opening = COLLAPSED_TEXT
         opening = COLLAPSED_ANSWER if asks else opening
@@ -96,8 +96,8 @@ def _add_skip(line: re.Match) -> str:
 def _collapse(text_blocks: list[str], to_collapse: set[int], opening: str) -> Iterator[str]:
     """Put each run of consecutive blocks that reveal an answer into a collapsible section."""
     group: list[str] = []
-    for part, block in enumerate([*text_blocks, ""]):
-        if part in to_collapse:
+    for block_index, block in enumerate([*text_blocks, ""]):
+        if block_index in to_collapse:
             group.append(block)
             continue
         if group:
@@ -113,10 +113,10 @@ def blocks_to_collapse(cells: list[nbformat.NotebookNode]) -> set[tuple[int, int
     These are the blocks of cells with the tag `answer`, up to the cell's first question or heading.
     """
     return {
-        (number, part)
-        for number, cell in enumerate(cells)
+        (cell_index, block_index)
+        for cell_index, cell in enumerate(cells)
         if notebooks.ANSWER_TAG in cell.metadata.get("tags", ())
-        for part, _ in enumerate(
+        for block_index, _ in enumerate(
             itertools.takewhile(
                 lambda block: not re.match(rf"{re.escape(QUESTION)}|#+ ", block), split_blocks(cell.source)
             )

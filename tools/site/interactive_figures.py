@@ -147,9 +147,9 @@ def kinds_of(number: str) -> list[str]:
 def with_figures(number: str, cell: Cell) -> str:
     """Return a text cell's source with its figure or, for a code cell, the figure to insert after it ("" if none)."""
     text = cell.source if cell.cell_type == "markdown" else ""
-    for name, kind, numbers in FIGURES.get(number, ()):
+    for name, kind, read_data in FIGURES.get(number, ()):
         if name == cell.id:
-            data = numbers(cells_by_id(number)) if numbers else None
+            data = read_data(cells_by_id(number)) if read_data else None
             picture = _element(kind, data, question_numbers(number))
             before, question, after = text.partition(QUESTION)
             text = f"{before.rstrip()}\n\n{picture}\n\n{question}{after}".strip()
@@ -158,8 +158,8 @@ def with_figures(number: str, cell: Cell) -> str:
 
 def figure(number: str, kind: str) -> str:
     """Return a lesson's figure for a page that asks no questions, so nothing in the figure is locked."""
-    [numbers] = [numbers for _, found, numbers in FIGURES[number] if found == kind]
-    return _element(kind, numbers(cells_by_id(number)) if numbers else None, None)
+    [read_data] = [read for _, name, read in FIGURES[number] if name == kind]
+    return _element(kind, read_data(cells_by_id(number)) if read_data else None, None)
 
 
 def _element(kind: str, data: Any, questions: dict[str, int] | None) -> str:

@@ -62,6 +62,14 @@ def test_run_puts_the_row_under_the_traceback(written, command):
     assert lines[-1] == "Old code: jax.tree_map -> jax.tree.map (row 7 of appendix 90)"
 
 
+@pytest.mark.parametrize(
+    ("argument", "status", "message"), [("", 0, ""), ("3", 3, ""), ("'no data'", 1, "no data\n"), ("None", 0, "")]
+)
+def test_run_ends_as_python_would_after_sys_exit(written, command, argument, status, message):
+    result = command("--run", written("s.py", f"import sys\nsys.exit({argument})\n"))
+    assert (result.returncode, result.stderr) == (status, message)
+
+
 def test_the_extension_explains_a_failed_cell(command):
     pytest.importorskip("IPython")
     cells = (

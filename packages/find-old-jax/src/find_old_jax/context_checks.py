@@ -89,7 +89,7 @@ class ContextChecks:
         elif isinstance(node, ast.Attribute) and node.attr == "vma" and self._call_of(node.value, {"jax.typeof"}):
             yield Use("jax.typeof(x).vma")
         elif isinstance(node, ast.Call):
-            yield from self._call(node)
+            yield from self._uses_in_call(node)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             yield from (Use("with mesh:") for item in node.items if self._is_mesh(item.context_expr))
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
@@ -97,7 +97,7 @@ class ContextChecks:
             if any(isinstance(side, ast.Tuple) for side in sides) and any(self._is_spec(side) for side in sides):
                 yield Use("P(...) == tuple")
 
-    def _call(self, node: ast.Call) -> Iterator[Use]:
+    def _uses_in_call(self, node: ast.Call) -> Iterator[Use]:
         name, args = self.dotted(node.func), node.args
         keywords = {keyword.arg: keyword.value for keyword in node.keywords}
         if isinstance(node.func, ast.Attribute):

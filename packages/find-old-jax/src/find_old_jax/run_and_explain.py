@@ -22,7 +22,10 @@ def run(command: list[str], target: str | None = None) -> int:
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if stop.code is None or isinstance(stop.code, int):
+            return stop.code or 0
+        print(stop.code, file=sys.stderr)
+        return 1
     except BaseException as error:
         trace = error.__traceback__
         while trace and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):

@@ -65,20 +65,22 @@ def from_hlo(
         axes = tuple(axes.items())
     unknown: list[str] = []
 
-    def refuse(message: str) -> None:
+    def report_uncountable(message: str) -> None:
         if strict:
             raise UnsupportedHloError(message)
         unknown.append(message)
 
     collectives, flops = {}, {}  # per run of each computation, excluding the computations that it calls
     for name, computation in program.computations.items():
-        communication, products = _count_computation(program, computation, refuse)
+        communication, products = _count_computation(program, computation, report_uncountable)
         collectives |= {name: communication} if communication else {}
         flops |= {name: products} if products else {}
     sent = {name: sum(c.bytes_sent for c in in_computation) for name, in_computation in collectives.items()}
     kinds = {name: in_computation[0].kind for name, in_computation in collectives.items()}
-    sending = _count_runs(program, sent, kinds, assume, branches, refuse)
-    computing = _count_runs(program, flops, dict.fromkeys(flops, "a matrix product"), assume, branches, refuse)
+    sending = _count_runs(program, sent, kinds, assume, branches, report_uncountable)
+    computing = _count_runs(
+        program, flops, dict.fromkeys(flops, "a matrix product"), assume, branches, report_uncountable
+    )
     assume.check()
     return Cost(
         tuple(
@@ -215,7 +217,7 @@ class _Assumptions:
 
 
 def _count_computation(
-    program: Program, computation: Computation, refuse: Callable[[str], None]
+    program: Program, computation: Computation, report_uncountable: Callable[[str], None]
 ) -> tuple[list[Collective], int]:
     """Return the collectives and FLOPs in one run of a computation, excluding the computations that it calls."""
     counted = {name for opcode, names in computation.by_opcode.items() if COUNTED.fullmatch(opcode) for name in names}
@@ -226,7 +228,7 @@ def _count_computation(
         try:
             collective, products = _count_instruction(program, computation, name)
         except UnsupportedHloError as error:
-            refuse(str(error))
+            report_uncountable(str(error))
             continue
         collectives += [collective] if collective else []
         flops += products
@@ -258,9 +260,9 @@ def _count_runs(
     contents: Mapping[str, str],
     assume: _Assumptions,
     branches: Branches,
-    refuse: Callable[[str], None],
+    report_uncountable: Callable[[str], None],
 ) -> Runs:
-    """Return how often each computation in `costs` runs, and call `refuse` for those whose number of runs is unknown.
+    """Return how often each computation in `costs` runs, and report those whose number of runs is unknown.
 
     Args:
         costs: the bytes or FLOPs of one run, by computation.
@@ -269,8 +271,8 @@ def _count_runs(
     runs = count_runs(program, costs, assume, branches == "max")
     for name in costs:
         if name not in runs.times:
-            refuse(f"{contents[name]} in the computation {name}, which no instruction in the text calls")
+            report_uncountable(f"{contents[name]} in the computation {name}, which no instruction in the text calls")
         elif name in runs.uncertain:
-            refuse(f"{contents[name]} in {runs.uncertain[name]}")
+            report_uncountable(f"{contents[name]} in {runs.uncertain[name]}")
             runs.times[name] = 0
     return runs
