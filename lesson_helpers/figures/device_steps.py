@@ -57,3 +57,13 @@ def draw_steps(steps: Sequence[str | Exchange], devices: int = 3, *, alt: str) -
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     return Picture(figure, alt)
+
+
+def draw_data_parallel_step(devices: int = 3) -> Picture:
+    """Draw a data-parallel training step, with a row for each device. Raises ValueError for fewer than two devices."""
+    return draw_steps(
+        ["its rows", "gradient of\nits rows", Exchange("all-reduce"), "mean\ngradient", "the same\nstep"],
+        devices,
+        alt=f"One data-parallel step on {devices} devices, from left to right: each device computes the gradient of "
+        "its own rows, an all-reduce averages the gradients, and every device takes the same step with the mean.",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lesson_helpers.figures.device_steps import Exchange, draw_steps
+from lesson_helpers.figures.device_steps import Exchange, draw_data_parallel_step, draw_steps
 from lesson_helpers.figures.experts import draw_dropped, draw_layer, draw_shares
 
 pytestmark = pytest.mark.once
@@ -52,3 +52,9 @@ def test_arrows_cross_between_devices_only_in_an_exchange():
         "0: rows", "1: rows", "gradient", "gradient", "mean", "mean", "all-reduce"
     ]  # fmt: skip
     assert drawn.alt == "A step."
+
+
+def test_a_data_parallel_step_crosses_once():
+    drawn = draw_data_parallel_step(4)
+    arrows = [text for text in drawn.figure.axes[0].texts if getattr(text, "arrow_patch", None)]
+    assert len(arrows) == 4 + 4 * 4 + 4 and "step on 4 devices" in drawn.alt
