@@ -36,9 +36,13 @@ class Quiet(SimpleHTTPRequestHandler):
             super().copyfile(*args)
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # a page requests many pictures at once, and a busy machine accepts them slowly
+
+
 def serve(folder: Path) -> Iterator[str]:
     """Serve a folder on a free port of this machine, and yield the server's address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    server = Server(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
@@ -74,10 +78,14 @@ def tab(chromium: Any) -> Iterator[Callable[..., Any]]:
             errors.append(f"requests {route.request.url}")
             route.abort()
 
+        def note_failure(request: Any) -> None:
+            if request.failure != "net::ERR_ABORTED":  # the page no longer needs the resource
+                errors.append(f"request failed ({request.failure}): {request.url}")
+
         context.route(ELSEWHERE, refuse)
         page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("requestfailed", lambda request: errors.append(f"request failed: {request.url}"))
+        page.on("requestfailed", note_failure)
         page.on("response", lambda got: errors.append(f"{got.status} {got.url}") if got.status >= 400 else None)
         page.errors = errors
         return page
